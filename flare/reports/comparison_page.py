@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -144,9 +143,8 @@ def _differences(
 
 def _remarks(found: Comparison) -> list[Part | None]:
     """What is said of single cases."""
-    failed = _failed_lines(found)
     tables = [reasons_table(found), left_out_table(found)]
-    parts: list[Part | None] = [Lines(failed) if failed else None, *tables]
+    parts: list[Part | None] = [*tables]
     if not any(tables):
         parts.append(Words("All cases are compared, and all of them were scored."))
     return parts
@@ -218,21 +216,6 @@ def _overview_tiles(found: Comparison) -> tuple[Tile, ...]:
     return (*tiles, _cases_tile(found))
 
 
-_OUTCOMES = (
-    ("better", 1, 1),
-    ("worse", -1, -1),
-    ("better on most cases, but worse on average,", 1, -1),
-    ("worse on most cases, but better on average,", -1, 1),
-)
-"""In words, and the signs of the effect and of the mean difference."""
-
-
-def _signs(own: Paired) -> list[int]:
-    """The signs of the effect and of the mean difference."""
-    effect = 1 if own.effect > 0 else -1
-    return [effect, effect if not own.mean else int(math.copysign(1, own.mean))]
-
-
 def _verdict(pairs: Pairs, first: Compared, other: Compared) -> str:
     """Which is better, by how much, in which organ, and how sure that is."""
     whole = [own[0] for own in pairs.values()]
@@ -246,23 +229,30 @@ def _verdict(pairs: Pairs, first: Compared, other: Compared) -> str:
         else ""
     )
     number = count(len(first.scores.cases), "case")
-    told = [
-        f"{word} than {first.name} by {listing(map(_change, found), last=' and ')}"
-        for word, *signs in _OUTCOMES
-        if (
-            found := [
-                own for own in whole if own.is_significant and signs == _signs(own)
-            ]
-        )
-    ]
+    told: dict[str, list[str]] = {}
+    for own in whole:
+        if own.is_significant:
+            told.setdefault(_word(own), []).append(_change(own))
     if told:
-        return f"{other.name} is {' and '.join(told)} on {number}{where}."
+        changes = (
+            f"{word} than {first.name} by {listing(texts, last=' and ')}"
+            for word, texts in told.items()
+        )
+        return f"{other.name} is {' and '.join(changes)} on {number}{where}."
     few = len(first.scores.cases) < FEWEST_TESTED
     why = f"the test needs {FEWEST_TESTED} cases" if few else "both may be equally good"
     return (
         f"Neither {other.name} nor {first.name} is shown to be better on {number}, and"
         f" {why}: {listing(map(_change, whole), last=' and ')}{where}."
     )
+
+
+def _word(own: Paired) -> str:
+    """How it has changed on most cases; and on average, where that is the opposite."""
+    words = ("better", "worse") if own.effect > 0 else ("worse", "better")
+    if own.mean and (own.mean > 0) != (own.effect > 0):
+        return f"{words[0]} on most cases, but {words[1]} on average,"
+    return words[0]
 
 
 def _change(own: Paired) -> str:
@@ -280,13 +270,3 @@ def _lines(pairs: Pairs) -> list[str]:
             text = f"Significantly {word}, case by case (5 %): {', '.join(names)}."
             lines.append(text)
     return lines
-
-
-def _failed_lines(found: Comparison) -> tuple[str, ...]:
-    """How many cases were not scored, and how they count."""
-    return tuple(
-        f"{each.name}: {count(len(each.failed), 'case')} not scored; what stands in"
-        " metrics.json instead counts here as any other score."
-        for each in found.evaluations
-        if each.failed
-    )

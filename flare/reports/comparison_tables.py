@@ -252,7 +252,8 @@ def reasons_table(found: Comparison) -> Table | None:
         (found.cases[number], [own.get(number, "scored") for own in told])
         for number in sorted({number for own in told for number in own})
     ]
-    return _side_by_side("Cases of which an evaluation says something", found, rows)
+    caption = "Cases of which something is said; what is not scored counts, as written"
+    return _side_by_side(caption, found, rows)
 
 
 def left_out_table(found: Comparison) -> Table | None:

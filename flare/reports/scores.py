@@ -8,7 +8,7 @@ is drawn, counted or averaged comes from these alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -241,16 +241,13 @@ def evaluation_names(sources: Sequence[Path]) -> tuple[str, ...]:
     >>> evaluation_names([Path("old.json"), Path("old.json")])
     ('1: old.json', '2: old.json')
     """
-
-    def parent(source: Path) -> str:
-        return source.absolute().parent.name
-
-    def usual(source: Path) -> str:
-        return parent(source) if source.name == METRICS_JSON else source.stem
-
-    ways: tuple[Callable[[Path], str], ...] = (usual, parent, str)
-    for name_of in ways:
-        names = tuple(safe(name_of(source)) for source in sources)
+    folders = [source.absolute().parent.name for source in sources]
+    usual = [
+        folder if source.name == METRICS_JSON else source.stem
+        for source, folder in zip(sources, folders, strict=True)
+    ]
+    for texts in (usual, folders, map(str, sources)):
+        names = tuple(map(safe, texts))
         if all(names) and len({*names}) == len(names):
             return names
     return tuple(safe(f"{n}: {source}") for n, source in enumerate(sources, start=1))

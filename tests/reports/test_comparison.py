@@ -168,8 +168,7 @@ def test_cases_that_were_not_scored_are_told_and_count(tmp_path):
 
     page = Page(compare(tmp_path, old, new))
 
-    assert "old: 1 case not scored; what stands in metrics.json instead" in page.text
-    assert page.table("Cases of which an evaluation says something") == [
+    assert page.table("Cases of which something is said") == [
         {
             "case": "case_002",
             "old": "not scored: no file was submitted",

@@ -10,6 +10,7 @@ from itertools import groupby, islice
 from pathlib import Path
 
 from flare.challenge.formats import (
+    CASE,
     FORMATS,
     PLAIN_NAMES,
     NpzLayout,
@@ -190,16 +191,17 @@ def find_references(
     misnamed = listing(file.name for file in files if not file.case)
     if misnamed:
         raise GroundTruthError(
-            f"{misnamed}: not called {patterns.reference}, and a suffix"
+            f"{misnamed}: not called {patterns.reference}, as the challenge file asks"
         )
     refuse_twice(files)
     cases = {file.case for file in files}
-    for case in sorted(cases):
-        other = patterns.prediction_of(case, suffix="")
-        if other != case and other in cases:
-            raise GroundTruthError(
-                f"the prediction of case {safe(case)} is called like case {safe(other)}"
-            )
+    for pattern in (patterns.prediction, patterns.reference, patterns.image):
+        for case in sorted(cases if pattern != CASE else ()):
+            name = pattern.replace(CASE, case)
+            if name in cases:
+                raise GroundTruthError(
+                    f"{safe(name)}: a file of this case may be of {safe(case)}, too"
+                )
     problems = [file.problem for file in files if file.problem]
     if problems:
         raise GroundTruthError(problems[0].finding) from problems[0]

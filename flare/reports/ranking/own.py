@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, field
 
 from flare.challenge.metrics import is_score, metric_of
 from flare.common.text import printable
 from flare.ranking.rank import Analysis, Standing
 from flare.ranking.robustness.uncertainty import RankInterval
-from flare.ranking.rules import Values
 from flare.reports.ranking.page import PublicRanking
 from flare.reports.ranking.words import (
-    counted_text,
-    decimals_of,
     left_out_text,
     metric_title,
 )
@@ -33,8 +28,6 @@ class OwnMetric:
 
     metric: str
     mean_rank: float
-    mean: float | None
-    """Over the cases, of the values as they are told; None without any."""
 
     @property
     def title(self) -> str:
@@ -42,14 +35,13 @@ class OwnMetric:
         return metric_title(self.metric)
 
     @property
-    def decimals(self) -> int:
-        """How many of them pages show."""
-        return decimals_of(self.metric)
-
-    @property
     def is_told(self) -> bool:
-        """Whether its values may be told, not only their ranks."""
-        return is_told(self.metric)
+        """Whether its values may be told, not only their ranks.
+
+        Efficiency has nothing of references; what is no metric of ours may have.
+        """
+        known = metric_of(self.metric)
+        return known.for_participants if known else self.metric in VALUES
 
     def text(self, thousandths: int) -> str:
         """A value for people."""
@@ -95,8 +87,8 @@ class OwnStanding:
     """Of the team; empty without bootstrap, and for a team out of competition."""
     draws_note: str = ""
     interim: str = ""
-    missing_note: str = ""
-    """What missing results count as in means."""
+    counted: Mapping[str, float | None] = field(default_factory=dict)
+    """What missing results count as in means, by metric."""
 
     @property
     def place(self) -> str:
@@ -143,7 +135,7 @@ def own_standing(
     With what everybody may know of it, the draws and notes are told, too. By metric,
     `counted` is what a missing result counts as in a mean, if it does.
     """
-    drawn, counted = public.draws if public else (), counted or {}
+    drawn = public.draws if public else ()
     table, team = analysis.table, standing.team
     metrics = [rule.metric for rule in analysis.rules.metrics]
     values = table.cube("value", [team], metrics)[0]
@@ -151,8 +143,9 @@ def own_standing(
         table.cube(name, [team], metrics)[0].tolist() for name in ("reason", "kind")
     )
     ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
-    told = np.array(
-        [[_told(v, m) for v, m in zip(row, metrics, strict=True)] for row in values]
+    told = tuple(
+        OwnMetric(metric=metric, mean_rank=float(standing.mean_ranks[metric]))
+        for metric in metrics
     )
     return OwnStanding(
         team=team,
@@ -160,35 +153,25 @@ def own_standing(
         teams=len(analysis.board.teams),
         rank=standing.rank,
         score=float(standing.score),
-        metrics=tuple(
-            OwnMetric(
-                metric=metric,
-                mean_rank=float(standing.mean_ranks[metric]),
-                mean=_mean(column, counted.get(metric)),
-            )
-            for metric, column in zip(metrics, told.T, strict=True)
-        ),
+        metrics=told,
         cases=table.cases,
         results=tuple(
             tuple(
                 OwnResult(
-                    thousandths=None if math.isnan(own) else round(own * 1000),
+                    thousandths=_told(value, metric),
                     rank=rank,
                     reason=_own_reason(reason, kind) if math.isnan(value) else None,
                 )
-                for value, own, rank, reason, kind in zip(*row, strict=True)
+                for metric, value, rank, reason, kind in zip(told, *row, strict=True)
             )
-            for row in zip(
-                *(values.tolist(), told.tolist(), ranks.tolist(), reasons, kinds),
-                strict=True,
-            )
+            for row in zip(values.tolist(), ranks.tolist(), reasons, kinds, strict=True)
         ),
         gate_dsc=analysis.rules.gate_dsc,
         left_out=left_out_text(analysis.rules.left_out),
         draws=tuple(own for own in drawn if own.team == team),
         draws_note=public.draws_note if public else "",
         interim=public.interim if public else "",
-        missing_note=counted_text({m: counted[m] for m in metrics if m in counted}),
+        counted={m: value for m, value in (counted or {}).items() if m in metrics},
     )
 
 
@@ -198,27 +181,9 @@ def _own_reason(reason: str, kind: str) -> str:
     return printable(kind if is_theirs else reason)
 
 
-def _mean(values: Values, counted: float | None) -> float | None:
-    """The mean, in which missing values count, or are left out; None of no value."""
-    if np.isnan(values).all():
+def _told(value: float, metric: OwnMetric) -> int | None:
+    """A value in thousandths, if a team may know it."""
+    if math.isnan(value) or not metric.is_told:
         return None
-    return float(
-        np.nanmean(values if counted is None else np.nan_to_num(values, nan=counted))
-    )
-
-
-def _told(value: float, metric: str) -> float:
-    """A value in thousandths, if a team may know it: else NaN."""
-    known = metric_of(metric)
-    if math.isnan(value) or not is_told(metric):
-        return math.nan
-    return round((known.told(value) if known else value) * 1000) / 1000
-
-
-def is_told(metric: str) -> bool:
-    """Whether a team may know its values by a metric, not only its ranks.
-
-    Efficiency has nothing of references; another metric than ours may tell of them.
-    """
-    known = metric_of(metric)
-    return known.for_participants if known else metric in VALUES
+    known = metric_of(metric.metric)
+    return round((known.told(value) if known else value) * 1000)

@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 import numpy as np
 
@@ -41,7 +42,7 @@ from flare.reports.model import (
 from flare.reports.ranking.organisers import ORGANISERS_NOTE
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
 from flare.reports.ranking.page import PublicRanking, draws_chart
-from flare.reports.ranking.words import metric_title, plain
+from flare.reports.ranking.words import counted_text, decimals_of, metric_title, plain
 
 NOTE = (
     "For this team alone: its own values, to three decimals, and ranks. It has nothing"
@@ -242,7 +243,7 @@ def _page(
         caption = "Values and ranks of each case, and the median of the other teams"
     cases = table(caption, heads, zip(*columns, strict=True), words=("case",))
     ranks: list[Part] = [
-        _means_table(own, field),
+        _means_table(own, values, field),
         *(Words(note, "note") for note in (own.gate_note, own.left_out) if note),
     ]
     draws = [draws_chart(own.draws, own.draws_note) if own.draws else None]
@@ -275,16 +276,29 @@ def _page(
     )
 
 
-def _means_table(own: OwnStanding, field: Sequence[MetricInField]) -> Table:
+def _mean(values: Sequence[float | None], counted: float | None) -> float | None:
+    """The mean, in which missing values count, or are left out; None of no value."""
+    known = [value for value in values if value is not None]
+    if known and counted is not None:
+        known += [counted] * (len(values) - len(known))
+    return fmean(known) if known else None
+
+
+def _means_table(
+    own: OwnStanding,
+    values: Sequence[Sequence[float | None]],
+    field: Sequence[MetricInField],
+) -> Table:
     """Means and mean ranks by metric; for organisers, means of the others as well."""
     rows = []
     for number, metric in enumerate(own.metrics):
         css = rank_shade(metric.mean_rank, own.teams)
-        means: Sequence[float | None] = (metric.mean,)
+        decimals, counted = decimals_of(metric.metric), own.counted.get(metric.metric)
+        means: Sequence[float | None] = (_mean(values[number], counted),)
         if field:
             means = (field[number].mean, *field[number].other_means)
         mean, *others = (
-            number_cell(m, decimals=metric.decimals, exact=bool(field)) for m in means
+            number_cell(m, decimals=decimals, exact=bool(field)) for m in means
         )
         rank = number_cell(metric.mean_rank, decimals=2, css=css)
         shown = mean if metric.is_told or field else Cell("not told", css="none")
@@ -293,8 +307,8 @@ def _means_table(own: OwnStanding, field: Sequence[MetricInField]) -> Table:
     if field:
         heads += [f"others: {what}" for what in ("lowest", "median", "highest")]
     caption = f"Means and mean ranks over {count(len(own.cases), 'case')}"
-    if own.missing and own.missing_note:
-        caption = f"{caption}; a missing result {own.missing_note}"
+    if own.missing and own.counted:
+        caption = f"{caption}; a missing result {counted_text(own.counted)}"
     return table(caption, heads, rows, words=("metric",))
 
 
@@ -314,7 +328,7 @@ def _values(
         has_boxes=has_boxes,
         title=metric.title,
         summary=f"{number} values of {count(len(cases), 'case')}, as in the tables",
-        tips=(cases, list(rows.values()), metric.decimals),
+        tips=(cases, list(rows.values()), decimals_of(metric.metric)),
     )
 
 
@@ -326,7 +340,7 @@ def _rank_cell(rank: float, teams: int) -> Cell:
 def _value_cell(metric: OwnMetric, value: float | None) -> Cell:
     """A value; that of a score on its shade."""
     css = shade(value) if value is not None and is_score(metric.metric) else ""
-    return number_cell(value, decimals=metric.decimals, css=css)
+    return number_cell(value, decimals=decimals_of(metric.metric), css=css)
 
 
 def _alone_table(found: TeamInField) -> Table:
