@@ -12,6 +12,7 @@ from typing import Any
 
 from flare.challenge.digest import further_rules
 from flare.challenge.formats import PLAIN_NAMES
+from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.errors import AboutFile, OrganiserError
 from flare.common.schema import build, dump
@@ -197,6 +198,9 @@ def challenge_summary(challenge: Challenge) -> str:
             f"Scored only where the reference has them, top slice {zs.top_slice.value}:"
             f" {', '.join(zs.organs)}."
         )
+    if challenge.metrics != SCORES:
+        titles = ", ".join(METRICS[name].title for name in challenge.metrics)
+        lines.append(f"Computed for each organ: {titles}.")
     if challenge.smallest_dsc_for_nsd:
         lines.append(f"NSD is 0 where DSC is below {challenge.smallest_dsc_for_nsd:g}.")
     if challenge.decimals is not None:
