@@ -4,11 +4,12 @@ import re
 
 import pytest
 
+from flare.common.errors import FlareError
 from flare.common.text import safe
 from flare.reports.report import write_report
 from flare.reports.team import Run, team_page
-from flare.results.errors import MetricsFileError, RankingError
 from flare.results.traces_csv import read_curve, thinned
+from tests.builders.errors import told
 from tests.builders.measured import write_measured
 from tests.builders.pages import content_of, parts_of
 
@@ -199,38 +200,23 @@ def test_rows_of_another_program(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "error", "problem"),
+    ("file", "content", "code"),
     [
-        ("metrics.json", "{", MetricsFileError, "it is not JSON in UTF-8"),
-        (
-            "efficiency.csv",
-            "case,status\na,ok\na.nii.gz,ok\n",
-            RankingError,
-            "line 3: a is there twice",
-        ),
-        (
-            "traces/case_1.csv",
-            "time\n1\n",
-            RankingError,
-            "it has no column seconds; its columns are: time",
-        ),
-        (
-            "traces/case_1.csv",
-            "seconds,gpu_memory_mb\n1,much\n",
-            RankingError,
-            "line 2: much is no number",
-        ),
+        ("metrics.json", "{", "G05"),
+        ("efficiency.csv", "case,status\na,ok\na.nii.gz,ok\n", "G06"),
+        ("traces/case_1.csv", "time\n1\n", "G06"),
+        ("traces/case_1.csv", "seconds,gpu_memory_mb\n1,much\n", "G06"),
     ],
     ids=["scores", "twice", "trace", "sample"],
 )
-def test_a_file_that_cannot_be_read_is_refused(tmp_path, file, content, error, problem):
+def test_a_file_that_cannot_be_read_is_refused(tmp_path, file, content, code):
     team = write_measured(tmp_path / "team", CASES, scores=SCORES)
     (team / file).write_text(content)
 
-    with pytest.raises(error) as caught:
+    with pytest.raises(FlareError) as caught:
         page_of(team)
 
-    assert caught.value.finding == f"{safe(team / file)}: {problem}"
+    assert told(caught.value) == (code, safe(team / file))
 
 
 @pytest.mark.parametrize("value", [10.5, True, "10"])
