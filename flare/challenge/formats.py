@@ -131,7 +131,8 @@ class FileNames:
     reference: str = CASE
     """What its reference is called."""
     prediction: str = CASE
-    """What its prediction is called; the name of the case alone is accepted, too."""
+    """What its prediction is called; the name of the case alone is accepted, too, and
+    that of the reference or the image."""
     image: str = CASE
     """What its image is called; the name of the case alone is accepted, too, and both
     with `_0000` behind."""
@@ -162,8 +163,8 @@ class FileNames:
         """The case of another file, by its name without extension.
 
         Of `cases`, as far as they are known: the one of just that name, or by the
-        pattern, or without the ending `_0000` of an image. A file of none of them has a
-        name all the same.
+        patterns, or without the ending `_0000` of an image. A file of none of them has
+        a name all the same.
 
         Examples
         --------
@@ -175,12 +176,15 @@ class FileNames:
         stem = plain = unicodedata.normalize("NFC", stem)
         if role == "image":
             plain = stem.removesuffix(CHANNEL) or stem
-        pattern = getattr(self, role)
-        likely = [plain]
-        if pattern != CASE:
-            likely = [_fitting(pattern, stem), _fitting(pattern, plain), plain]
-        known = (case for case in (stem, *likely) if case in cases)
-        return next(known, "") or next(filter(None, likely), stem)
+        own = [self.image]
+        if role == "prediction":
+            own = [self.prediction, self.reference, self.image]
+        exact, rest = (
+            [_fitting(pattern, each) for pattern in own if pattern != CASE]
+            for each in (stem, plain)
+        )
+        known = (case for case in (stem, *exact, *rest, plain) if case in cases)
+        return next(known, "") or next(filter(None, (*rest, *exact)), plain)
 
     def prediction_of(self, case: str, suffix: str = SUFFIX) -> str:
         """What the prediction of a case is to be called."""

@@ -31,10 +31,13 @@ class Metric:
     """In print."""
     definition: str
     """In one sentence, for Methods and the documentation."""
-    function: str
-    """Module below `flare.evaluation.metrics` and the function in it, which takes the
-    masks of reference and prediction and the spacing; it is imported when it is first
-    needed. `SCORES` are computed together, in one pass, by `compare_labels`."""
+    function: str = ""
+    """Module below `flare.evaluation.metrics` and the function in it, which takes an
+    `Agreement` and returns the value, or None for the worst one; it is imported when it
+    is first needed, and not called where both masks are empty. `SCORES` need none."""
+    needs_distances: bool = False
+    """Whether it is made from distances of surfaces, which take as long as DSC and NSD;
+    they are computed once for all such metrics."""
     unit: str = ""
     range: tuple[float, float] = (0.0, 1.0)
     """The smallest and the largest value."""
@@ -42,9 +45,12 @@ class Metric:
     """None if 0 is best, and values to both sides of it are worse."""
     worst: float | None = 0.0
     """Of an organ that one mask lacks, and of a case that cannot be scored; None for
-    the diagonal of the reference's grid in mm: infinity is not JSON and has no mean."""
+    what the challenge says, or the diagonal of the reference's grid in mm: infinity is
+    not JSON and has no mean."""
     decimals: int = 3
     """On a line of progress, and the most that participants are told."""
+    bounds: tuple[float, ...] = ()
+    """Six values, from bad to good, between which pages have seven shades."""
     for_participants: bool = True
     """Whether participants may see it: a metric of which a volume of the reference
     follows is for organisers alone."""
@@ -95,14 +101,14 @@ METRICS = {
             name="dsc",
             title="DSC",
             definition="twice the shared volume, divided by the sum of both volumes",
-            function="dsc_nsd:dice",
+            bounds=(0.0, 0.5, 0.7, 0.8, 0.9, 0.95),
         ),
         Metric(
             name="nsd",
             title="NSD",
             definition="the share of both surfaces that lies within the organ's"
             " tolerance of the other surface",
-            function="dsc_nsd:normalized_surface_dice",
+            bounds=(0.0, 0.3, 0.5, 0.6, 0.75, 0.9),
         ),
     )
 }

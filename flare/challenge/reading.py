@@ -12,6 +12,7 @@ from typing import Any
 
 from flare.challenge.digest import further_rules
 from flare.challenge.formats import PLAIN_NAMES
+from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.errors import AboutFile, OrganiserError
 from flare.common.schema import build, dump
@@ -197,6 +198,9 @@ def challenge_summary(challenge: Challenge) -> str:
             f"Scored only where the reference has them, top slice {zs.top_slice.value}:"
             f" {', '.join(zs.organs)}."
         )
+    if challenge.metrics != SCORES:
+        titles = ", ".join(METRICS[name].title for name in challenge.metrics)
+        lines.append(f"Computed for each organ: {titles}.")
     if challenge.smallest_dsc_for_nsd:
         lines.append(f"NSD is 0 where DSC is below {challenge.smallest_dsc_for_nsd:g}.")
     if challenge.decimals is not None:
@@ -210,10 +214,8 @@ def challenge_summary(challenge: Challenge) -> str:
         lines.append(f"It is told how many cases without {names} are left empty.")
     lines += _npz_lines(challenge)
     if challenge.names != PLAIN_NAMES:
-        lines += [
-            f"The {role} of a case is called {name}, and an extension."
-            for role, name in dump(challenge.names).items()
-        ]
+        files = [f"{name} ({role})" for role, name in dump(challenge.names).items()]
+        lines.append(f"Files are called, without extension, {listing(files)}.")
     further = further_rules(challenge).items()
     lines += [
         f"{key.replace('_', ' ').capitalize()}: {value}." for key, value in further

@@ -270,10 +270,13 @@ class Challenge:
     """What is computed for each organ, in the order of metrics.json."""
     absent_organs: AbsentOrgans = AbsentOrgans()
     """What an organ scores that one label map, or neither, contains."""
+    worst_distance_mm: float | None = None
+    """A distance to an organ that one label map lacks, and of a case that cannot be
+    scored; None for the diagonal of the reference's grid."""
     smallest_dsc_for_nsd: float = 0.0
     """An organ's NSD is 0 where its DSC is below this."""
     decimals: int | None = None
-    """Decimals to which each organ's DSC and NSD are rounded, before any mean."""
+    """Decimals to which each organ's values are rounded, before any mean."""
     z_range: ZRange = ZRange()
     """Organs that are scored only in the slices where the reference has them."""
     unknown_labels: UnknownLabelRules = UnknownLabelRules()
@@ -317,6 +320,8 @@ class Challenge:
             key = f"metrics[{number}]"
             check(name in METRICS, key, name, listing(METRICS, last=" or "))
             check(self.metrics.count(name) == 1, key, name, "each metric once")
+        if self.worst_distance_mm is not None:
+            _check_length("worst_distance_mm", self.worst_distance_mm)
         _check_share("smallest_dsc_for_nsd", self.smallest_dsc_for_nsd)
         _check_share("efficiency_gate_dsc", self.efficiency_gate_dsc)
         if self.decimals is not None:

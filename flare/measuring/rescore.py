@@ -22,7 +22,7 @@ from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, means, read_
 from flare.results.errors import RankingError
 from flare.results.metrics_json import METRICS_JSON, write_metrics
 from flare.results.metrics_reading import read_means, read_options
-from flare.results.scores import Results, statistics
+from flare.results.scores import Results
 from flare.results.team_folder import PREDICTIONS, FolderLock, is_measured
 
 _log = logging.getLogger(__name__)
@@ -163,7 +163,7 @@ def _options(file: Path) -> dict[str, Any]:
 
 
 def _means(results: Results) -> tuple[float | None, ...]:
-    return tuple(statistics(results.metrics[name])["mean"] for name in SCORES)
+    return tuple(map(results.mean, SCORES))
 
 
 def rescored_table(teams: tuple[Rescored, ...]) -> str:

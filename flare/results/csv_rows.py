@@ -12,7 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_type_hints
 
-from flare.challenge.metrics import RUNTIME, MetricName, is_score
+from flare.challenge.metrics import RUNTIME, MetricName, is_score, metric_of
 from flare.common.files import csv_text, open_regular
 from flare.common.schema import Is, Text, build, dump
 from flare.common.text import cell_text, listing, safe
@@ -188,10 +188,10 @@ def check_value(value: float, metric: str, path: Path, where: str) -> float:
     RankingError
         If not.
     """
-    problem = ""
+    problem, known = "", metric_of(metric)
     if not math.isfinite(value) or value > LARGEST:
         problem = f"{metric} is {value}, which nothing that was measured is"
-    elif value < 0:
+    elif value < (known.range[0] if known else 0):
         # Not a sentinel of some other program: it would be the best running time.
         problem = f"{metric} is {value:g}, negative; leave a missing value empty"
     elif value > 1 and is_score(metric):

@@ -40,6 +40,8 @@ FREE_CASES, LEFT_EMPTY = "_free_cases", "_free_left_empty"
 _NAME = "[a-z][a-z0-9_]{0,39}"
 _NUMBER = "^(0|[1-9][0-9]*)$"
 ByCase = Annotated[Mapping[str, Share], Is(keys=_NUMBER, minProperties=1)]
+_Amounts = Annotated[Mapping[str, Amount], Is(keys=_NUMBER, minProperties=1)]
+_Numbers = Annotated[Mapping[str, float], Is(keys=_NUMBER, minProperties=1)]
 _Names = Annotated[Mapping[str, str], Is(keys=_NUMBER, minProperties=1)]
 _Seconds = Annotated[Mapping[str, Amount], Is(keys=_NUMBER)]
 
@@ -59,8 +61,8 @@ class MetricsFile(TypedDict):
     failed: Annotated[
         Mapping[str, Text], Is(each=("CASE", "Why the case could not be scored."))
     ]
-    """With `--on-bad-case worst`: cases that could not be scored, and got 0 for every
-    organ. Empty otherwise."""
+    """With `--on-bad-case worst`: cases that could not be scored, and got the worst
+    value of each metric for every organ. Empty otherwise."""
     warnings: Sequence[str]
     """What was let pass, and why cases score 0."""
     low_scores: NotRequired[Annotated[Sequence[_LowScores], Is(minItems=1)]]
@@ -133,8 +135,8 @@ def _by_organ() -> Iterator[Family]:
                 f"^{metric.name}(_{_NAME})?$",
                 f"{metric.name}, {metric.name}_ORGAN",
                 f"The {metric.title_with_unit} of each case, also of one organ, where"
-                " the challenge asks for it.",
-                Annotated[Mapping[str, Amount], Is(keys=_NUMBER, minProperties=1)],
+                f" the challenge asks for it: {metric.definition}.",
+                _Amounts if metric.range[0] == 0 else _Numbers,
             )
 
 
@@ -150,7 +152,9 @@ def _means() -> Iterator[Family]:
     }
     shares = [metric.name for metric in METRICS.values() if metric.is_share]
     others = [name for name in METRICS if name not in shares]
-    for names, kind in ((shares, Share), (others, Amount)):
+    signed = [name for name in others if METRICS[name].range[0] < 0]
+    amounts = [name for name in others if name not in signed]
+    for names, kind in ((shares, Share), (amounts, Amount), (signed, float)):
         for name, about in texts.items() if names else ():
             yield Family(
                 f"^({'|'.join(names)})(_{_NAME})?_{name}$",

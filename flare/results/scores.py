@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
 from flare.challenge.digest import Rule
 from flare.challenge.formats import PLAIN_NAMES, FileNames
-from flare.challenge.metrics import METRICS
+from flare.challenge.metrics import METRICS, metric_of, organ_of
 from flare.challenge.rules import STATISTICS
 from flare.common.schema import OMIT, Is, Positive, Sha256, Text
 
@@ -217,9 +217,8 @@ class Results:
 
     def __repr__(self) -> str:
         """Return one short line: the rules, how many cases there are, and the means."""
-        metrics = self.metrics
         means = ", ".join(
-            f"{METRICS[name].title} {statistics(metrics[name])['mean']:.4f}"
+            f"{METRICS[name].title} {self.mean(name):.{METRICS[name].decimals + 1}f}"
             for name in self.cases[0].by_metric
         )
         return (
@@ -238,6 +237,10 @@ class Results:
         for name in self.cases[0].by_metric:
             columns[name] = tuple(case.by_metric[name] for case in self.cases)
         return columns
+
+    def mean(self, column: str) -> float:
+        """The mean of a metric over all cases."""
+        return math.fsum(self.metrics[column]) / len(self.cases)
 
     def to_frame(self) -> pd.DataFrame:
         """A table with a row for each case, and a column for each metric.
@@ -281,17 +284,23 @@ def statistics(values: Sequence[float]) -> dict[str, float | None]:
 def results_table(results: Results, *, has_std: bool = True) -> str:
     """Mean, and standard deviation, of each organ, for people to read."""
     metrics = results.metrics
-    names = ("mean", "std") if has_std else ("mean",)
-    rest = [""] * (len(names) - 1)
-    found = list(results.cases[0].by_metric)
-    titles = [cell for name in found for cell in (METRICS[name].title, *rest)]
-    rows = [["", *titles], ["", *(names * len(found))]]
-    for metric in metrics:
-        if metric.startswith("dsc"):
-            numbers = [statistics(metrics[f"{kind}{metric[3:]}"]) for kind in found]
-            cells = [number[name] for number in numbers for name in names]
-            texts = ["-" if cell is None else f"{cell:.4f}" for cell in cells]
-            rows.append([metric[4:] or "mean of organs", *texts])
+    found = [METRICS[name] for name in results.cases[0].by_metric]
+    columns = [
+        (metric, name)
+        for metric in found
+        for name in (*metric.statistics, *(["std"] if has_std else []))
+    ]
+    titles = [own.title if name == "mean" else "" for own, name in columns]
+    rows = [["", *titles], ["", *(name for _, name in columns)]]
+    for key in metrics:
+        if metric_of(key) is found[0]:
+            organ = organ_of(key)
+            row = [organ or "mean of organs"]
+            for metric, name in columns:
+                column = f"{metric.name}_{organ}" if organ else metric.name
+                cell = statistics(metrics[column])[name]
+                row.append("-" if cell is None else f"{cell:.{metric.decimals + 1}f}")
+            rows.append(row)
     width = max(len(row[0]) for row in rows)
     lines = [
         f"{row[0]:<{width}}  " + "  ".join(f"{cell:>6}" for cell in row[1:])

@@ -30,6 +30,7 @@ from flare.challenge.rules import (
     UnknownLabels,
     ZRange,
 )
+from flare.evaluation.metrics.dsc_nsd import compare_labels
 from tests.builders import ORGANS, ROOT, run_program
 
 SMALL = """
@@ -422,22 +423,23 @@ def test_validate_takes_a_metric_of_one_s_own_table(tmp_path):
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-def test_the_function_of_a_metric_is_there_and_has_its_best_value(metric):
-    """Of two equal masks; an empty one beside another has the worst, if that is one."""
-    module, _, name = metric.function.partition(":")
-    function = getattr(import_module(f"flare.evaluation.metrics.{module}"), name)
-    mask = np.zeros((4, 5, 6), dtype=bool)
-    mask[1:3, 1:4, 2:5] = True
-    rest = {"tolerance": 1.0} if metric.name == "nsd" else {}
+def test_a_metric_has_its_best_value_for_equal_masks(metric):
+    """And the worst one, if there is one, for an empty prediction."""
+    labels = np.zeros((4, 5, 6), dtype=np.uint8)
+    labels[1:3, 1:4, 2:5] = 1
 
     def value(prediction):
-        if metric.name == "dsc":
-            return function(mask, prediction)
-        return function(mask, prediction, (2.0, 1.0, 1.0), **rest)
+        found = compare_labels(
+            labels, prediction, (2, 1, 1), {1: 1.0}, has_distances=True
+        )[1]
+        if not metric.function:
+            return getattr(found, metric.name)
+        module, _, name = metric.function.partition(":")
+        function = getattr(import_module(f"flare.evaluation.metrics.{module}"), name)
+        return function(found)
 
-    assert value(mask) == metric.best
-    if metric.worst is not None:
-        assert value(np.zeros_like(mask)) == metric.worst
+    assert value(labels) == metric.best
+    assert value(np.zeros_like(labels)) in (None, metric.worst)
 
 
 def test_metrics_of_columns():

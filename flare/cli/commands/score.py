@@ -138,9 +138,15 @@ def _tell_team(found: ScoredTeam) -> None:
     if found.refusal:
         _log.info("%s: refused: %s", safe(found.team), found.refusal)
     else:
+        from flare.challenge.metrics import METRICS
+
+        means = " ".join(
+            f"{METRICS[name].title} {mean:.{METRICS[name].decimals + 1}f}"
+            for name, mean in found.means.items()
+        )
         _log.info(
-            "%s: DSC %.4f NSD %.4f (%d of %d cases scored now)",
-            *(safe(found.team), found.dsc, found.nsd, found.scored, found.cases),
+            "%s: %s (%d of %d cases scored now)",
+            *(safe(found.team), means, found.scored, found.cases),
         )
     for line in (*found.zeros, *found.flags):
         _log.info("%s: %s", safe(found.team), line)

@@ -10,7 +10,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from flare.challenge.metrics import SCORES
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.bulkhead import bulkhead
@@ -58,7 +57,6 @@ from flare.results.refused_csv import (
     Refusal,
     TeamRows,
 )
-from flare.results.scores import statistics
 from flare.results.summary_json import SUMMARY_JSON, prepare_summary, write_summary
 from flare.results.team_folder import FolderLock, is_measured
 
@@ -398,13 +396,12 @@ class _Run:
         self._refused.replace(name, ())
         flags = tuple(mirrored_lines(attempts))
         self._flags.replace(name, [Flag(team=name, flag=line) for line in flags])
-        dsc, nsd = (statistics(results.metrics[mean])["mean"] for mean in SCORES)
+        means = {name: results.mean(name) for name in results.cases[0].by_metric}
         return ScoredTeam(
             team=name,
             cases=len(results.cases),
             scored=team.scored,
-            dsc=dsc,
-            nsd=nsd,
+            means=means,
             zeros=tuple(low.reason for low in results.low_scores),
             flags=flags,
         )

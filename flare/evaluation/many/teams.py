@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -207,16 +207,24 @@ class ScoredTeam:
     """Of one that was refused: those whose voxels were looked at."""
     scored: int = 0
     """So many of its cases were scored now; the others were scored before."""
-    dsc: float | None = None
-    """Mean; None if it was refused."""
-    nsd: float | None = None
-    """Mean; None if it was refused."""
+    means: Mapping[str, float] = field(default_factory=dict)
+    """By metric; none if it was refused."""
     zeros: tuple[str, ...] = ()
     """Why cases score little or nothing."""
     flags: tuple[str, ...] = ()
     """What organisers should look at: it is in flags.csv alone."""
     refusal: str = ""
     """Why it was refused, with what its author can do."""
+
+    @property
+    def dsc(self) -> float | None:
+        """Mean; None if it was refused."""
+        return self.means.get("dsc")
+
+    @property
+    def nsd(self) -> float | None:
+        """Mean; None if it was refused."""
+        return self.means.get("nsd")
 
 
 def mirrored_lines(attempts: Iterable[Attempt]) -> Iterator[str]:

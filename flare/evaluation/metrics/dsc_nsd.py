@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from flare.evaluation.metrics.finder import (
 )
 from flare.evaluation.metrics.surfels import dice_of_counts, surfel_areas, tally
 
+if TYPE_CHECKING:
+    from flare.evaluation.metrics.distances import Sides, Surfels
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
@@ -32,6 +35,8 @@ class Agreement:
     common_voxels: int
     dsc: float
     nsd: float
+    distances: Sides | None = None
+    """Of both surfaces, if they were asked for and both have the label."""
 
 
 def dice(reference: Mask, prediction: Mask) -> float:
@@ -149,6 +154,7 @@ def compare_labels(
     crops: Mapping[int, Callable[[slice], slice]] | None = None,
     memory: ReusedMemory | None = None,
     smallest_dsc: float = 0.0,
+    has_distances: bool = False,
 ) -> dict[int, Agreement]:
     """Compare several labels of two label maps, each as a mask of its own.
 
@@ -169,6 +175,8 @@ def compare_labels(
         To be used again, when many label maps are compared.
     smallest_dsc : float
         Where the DSC is smaller, no surfel is counted, and NSD is 0.
+    has_distances : bool
+        Whether distances of surfaces are computed as well, whatever the DSC is.
 
     Returns
     -------
@@ -203,9 +211,26 @@ def compare_labels(
         occupancy = (in_reference[label] | in_prediction[label]).within(zs)
         ball = ball_rows(spacing, tolerance, occupancy.extent)
         maps = reference[zs], prediction[zs]
-        voxels, surfels = tally(maps, occupancy, ball, memory, smallest_dsc)
-        agreements[label] = _agreement(voxels, surfels, spacing)
+        found = _surfels(maps, spacing, occupancy, memory) if has_distances else None
+        add = found.add if found else None
+        voxels, surfels = tally(maps, occupancy, ball, memory, smallest_dsc, add)
+        agreement = _agreement(voxels, surfels, spacing)
+        if found and voxels[0] and voxels[1]:
+            agreement = replace(agreement, distances=found.distances())
+        agreements[label] = agreement
     return agreements
+
+
+def _surfels(
+    maps: tuple[Labels, Labels],
+    spacing: Spacing,
+    occupancy: Occupancy,
+    memory: ReusedMemory,
+) -> Surfels:
+    """Something to collect surfels; its module is loaded where distances are asked."""
+    from flare.evaluation.metrics.distances import Surfels
+
+    return Surfels(maps, spacing, occupancy, memory)
 
 
 def _check_masks(reference: Mask, prediction: Mask) -> None:

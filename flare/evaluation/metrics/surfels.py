@@ -14,7 +14,7 @@ expression that the distance transform evaluates.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -64,6 +64,7 @@ def tally(
     ball: Ball,
     memory: ReusedMemory,
     smallest_dsc: float,
+    add: Callable[[SurfacePair], object] | None = None,
 ) -> tuple[tuple[int, int, int], _Counts]:
     """Count the voxels of one label, and its surfels unless its DSC is too small.
 
@@ -82,6 +83,8 @@ def tally(
         Is overwritten.
     smallest_dsc : float
         Where the DSC is smaller, no surfel is counted.
+    add : callable, optional
+        Gets the surfaces of each window, whatever the DSC is.
 
     Returns
     -------
@@ -98,15 +101,20 @@ def tally(
         masks = masks_of(*maps, occupancy.label, window)
         more = _count_voxels(masks, window)
         voxels = voxels[0] + more[0], voxels[1] + more[1], voxels[2] + more[2]
-        if dice_of_counts(*voxels) < smallest_dsc:
+        is_waiting = dice_of_counts(*voxels) < smallest_dsc
+        if is_waiting:
             waiting.append(window)
-        else:
-            counts += _count_surfels(masks, window, ball)
+        if add or not is_waiting:
+            pair = surfaces_of(masks, window)
+            if add:
+                add(pair)
+            if not is_waiting:
+                counts += _count_surfels(pair, ball)
     if dice_of_counts(*voxels) < smallest_dsc:
         counts[:], waiting = 0, []
     for window in waiting:
         masks = masks_of(*maps, occupancy.label, window)
-        counts += _count_surfels(masks, window, ball)
+        counts += _count_surfels(surfaces_of(masks, window), ball)
     # Corners that are surfels of the other mask alone were counted as well.
     counts[:, [0, 255]] = 0
     return voxels, counts
@@ -124,9 +132,9 @@ def _count_voxels(masks: tuple[Bytes, Bytes], window: Window) -> tuple[int, int,
     )
 
 
-def _count_surfels(masks: tuple[Bytes, Bytes], window: Window, ball: Ball) -> _Counts:
-    """Count the surfels of two flat buffers by code: shape (2, 256), all and beyond."""
-    pair = surfaces_of(masks, window)
+def _count_surfels(pair: SurfacePair, ball: Ball) -> _Counts:
+    """Count the surfels of a window by code: shape (2, 256), all and beyond."""
+    window = pair.window
     number = np.count_nonzero(pair.border[window.inner])
     count = _count_many if number * DENSE > window.size else _count_few
     return count(pair, Nearness(pair, ball))

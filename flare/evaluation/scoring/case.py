@@ -19,7 +19,7 @@ from flare.common.errors import FlareError, SubmissionError
 from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.dsc_nsd import compare_labels
+from flare.evaluation.metrics.dsc_nsd import Agreement, compare_labels
 from flare.evaluation.metrics.finder import Labels, ReusedMemory
 from flare.evaluation.scoring.reading import read_prediction, read_reference
 from flare.evaluation.submission.find import LabelMapFile
@@ -89,6 +89,7 @@ def score_labels(
         occupied=(reference.occupied, prediction.occupied),
         memory=memory,
         smallest_dsc=challenge.smallest_dsc_for_nsd,
+        has_distances=any(METRICS[name].needs_distances for name in challenge.metrics),
     )
     found = []
     for organ in challenge.organs:
@@ -97,18 +98,10 @@ def score_labels(
         voxels = (agreement.reference_voxels, agreement.prediction_voxels)
         common = agreement.common_voxels
         for name in challenge.metrics[len(SCORES) :]:
-            if all(voxels):
-                zs = slice(None)
-                if organ.name in challenge.z_range.organs:
-                    zs = z_range(reference.occupied[organ.label].span_z)
-                masks = [
-                    each.labels[zs] == organ.label for each in (reference, prediction)
-                ]
-                values[name] = _function(name)(*masks, reference.grid.spacing)
-            elif any(voxels):
-                values[name] = _worst(name, reference.grid)
-            else:
-                values[name] = METRICS[name].best
+            value = _function(name)(agreement) if any(voxels) else METRICS[name].best
+            if value is None:
+                value = _worst(name, reference.grid, challenge)
+            values[name] = value
         score = _organ_score(organ, values, voxels, challenge)
         found.append(replace(score, voxels=(*voxels, common)))
     return tuple(found)
@@ -159,25 +152,25 @@ def _organ_score(
 
 
 @cache
-def _function(name: str) -> Callable[..., float]:
-    """What computes a metric of two masks."""
+def _function(name: str) -> Callable[[Agreement], float | None]:
+    """What makes a metric of what was counted and measured."""
     module, _, function = METRICS[name].function.partition(":")
     found = import_module(f"flare.evaluation.metrics.{module}")
     return getattr(found, function)  # type: ignore[no-any-return]
 
 
-def _worst(name: str, grid: Grid | None) -> float:
-    """The worst value of a metric; of a distance, the diagonal of the grid."""
-    worst = METRICS[name].worst
-    if worst is not None:
-        return worst
+def _worst(name: str, grid: Grid | None, challenge: Challenge) -> float:
+    """The worst value of a metric; of a distance, by default the grid's diagonal."""
+    for worst in (METRICS[name].worst, challenge.worst_distance_mm):
+        if worst is not None:
+            return worst
     assert grid is not None
     return math.hypot(*(n * mm for n, mm in zip(grid.shape, grid.spacing, strict=True)))
 
 
 def _worst_organs(challenge: Challenge, grid: Grid | None) -> tuple[OrganScore, ...]:
     """The worst value of every metric for every organ."""
-    values = {name: _worst(name, grid) for name in challenge.metrics}
+    values = {name: _worst(name, grid, challenge) for name in challenge.metrics}
     return tuple(OrganScore(organ=o.name, by_metric=values) for o in challenge.organs)
 
 
@@ -237,8 +230,9 @@ def worst_score(
     GroundTruthError
         If its reference has to be read, and is at fault.
     """
-    is_read = any(organ.free_cases for organ in challenge.organs) or any(
-        METRICS[name].worst is None for name in challenge.metrics
+    is_read = any(organ.free_cases for organ in challenge.organs) or (
+        challenge.worst_distance_mm is None
+        and any(METRICS[name].worst is None for name in challenge.metrics)
     )
     found = read_reference(reference, challenge) if is_read else None
     organs = _worst_organs(challenge, found.grid if found else None)

@@ -10,6 +10,7 @@ from itertools import groupby, islice
 from pathlib import Path
 
 from flare.challenge.formats import (
+    CASE,
     FORMATS,
     PLAIN_NAMES,
     NpzLayout,
@@ -57,8 +58,6 @@ class LabelMapFile:
     """Its path below the folder that was searched, with forward slashes."""
     problem: FileError | None = None
     """Why it cannot be read, as far as that is known without opening it."""
-    is_archive: bool = False
-    """Whether it is an archive, which could hold label maps."""
     is_foreign: bool = False
     """Whether it is no image: an archive, an array or a table."""
     is_hidden: bool = False
@@ -190,16 +189,17 @@ def find_references(
     misnamed = listing(file.name for file in files if not file.case)
     if misnamed:
         raise GroundTruthError(
-            f"{misnamed}: not called {patterns.reference}, and a suffix"
+            f"{misnamed}: not called {patterns.reference}, as the challenge file asks"
         )
     refuse_twice(files)
     cases = {file.case for file in files}
-    for case in sorted(cases):
-        other = patterns.prediction_of(case, suffix="")
-        if other != case and other in cases:
-            raise GroundTruthError(
-                f"the prediction of case {safe(case)} is called like case {safe(other)}"
-            )
+    for pattern in (patterns.prediction, patterns.reference, patterns.image):
+        for case in sorted(cases if pattern != CASE else ()):
+            name = pattern.replace(CASE, case)
+            if name in cases:
+                raise GroundTruthError(
+                    f"{safe(name)}: a file of this case may be of {safe(case)}, too"
+                )
     problems = [file.problem for file in files if file.problem]
     if problems:
         raise GroundTruthError(problems[0].finding) from problems[0]
@@ -272,7 +272,7 @@ def _label_map_file(
     npz: NpzLayout | None,
 ) -> LabelMapFile | None:
     """A file that is or should be a label map; None for all other files."""
-    name, problem, is_foreign, is_archive = relative.as_posix(), None, False, False
+    name, problem, is_foreign = relative.as_posix(), None, False
     stem = case_name(path, may_be_npz=npz is not None)
     if stem is None:
         known = OTHER_SUFFIXES | FOREIGN_SUFFIXES
@@ -282,7 +282,6 @@ def _label_map_file(
         stem = path.name[: -len(suffix)]
         problem = FileFormatError(name, *known[suffix])
         is_foreign = suffix in FOREIGN_SUFFIXES
-        is_archive = suffix in ARCHIVE_SUFFIXES
     elif not is_file(path) or (path.is_symlink() and not follow_links):
         remedy = "Put the file itself there."
         problem = FileFormatError(name, "it is a link or no regular file", remedy)
@@ -291,7 +290,6 @@ def _label_map_file(
         path=path,
         name=name,
         problem=problem,
-        is_archive=is_archive,
         is_foreign=is_foreign,
         npz=npz,
     )

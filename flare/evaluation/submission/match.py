@@ -26,7 +26,12 @@ from flare.evaluation.errors import (
     OrganFilesError,
     UnexpectedCasesError,
 )
-from flare.evaluation.submission.find import Folder, LabelMapFile, is_ignored
+from flare.evaluation.submission.find import (
+    ARCHIVE_SUFFIXES,
+    Folder,
+    LabelMapFile,
+    is_ignored,
+)
 
 EXAMPLE = "validation_001"
 """What a case may be called, where none is known."""
@@ -161,7 +166,8 @@ def _name_problems(
         yield UnexpectedCasesError(names, next(iter(file_names.values())), cases)
     if missing and not is_only_file:
         absent = [file_names[case] for case in missing]
-        archives = [file.name for file in folder.files if file.is_archive]
+        names = [file.name for file in folder.files]
+        archives = [name for name in names if suffix_of(name, ARCHIVE_SUFFIXES)]
         yield MissingCasesError(absent, len(file_names), archives, folder.is_algorithm)
 
 
@@ -185,11 +191,9 @@ def _strays(
 
 def _nothing_to_score(folder: Folder, example: str) -> NothingToScoreError:
     """Say what a folder without any image holds instead."""
-    for file in folder.files:
-        if file.problem:
-            names = [file.name for file in folder.files]
-            return NothingToScoreError(names, example, file.problem.problem)
-    return NothingToScoreError(folder.ignored, example)
+    what = next((file.problem.problem for file in folder.files if file.problem), "")
+    found = [file.name for file in folder.files] or folder.ignored
+    return NothingToScoreError(found, example, what)
 
 
 def _submitted(

@@ -96,7 +96,8 @@ PHASES = {
 
 def settings_for(challenge: Challenge) -> dict[str, Phase]:
     """Settings of three phases for a challenge, as in phase-settings.json."""
-    metrics = [METRICS[name] for name in challenge.metrics]
+    known = (METRICS[name] for name in challenge.metrics)
+    metrics = [metric for metric in known if metric.for_participants]
     names = {"Mean": ("", metrics[1:])}  # the mean of the first is the score
     for organ in challenge.organs:
         title = organ.name.replace("_", " ").capitalize()

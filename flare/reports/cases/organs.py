@@ -148,7 +148,10 @@ def faults(found: CaseFinding) -> list[str]:
         lines += _faults(organ, {own.name: own.instead for own in found.organs})
     lines.sort(key=lambda line: -line[0])
     most = [line for weight, line in lines if weight >= WEAK_LOSS]
-    return most or [line for _, line in lines[:1]] or ["No voxel is wrong"]
+    equal = "No voxel is wrong"
+    if any(own.surfaces and own.scores["dsc"] < 1 - ROUNDED for own in found.organs):
+        equal += ": a rule of the challenge has lowered the scores"
+    return most or [line for _, line in lines[:1]] or [equal]
 
 
 def _faults(

@@ -116,6 +116,7 @@ def case_page(
     organs: list[Part] = [organ_table(found), *([Lines(told)] if told else [])]
     if lines[FAULTS:]:
         organs += [Heading("More that is wrong"), Lines(lines[FAULTS:])]
+        lines = [*lines[:FAULTS], f"and {len(lines) - FAULTS} more, below the organs"]
     means = Words(means_words(found))
     if found.is_blank:
         why = Words("Neither label map has any organ: there is nothing to draw.")
@@ -132,7 +133,7 @@ def case_page(
     surfaces = _macro(
         "surfaces", pictures=surface_pictures(found, field, images), bands=BANDS
     )
-    wrong: list[Part] = [Lines(lines[:FAULTS]), stage, Words(WORST_NOTE, "note")]
+    wrong: list[Part] = [Lines(lines), stage, Words(WORST_NOTE, "note")]
     seen: list[Part] = [surfaces, Words(SURFACES_NOTE, "note")]
     sections = [
         Section("wrong", "What is wrong", "What is wrong", wrong),
@@ -259,17 +260,18 @@ def _challenge(found: EvaluationFile) -> str:
 
 def _places(found: EvaluationFile, links: Mapping[str, str]) -> Iterator[CaseHead]:
     """Where each page stands."""
-    cases = tuple(links)
-    names = [file.removeprefix(f"{FOLDER}/") for file in links.values()]
+    files = ["", *(file.removeprefix(f"{FOLDER}/") for file in links.values()), ""]
     values = found.scores.values
-    for number, case in enumerate(cases):
+    for case, before, file, after in zip(
+        links, files, files[1:], files[2:], strict=False
+    ):
         yield CaseHead(
             challenge=_challenge(found),
             case=case,
-            file=names[number],
+            file=file,
             scores=scores_text({m: v for (c, m), v in values.items() if c == case}),
-            before=names[number - 1] if number else "",
-            after=names[number + 1] if number + 1 < len(names) else "",
+            before=before,
+            after=after,
         )
 
 

@@ -25,9 +25,13 @@ DIAGONAL = math.hypot(2.0 * 4, 1.0 * 5, 1.0 * 6)
 
 @pytest.fixture
 def challenge(monkeypatch):
-    """FLARE21 with a metric that counts the voxels that differ, in mm."""
+    """FLARE21 with a metric that counts by how many voxels sizes differ, in mm."""
     fake = ModuleType("flare.evaluation.metrics.fake")
-    fake.difference = lambda a, b, spacing: float((a != b).sum()) * spacing[0]
+    fake.difference = lambda found: (
+        2.0 * (found.prediction_voxels - found.reference_voxels)
+        if found.reference_voxels and found.prediction_voxels
+        else None
+    )
     monkeypatch.setitem(sys.modules, fake.__name__, fake)
     far = Metric(
         name="far",

@@ -36,9 +36,12 @@ RENAMED = replace(FLARE21, names=NAMES)
         ("prediction", "a", ("a", "b"), "a"),
         ("prediction", "a", (), "a"),
         ("prediction", "pred_a_0000", ("a",), "a_0000"),
+        ("prediction", "a_gt", ("a", "b"), "a"),
+        ("prediction", "pred_a_gt", ("a", "b"), "a_gt"),
         ("prediction", "pred_", (), "pred_"),
         ("prediction", "pred_..", (), "pred_.."),
         ("prediction", "pred_cafe\u0301", (), "caf\u00e9"),
+        ("prediction", "a_ct.old", ("a", "b"), "a"),
         ("image", "a_ct.old", (), "a"),
         ("image", "a_ct.old_0000", (), "a"),
         ("image", "a_0000", (), "a"),
@@ -176,7 +179,8 @@ def test_a_missing_case_scores_0_by_its_name(files):
     [
         ("validation_004", "validation_004.nii.gz: not called {case}_gt"),
         ("a/validation_001_gt", "2 files for case validation_001"),
-        ("pred_validation_001_gt", "is called like case pred_validation_001"),
+        ("pred_validation_001_gt", "pred_validation_001: a file of this case may be"),
+        ("validation_001_gt_gt", "validation_001_gt: a file of this case may be"),
     ],
 )
 def test_references_that_are_not_called_so_are_the_organisers_fault(
@@ -186,6 +190,15 @@ def test_references_that_are_not_called_so_are_the_organisers_fault(
 
     with pytest.raises(GroundTruthError, match=problem):
         flare.evaluate(files / "predictions", files / "references", challenge=RENAMED)
+
+
+def test_the_references_can_be_rehearsed(files):
+    """Under their own names."""
+    folder = files / "references"
+
+    results = flare.evaluate(folder, folder, challenge=RENAMED)
+
+    assert {case.dsc for case in results.cases} == {1.0}
 
 
 def test_two_images_of_one_case_are_refused(files):
@@ -213,3 +226,12 @@ def test_the_submission_page_of_a_phase_tells_the_name():
 
     assert "named like its CT without `_0000`." in plain
     assert "named `pred_{case}.nii.gz`, where {case} is the case." in renamed
+
+
+def test_nnunets_ending_counts_behind_any_pattern():
+    """Of an image whose case is not known, it is no part of the name."""
+    names = FileNames(image="ct_{case}")
+
+    assert names.case_of("image", "ct_a_0000") == "a"
+    assert names.case_of("image", "ct_a_0000", ("a_0000", "a")) == "a_0000"
+    assert FileNames(image="{case}_0000").case_of("image", "a_0000") == "a"

@@ -1,5 +1,7 @@
 """What is found of a case: by hand, and by the oracles."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -269,3 +271,13 @@ def test_slices_that_are_tilted_are_told(tmp_path):
 
     assert found.orientation.tilt == pytest.approx(15)
     assert "tilted by up to 15 degrees" in notes(found)[0]
+
+
+def test_scores_that_a_rule_has_lowered_are_not_called_errors(tmp_path):
+    """As where another label in a prediction makes a case 0."""
+    found = found_of(tmp_path, boxes(1, 1))
+    liver = replace(found.organs[0], scores={"dsc": 0.0, "nsd": 0.0})
+
+    (line,) = faults(replace(found, organs=(liver, *found.organs[1:])))
+
+    assert line == "No voxel is wrong: a rule of the challenge has lowered the scores"

@@ -287,6 +287,21 @@ def test_a_page_stands_odd_maps(tmp_path, maps, words):
     assert [s.id for s in page.sections] == (sections if maps[0].any() else ["organs"])
 
 
+def test_what_is_wrong_beyond_eight_lines_stands_below(tmp_path):
+    """13 organs, of which liver alone is predicted: 12 lines, 4 of them below."""
+    labels = np.zeros((6, 8, 60), dtype=np.uint8)
+    for number in range(13):
+        labels[2:4, 2:5, 2 + 4 * number : 5 + 4 * number] = number + 1
+    maps = (labels, np.where(labels == 1, labels, 0))
+    made = evaluated(tmp_path, {"case": maps}, challenge="flare22")
+
+    wrong, organs, *_ = made.drawn()["case"].sections
+
+    assert wrong.parts[0].items[8:] == ["and 4 more, below the organs"]
+    assert organs.parts[-2].text == "More that is wrong"
+    assert len(organs.parts[-1].items) == 4
+
+
 def test_a_case_that_failed_has_words_instead_of_pictures(tmp_path):
     boxes = organ_boxes()
     cases = {"a": (boxes, organ_boxes(shift=1)), "b": (boxes, None)}
