@@ -92,7 +92,7 @@ def parts_of(page, section=None):
 
 def rows_of(table):
     """The cells of a table's rows, by their heads."""
-    rows = ([Cell(own.text, own.exact or None) for own in row] for row in table.rows)
+    rows = ([Cell(c.text, c.exact or None, c) for c in row] for row in table.rows)
     return [dict(zip(table.heads, row, strict=True)) for row in rows]
 
 
@@ -150,9 +150,13 @@ class Page(HTMLParser):
 
 
 class Cell(str):
-    """The text of a cell, and its value in full precision."""
+    """The text of a cell, its value in full precision, and all else of its content."""
 
-    def __new__(cls, text, exact):
+    def __new__(cls, text, exact, content=None):
         found = super().__new__(cls, text)
         found.exact = None if exact is None else float(exact)
+        found.content = content
         return found
+
+    def __getattr__(self, name):
+        return getattr(self.content, name)
