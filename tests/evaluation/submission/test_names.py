@@ -13,11 +13,7 @@ from flare.evaluation.check import check_submission, find_images
 from flare.evaluation.errors import GroundTruthError
 from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.results.metrics_reading import read_evaluation, read_metrics
-from tests.builders import (
-    case_names,
-    organ_boxes,
-    write_cases,
-)
+from tests.builders import case_names, organ_boxes, write_cases
 from tests.builders.case_pages import Evaluated
 from tests.builders.errors import all_told, told
 from tests.builders.jobs import job, write_jobs
