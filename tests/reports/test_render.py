@@ -41,7 +41,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 TAGS = """
 html head meta title style body a header p h1 dl div dt dd nav ul li main section h2 h3
 table caption thead tr th tbody td figure figcaption span svg line text path circle
-details summary script footer noscript
+details summary script footer noscript small strong
 """
 """What a page is made of; the pages of cases have more."""
 
