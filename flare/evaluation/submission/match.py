@@ -86,7 +86,7 @@ def match_cases(
 
     cases = None if references is None else known.keys()
     of_organs = find_organ_files(
-        [file.name for file in folder.files], organs or {}, cases
+        [file.name for file in folder.files], organs or {}, cases, names
     )
     files = [file for file in folder.files if file.name not in of_organs]
     submitted = _submitted(files, known)
@@ -323,7 +323,10 @@ _ENDINGS = re.compile(
 
 
 def find_organ_files(
-    names: Sequence[str], organs: Mapping[str, int], cases: Collection[str] | None
+    names: Sequence[str],
+    organs: Mapping[str, int],
+    cases: Collection[str] | None,
+    called: FileNames = PLAIN_NAMES,
 ) -> dict[str, str]:
     """The files that hold one organ of a case, with that case.
 
@@ -335,6 +338,8 @@ def find_organ_files(
         The organs of the challenge, and their labels.
     cases : collection of str, optional
         The cases that there are; None if that is not known.
+    called : FileNames
+        What their files are called.
 
     Returns
     -------
@@ -348,7 +353,7 @@ def find_organ_files(
     {'a/liver.nii.gz': 'a', 'a/kidney_left.nii.gz': 'a'}
     """
     words = _words(organs)
-    found = {name: _split(name, words, cases) for name in names}
+    found = {name: _split(name, words, cases, called) for name in names}
     known = {name: pair for name, pair in found.items() if pair}
     if len({organ for _, organ in known.values()}) < LEAST_ORGANS:
         return {}
@@ -369,7 +374,10 @@ def _word(text: str) -> str:
 
 
 def _split(
-    name: str, words: Mapping[str, str], cases: Collection[str] | None
+    name: str,
+    words: Mapping[str, str],
+    cases: Collection[str] | None,
+    called: FileNames,
 ) -> tuple[str, str] | None:
     """The case and the organ of a file, if its name says both."""
     path = PurePosixPath(name)
@@ -378,9 +386,10 @@ def _split(
         part for part in path.parts[:-1] if _word(part) not in ("", "segmentations")
     ]
     parent = folders[-1] if folders else ""
-    if cases is not None and stem in cases:
+    case = called.case_of("prediction", stem, cases or ())
+    if cases is not None and case in cases:
         if _word(parent) in words:  # liver/CASE.nii.gz
-            return stem, words[_word(parent)]
+            return case, words[_word(parent)]
         return None
     if _word(stem) in words and parent:  # CASE/liver.nii.gz
         case = parent.removesuffix(CHANNEL)

@@ -229,7 +229,8 @@ def test_numbers_are_those_of_metrics_json_and_by_hand(tmp_path):
 
 
 def test_a_metric_in_mm_stands_beside_the_others(slot, monkeypatch):
-    more = {"unit": "mm", "range": (0.0, math.inf), "better": Better.LOWER}
+    more = {"unit": "mm", "range": (0.0, math.inf), "better": Better.LOWER,
+            "bounds": (100.0, 50.0, 20.0, 10.0, 5.0, 2.0)}  # fmt: skip
     hd95 = replace(METRICS["nsd"], name="hd95", title="HD95", decimals=1, **more)
     monkeypatch.setitem(METRICS, "hd95", hd95)
     organs = (
@@ -240,7 +241,7 @@ def test_a_metric_in_mm_stands_beside_the_others(slot, monkeypatch):
     found = replace(slot, organs=tuple(organs), scores=means)
 
     cell = rows_by_name(organ_table(found))["liver"]["HD95 (mm)"]
-    assert (cell.text, cell.css, float(cell.exact)) == ("12.3", "", 12.345)
+    assert (cell.text, cell.css, float(cell.exact)) == ("12.3", "s3", 12.345)
     assert ", HD95 3.0 mm. In neither" in means_words(found)
 
 
