@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flare.challenge.metrics import RUNTIME, is_score
+from flare.challenge.metrics import RUNTIME, is_score, metric_of
 from flare.common.text import count, safe
 from flare.reports.model import (
     ABSENT,
@@ -42,12 +42,25 @@ def score_axis(values: Sequence[float]) -> Axis:
 
 def linear_axis(values: Sequence[float]) -> Axis:
     """An axis from 0 to beyond the largest value, with round ticks."""
-    top = max([*values, 0.0]) or 1.0
+    marks = _round_marks(max([*values, 0.0]) or 1.0)
+    end = marks[-1]
+    return Axis(lambda value: value / end, tuple((m / end, f"{m:g}") for m in marks))
+
+
+def _round_marks(top: float) -> list[float]:
+    """From 0 to beyond a value, in round steps."""
     unit = 10 ** math.floor(math.log10(top))
     step = next(s * unit for s in (0.5, 1, 2, 5) if top <= 3 * s * unit)
-    end = math.ceil(top / step) * step
-    marks = [step * n for n in range(round(end / step) + 1)]
-    return Axis(lambda value: value / end, tuple((m / end, f"{m:g}") for m in marks))
+    return [step * n for n in range(math.ceil(top / step) + 1)]
+
+
+def root_axis(values: Sequence[float]) -> Axis:
+    """An axis from 0 for values of which a few are much larger than most."""
+    end = _round_marks(max(values))[-1]
+    marks = [end * part for part in (0, 0.01, 0.1, 0.25, 0.5, 1)]
+    ticks = tuple((math.sqrt(mark / end), f"{mark:g}") for mark in marks)
+    note = "The axis is stretched towards 0 (square root)."
+    return Axis(lambda value: math.sqrt(value / end), ticks, note)
 
 
 def log_axis(values: Sequence[float]) -> Axis:
@@ -55,15 +68,15 @@ def log_axis(values: Sequence[float]) -> Axis:
     low, high = math.log10(min(values)), math.log10(max(values))
     middle, half = (low + high) / 2, max((high - low) / 2 * 1.04, 0.17)
     start, width = middle - half, 2 * half
-    marks = [
-        factor * 10.0**power
-        for power in range(math.floor(start), math.ceil(start + width) + 1)
-        for factor in ((1, 2, 5) if width < 2.5 else (1,))
-    ]
-    places = [((math.log10(mark) - start) / width, f"{mark:g}") for mark in marks]
-    ticks = tuple(place for place in places if 0 <= place[0] <= 1)
+    powers = range(math.floor(start), math.ceil(start + width) + 1)
+    ticks: list[tuple[float, str]] = []
+    for factors in ((1,), (1, 2, 5), (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)):
+        if len(ticks) < 3:
+            marks = (factor * 10.0**power for power in powers for factor in factors)
+            places = (((math.log10(m) - start) / width, f"{m:g}") for m in marks)
+            ticks = [place for place in places if 0 <= place[0] <= 1]
     note = "On a logarithmic axis."
-    return Axis(lambda value: (math.log10(value) - start) / width, ticks, note)
+    return Axis(lambda value: (math.log10(value) - start) / width, tuple(ticks), note)
 
 
 def difference_axis(values: Sequence[float]) -> Axis:
@@ -94,8 +107,15 @@ def value_axis(metric: str, values: Sequence[float]) -> Axis:
     """The axis that fits the values of a metric."""
     if is_score(metric):
         return score_axis(values)
+    known = metric_of(metric)
+    if known and known.range[0] < 0:
+        return difference_axis(values)
     is_time = metric.startswith(RUNTIME) and values
-    return log_axis(values) if is_time else linear_axis(values)
+    if is_time:
+        return log_axis(values)
+    # Most of what is drawn would lie in the first fifth.
+    is_squeezed = len(values) > 2 and max(values) > 5 * np.quantile(values, 0.75)
+    return root_axis(values) if is_squeezed else linear_axis(values)
 
 
 def rank_ticks(ranks: int) -> list[tuple[float, str]]:

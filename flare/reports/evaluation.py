@@ -9,7 +9,6 @@ from flare.challenge.metrics import Metric
 from flare.common.text import count, listing, printable, safe
 from flare.reports.charts import spread_chart
 from flare.reports.model import (
-    SCORE_KEY,
     Chart,
     Heading,
     Legend,
@@ -21,6 +20,7 @@ from flare.reports.model import (
     Table,
     Tile,
     Words,
+    metric_key,
     name_cell,
     pairs_table,
     table,
@@ -172,9 +172,11 @@ def score_sections(
         href="cases/index.html",
         link="Pages of the hardest cases",
     )
-    cases: list[Part] = [Legend(SCORE_KEY)]
+    cases: list[Part] = []
     for metric in scores.metrics:
-        cases += [Heading(metric.title), case_table(scores, metric, links)]
+        key = metric_key(metric.name)
+        cases += [Heading(metric.title), *([Legend(key)] if key else [])]
+        cases.append(case_table(scores, metric, links))
     groups = [part for own in groupings for part in _group_parts(scores, own)]
     alike = _alike_text(scores) if scores.exact else ""
     means: list[Part | None] = [

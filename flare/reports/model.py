@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flare.challenge.metrics import Better, metric_of
 from flare.common.text import printable, safe
 
 INDEX = "index.html"
@@ -27,9 +28,6 @@ MANY_ROWS = 20
 NO_RESULT = "no result"
 """Stands in every table where there is no value."""
 
-SCORE_BOUNDS = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95)
-"""A score up to a bound has a darker shade than one above it."""
-
 RANK_BOUNDS = (-5 / 6, -4 / 6, -3 / 6, -2 / 6, -1 / 6, 0.0)
 """Of a rank among the teams, from 0 for the first to -1 for the last."""
 
@@ -41,16 +39,6 @@ BEST = "best"
 
 Key = tuple[tuple[str, str], ...]
 """Classes of what is drawn, and what it means."""
-
-SCORE_KEY: Key = (
-    ("s0", "above 0.95"),
-    ("s1", "up to 0.95"),
-    ("s2", "up to 0.90"),
-    ("s3", "up to 0.80"),
-    ("s4", "up to 0.70"),
-    ("s5", "up to 0.50"),
-    ("s6", "0"),
-)
 
 
 # --- Tables -----------------------------------------------------------------------
@@ -146,20 +134,50 @@ def number_cell(
     return Cell(f"{value:.{decimals}f}", css=css, exact=shown)
 
 
-def score_cell(value: float | None, *, exact: bool) -> Cell:
-    """A score on its shade."""
-    return number_cell(value, exact=exact, css="" if value is None else shade(value))
-
-
-def shade(value: float, bounds: Sequence[float] = SCORE_BOUNDS) -> str:
-    """The class of a score's shade, 0 for the best.
+def shade(value: float, bounds: Sequence[float]) -> str:
+    """The class of a shade: the darker, the fewer bounds the value is above.
 
     Examples
     --------
-    >>> shade(0.97), shade(0.95), shade(0.0)
-    ('s0', 's1', 's6')
+    >>> shade(3, (1, 2)), shade(2, (1, 2)), shade(0, (1, 2))
+    ('s0', 's1', 's2')
     """
     return f"s{len(bounds) - bisect_left(bounds, value)}"
+
+
+def metric_shade(metric: str, value: float | None) -> str:
+    """The class of the shade of a metric's value; empty if it has none.
+
+    Examples
+    --------
+    >>> [metric_shade("dsc_liver", value) for value in (0.97, 0.95, 0.0, None)]
+    ['s0', 's1', 's6', '']
+    """
+    known = metric_of(metric)
+    if value is None or known is None or not known.bounds:
+        return ""
+    sign = 1 if known.better is Better.HIGHER else -1
+    return shade(sign * value, [sign * bound for bound in known.bounds])
+
+
+def metric_key(metric: str) -> Key:
+    """What the shades of a metric mean; empty if it has none.
+
+    Examples
+    --------
+    >>> metric_key("dsc")[0], metric_key("dsc")[-1]
+    (('s0', 'above 0.95'), ('s6', '0.00'))
+    """
+    known = metric_of(metric)
+    if known is None or not known.bounds:
+        return ()
+    *middle, last = (f"{bound:.2f}" for bound in known.bounds)
+    words = ("above", "up to") if known.better is Better.HIGHER else ("below", "from")
+    texts = [f"{words[0]} {last}", f"{words[1]} {last}"]
+    texts += [f"{words[1]} {bound}" for bound in reversed(middle)]
+    if known.bounds[0] == known.range[0]:
+        texts[-1] = middle[0]
+    return tuple((f"s{n}", text) for n, text in enumerate(texts))
 
 
 def rank_shade(rank: float, teams: int) -> str:

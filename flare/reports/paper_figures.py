@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from flare.challenge.metrics import Metric
+from flare.challenge.metrics import METRICS, Metric
 from flare.common.files import csv_text, write_whole
 from flare.common.text import count, listing, printable
 from flare.reports.charts import field_chart, spread_chart
@@ -20,12 +21,12 @@ from flare.reports.methods import evaluation_methods
 from flare.reports.model import (
     ABSENT,
     NO_RESULT,
-    SCORE_KEY,
     Chart,
     Mark,
     Says,
     Table,
-    shade,
+    metric_key,
+    metric_shade,
     table,
 )
 from flare.reports.render.paper import figure_file, paper_figure
@@ -51,12 +52,11 @@ KEY = (
     "Dots are cases; above them, boxes are their middle half, lines their medians,"
     " diamonds their means."
 )
-INTERVALS = " Thin lines between them are 95 % intervals of the means (Gaffke's)."
+INTERVALS = " Thick lines behind these are 95 % intervals of the means (Gaffke's)."
 
 MOST_ROWS = 42
 """A figure of more rows has the mean of the organs alone."""
 
-SCORE_FIELDS = (*SCORE_KEY, (ABSENT, NO_RESULT))
 
 MEAN_COLUMNS = ("cases", "missing", "mean", "low", "high")
 
@@ -197,7 +197,7 @@ def _cases_plate(scores: CaseScores, metric: Metric) -> Plate:
         " first; a line marks what has no result.",
         columns=("case", *titles),
         rows=tuple((case, *own) for case, own in zip(cases, values, strict=True)),
-        chart=score_fields(cases, titles, values, ".2f", metric.title),
+        chart=score_fields(cases, titles, values, ".2f", metric.name),
     )
 
 
@@ -206,11 +206,13 @@ def score_fields(
     columns: Sequence[str],
     values: Sequence[Sequence[float | None]],
     form: str,
-    title: str,
+    metric: str,
 ) -> Chart:
-    """Fields on the shades of scores."""
-    key = SCORE_FIELDS
-    return field_chart(rows, columns, values, shade, form, title=title, key=key)
+    """Fields on the shades of a metric."""
+    key = (*metric_key(metric), (ABSENT, NO_RESULT))
+    of = partial(metric_shade, metric)
+    title = METRICS[metric].title
+    return field_chart(rows, columns, values, of, form, title=title, key=key)
 
 
 def _score_group_plate(

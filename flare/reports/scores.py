@@ -22,7 +22,7 @@ from flare.challenge.formats import case_of
 from flare.challenge.metrics import METRICS, SCORES, Metric, is_score, metric_of
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.common.text import count, listing, printable, safe
-from flare.reports.model import NO_RESULT, Cell, number_cell, shade
+from flare.reports.model import NO_RESULT, Cell, metric_shade, number_cell
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import EvaluationFile
@@ -319,8 +319,8 @@ def metric_interval(metric: str, values: Sequence[float]) -> tuple[float, float]
 def metric_cell(
     metric: Metric, value: float | None, *, exact: bool, is_shaded: bool = True
 ) -> Cell:
-    """A value, on the shade of a score if it is one."""
-    css = shade(value) if is_shaded and metric.is_share and value is not None else ""
+    """A value, on its shade if the metric has shades."""
+    css = metric_shade(metric.name, value) if is_shaded else ""
     return number_cell(value, decimals=metric.decimals, exact=exact, css=css)
 
 

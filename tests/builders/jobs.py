@@ -2,10 +2,7 @@
 
 import json
 
-from tests.builders import (
-    metaimage_bytes,
-    organ_boxes,
-)
+from tests.builders import metaimage_bytes, organ_boxes
 
 
 def interface(slug, path):

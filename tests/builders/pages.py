@@ -4,8 +4,9 @@ import json
 from html.parser import HTMLParser
 from itertools import chain
 
+from flare.reports.comparison_page import comparison_page
 from flare.reports.model import Pair
-from flare.reports.report import write_report
+from flare.reports.render.html import page_html
 from flare.results.scores import statistics
 
 HOSTILE = (
@@ -67,13 +68,16 @@ def write_json(file, content):
     return file
 
 
-def compare(folder, *contents, names=("old", "new", "next"), organiser=True):
+def compared(folder, *contents, organiser=True):
     sources = [
         write_json(folder / name / "metrics.json", content)
-        for name, content in zip(names, contents, strict=False)
+        for name, content in zip(("old", "new", "next"), contents, strict=False)
     ]
-    write_report(sources, folder / "page.html", is_organiser=organiser)
-    return (folder / "page.html").read_text(encoding="utf-8")
+    return comparison_page(sources, is_organiser=organiser)
+
+
+def compare(folder, *contents, organiser=True):
+    return page_html(compared(folder, *contents, organiser=organiser))
 
 
 def parts_of(page, section=None):
@@ -88,7 +92,8 @@ def parts_of(page, section=None):
 
 def rows_of(table):
     """The cells of a table's rows, by their heads."""
-    return [dict(zip(table.heads, row, strict=True)) for row in table.rows]
+    rows = ([Cell(c.text, c.exact or None, c) for c in row] for row in table.rows)
+    return [dict(zip(table.heads, row, strict=True)) for row in rows]
 
 
 def content_of(page, start):
@@ -145,9 +150,13 @@ class Page(HTMLParser):
 
 
 class Cell(str):
-    """The text of a cell, and its value in full precision."""
+    """The text of a cell, its value in full precision, and all else of its content."""
 
-    def __new__(cls, text, exact):
+    def __new__(cls, text, exact, content=None):
         found = super().__new__(cls, text)
         found.exact = None if exact is None else float(exact)
+        found.content = content
         return found
+
+    def __getattr__(self, name):
+        return getattr(self.content, name)

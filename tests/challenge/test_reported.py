@@ -30,11 +30,7 @@ from flare.challenge.reading import (
 from flare.challenge.rules import RULES_NOTE
 from flare.common.text import safe
 from flare.results.metrics_json import metrics_json
-from tests.builders import (
-    ROOT,
-    editions,
-    write_nifti,
-)
+from tests.builders import ROOT, editions, write_nifti
 
 REPORTED = tuple(name for name in challenge_names() if read_challenge(name).reported)
 

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import sys
-from pathlib import Path
 
 import nibabel as nib
 import numpy as np
@@ -594,24 +593,6 @@ def test_an_image_without_its_references_is_no_fault_of_the_submission(
         flare.evaluate(predictions, gone)
 
     assert caught.value.problem == "there is no such folder"
-
-
-def test_a_file_that_cannot_be_read_is_not_called_damaged(
-    predictions, ground_truth, monkeypatch
-):
-    """Also where tests run as root, who may read everything."""
-
-    def refuse(path, *arguments, opened=os.open, **keywords):
-        if Path(path).name == "validation_002.nii.gz":
-            raise PermissionError(13, "Permission denied")
-        return opened(path, *arguments, **keywords)
-
-    monkeypatch.setattr(os, "open", refuse)
-
-    with pytest.raises(
-        InputError, match=r"_002\.nii\.gz: it cannot be read \(permission"
-    ):
-        flare.evaluate(predictions, ground_truth)
 
 
 @pytest.mark.parametrize("package", ["numpy", "click"])

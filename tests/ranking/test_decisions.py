@@ -157,7 +157,7 @@ def test_decisions_are_printed_with_the_ranking(tmp_path):
     assert written["out_of_competition"] == [{"team": "b", "mean_ranks": {"dsc": 1.5}}]
     page = (out / "ranking.md").read_text()
     assert "| Alpha | 1.0000 | 1.00 |" in page
-    assert "| team | mean rank: DSC |\n|---|---|\n| b | 1.50 |\n" in page
+    assert "\n| - | b |  | 1.50 |\n\nLast ones: out of competition," in page
     latex = (out / "ranking.tex").read_text()
     assert "1 & Alpha & 1.0000 & 1.00 \\\\\n\\midrule\n- & b &  & 1.50 \\\\\n" in latex
     assert (out / "report.txt").read_text() == run.stdout

@@ -355,8 +355,8 @@ def test_the_order_of_rows_changes_no_byte(tmp_path):
 
     assert contents[0] == contents[1] == contents[2]
     assert [name for name, _ in contents[0]] == [
-        *("case_ranks.csv", "methods.txt", "ranking.csv", "ranking.json"),
-        *("ranking.md", "ranking.tex", "report.txt"),
+        *("case_ranks.csv", "means.csv", "means.md", "means.tex", "methods.txt"),
+        *("ranking.csv", "ranking.json", "ranking.md", "ranking.tex", "report.txt"),
         *(f"team_{number}.md" for number in range(5)),
         "values.csv",
     ]

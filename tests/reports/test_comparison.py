@@ -9,9 +9,18 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, wilcoxon
 
-from flare.reports.comparison import evaluation_names
-from flare.reports.report import write_report
-from tests.builders.pages import Page, compare, metrics_content, numbered, write_json
+from flare.reports.comparison_page import comparison_page
+from flare.reports.scores import evaluation_names
+from tests.builders.pages import (
+    Page,
+    compare,
+    compared,
+    content_of,
+    metrics_content,
+    numbered,
+    parts_of,
+    write_json,
+)
 
 AUDIENCES = pytest.mark.parametrize(
     "audience", [True, False], ids=["organiser", "participant"]
@@ -44,10 +53,11 @@ def column(content, metric):
 
 def test_five_cases_by_hand(tmp_path):
     """The DSC of the liver; as worked out in the tests of the differences."""
-    html = compare(tmp_path, metrics_content(OLD), metrics_content(NEW))
+    page = compared(tmp_path, metrics_content(OLD), metrics_content(NEW))
 
-    page = Page(html)
-    liver = {r["organ"]: r for r in page.table("DSC, new against old: means")}["liver"]
+    liver = {r["organ"]: r for r in content_of(page, "DSC, new against old: means")}[
+        "liver"
+    ]
     assert {head: str(cell) for head, cell in liver.items()} == {
         "organ": "liver",
         "mean: old": "0.700",
@@ -61,7 +71,7 @@ def test_five_cases_by_hand(tmp_path):
         "p": "0.855",
         "p (Holm)": "1.000",
     }
-    rows = page.table("DSC, new against old: differences of each case")
+    rows = content_of(page, "DSC, new against old: differences of each case")
     assert [(row["case"], row["liver"], row["left kidney"]) for row in rows] == [
         # Their means of organs: -0.15, -0.03, -0.015, 0.045 and 0.09.
         ("case_004", "-0.300", "0.000"),
@@ -75,12 +85,14 @@ def test_five_cases_by_hand(tmp_path):
 def test_every_difference_is_that_of_both_files(tmp_path):
     contents = [random_content(1), random_content(2)]
 
-    page = Page(compare(tmp_path, *contents))
+    page = compared(tmp_path, *contents)
 
     for score in ("dsc", "nsd"):
         title = f"{score.upper()}, new against old"
-        rows = {r["case"]: r for r in page.table(f"{title}: differences of each case")}
-        tests = {row["organ"]: row for row in page.table(f"{title}: means")}
+        rows = {
+            r["case"]: r for r in content_of(page, f"{title}: differences of each case")
+        }
+        tests = {row["organ"]: row for row in content_of(page, f"{title}: means")}
         for organ, end in (
             *(("mean of organs", ""), ("liver", "_liver")),
             ("pancreas", "_pancreas"),
@@ -103,10 +115,10 @@ def test_every_difference_is_that_of_both_files(tmp_path):
 
 
 def test_the_largest_loss_comes_first(tmp_path):
-    html = compare(tmp_path, random_content(1), random_content(2))
+    page = compared(tmp_path, random_content(1), random_content(2))
 
     for score in ("DSC", "NSD"):
-        rows = Page(html).table(f"{score}, new against old: differences of each case")
+        rows = content_of(page, f"{score}, new against old: differences of each case")
         found = [row["mean of organs"].exact for row in rows]
         assert found == sorted(found)
 
@@ -114,20 +126,20 @@ def test_the_largest_loss_comes_first(tmp_path):
 def test_many_evaluations_are_compared_with_the_first(tmp_path):
     contents = [random_content(seed) for seed in (1, 2, 3)]
 
-    page = Page(compare(tmp_path, *contents))
+    page = compared(tmp_path, *contents)
 
-    means = page.table("Mean DSC over 30 cases")
+    means = content_of(page, "Mean DSC over 30 cases")
     assert [row["evaluation"] for row in means] == ["old", "new", "next"]
     for row, content in zip(means, contents, strict=True):
         assert row["pancreas"].exact == content["aggregates"]["dsc_pancreas_mean"]
     overview = {
-        row["organ"]: row for row in page.table("Mean difference of NSD to old")
+        row["organ"]: row for row in content_of(page, "Mean difference of NSD to old")
     }
     for name in ("new", "next"):
-        tests = page.table(f"NSD, {name} against old: means")
+        tests = content_of(page, f"NSD, {name} against old: means")
         for row in tests:
             assert overview[row["organ"]][name].exact == row["change"].exact
-    assert "adjusts for all 12 tests" in page.text
+    assert "adjusts for all 12 tests" in parts_of(page, "method")[0].text
 
 
 def test_gains_on_most_cases_with_a_lower_mean_are_told_as_such(tmp_path):
@@ -135,27 +147,30 @@ def test_gains_on_most_cases_with_a_lower_mean_are_told_as_such(tmp_path):
     old = {"liver": [0.8] * 22}
     new = {"liver": [0.81 + 0.001 * n for n in range(20)] + [0.0, 0.0]}
 
-    page = Page(compare(tmp_path, metrics_content(old), metrics_content(new)))
+    page = compared(tmp_path, metrics_content(old), metrics_content(new))
 
-    assert "Significantly better, case by case (5 %): DSC of liver" in page.text
-    assert (
+    (sure,) = parts_of(page, "differences-1")[2].items
+    assert sure.startswith("Significantly better, case by case (5 %): DSC of liver")
+    assert page.lead[0].text.startswith(
         "new is better on most cases, but worse on average, than old by DSC -0.055 (p"
-    ) in page.text
+    )
 
 
 def test_cases_that_not_all_have_are_named_and_left_out(tmp_path):
     contents = [metrics_content(OLD), metrics_content(NEW)]
     contents[1]["case"]["gt_fname"]["0"] = "extra.nii.gz"
 
-    page = Page(compare(tmp_path, *contents))
+    page = compared(tmp_path, *contents)
 
-    assert page.table("Cases that are left out") == [
+    assert content_of(page, "Cases that are left out") == [
         {"case": "case_001", "old": "there", "new": "not there"},
         {"case": "extra", "old": "not there", "new": "there"},
     ]
-    cases = [r["case"] for r in page.table("DSC, new against old: differences of each")]
+    cases = [
+        r["case"] for r in content_of(page, "DSC, new against old: differences of each")
+    ]
     assert sorted(cases) == [f"case_00{number}" for number in (2, 3, 4, 5)]
-    liver = page.table("DSC, new against old: means")[1]
+    liver = content_of(page, "DSC, new against old: means")[1]
     # Without the first case: from (0.6 + 0.7 + 0.8 + 0.9) / 4.
     assert (liver["mean: old"], liver["change"]) == ("0.750", "-0.015")
 
@@ -166,9 +181,9 @@ def test_cases_that_were_not_scored_are_told_and_count(tmp_path):
         NEW, low_scores=[{"reason": "labels are swapped", "cases": ["case_003"]}]
     )
 
-    page = Page(compare(tmp_path, old, new))
+    page = compared(tmp_path, old, new)
 
-    assert page.table("Cases of which something is said") == [
+    assert content_of(page, "Cases of which something is said") == [
         {
             "case": "case_002",
             "old": "not scored: no file was submitted",
@@ -176,7 +191,7 @@ def test_cases_that_were_not_scored_are_told_and_count(tmp_path):
         },
         {"case": "case_003", "old": "scored", "new": "labels are swapped"},
     ]
-    rows = page.table("DSC, new against old: differences of each case")
+    rows = content_of(page, "DSC, new against old: differences of each case")
     assert {row["case"]: row["remark"] for row in rows if row["remark"]} == {
         "case_002": "not scored: old"
     }
@@ -188,9 +203,9 @@ def test_provenance_stands_side_by_side_and_what_differs_is_marked(tmp_path):
     contents[1]["evaluation"]["references_sha256"] = "b" * 64
     del contents[1]["evaluation"]["options"]
 
-    page = Page(compare(tmp_path, *contents))
+    page = compared(tmp_path, *contents)
 
-    assert page.table("How the evaluations were made") == [
+    assert content_of(page, "How the evaluations were made") == [
         {"what": "challenge", "alike?": "", "old": "flare21", "new": "flare21"},
         {"what": "version", "alike?": "", "old": "0.2.0", "new": "0.2.0"},
         {"what": "options", "alike?": "differs", "old": "none", "new": "not told"},
@@ -201,42 +216,40 @@ def test_provenance_stands_side_by_side_and_what_differs_is_marked(tmp_path):
             "new": "b" * 64,
         },
     ]
-    assert "were not made alike: other reference labels. What differs" in page.text
+    assert "were not made alike: other reference labels." in page.lead[1].text
 
 
 @pytest.mark.parametrize(
     ("old", "new", "places"),
     [
-        # From -0.2 to 0.2, on 1000 units: 0.1 is a quarter of the width.
-        ((0.5, 0.5, 0.7), (0.7, 0.6, 0.5), ["1000", "750", "0"]),
-        # From -1 to 1, by square roots: 0.04 is a fifth of 500.
-        ((1.0, 0.5, 0.5), (0.0, 0.54, 0.54), ["0", "600", "600"]),
-        # Most have changed much: 0.25 and 0.1 are a quarter and a tenth of 500.
-        ((1.0, 0.5, 0.5), (0.0, 0.75, 0.6), ["0", "625", "550"]),
-        ((0.5, 0.5), (0.5, 0.5), ["500", "500"]),
+        # From -0.2 to 0.2, 0.1 is a quarter of the width.
+        ((0.5, 0.5, 0.7), (0.7, 0.6, 0.5), [1, 0.75, 0]),
+        # From -1 to 1, by square roots: 0.04 is a fifth of a half.
+        ((1.0, 0.5, 0.5), (0.0, 0.54, 0.54), [0, 0.6, 0.6]),
+        # Most have changed much: 0.25 and 0.1 are a quarter and a tenth of a half.
+        ((1.0, 0.5, 0.5), (0.0, 0.75, 0.6), [0, 0.625, 0.55]),
+        ((0.5, 0.5), (0.5, 0.5), [0.5, 0.5]),
     ],
     ids=["linear", "stretched", "all differ", "no difference"],
 )
 def test_dots_lie_where_the_differences_are(tmp_path, old, new, places):
     contents = [metrics_content({"liver": own}) for own in (old, new)]
 
-    page = Page(compare(tmp_path, *contents, organiser=False))
+    page = compared(tmp_path, *contents, organiser=False)
 
-    dots = [found["d"] for _, found in page.elements if found.get("class") == "dots"]
-    assert re.findall(r"M([\d.]+) ", dots[0]) == places
-    lines = [found for _, found in page.elements if found.get("class") == "zero"]
-    assert [(line["x1"], line["x2"]) for line in lines] == [("50%", "50%")] * 2
+    charts = parts_of(page)[:2]
+    assert charts[0].rows[0].places == pytest.approx(places)
+    assert [chart.zero for chart in charts] == [0.5, 0.5]
 
 
 def test_both_scores_are_drawn_on_the_same_axis(tmp_path):
     """Differences of NSD are half of those of DSC, and so are half as far off."""
     contents = [metrics_content({"liver": own}) for own in ([0.5, 0.5], [0.7, 0.3])]
 
-    page = Page(compare(tmp_path, *contents))
+    page = compared(tmp_path, *contents)
 
-    dots = [found["d"] for _, found in page.elements if found.get("class") == "dots"]
-    places = [re.findall(r"M([\d.]+) ", path) for path in dots]
-    assert places == [["1000", "0"], ["750", "250"]]
+    places = [chart.rows[0].places for chart in parts_of(page)[:2]]
+    assert places == [pytest.approx([1, 0]), pytest.approx([0.75, 0.25])]
 
 
 @AUDIENCES
@@ -257,16 +270,11 @@ def test_an_evaluation_equals_itself(tmp_path, audience):
     """Both have the same name, too; nothing can be tested, and nothing is claimed."""
     source = write_json(tmp_path / "metrics.json", metrics_content(OLD))
 
-    write_report([source, source], tmp_path / "page.html", is_organiser=audience)
+    page = comparison_page([source, source], is_organiser=audience)
 
-    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert "has the scores of" in page.text
-    (rows,) = (
-        rows
-        for name, rows in page.tables.items()
-        if name.startswith("DSC, 2:") and "tests" in name
-    )
-    assert rows[1][-3:] == ["no test"] * 3
+    assert "has the scores of" in page.lead[0].text
+    tests = parts_of(page, "differences-1")[3]
+    assert [cell.text for cell in tests.rows[0][-3:]] == ["no test"] * 3
 
 
 @AUDIENCES
@@ -287,9 +295,9 @@ def test_an_evaluation_equals_itself(tmp_path, audience):
 def test_few_and_many_scores_are_a_page_too(tmp_path, old, new, audience):
     contents = [metrics_content(old), metrics_content(new)]
 
-    page = Page(compare(tmp_path, *contents, organiser=audience))
+    page = compared(tmp_path, *contents, organiser=audience)
 
-    rows = page.table("DSC, new against old: differences of each case")
+    rows = content_of(page, "DSC, new against old: differences of each case")
     assert len(rows) == len(next(iter(old.values())))
 
 
@@ -303,11 +311,11 @@ def test_scores_that_are_not_there_are_said_in_words(tmp_path, audience):
     for number in "34":
         del contents[1]["case"]["dsc_left_kidney"][number]
 
-    page = Page(compare(tmp_path, *contents, organiser=audience))
+    page = compared(tmp_path, *contents, organiser=audience)
 
-    rows = {r["case"]: r for r in page.table("DSC, new against old: differences")}
+    rows = {r["case"]: r for r in content_of(page, "DSC, new against old: differences")}
     assert rows["case_002"]["liver"] == "no result"
-    tests = {r["organ"]: r for r in page.table("DSC, new against old: means")}
+    tests = {r["organ"]: r for r in content_of(page, "DSC, new against old: means")}
     kidney = tests["left kidney"]
     assert kidney["change"] == kidney["mean: old"] == "no result"
     assert kidney["p"] == "no test"
@@ -348,7 +356,7 @@ def own_page(folder, *contents):
     return compare(folder, *contents, organiser=False)
 
 
-def content_of(evaluation, references):
+def made_of(evaluation, references):
     """A metrics.json; other references change only digits that are rounded."""
     shared, own = random.Random(evaluation), random.Random(references + evaluation)
     rounded = {
@@ -374,7 +382,7 @@ def content_of(evaluation, references):
 def test_references_with_equal_rounded_scores_give_equal_pages(tmp_path):
     """Though means, digests, reasons and warnings differ."""
     every = [
-        [content_of(evaluation, references) for evaluation in "abc"]
+        [made_of(evaluation, references) for evaluation in "abc"]
         for references in ("one", "two")
     ]
     assert every[0][0]["aggregates"] != every[1][0]["aggregates"]
@@ -388,7 +396,7 @@ def test_references_with_equal_rounded_scores_give_equal_pages(tmp_path):
 
 
 def test_no_score_and_no_difference_is_there_in_full_precision(tmp_path):
-    contents = [content_of("a", "one"), content_of("b", "one")]
+    contents = [made_of("a", "one"), made_of("b", "one")]
 
     html = own_page(tmp_path, *contents)
 
@@ -412,19 +420,19 @@ def test_differences_are_those_of_rounded_scores(tmp_path):
     old = metrics_content({"liver": [0.5004, 0.5006]})
     new = metrics_content({"liver": [0.5006, 0.5014]})
 
-    page = Page(own_page(tmp_path, old, new))
+    page = compared(tmp_path, old, new, organiser=False)
 
-    rows = page.table("DSC, new against old: differences of each case")
+    rows = content_of(page, "DSC, new against old: differences of each case")
     assert {row["case"]: row["liver"] for row in rows} == {
         "case_001": "+0.001",
         "case_002": "0.000",
     }
-    (row,) = page.table("DSC, new against old: means")
+    (row,) = content_of(page, "DSC, new against old: means")
     assert [row[head] for head in ("better", "equal", "worse")] == ["1", "1", "0"]
 
 
 def test_neither_median_nor_ends_nor_digests_are_told(tmp_path):
-    html = own_page(tmp_path, content_of("a", "one"), content_of("b", "two"))
+    html = own_page(tmp_path, made_of("a", "one"), made_of("b", "two"))
 
     page = Page(html)
     main = html.partition("<main")[2]

@@ -8,6 +8,7 @@ from flare.reports.report import write_report
 from flare.reports.scores import own_scores
 from flare.results.errors import MetricsFileError
 from flare.results.metrics_reading import read_evaluation
+from tests.builders.errors import told
 from tests.builders.pages import Page, content_of, metrics_content, parts_of, write_json
 
 SCORES = {
@@ -31,13 +32,13 @@ def test_every_score_of_every_case_is_there_in_full_precision(tmp_path):
 
     for kind in ("dsc", "nsd"):
         found = content_of(page, f"{kind.upper()} of each case")
-        rows = {row["case"].text: row for row in found}
+        rows = {row["case"]: row for row in found}
         for number, file in content["case"]["gt_fname"].items():
             row = rows[file.removesuffix(".nii.gz")]
             for title, end in ROWS.items():
                 value = content["case"][f"{kind}{end}"][number]
-                assert float(row[title].exact) == value
-                assert row[title].text == f"{value:.3f}"
+                assert row[title].exact == value
+                assert row[title] == f"{value:.3f}"
 
 
 def test_means_and_their_kind_are_those_of_metrics_json(tmp_path):
@@ -52,13 +53,13 @@ def test_means_and_their_kind_are_those_of_metrics_json(tmp_path):
         means = [told[f"{kind}{end}_mean"] for end in ROWS.values()]
         assert chart.ends == tuple(f"{mean:.3f}" for mean in means)
         assert float(tile.exact) == means[0]
-        rows = {r["organ"].text: r for r in content_of(page, f"{kind.upper()} over 4")}
+        rows = {r["organ"]: r for r in content_of(page, f"{kind.upper()} over 4")}
         for title, end in ROWS.items():
             for head, name in (
                 *(("mean", "mean"), ("SD", "std"), ("median", "median")),
                 *(("lowest", "min"), ("highest", "max")),
             ):
-                assert float(rows[title][head].exact) == told[f"{kind}{end}_{name}"]
+                assert rows[title][head].exact == told[f"{kind}{end}_{name}"]
 
 
 def test_the_worst_cases_come_first_with_the_organ_and_then_what_was_said(tmp_path):
@@ -72,15 +73,15 @@ def test_the_worst_cases_come_first_with_the_organ_and_then_what_was_said(tmp_pa
     page = page_of(tmp_path, content)
 
     rows = content_of(page, "The 4 cases with the lowest DSC")
-    assert {row["case"].text: row["why"].text for row in rows} == {
+    assert {row["case"]: row["why"] for row in rows} == {
         "case_002": "no overlap with the reference: liver; label 14 is no organ",
         "case_004": "no file was submitted",
         "case_003": "lowest beside its mean: left kidney, DSC 0.500 (mean 0.553)",
         "case_001": "lowest beside its mean: liver, DSC 0.912 (mean 0.685)",
     }
-    assert [row["case"].text for row in rows][:2] == ["case_002", "case_004"]
+    assert [row["case"] for row in rows][:2] == ["case_002", "case_004"]
     (failed,) = content_of(page, "Cases that were not scored")
-    assert failed["why"].text == "no file was submitted"
+    assert failed["why"] == "no file was submitted"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_warnings_and_provenance_are_whole(tmp_path):
 
     assert parts_of(page, "remarks")[-1].items == ["case_001.nii.gz: lies 1 mm off"]
     rows = content_of(page, "As metrics.json has it")
-    assert [(row["what"].text, row["value"].text) for row in rows] == [
+    assert [(row["what"], row["value"]) for row in rows] == [
         ("challenge", "flare21"),
         ("version", "0.2.0"),
         ("options", "none"),
@@ -157,21 +158,10 @@ def test_a_score_that_is_not_there_is_said_in_words(tmp_path):
 
     page = page_of(tmp_path, content)
 
-    rows = {r["case"].text: r for r in content_of(page, "DSC of each case and organ")}
-    assert rows["case_003"]["liver"].text == "no result"
+    rows = {r["case"]: r for r in content_of(page, "DSC of each case and organ")}
+    assert rows["case_003"]["liver"] == "no result"
     mean = content["aggregates"]["dsc_liver_mean"]
     assert parts_of(page, "means")[0].ends[1] == f"{mean:.3f} (n = 3)"
-
-
-@pytest.mark.parametrize("audience", [True, False], ids=["organiser", "participant"])
-def test_two_pages_of_one_evaluation_have_the_same_bytes(tmp_path, audience):
-    source = write_json(tmp_path / "metrics.json", metrics_content(SCORES))
-
-    for name in ("a.html", "b.html"):
-        write_report([source], tmp_path / name, is_organiser=audience)
-
-    first, second = (tmp_path / name for name in ("a.html", "b.html"))
-    assert first.read_bytes() == second.read_bytes()
 
 
 @pytest.mark.parametrize("audience", [True, False], ids=["organiser", "participant"])
@@ -183,47 +173,37 @@ def test_two_pages_of_one_evaluation_have_the_same_bytes(tmp_path, audience):
         pytest.param({"lesion": [0.0] * 5}, id="nothing found"),
     ],
 )
-def test_few_scores_are_a_page_too(tmp_path, scores, audience):
+def test_few_scores_are_a_page_too_of_the_same_bytes(tmp_path, scores, audience):
     source = write_json(tmp_path / "metrics.json", metrics_content(scores))
+    files = [tmp_path / name for name in ("a.html", "b.html")]
 
-    write_report([source], tmp_path / "page.html", is_organiser=audience)
+    for file in files:
+        write_report([source], file, is_organiser=audience)
 
-    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    first, second = (file.read_text(encoding="utf-8") for file in files)
+    assert first == second
+    page = Page(first)
     assert len(page.table("DSC of each case and organ")) == len(*[*scores.values()][:1])
 
 
+SCORE = '{"case": {"gt_fname": {"0": "a"}, "dsc": {"0": %s}}, "evaluation": {}%s}'
+
+
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    "text",
     [
-        ("{", "it is not JSON in UTF-8"),
-        ("[]", "it is not a JSON object"),
-        ("{}", "it is no metrics.json that an evaluation has written"),
-        (
-            '{"case": {"gt_fname": {"0": "a"}, "dsc": {"0": 90}}, "evaluation": {}}',
-            "a: dsc is 90.0, above 1; is it percent? Divide it by 100",
-        ),
-        (
-            '{"case": {"gt_fname": {"0": "a"}, "dsc": {"0": NaN}}, "evaluation": {}}',
-            "a: dsc is nan, which nothing that was measured is",
-        ),
-        (
-            '{"case": {"gt_fname": {"0": "a"}, "dsc": {"0": 1}}, "evaluation": {},'
-            ' "aggregates": {"dsc_mean": 1' + "0" * 400 + "}}",
-            "it is no metrics.json that an evaluation has written",
-        ),
-        (
-            '{"case": {"gt_fname": {"0": "a"}}, "evaluation": {}, "low_scores": [1]}',
-            "it is no metrics.json that an evaluation has written",
-        ),
+        *("{", "[]", "{}", SCORE % ("90", ""), SCORE % ("NaN", "")),
+        SCORE % ("1", ', "aggregates": {"dsc_mean": 1' + "0" * 400 + "}"),
+        SCORE % ("1", ', "low_scores": [1]'),
     ],
+    ids=["cut", "list", "empty", "percent", "nan", "huge", "low scores"],
 )
-def test_what_is_no_metrics_json_is_refused(tmp_path, text, problem):
+def test_what_is_no_metrics_json_is_refused(tmp_path, text):
     source = tmp_path / "metrics.json"
     source.write_text(text)
 
     with pytest.raises(MetricsFileError) as caught:
         write_report([source], tmp_path / "page.html", is_organiser=True)
 
-    remedy = "Give the metrics.json that an evaluation has written."
-    assert str(caught.value) == f"{safe(source)}: {problem}. {remedy} [G05]"
+    assert told(caught.value) == ("G05", safe(source))
     assert not (tmp_path / "page.html").exists()

@@ -118,7 +118,7 @@ def test_fields_of_the_map_tell_their_values_by_mouse_and_keyboard(open_page):
     window = open_page("organiser-ranking")
     page = window.page
     figure = page.locator("figure[data-tips=map]")
-    page.get_by_text("The numbers of this figure").nth(1).click()
+    figure.get_by_text("The numbers of this figure").click()
     table = figure.get_by_role("table")
     case, *values = table.locator("tbody tr").nth(4).locator("th, td").all_inner_texts()
     team = figure.locator(".label").nth(2).inner_text()
@@ -135,6 +135,40 @@ def test_fields_of_the_map_tell_their_values_by_mouse_and_keyboard(open_page):
     assert status.inner_text().endswith(f", {case}: {values[1]}")
     assert window.complaints == []
     assert window.violations == []
+
+
+def test_a_tip_stands_at_what_it_is_about(open_page):
+    """Also in a figure of many rows."""
+    page = open_page("organiser-ranking").page
+    figure = page.locator("figure[data-tips=map]")
+
+    figure.locator(".plot").hover(position={"x": 30, "y": 40})
+
+    tip, here = (figure.locator(css).bounding_box() for css in (".tip", ".here"))
+    assert 0 < tip["y"] - here["y"] - here["height"] < 10
+    page.mouse.move(0, 0)
+    assert not figure.locator(".tip").is_visible()
+
+
+def test_one_click_marks_a_team_everywhere(open_page):
+    """In each figure, row and column that has its name, and in no other."""
+    window = open_page("organiser-ranking")
+    page = window.page
+    name = "team 3"
+    charts = page.locator(".chart", has=page.get_by_text(re.compile(rf"\b{name}\b")))
+
+    page.get_by_role("button", name=f"Mark {name} everywhere").click()
+
+    assert charts.count() > 3
+    assert page.locator(".band").count() == charts.count()
+    assert all(name in text for text in page.locator(".label.marked").all_inner_texts())
+    rows = page.locator("tr.marked th").all_text_contents()
+    assert len(rows) > 3
+    assert all(name in text for text in rows)
+    assert page.locator("thead th.marked, td.marked").count() > 0
+    charts.first.locator(".label.marked").click()
+    assert page.locator(".marked, .band").count() == 0
+    assert window.complaints == []
 
 
 ENDED = "docker: gone."

@@ -14,18 +14,12 @@ from flare.results.efficiency_csv import write_records
 from flare.results.errors import RankingError
 from flare.results.refused_csv import Refusal
 from tests.builders.measured import write_measured
-from tests.builders.pages import Page, parts_of
+from tests.builders.pages import Page, parts_of, rows_of
 from tests.builders.running import eventful, record, running, team_run
 
 RUNNING = "As of {}, 1 of 3 cases are measured, and others are being run."
 
 CASES = ("case_1", "case_2", "case_3")
-
-
-def rows_of(table):
-    """The texts of a table, by its heads."""
-    texts = ([cell.text for cell in row] for row in table.rows)
-    return [dict(zip(table.heads, row, strict=True)) for row in texts]
 
 
 def test_cases_are_counted():

@@ -13,7 +13,7 @@ import pytest
 
 from flare.common.errors import OutputError
 from flare.reports.charts import field_chart
-from flare.reports.model import shade
+from flare.reports.model import metric_shade
 from flare.reports.paper_figures import evaluation_plates, file_stem, write_plates
 from flare.reports.render.paper import (
     check_figures,
@@ -179,7 +179,14 @@ def test_names_in_several_lines_are_text_in_pdf_too():
     from matplotlib.text import Text
 
     row = [[0.5] * 6]
-    chart = field_chart(["a"], ["one another"] * 6, row, shade, ".1f", title="DSC")
+    chart = field_chart(
+        ["a"],
+        ["one another"] * 6,
+        row,
+        lambda value: metric_shade("dsc", value),
+        ".1f",
+        title="DSC",
+    )
     with drawing_style():
         figure = paper_figure(chart, "column")
         figure_file(figure, "pdf")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flare.reports.charts import value_axis
 from flare.reports.model import (
     Blobs,
     Cell,
@@ -40,7 +41,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 TAGS = """
 html head meta title style body a header p h1 dl div dt dd nav ul li main section h2 h3
 table caption thead tr th tbody td figure figcaption span svg line text path circle
-details summary script footer noscript
+details summary script footer noscript small strong
 """
 """What a page is made of; the pages of cases have more."""
 
@@ -208,3 +209,30 @@ def test_tips_have_no_more_digits_than_the_tables(tmp_path, is_organiser):
 
     dsc, _ = tips_of((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert dsc["rows"][1:] == ["0.123 0.988", "0.500 1.000"]
+
+
+# --- Axes -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values", [(10.0, 20.9), (9.5, 9.6), (1.0, 1000.0), (3.0, 2e6)], ids=str
+)
+def test_a_logarithmic_axis_has_several_ticks(values):
+    """At the places of their values: equal factors are equally long."""
+    axis = value_axis("runtime_s", values)
+
+    assert 3 <= len(axis.ticks) <= 10
+    for place, text in axis.ticks:
+        assert place == pytest.approx(axis.scale(float(text)), abs=1e-3)
+
+
+def test_one_large_value_does_not_squeeze_all_others():
+    """Of 100 in 10,000, a linear axis would leave a hundredth: its root is a tenth."""
+    axis = value_axis("max_gpu_memory_mb", [*range(0, 101, 10), 10_000])
+
+    assert axis.scale(100) == pytest.approx(0.1)
+    assert [text for _, text in axis.ticks] == [
+        *("0", "100", "1000", "2500", "5000", "10000")
+    ]
+    assert "square root" in axis.note
+    assert value_axis("max_gpu_memory_mb", [100, 120, 140]).note == ""

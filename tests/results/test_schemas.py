@@ -24,13 +24,7 @@ from flare.ranking.simulation import write_simulation
 from flare.results.csv_rows import cell_types
 from flare.results.ledger_csv import Entry, register
 from flare.results.metrics_reading import Evaluation
-from flare.results.refused_csv import (
-    FLAGS_CSV,
-    Flag,
-    Refusal,
-    TeamRows,
-    write_refused,
-)
+from flare.results.refused_csv import FLAGS_CSV, Flag, Refusal, TeamRows, write_refused
 from flare.results.traces_csv import Sample
 from tests.builders import ROOT, write_cases
 from tests.builders.jobs import job, write_jobs

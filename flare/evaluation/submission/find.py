@@ -58,8 +58,6 @@ class LabelMapFile:
     """Its path below the folder that was searched, with forward slashes."""
     problem: FileError | None = None
     """Why it cannot be read, as far as that is known without opening it."""
-    is_archive: bool = False
-    """Whether it is an archive, which could hold label maps."""
     is_foreign: bool = False
     """Whether it is no image: an archive, an array or a table."""
     is_hidden: bool = False
@@ -274,7 +272,7 @@ def _label_map_file(
     npz: NpzLayout | None,
 ) -> LabelMapFile | None:
     """A file that is or should be a label map; None for all other files."""
-    name, problem, is_foreign, is_archive = relative.as_posix(), None, False, False
+    name, problem, is_foreign = relative.as_posix(), None, False
     stem = case_name(path, may_be_npz=npz is not None)
     if stem is None:
         known = OTHER_SUFFIXES | FOREIGN_SUFFIXES
@@ -284,7 +282,6 @@ def _label_map_file(
         stem = path.name[: -len(suffix)]
         problem = FileFormatError(name, *known[suffix])
         is_foreign = suffix in FOREIGN_SUFFIXES
-        is_archive = suffix in ARCHIVE_SUFFIXES
     elif not is_file(path) or (path.is_symlink() and not follow_links):
         remedy = "Put the file itself there."
         problem = FileFormatError(name, "it is a link or no regular file", remedy)
@@ -293,7 +290,6 @@ def _label_map_file(
         path=path,
         name=name,
         problem=problem,
-        is_archive=is_archive,
         is_foreign=is_foreign,
         npz=npz,
     )

@@ -26,7 +26,12 @@ from flare.evaluation.errors import (
     OrganFilesError,
     UnexpectedCasesError,
 )
-from flare.evaluation.submission.find import Folder, LabelMapFile, is_ignored
+from flare.evaluation.submission.find import (
+    ARCHIVE_SUFFIXES,
+    Folder,
+    LabelMapFile,
+    is_ignored,
+)
 
 EXAMPLE = "validation_001"
 """What a case may be called, where none is known."""
@@ -81,7 +86,7 @@ def match_cases(
 
     cases = None if references is None else known.keys()
     of_organs = find_organ_files(
-        [file.name for file in folder.files], organs or {}, cases
+        [file.name for file in folder.files], organs or {}, cases, names
     )
     files = [file for file in folder.files if file.name not in of_organs]
     submitted = _submitted(files, known)
@@ -161,7 +166,8 @@ def _name_problems(
         yield UnexpectedCasesError(names, next(iter(file_names.values())), cases)
     if missing and not is_only_file:
         absent = [file_names[case] for case in missing]
-        archives = [file.name for file in folder.files if file.is_archive]
+        names = [file.name for file in folder.files]
+        archives = [name for name in names if suffix_of(name, ARCHIVE_SUFFIXES)]
         yield MissingCasesError(absent, len(file_names), archives, folder.is_algorithm)
 
 
@@ -185,11 +191,9 @@ def _strays(
 
 def _nothing_to_score(folder: Folder, example: str) -> NothingToScoreError:
     """Say what a folder without any image holds instead."""
-    for file in folder.files:
-        if file.problem:
-            names = [file.name for file in folder.files]
-            return NothingToScoreError(names, example, file.problem.problem)
-    return NothingToScoreError(folder.ignored, example)
+    what = next((file.problem.problem for file in folder.files if file.problem), "")
+    found = [file.name for file in folder.files] or folder.ignored
+    return NothingToScoreError(found, example, what)
 
 
 def _submitted(
@@ -319,7 +323,10 @@ _ENDINGS = re.compile(
 
 
 def find_organ_files(
-    names: Sequence[str], organs: Mapping[str, int], cases: Collection[str] | None
+    names: Sequence[str],
+    organs: Mapping[str, int],
+    cases: Collection[str] | None,
+    called: FileNames = PLAIN_NAMES,
 ) -> dict[str, str]:
     """The files that hold one organ of a case, with that case.
 
@@ -331,6 +338,8 @@ def find_organ_files(
         The organs of the challenge, and their labels.
     cases : collection of str, optional
         The cases that there are; None if that is not known.
+    called : FileNames
+        What their files are called.
 
     Returns
     -------
@@ -344,7 +353,7 @@ def find_organ_files(
     {'a/liver.nii.gz': 'a', 'a/kidney_left.nii.gz': 'a'}
     """
     words = _words(organs)
-    found = {name: _split(name, words, cases) for name in names}
+    found = {name: _split(name, words, cases, called) for name in names}
     known = {name: pair for name, pair in found.items() if pair}
     if len({organ for _, organ in known.values()}) < LEAST_ORGANS:
         return {}
@@ -365,7 +374,10 @@ def _word(text: str) -> str:
 
 
 def _split(
-    name: str, words: Mapping[str, str], cases: Collection[str] | None
+    name: str,
+    words: Mapping[str, str],
+    cases: Collection[str] | None,
+    called: FileNames,
 ) -> tuple[str, str] | None:
     """The case and the organ of a file, if its name says both."""
     path = PurePosixPath(name)
@@ -374,9 +386,10 @@ def _split(
         part for part in path.parts[:-1] if _word(part) not in ("", "segmentations")
     ]
     parent = folders[-1] if folders else ""
-    if cases is not None and stem in cases:
+    case = called.case_of("prediction", stem, cases or ())
+    if cases is not None and case in cases:
         if _word(parent) in words:  # liver/CASE.nii.gz
-            return stem, words[_word(parent)]
+            return case, words[_word(parent)]
         return None
     if _word(stem) in words and parent:  # CASE/liver.nii.gz
         case = parent.removesuffix(CHANNEL)

@@ -188,13 +188,17 @@ def _faults(
 
 def notes(found: CaseFinding) -> list[str]:
     """What has to be known of a case to read its numbers, a line each."""
-    lines = [line for organ in found.organs for line in _by_rule(organ)]
-    lines += [
-        f"{title(organ.name)}: scored in slices {organ.scored[0] + 1} to"
-        f" {organ.scored[1]} alone, by the rules"
-        for organ in found.organs
-        if organ.scored
-    ]
+    lines = []
+    for organ in found.organs:
+        name, told = title(organ.name), organ.scores["nsd"]
+        own = organ.surfaces.nsd if organ.surfaces else None
+        if own is not None and abs(own - told) >= ROUNDED:
+            words = f"{name}: its NSD is {told:.3f} by a rule of the challenge"
+            lines.append(f"{words}; the surfaces alone give {own:.3f}")
+        if organ.scored:
+            first, last = organ.scored[0] + 1, organ.scored[1]
+            words = f"{name}: scored in slices {first} to {last} alone, by the rules"
+            lines.append(words)
     tilt = found.orientation.tilt
     if tilt > TILTED_DEGREES:
         lines.append(
@@ -202,17 +206,6 @@ def notes(found: CaseFinding) -> list[str]:
             " pictures are along its axes, and directions are the nearest."
         )
     return lines
-
-
-def _by_rule(organ: OrganFinding) -> list[str]:
-    """That a rule of the challenge has replaced the NSD of the surfaces."""
-    own, told = organ.surfaces.nsd if organ.surfaces else None, organ.scores["nsd"]
-    if own is None or abs(own - told) < ROUNDED:
-        return []
-    return [
-        f"{title(organ.name)}: its NSD is {told:.3f} by a rule of the challenge;"
-        f" the surfaces alone give {own:.3f}"
-    ]
 
 
 def _pieces(what: str, pieces: Sequence[Component], other: str) -> str:

@@ -116,6 +116,7 @@ def case_page(
     organs: list[Part] = [organ_table(found), *([Lines(told)] if told else [])]
     if lines[FAULTS:]:
         organs += [Heading("More that is wrong"), Lines(lines[FAULTS:])]
+        lines = [*lines[:FAULTS], f"and {len(lines) - FAULTS} more, below the organs"]
     means = Words(means_words(found))
     if found.is_blank:
         why = Words("Neither label map has any organ: there is nothing to draw.")
@@ -132,7 +133,7 @@ def case_page(
     surfaces = _macro(
         "surfaces", pictures=surface_pictures(found, field, images), bands=BANDS
     )
-    wrong: list[Part] = [Lines(lines[:FAULTS]), stage, Words(WORST_NOTE, "note")]
+    wrong: list[Part] = [Lines(lines), stage, Words(WORST_NOTE, "note")]
     seen: list[Part] = [surfaces, Words(SURFACES_NOTE, "note")]
     sections = [
         Section("wrong", "What is wrong", "What is wrong", wrong),

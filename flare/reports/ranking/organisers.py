@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from flare.reports.model import (
     ABSENT,
     MANY_ROWS,
     NO_RESULT,
-    SCORE_KEY,
     Cell,
     Chart,
     Fields,
@@ -32,11 +32,11 @@ from flare.reports.model import (
     Section,
     Table,
     Words,
+    metric_key,
+    metric_shade,
     name_cell,
     number_cell,
     rank_shade,
-    score_cell,
-    shade,
     table,
     text_cell,
 )
@@ -222,12 +222,12 @@ def case_chart(own: MetricValues, teams: Sequence[str], cases: Sequence[str]) ->
         list(map(safe, teams)),
         names,
         [[row[number] for number in order] for row in own.values],
-        shade,
+        partial(metric_shade, own.metric),
         ".2f",
         title=f"{own.title} of each team and case, the hardest case first",
         note=f"From left to right: {hardest} to {easiest}.",
         summary=f"the hardest case is {hardest}, the easiest {easiest}",
-        key=(*SCORE_KEY, (ABSENT, NO_RESULT)),
+        key=(*metric_key(own.metric), (ABSENT, NO_RESULT)),
         axis_title=f"{count(len(cases), 'case')}, the hardest first",
         table=table(
             f"{own.title} of each case and team, the hardest cases first",
@@ -235,7 +235,10 @@ def case_chart(own: MetricValues, teams: Sequence[str], cases: Sequence[str]) ->
             (
                 (
                     name_cell(cases[n]),
-                    *(score_cell(row[n], exact=False) for row in own.values),
+                    *(
+                        number_cell(row[n], css=metric_shade(own.metric, row[n]))
+                        for row in own.values
+                    ),
                 )
                 for n in order
             ),

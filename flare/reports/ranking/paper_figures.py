@@ -300,7 +300,7 @@ def _mean_group_plate(
         " have their intervals.",
         columns=("team", "group", *MEAN_COLUMNS),
         rows=tuple(_mean_rows(public, own, grouping)),
-        chart=score_fields(public.teams, names, means, ".3f", own.title),
+        chart=score_fields(public.teams, names, means, ".3f", own.metric),
     )
 
 

@@ -22,7 +22,6 @@ from flare.ranking.rules import Values
 from flare.reports.charts import spread_chart
 from flare.reports.model import (
     INDEX,
-    SCORE_BOUNDS,
     Cell,
     Chart,
     Page,
@@ -32,10 +31,10 @@ from flare.reports.model import (
     Table,
     Tile,
     Words,
+    metric_shade,
     name_cell,
     number_cell,
     rank_shade,
-    shade,
     table,
     text_cell,
 )
@@ -49,7 +48,7 @@ NOTE = (
     " of any other team."
 )
 
-LOW = SCORE_BOUNDS[1]
+LOW = 0.5
 """A team fails on a case if its score is not above this: the two darkest shades."""
 
 OTHERS = "median of the others"
@@ -339,19 +338,20 @@ def _rank_cell(rank: float, teams: int) -> Cell:
 
 def _value_cell(metric: OwnMetric, value: float | None) -> Cell:
     """A value; that of a score on its shade."""
-    css = shade(value) if value is not None and is_score(metric.metric) else ""
+    css = metric_shade(metric.metric, value)
     return number_cell(value, decimals=decimals_of(metric.metric), css=css)
 
 
 def _alone_table(found: TeamInField) -> Table:
     """Where the team fails, and no other."""
-    title = next(own.title for own in found.own.metrics if is_score(own.metric))
+    own = next(own for own in found.own.metrics if is_score(own.metric))
+    title = own.title
     caption = f"{count(len(found.alone), 'case')} where it alone has no {title} above"
     rows = (
         (
             name_cell(case),
-            number_cell(score, css="" if score is None else shade(score)),
-            number_cell(lowest, css=shade(lowest)),
+            number_cell(score, css=metric_shade(own.metric, score)),
+            number_cell(lowest, css=metric_shade(own.metric, lowest)),
         )
         for case, score, lowest in found.alone
     )

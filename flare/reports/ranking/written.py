@@ -1,15 +1,15 @@
 """Reads a ranking that was written, for its pages: nothing is decided anew.
 
 The values of values.csv are ranked by the settings of ranking.json, and have to give
-the ranking and the draws that stand there. Tests, recount and other schemes, which take
-longest, are told as they were written. So is what was decided, and what was found odd:
-the decisions have been applied to these values, and are not applied again.
+the ranking and the draws that stand there. What was decided is told as it was written,
+and so is what was found odd: the decisions have been applied to these values, and are
+not applied again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,8 @@ from flare.common.schema import build
 from flare.common.text import cell_text, printable, safe, why
 from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.options import MissingRule, Ties
-from flare.ranking.rank import Analysis, Standings, rank_teams
-from flare.ranking.ranks import Board
+from flare.ranking.rank import Analysis, analyse
 from flare.ranking.results_folder import EMPTY, CaseResult, Key, Reason
-from flare.ranking.robustness.schemes import Scheme, closed_up
-from flare.ranking.robustness.sensitivity import Sensitivity
-from flare.ranking.robustness.uncertainty import PairTest, bootstrap
 from flare.ranking.rules import RankingRules
 from flare.ranking.table import ResultTable, table_of
 from flare.reports.model import RANKING_JSON
@@ -75,22 +71,10 @@ def read_written(folder: Path) -> WrittenRanking:
         raise RankingError(str(file), _NOT_OURS, _REMEDY) from error
     table = _table(folder / VALUES_CSV, reasons, [r.metric for r in rules.metrics])
     joined = _joined(guests)
-    standings = rank_teams(table, rules, joined.guests)
-    board = standings.board
     try:
         _check_names(folder, table, told, guests)
-        analysis = Analysis(
-            challenge=challenge,
-            table=table,
-            rules=rules,
-            decisions=joined,
-            standings=standings,
-            bootstrap=bootstrap(board, samples=samples, seed=seed) if samples else None,
-            tests=_read_tests(told["tests"]["pairs"], board, rules),
-            schemes=_read_schemes(told["schemes"], board, standings),
-            sensitivity=_read_recounts(told["recount"], board),
-            flags=flags,
-        )
+        found = analyse(table, challenge, rules, joined, samples=samples, seed=seed)
+        analysis = replace(found, flags=flags)
         _check_equal(folder, analysis, told)
     except _BAD as error:
         raise RankingError(str(file), _NOT_OURS, _REMEDY) from error
@@ -200,87 +184,3 @@ def _check(folder: Path, *, is_equal: bool, what: str) -> None:
     if not is_equal:
         problem = f"it does not have the {what} of {RANKING_JSON} beside it"
         raise RankingError(str(folder / VALUES_CSV), problem, _REMEDY)
-
-
-# --- How sure it is ---------------------------------------------------------------
-
-
-def _read_tests(
-    told: Iterable[Mapping[str, Any]], board: Board, rules: RankingRules
-) -> tuple[PairTest, ...]:
-    """Which team is better than which other."""
-    names = _names(board.teams)
-    found = {}
-    for own in (build(PairTest, pair) for pair in told):
-        key = own.metric, names[own.team], names[own.other]
-        found[key] = replace(own, team=key[1], other=key[2])
-    teams, metrics = names.values(), (rule.metric for rule in rules.metrics)
-    pairs = [(a, b) for a in teams for b in teams if a != b]
-    return tuple(found[metric, *pair] for metric in metrics for pair in pairs)
-
-
-def _read_schemes(
-    told: Iterable[Mapping[str, Any]], board: Board, standings: Standings
-) -> tuple[Scheme, ...]:
-    """How the teams rank in other ways."""
-    names = _names(board.teams)
-    by_team = {s.team: s.rank for s in standings.standings}
-    ranks = [by_team[team] or 0 for team in board.teams]
-    found = []
-    for scheme in told:
-        own = {names[team]: int(rank) for team, rank in scheme["ranks"].items()}
-        tau = scheme["kendall_tau"]
-        found.append(
-            Scheme(
-                name=str(scheme["scheme"]),
-                ranks=own,
-                before=closed_up(board.teams, ranks, tuple(own)),
-                tau=None if tau is None else float(tau),
-                left_out=next(iter(set(board.teams).difference(own)), None),
-            )
-        )
-    return tuple(found)
-
-
-def _read_recounts(
-    told: Iterable[Mapping[str, Any]], board: Board
-) -> tuple[Sensitivity, ...]:
-    """What the first place of each team that has it depends on."""
-    teams, cases = _names(board.teams), _names(board.cases)
-    return tuple(
-        Sensitivity(
-            team=teams[found["team"]],
-            cases=len(board.cases),
-            withdrawals=_by_rival(found["withdrawals"], teams, cases),
-            shares=_by_rival(found["shares"], teams, cases),
-            disqualifications=tuple(teams[t] for t in found["lost_without_team"]),
-            ties=tuple(
-                (teams[tie["team"]], tuple(teams[team] for team in tie["with"]))
-                for tie in found["shared_without_team"]
-            ),
-            first=int(found["first_under"]),
-            choices=int(found["choices_of_rules"]),
-            alternatives=tuple(
-                (str(name), int(n)) for name, n in found["alternatives"].items()
-            ),
-            rankings=int(found["different_rankings"]),
-        )
-        for found in told
-    )
-
-
-def _by_rival(
-    told: Iterable[Mapping[str, Any]],
-    teams: Mapping[str, str],
-    cases: Mapping[str, str],
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The cases that each rival needs to be withdrawn."""
-    return tuple(
-        (teams[found["rival"]], tuple(cases[case] for case in found["cases"]))
-        for found in told
-    )
-
-
-def _names(names: Iterable[str]) -> dict[str, str]:
-    """Names by how ranking.json has them."""
-    return {printable(name): name for name in names}

@@ -62,7 +62,9 @@ def page_html(page: Page, *scripts: str, style: str = "") -> str:
 
     style = _style() + style
     more = ("refresh.js",) if page.refresh_s else ()
-    script = "".join(map(template_text, ("sort.js", "tips.js", *more, *scripts)))
+    script = "".join(
+        map(template_text, ("sort.js", "tips.js", "marks.js", *more, *scripts))
+    )
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}';"
         f" style-src '{_digest(style)}'; img-src data: blob:;"

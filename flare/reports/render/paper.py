@@ -178,9 +178,10 @@ def _draw_dots(axes: Axes, row: int, own: Dots, rows: int, size: float) -> None:
         ends = [row + top, row + bottom]
         axes.plot([median] * 2, ends, color=INK, linewidth=1.3)
     if own.interval:
-        axes.plot(own.interval, [row - 0.02] * 2, color=INK, linewidth=0.7)
-        for end in own.interval:
-            axes.plot([end] * 2, [row - 0.06, row + 0.02], color=INK, linewidth=0.7)
+        # A thick line below the diamond, in its row: thin ones would be whiskers.
+        middle = row + (top + bottom) / 2
+        thick: Style = {"color": DOT, "linewidth": 2.2, "solid_capstyle": "butt"}
+        axes.plot(own.interval, [middle] * 2, **thick)
     ys = [row + 0.06 + 0.36 * (GOLDEN * n % 1) for n in range(1, len(own.places) + 1)]
     dot: Style = {
         "markerfacecolor": "none",

@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import tracemalloc
 from pathlib import Path
+from unittest import mock
 
 import nibabel as nib
 import numpy as np
@@ -28,6 +29,7 @@ from tests.builders import (
     nrrd_bytes,
     organ_boxes,
 )
+from tests.builders.errors import told
 
 KINDS = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8")
 TYPES = tuple(order + kind for kind in KINDS for order in "<>")
@@ -577,9 +579,19 @@ def test_what_is_not_a_label_map_is_refused(read, problem, content):
     assert (caught.value.file, caught.value.problem) == ("x", problem)
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(InputError) as caught:
-        read_grid(tmp_path / "none.nii.gz", "none.nii.gz")
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_file_that_cannot_be_read_is_not_called_damaged(
+    tmp_path, monkeypatch, is_there
+):
+    """Also where tests run as root, who may read everything."""
+    path = tmp_path / "x.nii.gz"
+    if is_there:
+        path.write_bytes(GOOD)
+        denied = PermissionError(13, "Permission denied")
+        monkeypatch.setattr("os.open", mock.Mock(side_effect=denied))
 
-    assert caught.value.code == "H01"
-    assert caught.value.problem.startswith("none.nii.gz: it cannot be read (")
+    with pytest.raises(InputError) as caught:
+        read_grid(path, path.name)
+
+    assert told(caught.value) == ("H01", "x.nii.gz")
+    assert caught.value.problem.startswith("x.nii.gz: it cannot be read (")

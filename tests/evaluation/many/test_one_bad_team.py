@@ -21,12 +21,7 @@ from flare.evaluation.many.batches import split
 from flare.evaluation.scoring import case
 from flare.results.metrics_json import write_metrics
 from flare.results.refused_csv import read_refused
-from tests.builders import (
-    ROOT,
-    organ_boxes,
-    wait_until,
-    write_nifti,
-)
+from tests.builders import ROOT, organ_boxes, wait_until, write_nifti
 from tests.builders.errors import told
 from tests.builders.many import write_teams, zipped
 

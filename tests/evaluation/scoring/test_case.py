@@ -27,12 +27,7 @@ from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics import surfels
 from flare.evaluation.metrics.finder import find_labels
-from flare.evaluation.scoring.case import (
-    Mirrored,
-    mirrored,
-    score_case,
-    score_labels,
-)
+from flare.evaluation.scoring.case import Mirrored, mirrored, score_case, score_labels
 from flare.evaluation.scoring.reading import check_headers
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair

@@ -1,6 +1,7 @@
 """Files that are called as the challenge file says: `[names]`."""
 
 import json
+import shutil
 from dataclasses import replace
 from functools import partial
 
@@ -12,13 +13,9 @@ from flare.evaluation.check import check_submission, find_images
 from flare.evaluation.errors import GroundTruthError
 from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.results.metrics_reading import read_evaluation, read_metrics
-from tests.builders import (
-    case_names,
-    organ_boxes,
-    write_cases,
-)
+from tests.builders import case_names, organ_boxes, write_cases
 from tests.builders.case_pages import Evaluated
-from tests.builders.errors import told
+from tests.builders.errors import all_told, told
 from tests.builders.jobs import job, write_jobs
 
 NAMES = FileNames(
@@ -109,6 +106,20 @@ def test_messages_ask_for_the_names_of_the_challenge(files, code):
     assert words in str(caught.value)
     assert check(ground_truth=files / "references").lines == (str(caught.value),)
     assert check(images=files / "images").lines == (str(caught.value),)
+
+
+def test_a_folder_for_each_organ_is_to_be_merged(files):
+    """Not one to be kept of two files of a case."""
+    (files / "predictions").rename(files / "liver")
+    (files / "all").mkdir()
+    (files / "liver").rename(files / "all/liver")
+    shutil.copytree(files / "all/liver", files / "all/spleen")
+
+    with pytest.raises(flare.SubmissionError) as caught:
+        flare.evaluate(files / "all", files / "references", challenge=RENAMED)
+
+    assert {code for code, _ in all_told(caught.value)} == {"F04"}
+    assert f"such as {ONE}, with the labels 0 background" in str(caught.value)
 
 
 def test_nothing_but_the_names_of_files_changes(files, tmp_path):

@@ -11,12 +11,7 @@ from flare.ranking.ranks import kendall_tau
 from flare.ranking.robustness.uncertainty import _rank_interval, bootstrap
 from flare.ranking.rules import RankingRules
 from tests.builders.fewer import few_fast
-from tests.builders.results import (
-    DSC,
-    HALF_TIME,
-    make_table,
-    one_metric,
-)
+from tests.builders.results import DSC, HALF_TIME, make_table, one_metric
 
 
 def test_a_team_that_always_wins_is_always_first():

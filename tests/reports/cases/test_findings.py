@@ -94,61 +94,42 @@ def shaved(rows):
     return maps
 
 
-@pytest.mark.parametrize(
-    ("maps", "header", "words"),
-    [
-        (slot_and_stray(), SLOT, ["2 voxels of liver, 12 mm from any of the refere"]),
-        (
-            slot_and_stray()[::-1],
-            SLOT,
-            ["2 voxels of liver that was not found, 12 mm from any of the prediction"],
-        ),
-        (
-            with_components(),
-            {"spacing": (1, 1, 1)},
-            [
-                "5 voxels of liver, 22 mm from any of the reference, and 4 more pieces"
-                " of 7 voxels together"
-            ],
-        ),
-        (boxes(1, 0), {}, ["liver: all 48 voxels missed"]),
-        (
-            boxes(0, 1),
-            {},
-            ["liver: 48 voxels predicted, of an organ that the reference has not"],
-        ),
-        (boxes(1, 1), {}, ["No voxel is wrong"]),
-        (apart(), {}, ["liver: no voxel in common with the reference"]),
-        (two_boxes((1, 3), (3, 1)), {}, ["liver and spleen look swapped: DSC 1.00 an"]),
-        (
-            two_boxes((1, 3), (3, 4)),
-            {},
-            [
-                *(
-                    "liver is predicted as spleen: DSC 1.00",
-                    "spleen is predicted as pa",
-                ),
-                "pancreas: 27 voxels predicted",
-            ],
-        ),
-        (
-            two_boxes((1, 3), (1, 3), mirrored=True),
-            {},
-            [
-                "The prediction looks mirrored left to right: DSC 1.00 if it is",
-                "liver, spleen: no voxel in common",
-            ],
-        ),
-        (two_boxes((1, 3), (1, 0)), {}, ["spleen: all 27 voxels missed"]),
-        (shaved(1), {}, ["liver: DSC 0.968, 6.2% missed, 0.0% added"]),
-        (shaved(3), {}, ["liver: DSC 0.897, 18.8% missed, 0.0% added"]),
-    ],
-    ids=[
-        *("added", "lost", "many", "missed", "made up", "equal", "elsewhere"),
-        *("swapped", "renamed", "mirrored", "one of two", "little", "much"),
-    ],
+RENAMED = [
+    *("liver is predicted as spleen: DSC 1.00", "spleen is predicted as pancreas: DSC"),
+    "pancreas: 27 voxels predicted",
+]
+MIRRORED = [
+    "The prediction looks mirrored left to right: DSC 1.00 if it is",
+    "liver, spleen: no voxel in common",
+]
+MANY = (
+    "5 voxels of liver, 22 mm from any of the reference, and 4 more pieces of 7 voxels"
 )
-def test_what_is_wrong_is_told_in_words_the_worst_first(tmp_path, maps, header, words):
+LOST = "2 voxels of liver that was not found, 12 mm from any of the prediction"
+MADE_UP = "liver: 48 voxels predicted, of an organ that the reference has not"
+WORDS = {
+    "added": (slot_and_stray(), ["2 voxels of liver, 12 mm from any of the refer"]),
+    "lost": (slot_and_stray()[::-1], [LOST]),
+    "many": (with_components(), [MANY]),
+    "missed": (boxes(1, 0), ["liver: all 48 voxels missed"]),
+    "made up": (boxes(0, 1), [MADE_UP]),
+    "equal": (boxes(1, 1), ["No voxel is wrong"]),
+    "elsewhere": (apart(), ["liver: no voxel in common with the reference"]),
+    "swapped": (two_boxes((1, 3), (3, 1)), ["liver and spleen look swapped: DSC 1.00"]),
+    "renamed": (two_boxes((1, 3), (3, 4)), RENAMED),
+    "mirrored": (two_boxes((1, 3), (1, 3), mirrored=True), MIRRORED),
+    "one of two": (two_boxes((1, 3), (1, 0)), ["spleen: all 27 voxels missed"]),
+    "little": (shaved(1), ["liver: DSC 0.968, 6.2% missed, 0.0% added"]),
+    "much": (shaved(3), ["liver: DSC 0.897, 18.8% missed, 0.0% added"]),
+}
+
+
+@pytest.mark.parametrize("what", WORDS)
+def test_what_is_wrong_is_told_in_words_the_worst_first(tmp_path, what):
+    """Voxels have 1 mm, but for the slot and its stray."""
+    header = SLOT if what in ("added", "lost") else {"spacing": (1, 1, 1)}
+    maps, words = WORDS[what]
+
     found = faults(found_of(tmp_path, maps, **header))
 
     assert len(found) == len(words)

@@ -84,19 +84,13 @@ def test_outlines_and_errors_are_drawn_as_worked_out_by_hand(slot):
         "M5 2h3v6h-3z": "wrong missed",
     }
     assert paths_of(coronal).keys() == {"M10 3h2v1h-2z"}
-    for picture, voxels, size in (
-        (axial, "12 12", "12 12"),
-        (coronal, "12 16", "12 32"),
-        (sagittal, "12 16", "12 32"),
+    for picture, voxels, size, letters in (
+        (axial, "12 12", "12 12", "RLAP"),
+        (coronal, "12 16", "12 32", "RLSI"),
+        (sagittal, "12 16", "12 32", "APSI"),
     ):
         boxes = re.findall(r'viewBox="0 0 (\S+ \S+)"', picture.drawing)
         assert boxes == [size, voxels]
-
-
-def test_letters_say_where_the_patient_is(slot):
-    for picture, letters in zip(
-        pictures_of(slot), ("RLAP", "RLSI", "APSI"), strict=True
-    ):
         assert "".join(re.findall(r">([RLAPSI])</text>", picture.drawing)) == letters
 
 
@@ -235,7 +229,8 @@ def test_numbers_are_those_of_metrics_json_and_by_hand(tmp_path):
 
 
 def test_a_metric_in_mm_stands_beside_the_others(slot, monkeypatch):
-    more = {"unit": "mm", "range": (0.0, math.inf), "better": Better.LOWER}
+    more = {"unit": "mm", "range": (0.0, math.inf), "better": Better.LOWER,
+            "bounds": (100.0, 50.0, 20.0, 10.0, 5.0, 2.0)}  # fmt: skip
     hd95 = replace(METRICS["nsd"], name="hd95", title="HD95", decimals=1, **more)
     monkeypatch.setitem(METRICS, "hd95", hd95)
     organs = (
@@ -246,7 +241,7 @@ def test_a_metric_in_mm_stands_beside_the_others(slot, monkeypatch):
     found = replace(slot, organs=tuple(organs), scores=means)
 
     cell = rows_by_name(organ_table(found))["liver"]["HD95 (mm)"]
-    assert (cell.text, cell.css, float(cell.exact)) == ("12.3", "", 12.345)
+    assert (cell.text, cell.css, float(cell.exact)) == ("12.3", "s3", 12.345)
     assert ", HD95 3.0 mm. In neither" in means_words(found)
 
 
@@ -285,6 +280,21 @@ def test_a_page_stands_odd_maps(tmp_path, maps, words):
     assert any(text.startswith(words) for text in words_of(page))
     sections = ["wrong", "organs", "slices", "surfaces"]
     assert [s.id for s in page.sections] == (sections if maps[0].any() else ["organs"])
+
+
+def test_what_is_wrong_beyond_eight_lines_stands_below(tmp_path):
+    """13 organs, of which liver alone is predicted: 12 lines, 4 of them below."""
+    labels = np.zeros((6, 8, 60), dtype=np.uint8)
+    for number in range(13):
+        labels[2:4, 2:5, 2 + 4 * number : 5 + 4 * number] = number + 1
+    maps = (labels, np.where(labels == 1, labels, 0))
+    made = evaluated(tmp_path, {"case": maps}, challenge="flare22")
+
+    wrong, organs, *_ = made.drawn()["case"].sections
+
+    assert wrong.parts[0].items[8:] == ["and 4 more, below the organs"]
+    assert organs.parts[-2].text == "More that is wrong"
+    assert len(organs.parts[-1].items) == 4
 
 
 def test_a_case_that_failed_has_words_instead_of_pictures(tmp_path):

@@ -152,7 +152,7 @@ def test_the_files_are_those_of_the_command(tmp_path):
         for folder in ("command", "python")
     }
     assert files["python"] == files["command"]
-    assert len(files["python"]) == 11
+    assert len(files["python"]) == 14
     assert found.standings["rank"].dropna().to_dict() == {"a": 1, "c": 2}
 
 

@@ -222,6 +222,14 @@ def test_results_with_a_ranking_among_them_are_ranked(results):
     assert kind_of([results]) is Kind.RANKING
 
 
+def test_means_of_what_was_written_are_shown_where_that_is_chosen(written, tmp_path):
+    page = tmp_path / "page.html"
+
+    assert main(["report", str(written), "--output", str(page), "--means"]) == 0
+
+    assert len(Page(page.read_text(encoding="utf-8")).table("Means over 6 cases")) == 4
+
+
 def test_a_team_without_any_result_stays(tmp_path):
     rows = [("a", "1", "dsc", 0.9), ("b", "1", "dsc", "")]
     source = write_table(tmp_path / "table.csv", rows)
@@ -232,37 +240,3 @@ def test_a_team_without_any_result_stays(tmp_path):
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "the value is empty" in html
     assert len(Page(html).table("Means over 1 case")) == 2
-
-
-def test_what_takes_long_is_not_counted_again(results, tmp_path, monkeypatch):
-    """Pairs, choices of rules and other schemes are taken from ranking.json."""
-    written = tmp_path / "again"
-    rank(results, bootstrap=5).write(written)
-    for name in ("compare_pairs", "other_schemes", "sensitivity_of"):
-        monkeypatch.delattr(f"flare.ranking.rank.{name}")
-
-    write_report([written], tmp_path / "pages", is_organiser=True)
-
-    assert (tmp_path / "pages" / "index.html").exists()
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("tests", {"pairs": []}),
-        ("tests", {"pairs": [{"metric": "dsc"}]}),
-        ("schemes", [{"scheme": "x", "kendall_tau": 1, "ranks": {"nobody": 1}}]),
-        ("schemes", {"x": 1}),
-        ("recount", [{"team": "nobody"}]),
-        ("recount", None),
-    ],
-)
-def test_what_was_counted_has_to_be_about_these_teams(results, tmp_path, key, value):
-    rank(results, bootstrap=0).write(tmp_path / "other")
-    file = tmp_path / "other" / "ranking.json"
-    content = json.loads(file.read_text())
-    content[key] = value
-    file.write_text(json.dumps(content))
-
-    with pytest.raises(RankingError, match=r"no ranking\.json that flare rank"):
-        write_report([tmp_path / "other"], tmp_path / "pages", is_organiser=True)

@@ -34,8 +34,8 @@ for (const figure of document.querySelectorAll("figure[data-tips]")) {
   const said = document.createElement("p");
   said.className = "tip";
   said.setAttribute("role", "status");
-  said.textContent = "Point at it, or use the arrow keys, to read values.";
   chart.after(said);
+  chart.setAttribute("aria-description", "The arrow keys read its values.");
   chart.tabIndex = 0;
   const here = document.createElementNS("http://www.w3.org/2000/svg", "circle");
   here.setAttribute("class", "here");
@@ -50,7 +50,17 @@ for (const figure of document.querySelectorAll("figure[data-tips]")) {
     here.setAttribute("cx", `${100 * item.x}%`);
     here.setAttribute("cy", top + height * (r + 0.5));
     drawing.append(here);
+    const [at, around] = [here, figure].map((part) => part.getBoundingClientRect());
+    const left = Math.min(at.left - around.left, around.width - said.offsetWidth);
+    said.style.left = `${Math.max(left, 0)}px`;
+    said.style.top = `${at.bottom - around.top + 6}px`;
   };
+  const hide = () => {
+    here.remove();
+    said.textContent = "";
+  };
+  chart.addEventListener("pointerleave", hide);
+  chart.addEventListener("blur", hide);
   const nearest = (r, x) => {
     let best = 0;
     items[r]?.forEach((item, n) => {
