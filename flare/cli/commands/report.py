@@ -132,6 +132,7 @@ class Asked:
 
 _ONLY_FOR = {
     **{row.name: (Kind.RANKING,) for row in fields(RankingOptions)},
+    "means": (Kind.RANKING, Kind.WRITTEN),
     **{row.name: (Kind.EVALUATION,) for row in fields(CaseOptions)},
     **dict.fromkeys(("figures", "groups"), (Kind.EVALUATION, Kind.RANKING)),
 }

@@ -222,6 +222,14 @@ def test_results_with_a_ranking_among_them_are_ranked(results):
     assert kind_of([results]) is Kind.RANKING
 
 
+def test_means_of_what_was_written_are_shown_where_that_is_chosen(written, tmp_path):
+    page = tmp_path / "page.html"
+
+    assert main(["report", str(written), "--output", str(page), "--means"]) == 0
+
+    assert len(Page(page.read_text(encoding="utf-8")).table("Means over 6 cases")) == 4
+
+
 def test_a_team_without_any_result_stays(tmp_path):
     rows = [("a", "1", "dsc", 0.9), ("b", "1", "dsc", "")]
     source = write_table(tmp_path / "table.csv", rows)
