@@ -97,3 +97,54 @@ def test_titles_phases_and_rules_have_it(challenge):
     assert scoring_rules(replace(challenge, metrics=("dsc", "nsd"))) == scoring_rules(
         flare.read_challenge("flare21")
     )
+
+
+MORE = ("dsc", "nsd", "hd95", "assd", "volume_difference")
+
+
+@pytest.mark.parametrize(
+    ("rules", "far"),
+    [
+        pytest.param({}, DIAGONAL, id="the diagonal"),
+        pytest.param({"worst_distance_mm": 374.0}, 374.0, id="a value of its own"),
+    ],
+)
+def test_distances_and_volumes_by_the_rules(folders, rules, far):
+    """The spleen is missed, b has no file; the liver's 18 voxels are 2 more."""
+    challenge = replace(
+        flare.read_challenge("flare21"), metrics=MORE, decimals=2, **rules
+    )
+    results = flare.evaluate(
+        *folders, challenge=challenge, on_bad_case="worst", workers=1
+    )
+    found = results.metrics
+    for metric in ("hd95", "assd"):
+        assert found[f"{metric}_spleen"] == (round(far, 2), far)
+        assert found[f"{metric}_pancreas"] == (0.0, far)  # neither has it
+        assert 0 < found[f"{metric}_liver"][0] <= 2.0  # mm: a step along z
+    assert found["volume_difference_liver"] == (0.11, -1.0)
+    assert found["volume_difference_spleen"] == (-1.0, -1.0)
+    assert found["volume_difference_pancreas"] == (0.0, -1.0)
+    content = json.loads(metrics_json(results))
+    assert content["aggregates"]["hd95_pancreas_median"] == far / 2
+    assert content["evaluation"]["rules"].get("worst_distance_mm") == (
+        rules.get("worst_distance_mm")
+    )
+    again = recorded_challenge(
+        "flare21",
+        content["evaluation"]["rules"],
+        [organ.name for organ in challenge.organs],
+    )
+    assert (again.metrics, again.worst_distance_mm) == (
+        MORE,
+        rules.get("worst_distance_mm"),
+    )
+
+
+def test_no_board_has_a_volume_difference():
+    challenge = replace(flare.read_challenge("flare21"), metrics=MORE)
+    for phase in settings_for(challenge).values():
+        assert {"aggregates.hd95_mean", "aggregates.assd_liver_mean"} <= {
+            path for _, path, _ in phase.columns
+        }
+        assert not any("volume" in path for _, path, _ in phase.columns)
