@@ -49,9 +49,7 @@ class Metric:
     what the challenge says, or the diagonal of the reference's grid in mm: infinity is
     not JSON and has no mean."""
     decimals: int = 3
-    """On a line of progress, and the most that participants are told."""
-    bounds: tuple[float, ...] = ()
-    """Six values, from bad to good, between which pages have seven shades."""
+    """On a line of progress."""
     for_participants: bool = True
     """Whether participants may see it: a metric of which a volume of the reference
     follows is for organisers alone."""
@@ -78,17 +76,6 @@ class Metric:
         """A value on a line of progress."""
         return f"{value:.{self.decimals}f}"
 
-    def told(self, value: float) -> float:
-        """A value as participants may know it: more digits tell of the reference.
-
-        Examples
-        --------
-        >>> METRICS["dsc"].told(0.97394)
-        0.974
-        """
-        scale: int = 10**self.decimals
-        return round(value * scale) / scale
-
     @property
     def title_with_unit(self) -> str:
         """In the heads of tables and beside axes."""
@@ -102,14 +89,12 @@ METRICS = {
             name="dsc",
             title="DSC",
             definition="twice the shared volume, divided by the sum of both volumes",
-            bounds=(0.0, 0.5, 0.7, 0.8, 0.9, 0.95),
         ),
         Metric(
             name="nsd",
             title="NSD",
             definition="the share of both surfaces that lies within the organ's"
             " tolerance of the other surface",
-            bounds=(0.0, 0.3, 0.5, 0.6, 0.75, 0.9),
         ),
         Metric(
             name="hd95",
@@ -123,7 +108,6 @@ METRICS = {
             better=Better.LOWER,
             worst=None,
             decimals=1,
-            bounds=(100.0, 50.0, 20.0, 10.0, 5.0, 2.0),
         ),
         Metric(
             name="assd",
@@ -137,7 +121,6 @@ METRICS = {
             better=Better.LOWER,
             worst=None,
             decimals=1,
-            bounds=(50.0, 20.0, 10.0, 5.0, 2.0, 1.0),
         ),
         Metric(
             name="volume_difference",

@@ -302,8 +302,9 @@ def results_table(results: Results, *, has_std: bool = True) -> str:
                 row.append("-" if cell is None else f"{cell:.{metric.decimals + 1}f}")
             rows.append(row)
     width = max(len(row[0]) for row in rows)
+    widths = [max(6, *map(len, column)) for column in list(zip(*rows, strict=True))[1:]]
     lines = [
-        f"{row[0]:<{width}}  " + "  ".join(f"{cell:>6}" for cell in row[1:])
+        f"{row[0]:<{width}}  " + "  ".join(map(str.rjust, row[1:], widths))
         for row in rows
     ]
     return "\n".join([*lines, *(each.text for each in results.free_cases)])
