@@ -20,6 +20,8 @@ Two masks, which are numpy arrays of bool along z, y, x:
 
     flare.dice(reference, prediction)
     flare.normalized_surface_dice(reference, prediction, (2.5, 0.8, 0.8), tolerance=1.0)
+    flare.hd95(reference, prediction, (2.5, 0.8, 0.8))
+    flare.assd(reference, prediction, (2.5, 0.8, 0.8))
 
 What teams have achieved, as pandas tables; and their order:
 
@@ -58,7 +60,12 @@ if TYPE_CHECKING:
     from flare.common.installation import __version__
     from flare.evaluation.evaluate import evaluate
     from flare.evaluation.many.score import evaluate_many
-    from flare.evaluation.metrics.dsc_nsd import dice, normalized_surface_dice
+    from flare.evaluation.metrics.dsc_nsd import (
+        assd,
+        dice,
+        hd95,
+        normalized_surface_dice,
+    )
     from flare.evaluation.score_pair import score_pair
     from flare.reports.ranking.ranking import rank
     from flare.results.efficiency_csv import read_efficiency
@@ -74,9 +81,11 @@ __all__ = [
     "Results",
     "SubmissionError",
     "__version__",
+    "assd",
     "dice",
     "evaluate",
     "evaluate_many",
+    "hd95",
     "normalized_surface_dice",
     "rank",
     "read_challenge",
@@ -94,9 +103,11 @@ _MODULES = {
     "Results": "flare.results.scores",
     "SubmissionError": "flare.common.errors",
     "__version__": "flare.common.installation",
+    "assd": "flare.evaluation.metrics.dsc_nsd",
     "dice": "flare.evaluation.metrics.dsc_nsd",
     "evaluate": "flare.evaluation.evaluate",
     "evaluate_many": "flare.evaluation.many.score",
+    "hd95": "flare.evaluation.metrics.dsc_nsd",
     "normalized_surface_dice": "flare.evaluation.metrics.dsc_nsd",
     "rank": "flare.reports.ranking.ranking",
     "read_challenge": "flare.challenge.reading",

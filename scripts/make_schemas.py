@@ -13,6 +13,7 @@ from typing import Annotated
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from flare.challenge.metrics import METRICS  # noqa: E402
 from flare.cli.commands.serve import LogLine  # noqa: E402
 from flare.common.json_schema import json_schema, row_schema  # noqa: E402
 from flare.common.schema import Is  # noqa: E402
@@ -49,6 +50,12 @@ NO_VALUES = {
     "then": {"properties": {name: {"type": "null"} for name in VALUES}},
 }
 """A run that failed has none."""
+SIGNED = "|".join(name for name, own in METRICS.items() if own.range[0] < 0)
+NOT_SIGNED = {
+    "if": {"not": {"properties": {"metric": {"pattern": f"^({SIGNED})(_|$)"}}}},
+    "then": {"properties": {"value": {"minimum": 0}}},
+}
+"""Other metrics are 0 or more."""
 
 
 def schemas() -> dict[str, str]:
@@ -67,7 +74,7 @@ def schemas() -> dict[str, str]:
         "means": (Annotated[Mean, CLOSED], "means.csv"),
         "refused": (Annotated[Refusal, CLOSED], "refused.csv"),
         "trace": (Annotated[Sample, CLOSED], "traces/CASE.csv"),
-        "values": (ValueRow, "values.csv"),
+        "values": (Annotated[ValueRow, Is(**NOT_SIGNED)], "values.csv"),
         "ranking": (
             Annotated[RankingRow, Is(families=[MEAN_RANK_COLUMNS])],
             "ranking.csv",

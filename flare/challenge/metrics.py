@@ -6,6 +6,7 @@ ranking and columns of a platform's phase are made from these records.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -109,6 +110,45 @@ METRICS = {
             definition="the share of both surfaces that lies within the organ's"
             " tolerance of the other surface",
             bounds=(0.0, 0.3, 0.5, 0.6, 0.75, 0.9),
+        ),
+        Metric(
+            name="hd95",
+            title="HD95",
+            definition="the larger of two distances, within which 95 % of the area of"
+            " either surface are from the nearest surfel of the other one",
+            function="distances:hausdorff_95",
+            needs_distances=True,
+            unit="mm",
+            range=(0.0, math.inf),
+            better=Better.LOWER,
+            worst=None,
+            decimals=1,
+            bounds=(100.0, 50.0, 20.0, 10.0, 5.0, 2.0),
+        ),
+        Metric(
+            name="assd",
+            title="ASSD",
+            definition="the mean distance of all surfels of both surfaces from the"
+            " nearest surfel of the other one, weighted by area",
+            function="distances:average_distance",
+            needs_distances=True,
+            unit="mm",
+            range=(0.0, math.inf),
+            better=Better.LOWER,
+            worst=None,
+            decimals=1,
+            bounds=(50.0, 20.0, 10.0, 5.0, 2.0, 1.0),
+        ),
+        Metric(
+            name="volume_difference",
+            title="Volume difference",
+            definition="the volume of the prediction less that of the reference,"
+            " divided by that of the reference",
+            function="dsc_nsd:volume_difference",
+            range=(-1.0, math.inf),
+            better=None,
+            worst=-1.0,
+            for_participants=False,
         ),
     )
 }

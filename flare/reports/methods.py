@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from flare.challenge.digest import further_rules, scoring_rules
-from flare.challenge.metrics import Better, is_score
+from flare.challenge.metrics import SCORES, Better, metric_of, metrics_in
 from flare.challenge.rules import MaxMemory, RankedMetric
 from flare.common.installation import __version__
 from flare.common.text import count, printable
@@ -60,6 +60,12 @@ SCORES_DEFINED = (
     " (Nikolov et al. 2021, doi:10.2196/26151)."
 )
 """What both mean, with the source."""
+
+
+def _defined(columns: Iterable[str]) -> list[str]:
+    """What the metrics among some columns mean, DSC and NSD first."""
+    others = (own for own in metrics_in(columns) if own.name not in SCORES)
+    return [SCORES_DEFINED, *(f"{own.title} is {own.definition}." for own in others)]
 
 
 def methods_text(analysis: Analysis) -> str:
@@ -173,11 +179,12 @@ def _names(teams: Sequence[str]) -> str:
 def _scoring_sentences(analysis: Analysis) -> list[str]:
     """What DSC and NSD mean under the rules by which the label maps were scored."""
     origin, challenge = analysis.table.origin, analysis.challenge
-    if not any(is_score(rule.metric) for rule in analysis.rules.metrics):
+    if not any(metric_of(rule.metric) for rule in analysis.rules.metrics):
         return []
     if origin is None:
         return ["The values were given as a table, which does not tell their origin."]
-    sentences = [SCORES_DEFINED, *rules_note_sentences(challenge.rules_note)]
+    sentences = [*_defined(challenge.metrics)]
+    sentences += rules_note_sentences(challenge.rules_note)
     order = [f"tolerance_mm of {organ.name}" for organ in challenge.organs]
     order += (f"in_mean of {organ.name}" for organ in challenge.organs)
     rules = scoring_rules(challenge)
@@ -235,7 +242,7 @@ def _other_file(analysis: Analysis) -> str:
 def _measuring_sentences(analysis: Analysis) -> list[str]:
     """How running time and memory were measured, as measurement.json has it."""
     origin = analysis.table.origin
-    if origin is None or all(is_score(rule.metric) for rule in analysis.rules.metrics):
+    if origin is None or all(metric_of(rule.metric) for rule in analysis.rules.metrics):
         return []
     known = origin.measured
     if not known:
@@ -317,7 +324,8 @@ def evaluation_methods(found: EvaluationFile) -> str:
     failed = len(found.scores.failed)
     cases = count(len(found.scores.cases), "case")
     note = str(evaluation.rules_note or "")
-    sentences = [f"Label maps of {cases} were scored.", SCORES_DEFINED]
+    columns = {column for _, column in found.scores.values}
+    sentences = [f"Label maps of {cases} were scored.", *_defined(columns)]
     sentences += rules_note_sentences(note)
     if isinstance(evaluation.rules, Mapping):
         sentences += _rule_sentences(evaluation.rules)

@@ -150,8 +150,9 @@ class ValueRow(TypedDict):
     """Name of the case."""
     metric: MetricName
     """Name of the metric, such as dsc_liver or runtime_s."""
-    value: Annotated[float, Is(minimum=0, maximum=10**15)] | None
-    """The value, in the metric's unit; empty if it is missing."""
+    value: Annotated[float, Is(maximum=10**15)] | None
+    """The value, in the metric's unit; empty if it is missing. Only a difference may be
+    below 0."""
 
 
 COLUMNS = tuple(ValueRow.__annotations__)

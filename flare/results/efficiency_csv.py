@@ -347,7 +347,9 @@ def ranked_by_others(challenge: Challenge, file: str) -> tuple[str, ...]:
     for place, rule in enumerate(challenge.ranking, start=1):
         if rule.metric in known:
             continue
-        if metric_of(rule.metric) or alike(rule.metric, known, cutoff=0.75):
+        ours = metric_of(rule.metric)
+        is_ours = ours is not None and ours.name in challenge.metrics
+        if is_ours or alike(rule.metric, known, cutoff=0.75):
             raise ChallengeError(
                 file,
                 f"ranking[{place}].metric is {safe(repr(rule.metric))}, which nothing"

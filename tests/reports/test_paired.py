@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from flare.challenge.metrics import METRICS
+from flare.challenge.metrics import METRICS, SCORES
 from flare.reports.comparison import compare_scores
 from flare.reports.scores import CaseScores
+
+SCORED = [METRICS[name] for name in SCORES]
 
 
 def scores_of(values):
@@ -28,9 +30,7 @@ def scores_of(values):
 
 def compare(before, after):
     """How the DSC of the liver differs."""
-    (pairs,), tests = compare_scores(
-        scores_of(before), [scores_of(after)], METRICS.values()
-    )
+    (pairs,), tests = compare_scores(scores_of(before), [scores_of(after)], SCORED)
     assert tests == 2
     return pairs["dsc"][0]
 
@@ -70,7 +70,7 @@ def test_p_values_are_scipys_and_holm_adjusts_for_all_of_them(seed):
     others = [first + generator.integers(-3, 8, size=30) / 80 for _ in range(3)]
 
     later = [scores_of(o.clip(0, 1).tolist()) for o in others]
-    found, tests = compare_scores(scores_of(first.tolist()), later, METRICS.values())
+    found, tests = compare_scores(scores_of(first.tolist()), later, SCORED)
 
     assert tests == 6
     flat = [own for pairs in found for score in ("dsc", "nsd") for own in pairs[score]]

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -48,11 +49,8 @@ LOOK_UPS = 2**22
 AT_ONCE = 2**14
 """So many places are looked up together: calls of NumPy take a while."""
 
-FEW = 2**14
-"""At most so many surfels are looked for in a tree,"""
-
-TREE = 2**20
-"""which has at most so many."""
+FEW, TREE = 2**14, 2**20
+"""At most so many surfels are looked for in a tree, which has at most so many."""
 
 KEPT = 2**20
 """At most so many surfels are remembered, and their areas summed one by one."""
@@ -169,19 +167,8 @@ class Surfels:
     """The surfels of a label in both masks, which are added window by window.
 
     They are marked in one flat array of the corners of the label's box, where rows and
-    slices end in zeros: so an offset is one constant shift.
-
-    Parameters
-    ----------
-    maps : pair of ndarray of uint8, shape (Z, Y, X)
-        Reference and prediction on the same grid, which both have the label. Never
-        modified.
-    spacing : tuple of float
-        Voxel size in mm along z, y, x.
-    occupancy : Occupancy
-        Where either has the label.
-    memory : ReusedMemory
-        Is overwritten.
+    slices end in zeros: so an offset is one constant shift. Parameters are those of
+    `compare_labels`; memory is overwritten.
     """
 
     def __init__(
@@ -293,8 +280,7 @@ class Surfels:
     ) -> tuple[Indices, _Found]:
         """Look up the corners around surfels, until one is a surfel of mask `other`.
 
-        Of those that are found, 256 times the rank of the distance and the code are
-        returned; of the others, places and codes.
+        Returns 256 times the rank of the distance and the code; and what is not found.
         """
         mark, start, left = _SURFEL[other], 0, LOOK_UPS
         keys = [np.zeros(0, dtype=np.intp)]
@@ -382,11 +368,7 @@ class Surfels:
         near: Sequence[_Counts],
         farther: Iterable[tuple[_Floats, Bytes]],
     ) -> Side:
-        """All distances of a mask, in their order.
-
-        Near are numbers of surfels, at 256 times the rank of the distance and the code;
-        farther are distances and codes of all others.
-        """
+        """All distances: near are numbers by 256 times the rank and the code."""
         counts = np.zeros(max(each.size for each in near), dtype=np.int64)
         for each in near:
             counts[: each.size] += each
@@ -415,10 +397,7 @@ class Surfels:
 
 
 class _Farthest:
-    """The distances of many surfels, of which the smallest are left out.
-
-    The area is that of the whole surface, in mm2.
-    """
+    """The distances of a surface of some mm2, of which the smallest are left out."""
 
     def __init__(self, area: float) -> None:
         self._decisive = area * FARTHEST * (1 + 1e-9)
@@ -447,3 +426,23 @@ class _Farthest:
         self.left_out += float(np.sum(small))
         self.moment += float(np.sum(small * distances[~is_large]))
         return distances[is_large], areas[is_large]
+
+
+class Measured(Protocol):
+    """An `Agreement`."""
+
+    @property
+    def distances(self) -> Sides | None:
+        """Of both surfaces."""
+
+
+def hausdorff_95(found: Measured) -> float | None:
+    """The larger of both percentiles; None if a mask is empty."""
+    sides = found.distances
+    return max(side.within(1 - FARTHEST) for side in sides) if sides else None
+
+
+def average_distance(found: Measured) -> float | None:
+    """The mean over both surfaces, weighted by area; None if a mask is empty."""
+    area = sum(side.area for side in found.distances or ())
+    return sum(side.sum for side in found.distances or ()) / area if area else None

@@ -46,8 +46,8 @@ def metric_title(metric: str) -> str:
 
     Examples
     --------
-    >>> metric_title("runtime_s"), metric_title("dsc_left_kidney"), metric_title("hd95")
-    ('Running time (s)', 'DSC of left kidney', 'hd95')
+    >>> metric_title("runtime_s"), metric_title("dsc_left_kidney"), metric_title("vol")
+    ('Running time (s)', 'DSC of left kidney', 'vol')
     """
     if metric in TITLES:
         return TITLES[metric]

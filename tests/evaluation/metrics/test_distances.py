@@ -1,14 +1,16 @@
 """Distances of surfaces: by hand, by brute force, and by surface-distance."""
 
-import math
+import tracemalloc
+from pathlib import Path
 
+import nibabel as nib
 import numpy as np
 import pytest
 import surface_distance
 
-from flare.evaluation.metrics import distances
-from flare.evaluation.metrics.distances import ring_of
-from flare.evaluation.metrics.dsc_nsd import compare_labels
+from flare.evaluation.metrics import distances, finder
+from flare.evaluation.metrics.distances import hausdorff_95, ring_of
+from flare.evaluation.metrics.dsc_nsd import assd, compare_labels, hd95
 from tests.evaluation.metrics.test_dsc_nsd import SPACINGS, box, random_pair
 from tests.oracles import squares, surfels
 
@@ -17,19 +19,8 @@ KINDS = ("noise", "voxels", "sheets", "boxes", "full")
 
 
 def found(reference, prediction, spacing):
-    """HD95 and ASSD, with a smallest DSC that counts no surfel for the NSD."""
-    maps = (
-        np.ascontiguousarray(each).view(np.uint8) for each in (reference, prediction)
-    )
-    agreement = compare_labels(
-        *maps, spacing, {1: 1.0}, smallest_dsc=1.0, has_distances=True
-    )[1]
-    sides = agreement.distances
-    area = math.fsum(side.area for side in sides)
-    return (
-        max(side.within(0.95) for side in sides),
-        math.fsum(side.sum for side in sides) / area,
-    )
+    """HD95 and ASSD."""
+    return tuple(each(reference, prediction, spacing) for each in (hd95, assd))
 
 
 def of_package(reference, prediction, spacing):
@@ -114,16 +105,72 @@ def test_far_surfels_are_found_alike_however_many(monkeypatch, limits):
     for name, value in limits.items():
         monkeypatch.setattr(distances, name, value)
     ring_of.cache_clear()
-    for pair in pairs(60, seed=2):
+    for pair in pairs(30, seed=2):
         assert found(*pair) == pytest.approx(of_package(*pair), abs=CLOSE), pair
     ring_of.cache_clear()
 
 
-def test_distances_are_measured_where_both_have_the_label_alone():
-    empty = np.zeros((4, 4, 4), dtype=np.uint8)
-    for maps in ((empty, empty), (empty, empty + 1), (empty + 1, empty)):
-        agreement = compare_labels(*maps, (1, 1, 1), {1: 1.0}, has_distances=True)[1]
-        assert agreement.distances is None
+def test_empty_masks():
+    """The diagonal of 8 x 8 x 8 voxels of 1.5, 2 and 6 mm: 8 times 6.5 mm."""
+    full, none = box((0, 8), (0, 8), (0, 8)), box((0, 0), (0, 0), (0, 0))
+    for metric in (hd95, assd):
+        assert metric(none, none, (1.5, 2.0, 6.0)) == 0.0
+        assert metric(full, full, (1.5, 2.0, 6.0)) == 0.0
+        assert metric(full, none, (1.5, 2.0, 6.0)) == 52.0
+        assert metric(none, full, (1.5, 2.0, 6.0)) == 52.0
+
+
+def test_distances_stay_as_measured_where_the_dsc_is_too_small():
+    reference, prediction = box((0, 3), (0, 3), (0, 3)), box((2, 5), (2, 5), (2, 5))
+    labels = reference.astype(np.uint8), prediction.astype(np.uint8)
+    gated = compare_labels(
+        *labels, (1, 1, 1), {1: 1.0}, smallest_dsc=0.5, has_distances=True
+    )[1]
+    assert gated.nsd == 0.0
+    assert hausdorff_95(gated) == hd95(reference, prediction, (1, 1, 1)) > 0
+
+
+@pytest.mark.parametrize("metric", [hd95, assd])
+def test_what_is_not_a_pair_of_masks_is_refused(metric):
+    mask = box((0, 1), (0, 1), (0, 1))
+    with pytest.raises(TypeError, match="must be a numpy array of bool"):
+        metric(mask.tolist(), mask, (1, 1, 1))
+    with pytest.raises(ValueError, match="positive and finite"):
+        metric(mask, mask, (1, 0, 1))
+
+
+SHARED = Path(__file__).parents[4] / "shared" / "data" / "flare21"
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["totalsegmentator_ct", "kits19_00061", "phantom_002"])
+def test_real_label_maps_as_the_package_has_them(name):
+    files = (SHARED / kind / f"{name}.nii.gz" for kind in ("reference", "predictions"))
+    reference, prediction = (nib.load(file) for file in files)
+    spacing = tuple(float(mm) for mm in reference.header.get_zooms()[::-1])
+    maps = [np.asarray(image.dataobj).T for image in (reference, prediction)]
+    for organ in range(1, 5):
+        masks = [labels == organ for labels in maps]
+        if masks[0].any() and masks[1].any():
+            expected = of_package(*masks, spacing)
+            assert found(*masks, spacing) == pytest.approx(expected, abs=CLOSE)
+
+
+@pytest.mark.slow
+def test_memory_of_a_hostile_map_is_bounded(monkeypatch):
+    """Each fourth column is noise, far from the organ: at most 16 bytes for a voxel."""
+    monkeypatch.setattr(distances, "PLANE_BYTES", 2**18)
+    monkeypatch.setattr(distances, "KEPT", 2**14)
+    monkeypatch.setattr(finder, "CHUNK_BYTES", 2**14)
+    organ, noise = np.zeros((2, 40, 96, 96), dtype=np.uint8)
+    organ[:2, :2, :2] = 1
+    noise[:, ::2, ::2] = np.random.default_rng(3).integers(0, 2, (40, 48, 48))
+    tracemalloc.start()
+    agreement = compare_labels(organ, noise, (1, 1, 1), {1: 1.0}, has_distances=True)[1]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert agreement.distances[1].distances.size < 60_000  # of 380,000 surfels
+    assert peak < 16 * organ.size  # SciPy's transform of the whole map takes 80
 
 
 @pytest.mark.parametrize("spacing", [(1e-30,) * 3, (1e30,) * 3])

@@ -113,22 +113,28 @@ def test_sheets_of_references_with_equal_rounded_scores_are_equal(tmp_path):
     assert sheets[0] == sheets[1]
 
 
-def test_a_sheet_has_no_value_that_is_in_mm(tmp_path):
-    """Of a metric that is neither a score nor of efficiency there are ranks alone."""
-    distance = RankedMetric(metric="hd95", better=Better.LOWER)
-    rules = RankingRules(metrics=(DSC, distance))
-    values = {("a", "c0", "dsc"): 0.9, ("a", "c0", "hd95"): 7.125}
-    values |= {("b", "c0", "dsc"): 0.8, ("b", "c0", "hd95"): None}
+@pytest.mark.parametrize(
+    ("metric", "head", "row"),
+    [
+        ("volume_difference", "Volume difference: rank", "1"),
+        ("hd95", "HD95 (mm) | rank", "7.1 | 1"),
+        ("voe", "voe: rank", "1"),
+    ],
+)
+def test_a_sheet_has_no_value_of_which_a_volume_follows(tmp_path, metric, head, row):
+    """Of metrics for organisers, or of others, there are ranks alone."""
+    other = RankedMetric(metric=metric, better=Better.LOWER)
+    rules = RankingRules(metrics=(DSC, other))
+    values = {("a", "c0", "dsc"): 0.9, ("a", "c0", metric): 7.125}
+    values |= {("b", "c0", "dsc"): 0.8, ("b", "c0", metric): None}
     analysis = analyse(make_table(values), FLARE21, rules, samples=0)
 
     write_analysis(analysis, tmp_path)
 
     text = (tmp_path / "sheets" / "a.md").read_text()
-    assert "| case | DSC | rank | hd95: rank |\n|---|---|---|---|\n" in text
-    assert "| c0 | 0.900 | 1 | 1 |\n" in text
-    assert "7.1" not in text
-    other = (tmp_path / "sheets" / "b.md").read_text()
-    assert "- Case c0, hd95: there is no row" in other
+    assert f"| case | DSC | rank | {head} |\n" in text
+    assert f"| c0 | 0.900 | 1 | {row} |\n" in text
+    assert "7.12" not in text
 
 
 @pytest.mark.parametrize("value", [0.671046, 671.0, True])
