@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
+from flare.challenge.metrics import Better
 from flare.common.text import count, listing
 from flare.reports.comparison import (
     TEST_METHOD,
@@ -167,14 +168,16 @@ def _tiles(pairs: Pairs, found: Comparison) -> tuple[Tile, ...]:
     for own in (pairs[metric.name][0] for metric in found.metrics):
         is_exact = found.first.scores.exact and own.mean is not None
         means = [own.metric.text(m) for m in (own.before, own.after) if m is not None]
+        note = f"from {' to '.join(means)}" if means else "no case has both"
+        what = "Change" if own.metric.better is Better.HIGHER else "Gain"
         tiles.append(
             Tile(
-                name=f"Change of mean {own.metric.title_with_unit}",
+                name=f"{what} of mean {own.metric.title_with_unit}",
                 value=change_text(own),
                 exact=repr(own.mean) if is_exact else "",
-                note=f"from {' to '.join(means)}; 95 % interval {interval_text(own)}"
-                if means
-                else "no case has both",
+                note=f"{note}; 95 % interval {interval_text(own)}"
+                if own.metric.is_share
+                else note,
             )
         )
     own = pairs[found.metrics[0].name][0]

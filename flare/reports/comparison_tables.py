@@ -125,7 +125,8 @@ def tests_table(
         *("change", "95 % interval", "better", "equal", "worse", "effect"),
         *("p", "p (Holm)"),
     )
-    caption = f"{title}: means, counts of cases, and tests"
+    gains = "a change above 0 is a gain"
+    caption = f"{title}: means, counts of cases, and tests; {gains}"
     return table(caption, heads, rows, words=("organ",), is_whole=True)
 
 
