@@ -50,6 +50,8 @@ class Metric:
     not JSON and has no mean."""
     decimals: int = 3
     """On a line of progress."""
+    bounds: tuple[float, ...] = ()
+    """Six values, from bad to good, between which pages have seven shades."""
     for_participants: bool = True
     """Whether participants may see it: a metric of which a volume of the reference
     follows is for organisers alone."""
@@ -89,12 +91,14 @@ METRICS = {
             name="dsc",
             title="DSC",
             definition="twice the shared volume, divided by the sum of both volumes",
+            bounds=(0.0, 0.5, 0.7, 0.8, 0.9, 0.95),
         ),
         Metric(
             name="nsd",
             title="NSD",
             definition="the share of both surfaces that lies within the organ's"
             " tolerance of the other surface",
+            bounds=(0.0, 0.3, 0.5, 0.6, 0.75, 0.9),
         ),
         Metric(
             name="hd95",
@@ -108,6 +112,7 @@ METRICS = {
             better=Better.LOWER,
             worst=None,
             decimals=1,
+            bounds=(100.0, 50.0, 20.0, 10.0, 5.0, 2.0),
         ),
         Metric(
             name="assd",
@@ -121,6 +126,7 @@ METRICS = {
             better=Better.LOWER,
             worst=None,
             decimals=1,
+            bounds=(50.0, 20.0, 10.0, 5.0, 2.0, 1.0),
         ),
         Metric(
             name="volume_difference",
