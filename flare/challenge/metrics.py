@@ -49,7 +49,7 @@ class Metric:
     what the challenge says, or the diagonal of the reference's grid in mm: infinity is
     not JSON and has no mean."""
     decimals: int = 3
-    """On a line of progress."""
+    """On a line of progress, and the most that participants are told."""
     bounds: tuple[float, ...] = ()
     """Six values, from bad to good, between which pages have seven shades."""
     for_participants: bool = True
@@ -77,6 +77,17 @@ class Metric:
     def text(self, value: float) -> str:
         """A value on a line of progress."""
         return f"{value:.{self.decimals}f}"
+
+    def told(self, value: float) -> float:
+        """A value as participants may know it: more digits tell of the reference.
+
+        Examples
+        --------
+        >>> METRICS["dsc"].told(0.97394)
+        0.974
+        """
+        scale: int = 10**self.decimals
+        return round(value * scale) / scale
 
     @property
     def title_with_unit(self) -> str:
