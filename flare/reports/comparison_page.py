@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -180,15 +181,10 @@ def _tiles(pairs: Pairs, found: Comparison) -> tuple[Tile, ...]:
                 else note,
             )
         )
-    own = pairs[found.metrics[0].name][0]
-    tiles.append(
-        Tile(
-            name="Cases better/equal/worse",
-            value=f"{own.better}/{own.equal}/{own.worse}",
-            note=f"by {own.metric.title}",
-        )
-    )
-    return (*tiles, _cases_tile(found))
+    own, cases = pairs[found.metrics[0].name][0], _cases_tile(found)
+    told = f"{own.better} better, {own.equal} equal, {own.worse} worse"
+    note = f"{told} by {own.metric.title}; {cases.note}"
+    return (*tiles, replace(cases, note=note))
 
 
 def _cases_tile(found: Comparison) -> Tile:

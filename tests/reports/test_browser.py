@@ -130,7 +130,13 @@ FIRST_SCREEN = {
     "participant-team": ("new", "Runs that worked", "left kidney", "mean", "0.8"),
     "organiser-comparison": (
         *("new is worse than old by DSC -0.03", "(p ", "left adrenal gland changed"),
-        *("95 % interval", "0/15/15", "left kidney", "mean", "-0.43"),
+        *(
+            "95 % interval",
+            "0 better, 15 equal, 15 worse",
+            "left kidney",
+            "mean",
+            "-0.43",
+        ),
     ),
     "participant-rank": (
         *("team_08", "1 of 11", "0.3", "DSC", "0.9", "Running time (s)"),
