@@ -1,4 +1,4 @@
-"""Draws the pictures of README: pages of reports, as a browser shows them.
+"""Draws the pictures of README and the site: pages of reports in a browser.
 
     .venv/bin/python scripts/pictures.py [FOLDER]
 
@@ -47,11 +47,11 @@ def pictures(work: Path) -> Iterator[Picture]:
     teams = str(work / "teams")
     yield Picture("page-evaluation", (metrics, *organiser), "index.html", "body")
     yield Picture(
-        "page-case", (metrics, *organiser, *maps), "cases/demo_001.html", "#worst"
+        "page-case", (metrics, *organiser, *maps), "cases/demo_001.html", "body"
     )
     both = [f"{teams}/{team}/metrics.json" for team in ("team_07", "team_02")]
     yield Picture("page-comparison", (*both, *organiser), "index.html", "body")
-    yield Picture("page-ranking", (teams, *organiser), "index.html", "#draws")
+    yield Picture("page-ranking", (teams, *organiser), "index.html", "body")
 
 
 def flare(*words: str) -> None:
