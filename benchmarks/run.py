@@ -244,6 +244,10 @@ def measure_cases(bench: Benchmark) -> None:
     }
     if find_spec("monai"):
         programs["monai"] = (peer("monai"), one, six)
+    rules = bench.folder / "distances.toml"
+    metrics = 'metrics = ["dsc", "nsd", "hd95", "assd"]'
+    rules.write_text(f'extends = "flare21"\nname = "Distances"\n{metrics}\n')
+    programs["distances"] = (_with_rules(ROOT, rules), short, long)
     cases, start_ups = bench.measure_case(programs)
 
     bench.add("start-up: CPU", start_ups["kit"], "s", "at most 0.3")
@@ -257,6 +261,12 @@ def measure_cases(bench: Benchmark) -> None:
     )
     bench.add_ratio(
         "the same, in the memory that glibc gives it", cases["kit"], cases["mapped"]
+    )
+    bench.add_ratio(
+        "one worker with HD95 and ASSD / without",
+        cases["distances"],
+        cases["kit"],
+        "at most 3",
     )
     bench.add_cpu("only inflating both files", cases["inflate"])
     bench.add_ratio("one worker / only inflating", cases["kit"], cases["inflate"])
