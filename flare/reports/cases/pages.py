@@ -51,7 +51,7 @@ from flare.reports.model import (
     name_cell,
 )
 from flare.reports.render.html import macro_html, page_html, template_text
-from flare.reports.scores import scores_of
+from flare.reports.scores import challenge_title, scores_of
 from flare.results.metrics_reading import EvaluationFile
 
 WORST_NOTE = (
@@ -255,7 +255,7 @@ def case_pages(
 
 def _challenge(found: EvaluationFile) -> str:
     """What the challenge is called."""
-    return printable(str(found.scores.evaluation.challenge or ""))
+    return challenge_title(found.scores.evaluation.challenge)
 
 
 def _places(found: EvaluationFile, links: Mapping[str, str]) -> Iterator[CaseHead]:
