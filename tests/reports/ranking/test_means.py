@@ -18,6 +18,7 @@ from flare.ranking.rules import RankingRules
 from flare.reports.model import BEST
 from flare.reports.ranking.files import page_text
 from flare.reports.ranking.means import mean_files, mean_tables
+from flare.reports.ranking.page import public_ranking
 from tests.builders.results import DSC, FLARE21, TIME, make_table
 
 RULES = RankingRules(metrics=(DSC, TIME))
@@ -101,6 +102,28 @@ def test_a_missing_result_counts_as_the_challenge_says(rules, expected, note):
     )
     median = {row[0].text: row[1].text for row in tables["medians"].rows}["a"]
     assert median == "0.200 (0.100 to 0.600)"
+
+
+@pytest.mark.parametrize(("worst", "n", "mean"), [(300.0, 3, 102.0), (None, 2, 3.0)])
+def test_a_missing_distance_counts_as_the_worst_one_of_the_challenge(worst, n, mean):
+    values = {"a": {"dsc": [0.5] * 3, "hd95": [2.0, 4.0, None]}}
+    analysis = analysis_of(values, RankingRules(metrics=(DSC,)))
+    challenge = replace(analysis.challenge, worst_distance_mm=worst)
+
+    for means in (
+        ranking_means(replace(analysis, challenge=challenge)),
+        score_means(analysis.table, challenge),
+    ):
+        (row,) = (row for row in means.rows if row.metric == "hd95")
+        assert (row.n, row.missing) == (n, 1)
+        assert row.mean == pytest.approx(mean)
+
+
+def test_a_page_has_the_mean_of_a_team_of_which_half_the_times_are_missing():
+    values = {"a": {"dsc": [0.5, None], "runtime_s": [5.0, None]}}
+    found = public_ranking(replace(analysis_of(values), shows_means=True))
+
+    assert found.means == {"dsc": ((0.25, 1),), "runtime_s": ((5.0, 1),)}
 
 
 def test_a_team_without_any_result_and_a_case_alone():
