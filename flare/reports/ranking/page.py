@@ -313,7 +313,8 @@ def _first_table(
                 *(_metric_cell(found, place, number, m) for m in found.metrics),
             )
         )
-    over, smaller = f"over {count(found.cases, 'case')}", "smaller is better"
+    over = f"over {count(found.cases, 'case')}"
+    smaller = "smaller, and lighter, is better"
     caption = f"Score and mean ranks {over}; {smaller}"
     if found.means:
         caption = f"Means {over}; shades and small print: mean ranks, {smaller}"
