@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
+from flare.challenge.metrics import metrics_in
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.errors import FileError, SubmissionError, WorkerError, raise_problems
@@ -190,7 +191,10 @@ def score_cases(
         If a case is too much for a process that has this computer to itself.
     """
     pairs = prepared.pairs
-    workers = workers or default_workers(prepared.largest_voxels)
+    workers = workers or default_workers(
+        prepared.largest_voxels,
+        has_distances=any(each.needs_distances for each in metrics_in(rules.metrics)),
+    )
     pool = LocalPool(max(1, min(workers, len(pairs))))
     attempt = partial(attempt_case, challenge=rules, check_only=check_only)
     found: dict[str, Done[CasePair, Attempt]] = {}
