@@ -42,7 +42,7 @@ from flare.evaluation.scoring.case import (
     worst_score,
 )
 from flare.evaluation.submission.find import Folder
-from flare.evaluation.submission.match import CasePair, asked_name
+from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore, LowScores, Results
 
 _log = logging.getLogger(__name__)
@@ -261,7 +261,7 @@ def results_of(
     reasons = _reasons(problems, plan)
     ignored = _ignored_labels(scores, plan.rules)
     told = [file for file in plan.references if file.case not in absent]
-    asked = {file.case: asked_name(file, plan.rules.names) for file in told}
+    asked = {file.case: plan.asked[file.case] for file in told}
     unusable = _unusable(scores, reasons, asked, len(plan.references))
     cases = tuple(
         scores.get(file.case)
@@ -314,7 +314,7 @@ def _reasons(
     The reason alone is equal for all cases of which the same is wrong.
     """
     cases = {file.name: file.case for file in plan.submitted.files}
-    asked = {asked_name(file, plan.rules.names): file.case for file in plan.references}
+    asked = {name: case for case, name in plan.asked.items()}
     reasons: dict[str, tuple[str, Sequence[str]]] = {}
     for problem in problems:
         if isinstance(problem, FileError):
