@@ -41,7 +41,7 @@ from flare.evaluation.scoring.case import (
     count_free_cases,
     worst_score,
 )
-from flare.evaluation.submission.find import Folder, LabelMapFile
+from flare.evaluation.submission.find import Folder
 from flare.evaluation.submission.match import CasePair, asked_name
 from flare.results.scores import CaseScore, LowScores, Results
 
@@ -261,7 +261,8 @@ def results_of(
     reasons = _reasons(problems, plan)
     ignored = _ignored_labels(scores, plan.rules)
     told = [file for file in plan.references if file.case not in absent]
-    unusable = _unusable(scores, reasons, told, len(plan.references))
+    asked = {file.case: asked_name(file, plan.rules.names) for file in told}
+    unusable = _unusable(scores, reasons, asked, len(plan.references))
     cases = tuple(
         scores.get(file.case)
         or worst_score(file, plan.rules, _text(*reasons.get(file.case, _NO_FILE)))
@@ -341,16 +342,15 @@ def _text(reason: str, files: Sequence[str]) -> str:
 def _unusable(
     scores: Mapping[str, CaseScore],
     reasons: Mapping[str, tuple[str, Sequence[str]]],
-    references: Sequence[LabelMapFile],
+    asked: Mapping[str, str],
     cases: int,
 ) -> list[LowScores]:
     """Which cases score 0 because they have no prediction that can be used, and why."""
     groups: dict[str, dict[str, str]] = {}
-    for reference in references:
-        if reference.case not in scores:
-            reason, files = reasons.get(reference.case, _NO_FILE)
-            names = groups.setdefault(reason, {})
-            names[reference.case] = listing(files or [reference.name])
+    for case, name in asked.items():
+        if case not in scores:
+            reason, files = reasons.get(case, _NO_FILE)
+            groups.setdefault(reason, {})[case] = listing(files or [name])
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     rest = {
         case: name for _, names in ordered[REASONS:] for case, name in names.items()

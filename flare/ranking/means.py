@@ -150,7 +150,13 @@ def _means(
                 rules=RankingRules(metrics=(rule,)),
             )
             found = list(compare_pairs(board))
-        best |= _best(own[: len(competing)], end, found, is_tested=tests is not None)
+        best |= _best(
+            own[: len(competing)],
+            end,
+            found,
+            cases=len(table.cases),
+            is_tested=tests is not None,
+        )
     return Means(
         rows=tuple(rows),
         best=frozenset(best),
@@ -181,10 +187,18 @@ def _mean_of(metric: str, organ: str, team: str, values: Values, missing: int) -
 
 
 def _best(
-    rows: Sequence[Mean], better: Better, tests: Iterable[PairTest], *, is_tested: bool
+    rows: Sequence[Mean],
+    better: Better,
+    tests: Iterable[PairTest],
+    *,
+    cases: int,
+    is_tested: bool,
 ) -> set[Mean]:
-    """The best mean, and those that are not significantly worse."""
-    means = {row: row.mean for row in rows if row.mean is not None}
+    """The best mean, and those that are not significantly worse.
+
+    Not one that flatters, as results are missing that it leaves out.
+    """
+    means = {row: row.mean for row in rows if row.mean is not None and row.n == cases}
     if not means:
         return set()
     best = (max if better is Better.HIGHER else min)(means.values())

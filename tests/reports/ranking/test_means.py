@@ -211,11 +211,11 @@ def test_of_scores_alone_the_best_is_bold_and_no_test_is_claimed():
         ("dsc", "b"),
     }
     caption = dict(mean_tables(means, "T"))["means"].caption
-    assert caption.endswith("Bold: the best mean; no test was made.")
+    assert caption.endswith("Bold: the best mean of all cases; no test was made.")
 
 
 def test_of_distances_the_smallest_is_bold_and_of_signed_values_none(monkeypatch):
-    """A missing distance is left out: there is no largest one."""
+    """A missing distance is left out, and never makes a mean the best."""
     common = {"definition": "x", "function": "none:none", "worst": None}
     for metric in (
         Metric(name="far", title="Far", unit="mm", better=Better.LOWER, decimals=1,
@@ -225,7 +225,7 @@ def test_of_distances_the_smallest_is_bold_and_of_signed_values_none(monkeypatch
         monkeypatch.setitem(METRICS, metric.name, metric)
     values = {
         "a": {"dsc": [0.5, 0.5], "far": [2.0, 3.0], "signed": [-0.1, 0.0]},
-        "b": {"dsc": [0.6, 0.6], "far": [9.0, None], "signed": [0.3, 0.1]},
+        "b": {"dsc": [0.6, 0.6], "far": [1.0, None], "signed": [0.3, 0.1]},
     }
     means = score_means(
         analysis_of(values, RankingRules(metrics=(DSC,))).table, FLARE21
@@ -236,7 +236,7 @@ def test_of_distances_the_smallest_is_bold_and_of_signed_values_none(monkeypatch
     found = dict(mean_tables(means, "T"))["means"]
     assert [[cell.text for cell in row[2:]] for row in found.rows] == [
         ["2.5 \u00b1 0.7", "-0.050 \u00b1 0.071"],
-        ["9.0 (n = 1)", "0.200 \u00b1 0.141"],
+        ["1.0 (n = 1)", "0.200 \u00b1 0.141"],
     ]
     assert "A missing result is left out." in found.caption
 
