@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Annotated, Any
 
 from flare.challenge.formats import NO_NPZ, PLAIN_NAMES, FileNames, NpzRules
-from flare.challenge.metrics import METRICS, SCORES, Better, MetricName
+from flare.challenge.metrics import METRICS, SCORES, Better, MetricName, metric_of
 from flare.common.schema import Amount, Is, check
 from flare.common.text import listing
 
@@ -330,6 +330,11 @@ class Challenge:
         for name in self.z_range.organs:
             expected = f"names of organs: {listing(names)}"
             check(name in names, "z_range.organs", name, expected)
+        for rule in self.ranking:
+            known = metric_of(rule.metric)
+            has_better_end = known is None or known.better is not None
+            expected = "one of which an end is better"
+            check(has_better_end, "ranking.metric", rule.metric, expected)
         _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])
         keys = [field.name for field in fields(self)]
         for number, entry in enumerate(self.reported, start=1):

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
+from flare.challenge.metrics import metrics_in
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.errors import FileError, SubmissionError, WorkerError, raise_problems
@@ -40,8 +41,8 @@ from flare.evaluation.scoring.case import (
     count_free_cases,
     worst_score,
 )
-from flare.evaluation.submission.find import Folder, LabelMapFile
-from flare.evaluation.submission.match import CasePair, asked_name
+from flare.evaluation.submission.find import Folder
+from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore, LowScores, Results
 
 _log = logging.getLogger(__name__)
@@ -190,7 +191,10 @@ def score_cases(
         If a case is too much for a process that has this computer to itself.
     """
     pairs = prepared.pairs
-    workers = workers or default_workers(prepared.largest_voxels)
+    workers = workers or default_workers(
+        prepared.largest_voxels,
+        has_distances=any(each.needs_distances for each in metrics_in(rules.metrics)),
+    )
     pool = LocalPool(max(1, min(workers, len(pairs))))
     attempt = partial(attempt_case, challenge=rules, check_only=check_only)
     found: dict[str, Done[CasePair, Attempt]] = {}
@@ -257,7 +261,8 @@ def results_of(
     reasons = _reasons(problems, plan)
     ignored = _ignored_labels(scores, plan.rules)
     told = [file for file in plan.references if file.case not in absent]
-    unusable = _unusable(scores, reasons, told, len(plan.references))
+    asked = {file.case: plan.asked[file.case] for file in told}
+    unusable = _unusable(scores, reasons, asked, len(plan.references))
     cases = tuple(
         scores.get(file.case)
         or worst_score(file, plan.rules, _text(*reasons.get(file.case, _NO_FILE)))
@@ -309,7 +314,7 @@ def _reasons(
     The reason alone is equal for all cases of which the same is wrong.
     """
     cases = {file.name: file.case for file in plan.submitted.files}
-    asked = {asked_name(file, plan.rules.names): file.case for file in plan.references}
+    asked = {name: case for case, name in plan.asked.items()}
     reasons: dict[str, tuple[str, Sequence[str]]] = {}
     for problem in problems:
         if isinstance(problem, FileError):
@@ -337,16 +342,15 @@ def _text(reason: str, files: Sequence[str]) -> str:
 def _unusable(
     scores: Mapping[str, CaseScore],
     reasons: Mapping[str, tuple[str, Sequence[str]]],
-    references: Sequence[LabelMapFile],
+    asked: Mapping[str, str],
     cases: int,
 ) -> list[LowScores]:
     """Which cases score 0 because they have no prediction that can be used, and why."""
     groups: dict[str, dict[str, str]] = {}
-    for reference in references:
-        if reference.case not in scores:
-            reason, files = reasons.get(reference.case, _NO_FILE)
-            names = groups.setdefault(reason, {})
-            names[reference.case] = listing(files or [reference.name])
+    for case, name in asked.items():
+        if case not in scores:
+            reason, files = reasons.get(case, _NO_FILE)
+            groups.setdefault(reason, {})[case] = listing(files or [name])
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     rest = {
         case: name for _, names in ordered[REASONS:] for case, name in names.items()

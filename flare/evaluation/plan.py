@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -52,6 +52,8 @@ class Plan:
     ground_truth: Path
     references: tuple[LabelMapFile, ...]
     submitted: Folder
+    asked: Mapping[str, str]
+    """What the file of each case was to be called, by case."""
     prepared: Prepared
 
     @property
@@ -87,6 +89,7 @@ def plan_evaluation(
         ground_truth=ground_truth,
         references=references,
         submitted=submitted,
+        asked=matching.asked,
         prepared=prepare(matching, rules),
     )
 

@@ -81,6 +81,7 @@ def ranking_means(analysis: Analysis, *, has_organs: bool = True) -> Means:
         [standing.team for standing in analysis.standings.standings],
         guests=frozenset(standing.team for standing in analysis.standings.guests),
         failed=failed if rules.missing is MissingRule.VALUE else {},
+        worst_mm=analysis.challenge.worst_distance_mm,
         better={rule.metric: rule.better for rule in rules.metrics},
         tests=analysis.tests,
     )
@@ -89,7 +90,7 @@ def ranking_means(analysis: Analysis, *, has_organs: bool = True) -> Means:
 def score_means(table: ResultTable, challenge: Challenge) -> Means:
     """The means of teams that are not ranked, without any test."""
     columns = _columns(table, challenge, has_organs=True)
-    return _means(table, columns, table.teams)
+    return _means(table, columns, table.teams, worst_mm=challenge.worst_distance_mm)
 
 
 def _columns(
@@ -112,6 +113,7 @@ def _means(
     *,
     guests: frozenset[str] = frozenset(),
     failed: Mapping[str, float | None] | None = None,
+    worst_mm: float | None = None,
     better: Mapping[str, Better] | None = None,
     tests: Sequence[PairTest] | None = None,
 ) -> Means:
@@ -124,7 +126,7 @@ def _means(
         metric, column = metric_of(name), f"{name}_{organ}" if organ else name
         value = (failed or {}).get(name)
         if value is None and metric:
-            value = metric.worst
+            value = worst_mm if metric.worst is None else metric.worst
         counted[name] = value
         values = table.cube("value", teams, [column])[:, :, 0]
         missing = np.isnan(values).sum(axis=1).tolist()
@@ -148,7 +150,13 @@ def _means(
                 rules=RankingRules(metrics=(rule,)),
             )
             found = list(compare_pairs(board))
-        best |= _best(own[: len(competing)], end, found, is_tested=tests is not None)
+        best |= _best(
+            own[: len(competing)],
+            end,
+            found,
+            cases=len(table.cases),
+            is_tested=tests is not None,
+        )
     return Means(
         rows=tuple(rows),
         best=frozenset(best),
@@ -179,10 +187,18 @@ def _mean_of(metric: str, organ: str, team: str, values: Values, missing: int) -
 
 
 def _best(
-    rows: Sequence[Mean], better: Better, tests: Iterable[PairTest], *, is_tested: bool
+    rows: Sequence[Mean],
+    better: Better,
+    tests: Iterable[PairTest],
+    *,
+    cases: int,
+    is_tested: bool,
 ) -> set[Mean]:
-    """The best mean, and those that are not significantly worse."""
-    means = {row: row.mean for row in rows if row.mean is not None}
+    """The best mean, and those that are not significantly worse.
+
+    Not one that flatters, as results are missing that it leaves out.
+    """
+    means = {row: row.mean for row in rows if row.mean is not None and row.n == cases}
     if not means:
         return set()
     best = (max if better is Better.HIGHER else min)(means.values())

@@ -48,15 +48,15 @@ from flare.reports.model import (
     Tile,
     Words,
 )
-from flare.reports.scores import METHOD
+from flare.reports.scores import INTERVAL, METHOD
 
 FEWEST_TESTED = 6
 """On fewer cases, the test finds 5 % not even where all of them change in one way."""
 
 CERTAINTY = (
-    "The test asks whether most cases change in one way, the interval how far the mean"
-    " may lie from 0 on cases that nobody has seen: the one can be sure where the other"
-    " is not."
+    "p answers whether most cases change in one way; the interval, how far the mean may"
+    " lie from 0 on unseen cases, whatever they are like. One can be sure where the"
+    " other is not."
 )
 
 
@@ -176,7 +176,7 @@ def _tiles(pairs: Pairs, found: Comparison) -> tuple[Tile, ...]:
                 name=f"{what} of mean {own.metric.title_with_unit}",
                 value=change_text(own),
                 exact=repr(own.mean) if is_exact else "",
-                note=f"{note}; 95 % interval {interval_text(own)}"
+                note=f"{note}; {INTERVAL} {interval_text(own)}"
                 if own.metric.is_share
                 else note,
             )
@@ -234,7 +234,7 @@ def _verdict(pairs: Pairs, first: Compared, other: Compared) -> str:
             told.setdefault(_word(own), []).append(_change(own))
     if told:
         changes = (
-            f"{word} than {first.name} by {listing(texts, last=' and ')}"
+            f"significantly {word} than {first.name}: {listing(texts, last=' and ')}"
             for word, texts in told.items()
         )
         return f"{other.name} is {' and '.join(changes)} on {number}{where}."

@@ -28,6 +28,7 @@ from flare.reports.model import (
 )
 from flare.reports.scores import (
     FEWEST_CASES,
+    INTERVAL,
     METHOD,
     CaseScores,
     OwnScores,
@@ -144,7 +145,7 @@ def score_tiles(scores: CaseScores) -> list[Tile]:
     for metric in scores.metrics:
         mean = scores.cell(metric, scores.mean(metric.name))
         interval = metric_interval(metric.name, scores.present(metric.name))
-        note = f"95 % interval {interval_words(metric.name, interval)}"
+        note = f"{INTERVAL} {interval_words(metric.name, interval)}"
         few = "too few cases for an interval" if metric.is_share else ""
         found.append(
             Tile(
@@ -155,7 +156,7 @@ def score_tiles(scores: CaseScores) -> list[Tile]:
             )
         )
     failed = len(scores.failed)
-    note = f"{failed or 'none'} not scored"
+    note = f"{failed} not scored" if failed else "all scored"
     number = str(len(scores.cases))
     return [*found, Tile(name="Cases", value=number, note=note, is_alarm=failed > 0)]
 

@@ -9,7 +9,7 @@ from flare.challenge.digest import further_rules, scoring_rules
 from flare.challenge.metrics import SCORES, Better, metric_of, metrics_in
 from flare.challenge.rules import MaxMemory, RankedMetric
 from flare.common.installation import __version__
-from flare.common.text import count, printable
+from flare.common.text import count, listing, printable
 from flare.ranking.completeness import RollCall
 from flare.ranking.decisions import Decisions
 from flare.ranking.options import MissingRule, Ties
@@ -372,13 +372,25 @@ def _rule_sentences(rules: Mapping[str, Any]) -> list[str]:
             f" prediction has {_number(reference)}, and one that only the reference has"
             f" {_number(prediction)}."
         )
+    asked = metrics_in(str(rules.get("metrics", "")).split(", "))
+    distances = [metric.title for metric in asked if metric.worst is None]
+    if distances:
+        names = listing(distances, last=" and ")
+        worst = rules.get("worst_distance_mm")
+        far = (
+            f"{_number(worst)} mm" if worst else "the diagonal of the reference's grid"
+        )
+        sentences.append(
+            f"Where one label map alone has an organ, {names} counted as {far}."
+        )
     left_out = [
         key.removeprefix("in_mean of ")
         for key, value in rules.items()
         if key.startswith("in_mean of ") and not value
     ]
     means = f" without {_organs(left_out)}" if left_out else ""
-    sentences.append(f"DSC and NSD of a case are the means over its organs{means}.")
+    scores = listing(["DSC", "NSD", *distances], last=" and ")
+    sentences.append(f"{scores} of a case are the means over its organs{means}.")
     if rules.get("z_range.organs"):
         organs = _organs(str(rules["z_range.organs"]).split(", "))
         sentences.append(

@@ -366,6 +366,10 @@ def interval_words(metric: str, interval: tuple[float, float] | None) -> str:
 # from 0 to 1; that it holds is simulated in the tests.
 
 
+INTERVAL = "distribution-free 95 % interval"
+"""Its name in print."""
+
+
 def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """A confidence interval of the mean of values from 0 to 1; None for too few.
 

@@ -29,7 +29,7 @@ def prepare_summary(folder: str | Path | None, output: Path) -> Path | None:
     Raises
     ------
     InputError
-        If it is in the folder of the results.
+        If it is in the folder of the results, or a file.
     """
     if not folder:
         return None
@@ -38,6 +38,11 @@ def prepare_summary(folder: str | Path | None, output: Path) -> Path | None:
         raise InputError(
             f"{safe(folder)}: it is in {safe(output)}, which others may see",
             "Choose another folder with --nnunet-summary.",
+        )
+    if folder.exists() and not folder.is_dir():
+        raise InputError(
+            f"{safe(folder)}: it is not a folder",
+            "Choose a folder with --nnunet-summary.",
         )
     return folder
 

@@ -198,6 +198,8 @@ WEIGHT = "expected a number above 0, at most 1000, with at most four decimals"
         ("= 0.5\n\n[[", "= -1\n\n[[", "grid.tolerance_mm is -1.0, expected a length"),
         ("[grid]", "[[grid]]", "grid is [{'compare': 'size', 'tolerance_mm': 0.5}], "),
         ('"gpu_area"', '"dsc"', "ranking[2].metric is 'dsc', expected another value"),
+        ('"gpu_area"', '"volume_difference"',
+         "ranking.metric is 'volume_difference', expected one of which an end"),
         ('"lower"', '"less"', "ranking[2].better is 'less', expected higher or lower"),
         ("weight = 0.5", "weight = 0", f"ranking[2].weight is 0.0, {WEIGHT}"),
         ("weight = 0.5", "weight = 0.12345", f"ranking[2].weight is 0.12345, {WEIGHT}"),

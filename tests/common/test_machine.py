@@ -84,6 +84,17 @@ def test_workers_fit_cpus_and_memory(monkeypatch, cpus, mebibytes, voxels, worke
     assert default_workers(voxels) == workers
 
 
+@pytest.mark.parametrize(("mebibytes", "workers"), [(1_060, 2), (1_059, 1), (100, 1)])
+def test_workers_that_find_distances_need_530_mib_each(monkeypatch, mebibytes, workers):
+    """330 MiB, and four bytes for each of 50 million voxels."""
+    monkeypatch.setattr("flare.common.machine.available_cpus", lambda: 8)
+    monkeypatch.setattr(
+        "flare.common.machine.available_bytes", lambda: mebibytes * 2**20
+    )
+
+    assert default_workers(50 * 2**20, has_distances=True) == workers
+
+
 PARENT = """
 import subprocess, sys
 from flare.common.machine import end_with_parent

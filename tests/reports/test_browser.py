@@ -129,7 +129,11 @@ FIRST_SCREEN = {
     ),
     "participant-team": ("new", "Runs that worked", "left kidney", "mean", "0.8"),
     "organiser-comparison": (
-        *("new is worse than old by DSC -0.03", "(p ", "left adrenal gland changed"),
+        *(
+            "new is significantly worse than old: DSC -0.03",
+            "(p ",
+            "left adrenal gland changed",
+        ),
         *(
             "95 % interval",
             "0 better, 15 equal, 15 worse",

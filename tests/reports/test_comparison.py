@@ -152,7 +152,8 @@ def test_gains_on_most_cases_with_a_lower_mean_are_told_as_such(tmp_path):
     (sure,) = parts_of(page, "differences-1")[2].items
     assert sure.startswith("Significantly better, case by case (5 %): DSC of liver")
     assert page.lead[0].text.startswith(
-        "new is better on most cases, but worse on average, than old by DSC -0.055 (p"
+        "new is significantly better on most cases, but worse on average, than old:"
+        " DSC -0.055 (p"
     )
 
 

@@ -117,6 +117,25 @@ RULES = {
 }
 
 
+@pytest.mark.parametrize(
+    ("more", "far"),
+    [
+        ({}, "the diagonal of the reference's grid"),
+        ({"worst_distance_mm": 80.0}, "80 mm"),
+    ],
+)
+def test_the_methods_say_how_far_a_missing_organ_is(tmp_path, content, more, far):
+    metrics = "dsc, nsd, hd95, assd, volume_difference"
+    content["evaluation"] |= {"rules": RULES | {"metrics": metrics} | more}
+    source = write_json(tmp_path / "metrics.json", content)
+
+    text = evaluation_methods(read_evaluation(source))
+
+    assert f"alone has an organ, HD95 and ASSD counted as {far}." in text
+    assert "DSC, NSD, HD95 and ASSD of a case are the means over its" in text
+    assert "volume" not in text.partition("Where one")[2].partition("Computed")[0]
+
+
 def test_the_methods_are_those_that_metrics_json_tells(tmp_path, content):
     content["evaluation"] |= {"rules": RULES, "options": {"on_bad_case": "worst"}}
     content["failed"] = {"case_002": "no file"}

@@ -175,8 +175,9 @@ def test_evaluate_writes_it_where_it_is_told(files, tmp_path):
     assert best_model(tmp_path / "summaries") == "summaries"
 
 
-@pytest.mark.parametrize("where", ["out", "out/deeper"])
-def test_nobody_else_gets_to_see_it(files, tmp_path, where):
+@pytest.mark.parametrize("where", ["out", "out/deeper", "a_file"])
+def test_nobody_else_gets_to_see_it_and_a_folder_is_asked_for(files, tmp_path, where):
+    (tmp_path / "a_file").touch()
     run = run_program(
         *("--input", files / "predictions", "--output", tmp_path / "out"),
         *("--ground-truth", files / "references"),
@@ -185,4 +186,4 @@ def test_nobody_else_gets_to_see_it(files, tmp_path, where):
 
     assert run.returncode == 1
     assert told(run.stderr.decode())[0] == "H01"
-    assert not [*tmp_path.rglob("summary.json")]
+    assert not [*tmp_path.rglob("summary.json"), *tmp_path.rglob("metrics.json")]

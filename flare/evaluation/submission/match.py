@@ -57,6 +57,8 @@ class Matching:
     pairs: tuple[CasePair, ...]
     """In the order of the cases' names."""
     problems: tuple[SubmissionError, ...]
+    asked: Mapping[str, str]
+    """What the file of each reference's case is to be called, by case."""
 
 
 def match_cases(
@@ -77,12 +79,12 @@ def match_cases(
     its pair for the reference as well.
     """
     known = {file.case: file for file in references or ()}
-    expected_names = {case: asked_name(file, names) for case, file in known.items()}
-    example = next(iter(expected_names.values()), names.prediction_of(EXAMPLE))
+    asked = {case: _asked_name(file, names) for case, file in known.items()}
+    example = next(iter(asked.values()), names.prediction_of(EXAMPLE))
     strays = _strays(folder, known, names)
     if not strays and all(file.is_foreign for file in folder.files):
         problem = _nothing_to_score(folder, example)
-        return Matching(pairs=(), problems=(problem,))
+        return Matching(pairs=(), problems=(problem,), asked=asked)
 
     cases = None if references is None else known.keys()
     of_organs = find_organ_files(
@@ -94,7 +96,7 @@ def match_cases(
     problems: list[SubmissionError] = []
     if of_organs:
         first = next(iter(of_organs.values()))
-        example = expected_names.get(first, names.prediction_of(first))
+        example = asked.get(first, names.prediction_of(first))
         labels, cases_of = tuple((organs or {}).items()), tuple(of_organs.values())
         problems.append(OrganFilesError(tuple(of_organs), example, labels, cases_of))
     duplicates = [
@@ -106,7 +108,7 @@ def match_cases(
         problems.append(DuplicateCasesError(duplicates))
     if references is not None:
         explained = {*strays, *of_organs.values()}
-        problems += _name_problems(folder, expected_names, submitted, strays, explained)
+        problems += _name_problems(folder, asked, submitted, strays, explained)
     alone = {
         case: same[0]
         for case, same in sorted(submitted.items())
@@ -120,10 +122,11 @@ def match_cases(
             if not file.problem
         ),
         problems=tuple(problems),
+        asked=asked,
     )
 
 
-def asked_name(reference: LabelMapFile, names: FileNames) -> str:
+def _asked_name(reference: LabelMapFile, names: FileNames) -> str:
     """What the file of a case is to be called; of a secret one, what it is called."""
     name = PurePath(reference.name).name
     if reference.is_hidden or names.prediction == names.reference:

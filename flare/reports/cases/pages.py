@@ -291,7 +291,9 @@ def _drawn(
     values = {m: v for (c, m), v in found.scores.values.items() if c == case}
     maps = read_case(files, case, values, memory)
     seen = look_at(case, *maps, files.challenge, values)
-    card = replace(card, words=safe(faults(seen)[0]))
+    first, *others = faults(seen)
+    more = f" (and {len(others)} more)" if others else ""
+    card = replace(card, words=f"{safe(first)}{more}")
     if seen.is_blank:
         return case_page(head, seen, []), card
     surfels = all_surfels(seen)

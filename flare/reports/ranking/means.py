@@ -137,10 +137,10 @@ def _note(means: Means, metrics: Sequence[str], kind: str) -> str:
         note += f" Out of competition: {guests}."
     if kind == "means" and means.is_tested:
         note += (
-            " Bold: the best mean, and those that one-sided Wilcoxon tests paired by"
-            f" case do not tell from it ({100 * ALPHA:g} %, after Holm over all ordered"
-            " pairs of teams, in each column)."
+            " Bold: the best mean of all cases, and those that one-sided Wilcoxon tests"
+            f" paired by case do not tell from it ({100 * ALPHA:g} %, after Holm over"
+            " all ordered pairs of teams, in each column)."
         )
     elif kind == "means":
-        note += " Bold: the best mean; no test was made."
+        note += " Bold: the best mean of all cases; no test was made."
     return note

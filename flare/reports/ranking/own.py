@@ -1,7 +1,7 @@
 """Says what a team may know of a ranking: its own place, values and ranks.
 
 A score in full precision gives away how many voxels the reference has. So every value
-is a whole number of thousandths here, and one in voxels or mm is not here at all.
+is rounded here as its metric says, and one in voxels is not here at all.
 """
 
 from __future__ import annotations

@@ -180,14 +180,18 @@ def _means(
             continue
         rows = [own for own in means.rows if (own.metric, own.organ) == (name, "")]
         found[name] = tuple(
-            (_told(own, is_exact=is_organiser), own.missing) for own in rows
+            (
+                _told(own, means.cases, is_exact=is_organiser),
+                own.missing,
+            )
+            for own in rows
         )
     return found
 
 
-def _told(own: Mean, *, is_exact: bool) -> float | None:
+def _told(own: Mean, cases: int, *, is_exact: bool) -> float | None:
     """A mean, if there is any result; with no more digits than are shown, or exact."""
-    if own.mean is None or own.missing == own.n:
+    if own.mean is None or own.missing == cases:
         return None
     return own.mean if is_exact else float(value_text(own.metric, own.mean))
 
@@ -309,7 +313,8 @@ def _first_table(
                 *(_metric_cell(found, place, number, m) for m in found.metrics),
             )
         )
-    over, smaller = f"over {count(found.cases, 'case')}", "smaller is better"
+    over = f"over {count(found.cases, 'case')}"
+    smaller = "smaller, and lighter, is better"
     caption = f"Score and mean ranks {over}; {smaller}"
     if found.means:
         caption = f"Means {over}; shades and small print: mean ranks, {smaller}"

@@ -257,7 +257,9 @@ def _page(
             Tile(
                 name="Score",
                 value=f"{own.score:.4f}" if own.rank else "none",
-                note="from the mean ranks" if own.rank else own.score_note,
+                note="from the mean ranks; smaller is better"
+                if own.rank
+                else own.score_note,
             ),
             Tile(
                 name="Cases",

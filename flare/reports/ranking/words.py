@@ -182,7 +182,9 @@ def certainty_text(analysis: Analysis, *, is_organiser: bool) -> str:
         )
     if is_organiser and is_one and analysis.sensitivity:
         own = analysis.sensitivity[0]
-        parts.append(f"under {own.first} of {own.choices} choices of rules")
+        parts.append(
+            f"under {own.first} of {own.choices} choices of rules with all metrics"
+        )
     sure = f"{' ' if is_one else '; first: '}{' and '.join(parts)}" if parts else ""
     return f"{first}{sure}. {_changes(analysis, names, is_organiser)}".rstrip()
 

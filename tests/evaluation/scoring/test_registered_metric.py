@@ -4,14 +4,15 @@ import json
 import math
 import sys
 from dataclasses import replace
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 
 import flare
 from flare.challenge.digest import recorded_challenge, scoring_rules
-from flare.challenge.metrics import METRICS, Better, Metric
+from flare.challenge.metrics import METRICS, SCORES, Better, Metric
+from flare.evaluation.evaluate import score_cases
 from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.reports.ranking.words import metric_title
 from flare.results.metrics_json import metrics_json
@@ -148,3 +149,18 @@ def test_no_board_has_a_volume_difference():
             path for _, path, _ in phase.columns
         }
         assert not any("volume" in path for _, path, _ in phase.columns)
+
+
+@pytest.mark.parametrize(("metrics", "expected"), [(SCORES, False), (MORE, True)])
+def test_workers_have_memory_for_distances_where_they_are_asked_for(
+    monkeypatch, metrics, expected
+):
+    said = []
+    monkeypatch.setattr(
+        "flare.evaluation.evaluate.default_workers",
+        lambda voxels, *, has_distances: said.append((voxels, has_distances)) or 1,
+    )
+    rules = replace(flare.read_challenge("flare21"), metrics=metrics)
+    prepared = SimpleNamespace(pairs=(), largest_voxels=50)
+    assert not list(score_cases(prepared, rules, workers=None, check_only=False))
+    assert said == [(50, expected)]

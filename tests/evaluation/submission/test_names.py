@@ -183,6 +183,8 @@ def test_a_missing_case_scores_0_by_its_name(files):
         "",
         "no file was submitted",
     ]
+    reasons = [low.reason for low in results.low_scores]
+    assert [text for text in reasons if "pred_validation_003.nii.gz" in text]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from flare.ranking.rules import RankingRules
 from flare.reports.model import BEST
 from flare.reports.ranking.files import page_text
 from flare.reports.ranking.means import mean_files, mean_tables
+from flare.reports.ranking.page import public_ranking
 from tests.builders.results import DSC, FLARE21, TIME, make_table
 
 RULES = RankingRules(metrics=(DSC, TIME))
@@ -101,6 +102,28 @@ def test_a_missing_result_counts_as_the_challenge_says(rules, expected, note):
     )
     median = {row[0].text: row[1].text for row in tables["medians"].rows}["a"]
     assert median == "0.200 (0.100 to 0.600)"
+
+
+@pytest.mark.parametrize(("worst", "n", "mean"), [(300.0, 3, 102.0), (None, 2, 3.0)])
+def test_a_missing_distance_counts_as_the_worst_one_of_the_challenge(worst, n, mean):
+    values = {"a": {"dsc": [0.5] * 3, "hd95": [2.0, 4.0, None]}}
+    analysis = analysis_of(values, RankingRules(metrics=(DSC,)))
+    challenge = replace(analysis.challenge, worst_distance_mm=worst)
+
+    for means in (
+        ranking_means(replace(analysis, challenge=challenge)),
+        score_means(analysis.table, challenge),
+    ):
+        (row,) = (row for row in means.rows if row.metric == "hd95")
+        assert (row.n, row.missing) == (n, 1)
+        assert row.mean == pytest.approx(mean)
+
+
+def test_a_page_has_the_mean_of_a_team_of_which_half_the_times_are_missing():
+    values = {"a": {"dsc": [0.5, None], "runtime_s": [5.0, None]}}
+    found = public_ranking(replace(analysis_of(values), shows_means=True))
+
+    assert found.means == {"dsc": ((0.25, 1),), "runtime_s": ((5.0, 1),)}
 
 
 def test_a_team_without_any_result_and_a_case_alone():
@@ -188,11 +211,11 @@ def test_of_scores_alone_the_best_is_bold_and_no_test_is_claimed():
         ("dsc", "b"),
     }
     caption = dict(mean_tables(means, "T"))["means"].caption
-    assert caption.endswith("Bold: the best mean; no test was made.")
+    assert caption.endswith("Bold: the best mean of all cases; no test was made.")
 
 
 def test_of_distances_the_smallest_is_bold_and_of_signed_values_none(monkeypatch):
-    """A missing distance is left out: there is no largest one."""
+    """A missing distance is left out, and never makes a mean the best."""
     common = {"definition": "x", "function": "none:none", "worst": None}
     for metric in (
         Metric(name="far", title="Far", unit="mm", better=Better.LOWER, decimals=1,
@@ -202,7 +225,7 @@ def test_of_distances_the_smallest_is_bold_and_of_signed_values_none(monkeypatch
         monkeypatch.setitem(METRICS, metric.name, metric)
     values = {
         "a": {"dsc": [0.5, 0.5], "far": [2.0, 3.0], "signed": [-0.1, 0.0]},
-        "b": {"dsc": [0.6, 0.6], "far": [9.0, None], "signed": [0.3, 0.1]},
+        "b": {"dsc": [0.6, 0.6], "far": [1.0, None], "signed": [0.3, 0.1]},
     }
     means = score_means(
         analysis_of(values, RankingRules(metrics=(DSC,))).table, FLARE21
@@ -213,7 +236,7 @@ def test_of_distances_the_smallest_is_bold_and_of_signed_values_none(monkeypatch
     found = dict(mean_tables(means, "T"))["means"]
     assert [[cell.text for cell in row[2:]] for row in found.rows] == [
         ["2.5 \u00b1 0.7", "-0.050 \u00b1 0.071"],
-        ["9.0 (n = 1)", "0.200 \u00b1 0.141"],
+        ["1.0 (n = 1)", "0.200 \u00b1 0.141"],
     ]
     assert "A missing result is left out." in found.caption
 

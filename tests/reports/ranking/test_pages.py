@@ -174,7 +174,9 @@ def test_organisers_are_told_of_other_choices_of_rules(tmp_path):
 
     lead = page_of(source, metrics=("dsc",)).lead[0].text
 
-    assert lead.endswith("of the cases and under 48 of 48 choices of rules.")
+    assert lead.endswith(
+        "of the cases and under 48 of 48 choices of rules with all metrics."
+    )
 
 
 @pytest.mark.parametrize(("cases", "is_few"), [(7, True), (8, False)])
