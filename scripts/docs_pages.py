@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 from docs_editions import editions_table
+from docs_examples import example_files
 from docs_files import SCHEMAS, files_page, read_schemas
 from docs_notebook import notebook_files
 from mkdocs.config.defaults import MkDocsConfig
@@ -41,6 +42,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name in read_schemas():
         place, content = f"reference/schemas/{name}", (SCHEMAS / name).read_bytes()
         files.append(File.generated(config, place, content=content))
+    for name, content in example_files(ROOT):
+        files.append(File.generated(config, name, content=content))
     for name, content in notebook_files(ROOT / "docs" / NOTEBOOK, ROOT).items():
         path = str(Path(NOTEBOOK).with_name(name))
         files.append(File.generated(config, path, content=content))

@@ -139,10 +139,11 @@ def new_page(browser, site):
 
 
 def pages(site):
+    """All but the reports, whose own tests look at them."""
     return sorted(
         str(file.relative_to(site))
         for file in site.rglob("*.html")
-        if file.name != "404.html"
+        if file.name != "404.html" and site / "examples" not in file.parents
     )
 
 
