@@ -20,7 +20,7 @@ def example_files(root: Path) -> Iterator[tuple[str, bytes]]:
     """The pages of `demo.sh`, each with its place in the site."""
     maps, references = root / "examples" / "predictions", root / "ground-truth"
     with tempfile.TemporaryDirectory() as name:
-        work = Path(name)
+        work = Path(name) / "demonstration"
         pages, teams = work / "pages", work / "teams"
         metrics = flare.write_metrics(flare.evaluate(maps, references), work)
         cases = CasePages(folders=Folders(ground_truth=references, predictions=maps))
