@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, median
 
 from flare.challenge.metrics import Metric
 from flare.common.text import count, listing, printable, safe
@@ -147,6 +147,8 @@ def score_tiles(scores: CaseScores) -> list[Tile]:
         interval = metric_interval(metric.name, scores.present(metric.name))
         note = f"{INTERVAL} {interval_words(metric.name, interval)}"
         few = "too few cases for an interval" if metric.is_share else ""
+        if "median" in metric.statistics and (present := scores.present(metric.name)):
+            few = f"median {metric.text(median(present))}"
         found.append(
             Tile(
                 name=f"Mean {metric.title_with_unit}",

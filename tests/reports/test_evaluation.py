@@ -9,7 +9,14 @@ from flare.reports.scores import own_scores
 from flare.results.errors import MetricsFileError
 from flare.results.metrics_reading import read_evaluation
 from tests.builders.errors import told
-from tests.builders.pages import Page, content_of, metrics_content, parts_of, write_json
+from tests.builders.pages import (
+    Page,
+    content_of,
+    metrics_content,
+    numbered,
+    parts_of,
+    write_json,
+)
 
 SCORES = {
     "liver": [0.9123456789, 0.0, 0.8765432101, 0.95],
@@ -60,6 +67,19 @@ def test_means_and_their_kind_are_those_of_metrics_json(tmp_path):
                 *(("lowest", "min"), ("highest", "max")),
             ):
                 assert rows[title][head].exact == told[f"{kind}{end}_{name}"]
+
+
+def test_the_median_stands_beside_a_mean_of_distances(tmp_path):
+    """Of 1, 2, 3 and 90 mm: the mean is 24, the median 2.5."""
+    content = metrics_content(SCORES)
+    for end in ROWS.values():
+        content["case"][f"hd95{end}"] = numbered([1.0, 90.0, 2.0, 3.0])
+
+    tile = page_of(tmp_path, content).tiles[2]
+
+    assert (tile.name, tile.value, tile.note) == (
+        *("Mean HD95 (mm)", "24.0", "median 2.5"),
+    )
 
 
 def test_the_worst_cases_come_first_with_the_organ_and_then_what_was_said(tmp_path):
