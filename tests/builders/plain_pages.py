@@ -5,9 +5,12 @@ import numpy as np
 from flare.challenge.reading import read_challenge
 from flare.ranking.options import RankingOptions
 from flare.ranking.simulation import write_simulation
+from flare.reports.measuring import measuring_page
+from flare.reports.render.html import page_html
 from flare.reports.report import write_report
 from tests.builders.case_pages import evaluated
 from tests.builders.measured import write_measured
+from tests.builders.running import eventful
 
 
 def make_results(folder):
@@ -53,6 +56,9 @@ def write_plain_page(folder, kind):
         name = {"case": "hard", "cases": "index"}[what]
         return make_cases(folder / "cases") / f"{name}.html"
     file = folder / f"{kind}.html"
+    if what == "measuring":
+        found = eventful([f"team_{n:02}" for n in range(1, 12)])
+        file.write_text(page_html(measuring_page(found)), encoding="utf-8")
     if not file.exists():
         results, made = folder / "results", folder / "made"
         sources = {

@@ -146,6 +146,10 @@ FIRST_SCREEN = {
         *("team_08", "1 of 11", "0.3", "DSC", "0.9", "Running time (s)"),
         *("Ranks when other cases are drawn", "11"),
     ),
+    "organiser-measuring": (
+        *("Measuring 11 teams on 12 cases", "101 of 132", "7 of 11", "18 min"),
+        *("To be looked at", "archive refused", "timed out", "team_02", "few samples"),
+    ),
     "organiser-cases": ("All 2 cases.", "hard", "look swapped", "easy", "No voxel is"),
 }
 """What stands on a page of 11 teams, or of one of them, without any scrolling: by the
