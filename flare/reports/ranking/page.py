@@ -314,7 +314,7 @@ def _first_table(
             )
         )
     over = f"over {count(found.cases, 'case')}"
-    smaller = "smaller, and lighter, is better"
+    smaller = "smaller is better, stronger shades are worse"
     caption = f"Score and mean ranks {over}; {smaller}"
     if found.means:
         caption = f"Means {over}; shades and small print: mean ranks, {smaller}"
