@@ -28,6 +28,7 @@ from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
 from flare.reports.ranking.ranking_json import ranking_content
 from flare.reports.ranking.words import (
     SHARED_FIRST,
+    certainty_text,
     guests_note,
     interim_text,
     left_out_text,
@@ -35,6 +36,7 @@ from flare.reports.ranking.words import (
     missing_lines,
     plain,
     recount_text,
+    too_few_text,
 )
 from flare.reports.render.text import (
     escaped_markdown,
@@ -238,10 +240,14 @@ def analysis_text(analysis: Analysis) -> str:
     flags = [f"  {flag}" for flag in analysis.flags]
     if flags:
         parts.append("\n".join(["To be looked at:", *flags]))
-    parts.append(recount_text(analysis.sensitivity))
-    if analysis.bootstrap:
+    is_several = len(analysis.board.teams) > 1
+    if is_several:
+        parts.append(recount_text(analysis.sensitivity))
+    if too_few_text(analysis):
+        parts.append(certainty_text(analysis, is_organiser=True))
+    elif analysis.bootstrap:
         parts.append(intervals_table(analysis.bootstrap))
-    if len(analysis.board.teams) > 1:
+    if is_several:
         parts.append(pairs_table(analysis.tests, analysis.board.teams))
         parts.append(schemes_table(analysis.schemes))
     return "\n\n".join(parts)
