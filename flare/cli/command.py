@@ -40,6 +40,10 @@ Others, as evaluate, whose output the platform reads, leave it to the caller."""
 
 LEFT: dict[tuple[str, str], str] = {
     ("measure", "--plots"): "flare report RESULTS/TEAM draws the traces",
+    **dict.fromkeys(
+        ((name, "--engine") for name in ("check", "measure", "serve")),
+        "DOCKER_HOST names the socket of Podman, or of another Docker",
+    ),
 }
 """Options of earlier versions, by command and flag, and what to use instead."""
 
