@@ -124,7 +124,7 @@ def organiser_page(
     """Everything that organisers look at before they publish."""
     teams, cases, metrics = public.teams, analysis.board.cases, metric_values(analysis)
     flags = [printable(line) for line in analysis.flags]
-    recount = recount_text(analysis.sensitivity).split("\n")
+    recount = recount_text(analysis.sensitivity, len(cases)).split("\n")
     missing = missing_lines(analysis)
     doubts: list[Part] = [Heading("What first place depends on"), Lines(recount)]
     look = [] if 0 < len(flags) <= LOOKED_AT else [lines_or(flags, NOTHING_ODD)]
