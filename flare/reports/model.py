@@ -131,7 +131,7 @@ def number_cell(
     if value is None:
         return Cell(NO_RESULT, css="none")
     shown = repr(float(value)) if exact else ""
-    return Cell(f"{value:.{decimals}f}", css=css, exact=shown)
+    return Cell(f"{value:z.{decimals}f}", css=css, exact=shown)
 
 
 def shade(value: float, bounds: Sequence[float]) -> str:

@@ -156,7 +156,12 @@ FIRST_SCREEN = {
         *("team_08", "2.36", "team_07", "3 to 4", "crash"),
     ),
     "organiser-case": (
-        *("Case hard", "Mean of 13 organs: DSC 0.7", "What is wrong", "look swapped"),
+        *(
+            "Case hard: results",
+            "Mean of 13 organs: DSC 0.7",
+            "What is wrong",
+            "look swapped",
+        ),
         *("left adrenal gland: all", "Axial", "prediction", "Slice", "spleen"),
         *("Axial, slice", "Coronal, slice", "Sagittal, slice", "another organ"),
     ),

@@ -134,7 +134,7 @@ def organiser_page(
     doubts: list[Part] = []
     tests: list[Part | None] = []
     if schemes:
-        recount = recount_text(analysis.sensitivity).split("\n")
+        recount = recount_text(analysis.sensitivity, len(cases)).split("\n")
         doubts = [Heading("What first place depends on"), Lines(recount)]
         fewest = fewest_cases_to_test(len(teams))
         few = Words(

@@ -9,7 +9,6 @@ import flare
 from flare.challenge.metrics import SCORES, Better
 from flare.challenge.rules import RankedMetric
 from flare.common.errors import OutputError
-from flare.ranking.completeness import RollCall
 from flare.ranking.decisions import CaseDecision, Decisions
 from flare.ranking.options import MissingRule, Ties
 from flare.ranking.provenance import Origin
@@ -300,8 +299,7 @@ def test_methods_say_how_values_were_made():
         measured=measured,
         teams_measured=1,
     )
-    roll = RollCall(ranked=("b & c", "team_a"))
-    table = replace(analysis.table, origin=origin, roll=roll)
+    table = replace(analysis.table, origin=origin)
     text = flare_methods(replace(analysis, table=table))
     for sentence in (
         "within a tolerance of the other surface (Nikolov et al. 2021,",
