@@ -9,7 +9,8 @@ from os import sched_getaffinity
 from pathlib import Path
 from typing import Any
 
-from flare.common.engine import MEMORY, Engine, EngineRecord, Limits, size_bytes
+from flare.common.containers import MEMORY, Limits, size_bytes
+from flare.common.engine import Engine, EngineRecord
 from flare.common.errors import InputError
 from flare.common.machine import available_bytes, describe_host
 from flare.common.text import listing, safe

@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
-from flare.common.engine import Limits
+from flare.common.containers import Limits
 from flare.measuring.lane import Lane, Place
 from flare.measuring.lanes.process import Ended
 from flare.measuring.sampling.nvml import Device
