@@ -9,7 +9,8 @@ from os import sched_getaffinity
 from pathlib import Path
 from typing import Any
 
-from flare.common.engine import MEMORY, NO_GPU, Engine, Limits, size_bytes
+from flare.common.containers import MEMORY, NO_GPU, Limits, size_bytes
+from flare.common.engine import Engine
 from flare.common.errors import InputError
 from flare.common.machine import available_bytes, describe_host
 from flare.common.text import listing, safe

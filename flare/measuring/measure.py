@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Self
 
 from flare.challenge.reading import read_challenge
-from flare.common.engine import find_engine
+from flare.common.engine import Engine
 from flare.common.errors import FlareError, InputError, StoppedError
 from flare.common.text import safe
 from flare.measuring.archive.model import model_beside
@@ -235,7 +235,7 @@ def measure_teams(
     listener = listener or Listener()
     if job.options.is_side_by_side:
         return measure_on_lanes(job, listener)
-    options, engine = job.options, find_engine(job.options.engine)
+    options, engine = job.options, Engine()
     described = engine.describe()
     for weakness in find_weaknesses(described):
         _log.info("Before you run images of others: %s", weakness)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from flare.common.engine import Limits, engine_option, limit, size
+from flare.common.containers import Limits, limit, size
 from flare.common.errors import InputError
 from flare.common.options import (
     argument,
@@ -117,7 +117,6 @@ class Options:
     )
     limits: Limits = field(default_factory=LaneLimits)
     contract: Contract = field(default_factory=Contract)
-    engine: str = engine_option()
     lanes: int | None = option(
         "With --gpu none, measure N teams at once, each on processors of its own"
         " (default: 1).",

@@ -14,7 +14,7 @@ from typing import Any
 from flare.challenge.digest import measuring_rules
 from flare.challenge.rules import Challenge
 from flare.common.bulkhead import obey_stop
-from flare.common.engine import DOCKER, Engine
+from flare.common.engine import Engine
 from flare.common.errors import EngineError, FlareError
 from flare.common.files import remove_tree
 from flare.common.machine import describe_host
@@ -215,7 +215,6 @@ def _entry(setup: Setup, archive: Archive) -> Entry:
 
 def _settings(setup: Setup, archive: Archive) -> Settings:
     conditions, runs = setup.conditions, setup.job.options.runs
-    engine = setup.job.options.engine
     found = Settings(
         archive_sha256=archive.sha256,
         **asdict(conditions.limits),
@@ -227,7 +226,6 @@ def _settings(setup: Setup, archive: Archive) -> Settings:
         processor=describe_host()["processor"],
         **conditions.contract.settings(),
         model_sha256=archive.model.sha256 if archive.model else "",
-        container_engine="" if engine == DOCKER else engine,
     )
     return replace(found, **setup.lane.settings()) if setup.lane else found
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
-from flare.common.engine import Limits
+from flare.common.containers import Limits
 from flare.measuring.lane import Lane, Place
 from flare.measuring.lanes.process import Ended, Planned
 from flare.measuring.sampling.nvml import Device

@@ -640,7 +640,7 @@ def test_a_usage_error_names_the_program_as_it_was_called(program):
 
     assert (run.returncode, run.stdout) == (2, b"")
     assert run.stderr.decode() == (
-        f"{program}: unrecognized arguments: x; see {program} --help\n"
+        f"{program}: Got unexpected extra argument (x); see {program} --help\n"
     )
 
 
@@ -664,7 +664,7 @@ def test_in_the_image_folders_are_those_of_the_platform(
     assert (output / "metrics.json").exists()
     run = run_program(env=os.environ | {"FLARE_INPUT": "", "FLARE_OUTPUT": "/output"})
     assert run.returncode == 2
-    assert b"the following arguments are required: --input; see" in run.stderr
+    assert b"Missing option '--input'; see" in run.stderr
 
 
 def test_environment_variables_stand_in_for_arguments(
@@ -675,7 +675,7 @@ def test_environment_variables_stand_in_for_arguments(
     for name, value, text in (
         ("FLARE_CHALLENGE", "nonsense", b"nonsense: no such challenge"),
         ("FLARE_WORKERS", "many", b"'many' is not a whole number above 0"),
-        ("FLARE_DECIMALS", "16", b"argument --decimals: "),
+        ("FLARE_DECIMALS", "16", b"'--decimals': "),
     ):
         run = run_program(
             *folders, "--ground-truth", ground_truth, env={**os.environ, name: value}

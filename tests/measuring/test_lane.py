@@ -2,7 +2,7 @@
 
 import pytest
 
-from flare.common.engine import Limits
+from flare.common.containers import Limits
 from flare.common.errors import InputError
 from flare.measuring.lane import Wanted, _cores, check_alike, divide
 from flare.results.errors import MeasurementError

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from flare.challenge.reading import read_challenge
-from flare.common.engine import Limits
+from flare.common.containers import Limits
 from flare.common.errors import EngineError
 from flare.evaluation.errors import GroundTruthError
 from flare.measuring import measure as measuring
@@ -72,7 +72,7 @@ def run(monkeypatch, tmp_path):
         monkeypatch.setattr(measuring, "planned_team", teams.plan)
         monkeypatch.setattr(measuring, "opened_team", teams.open)
         engine = SimpleNamespace(describe=dict, folder=lambda: None)
-        monkeypatch.setattr(measuring, "find_engine", lambda _: engine)
+        monkeypatch.setattr(measuring, "Engine", lambda: engine)
         job = Job(
             options=Options(
                 archives=tmp_path,

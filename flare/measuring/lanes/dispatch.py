@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from flare.common.engine import Engine, find_engine
+from flare.common.engine import Engine
 from flare.common.errors import EngineError, FlareError, InputError
 from flare.common.text import safe
 from flare.measuring.container import Conditions
@@ -267,7 +267,7 @@ def measure_on_lanes(
 def _opened(job: Job) -> Iterator[tuple[Pool, Engine, Mapping[str, Any]]]:
     """The lanes of this computer or of a cluster, and what an engine of them is."""
     options = job.options
-    engine = find_engine(options.engine)
+    engine = Engine()
     wanted = Wanted(limits=options.limits, lanes=options.lanes)
     if options.cluster is None:
         place = look_at_place(wanted.gpus, engine)

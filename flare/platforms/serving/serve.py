@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flare.challenge.reading import read_challenge
-from flare.common.engine import Limits, engine_option, find_engine
+from flare.common.containers import Limits
+from flare.common.engine import Engine
 from flare.common.options import (
     challenge_option,
     option,
@@ -33,7 +34,7 @@ FOLDER = ".serve"
 """In RESULTS: the journal, and archives that were downloaded."""
 
 _SHARED = (
-    *("images", "ground_truth", "output", "limits", "contract", "engine", "runs"),
+    *("images", "ground_truth", "output", "limits", "contract", "runs"),
     *("page", "challenge", "workers"),
 )
 """Options that measuring has, too."""
@@ -78,7 +79,6 @@ class ServiceOptions:
     )
     limits: Limits = field(default_factory=ServedLimits)
     contract: Contract = field(default_factory=Contract)
-    engine: str = engine_option()
     runs: RunOptions = field(default_factory=RunOptions)
     page: Path | None = option(
         "Show the submission that is measured on this page, which a browser reads anew"
@@ -147,7 +147,7 @@ def serve(
     warn_of_time(job, options.hours)
     worst = worst_of(options.limits)
     if options.dry_run:
-        find_engine(job.options.engine).describe()
+        Engine().describe()
         _log.info("%s", waiting_text(source, options.folder))
         return
     with FolderLock(options.folder, "served"):

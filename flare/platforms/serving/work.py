@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from flare.challenge.formats import case_of
-from flare.common.engine import find_engine
+from flare.common.engine import Engine
 from flare.common.errors import OutputError, SubmissionError, raise_problems
 from flare.common.text import printable, safe
 from flare.measuring.archive.model import model_beside
@@ -205,7 +205,7 @@ class ServedWork:
         HostError
             If the engine, or the GPU, does not answer, or there is no room.
         """
-        find_engine(self._options.engine).describe()
+        Engine().describe()
         with opened_limits(self._options.limits):
             pass
         free = room(self._results).free_bytes

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from flare.common.docker import Docker
-from flare.common.engine import Limits
+from flare.common.containers import Limits
+from flare.common.engine import Engine
 from flare.common.installation import __version__, source_commit
 from flare.evaluation.errors import ClusterError
 from flare.measuring.lane import Wanted, look_at_place
@@ -72,7 +72,7 @@ def _at_once(monkeypatch):
 
 def pool_of(client, **wanted):
     """A pool of its workers."""
-    return ClusterPool(client, ADDRESS, Wanted(**LIMITS | wanted), {}, Docker())
+    return ClusterPool(client, ADDRESS, Wanted(**LIMITS | wanted), {}, Engine())
 
 
 def test_workers_of_a_computer_share_its_lanes():
@@ -217,7 +217,7 @@ def test_a_scheduler_that_hangs_is_given_up_after_a_minute():
 def test_something_else_than_an_address_is_refused(tmp_path):
     with (
         pytest.raises(ClusterError) as caught,
-        opened_cluster("slurm.yaml", Wanted(**LIMITS), {}, Docker()),
+        opened_cluster("slurm.yaml", Wanted(**LIMITS), {}, Engine()),
     ):
         pass
 
