@@ -29,12 +29,14 @@ from flare.reports.ranking.means import mean_files, public_lines
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
 from flare.reports.ranking.words import (
     SHARED_FIRST,
+    certainty_text,
     guests_note,
     left_out_text,
     metric_title,
     missing_lines,
     plain,
     recount_text,
+    too_few_text,
 )
 from flare.reports.render.text import (
     escaped_markdown,
@@ -241,10 +243,14 @@ def analysis_text(analysis: Analysis) -> str:
     flags = [f"  {flag}" for flag in analysis.flags]
     if flags:
         parts.append("\n".join(["To be looked at:", *flags]))
-    parts.append(recount_text(analysis.sensitivity, len(analysis.board.cases)))
-    if analysis.bootstrap:
+    is_several = len(analysis.board.teams) > 1
+    if is_several:
+        parts.append(recount_text(analysis.sensitivity, len(analysis.board.cases)))
+    if too_few_text(analysis):
+        parts.append(certainty_text(analysis, is_organiser=True))
+    elif analysis.bootstrap:
         parts.append(intervals_table(analysis.bootstrap))
-    if len(analysis.board.teams) > 1:
+    if is_several:
         parts.append(pairs_table(analysis.tests, analysis.board.teams))
         parts.append(schemes_table(analysis.schemes))
     return "\n\n".join(parts)
