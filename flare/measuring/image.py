@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from flare.common.engine import ANSWER_S, Container, Engine
+from flare.common.containers import Container
+from flare.common.engine import ANSWER_S, Engine
 from flare.common.errors import EngineError, FlareError
 from flare.common.files import remove_tree
 from flare.common.text import safe

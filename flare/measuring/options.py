@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from flare.common.engine import Limits, engine_option, limit, size
+from flare.common.containers import NO_GPU, Limits, limit, size
 from flare.common.errors import InputError
 from flare.common.options import (
     argument,
@@ -102,7 +102,6 @@ class MeasuringOptions:
     )
     limits: Limits = field(default_factory=ServedLimits)
     contract: Contract = field(default_factory=Contract)
-    engine: str = engine_option()
     runs: RunOptions = field(default_factory=RunOptions)
     page: Path | None = option(
         "Show how it goes on, on this page, which a browser reads anew by itself;"
@@ -148,13 +147,6 @@ class Options(MeasuringOptions):
         default=None,
         metavar="tcp://HOST:PORT",
     )
-    unlike_lanes: bool = option(
-        "Measure on GPUs or computers of several kinds at once; a team stays on one.",
-        default=False,
-    )
-    interleave: bool = option(
-        "Let teams take turns, case by case; not on several lanes.", default=False
-    )
     rerun: tuple[str, ...] = option(
         "Run this case again, whatever came of it; needs --reason.",
         default=(),
@@ -185,9 +177,23 @@ class Options(MeasuringOptions):
                 "--rerun: no reason was given",
                 "Say why, for the record: --reason TEXT.",
             )
+        if self.gpus and self.lanes is not None:
+            raise InputError(
+                f"--lanes {self.lanes}: it is for --gpu none, as each GPU has a lane",
+                "Name the GPUs instead: --gpu 0,1.",
+            )
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """Indexes or UUIDs, a lane for each; none to measure without."""
+        return () if self.limits.gpu == NO_GPU else tuple(self.limits.gpu.split(","))
+
+    @property
+    def lane_count(self) -> int:
+        """Lanes of a computer."""
+        return len(self.gpus) or self.lanes or 1
 
     @property
     def is_side_by_side(self) -> bool:
         """Whether there is to be more than one lane, or one elsewhere."""
-        several = (self.lanes or 1) > 1 or "," in self.limits.gpu
-        return several or self.cluster is not None
+        return self.lane_count > 1 or self.cluster is not None

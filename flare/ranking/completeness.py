@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from flare.common.text import listing, printable, safe
+from flare.common.schema import Count, Is, Text
+from flare.common.text import count, listing, printable, safe
+from flare.results.csv_rows import TeamName
 from flare.results.errors import MeasurementError, RankingError
 from flare.results.ledger_csv import LEDGER_CSV, read_ledger
 from flare.results.metrics_reading import Scores
@@ -27,10 +29,11 @@ FEWEST_EQUAL = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copies:
-    """Teams with the same results on all cases."""
+    """Teams that have the same results."""
 
-    teams: tuple[str, ...]
-    what: str
+    teams: Annotated[tuple[str, ...], Is(minItems=2)]
+    """The teams."""
+    what: Text
     """What is the same."""
 
 
@@ -108,95 +111,111 @@ def _digest(folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """An archive that has replaced another one of the team."""
+    """An archive that has replaced another one."""
 
-    team: str
+    team: TeamName
     date: str
+    """When the new one was first measured."""
     reason: str
+    """Why it may replace the earlier one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A team that has sent an archive, and has no scores yet."""
+    """A team without scores."""
 
-    team: str
-    measured: int
-    """Cases that are done."""
+    team: TeamName
+    cases_measured: Count
+    """Cases that are measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedTeam:
+    """Something that was refused."""
+
+    team: TeamName
+    file: Text
+    """Name of what was refused."""
+    reason: Text
+    """Why it was refused."""
+    is_ranked: bool
+    """Whether the team is ranked by something else that it has sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollCall:
-    """Who else took part, and what is to be said of it."""
+    """Who took part besides the teams that are ranked, and what is to be said of
+    them.
+    """  # noqa: D205  a sentence of the public schema
 
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[RefusedTeam, ...] = ()
+    """Archives or predictions that were refused."""
     replaced: tuple[Replacement, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
-    unfinished: tuple[str, ...] = ()
-    """Teams that are ranked, though they are not measured to the end."""
-    copies: tuple[Copies, ...] = ()
-    warned: tuple[tuple[str, str], ...] = ()
-    """Teams, and what the evaluation has said of them."""
-    strays: tuple[str, ...] = ()
-    """Folders that are no team's."""
-    ranked: tuple[str, ...] = ()
-    """Teams with scores."""
+    """Archives that have replaced an earlier one of the team."""
+    not_scored_yet: tuple[Waiting, ...] = ()
+    """Teams that have sent an archive, and have no scores yet."""
+    not_measured_to_the_end: tuple[str, ...] = ()
+    """Teams that are ranked, though cases of theirs are still to be measured."""
+    equal_results: tuple[Copies, ...] = ()
+    """Teams that have the results of another team."""
+    ignored: tuple[str, ...] = ()
+    """Folders that hold no results."""
 
     @property
     def is_interim(self) -> bool:
         """Whether the ranking cannot be final yet."""
-        return bool(self.waiting or self.unfinished)
+        return bool(self.not_scored_yet or self.not_measured_to_the_end)
 
     @property
-    def excluded(self) -> tuple[Refusal, ...]:
-        """Refusals of teams that have no other results."""
-        return tuple(found for found in self.refused if found.team not in self.ranked)
+    def interim_text(self) -> str:
+        """Why the ranking is not final yet; empty if it is."""
+        if not self.is_interim:
+            return ""
+        waiting = {found.team for found in self.not_scored_yet}
+        names = sorted({*waiting, *self.not_measured_to_the_end})
+        are = "is" if len(names) == 1 else "are"
+        return (
+            f"Interim ranking: {count(len(names), 'team')} {are} not measured to the"
+            f" end ({listing(names)}). Go on with flare measure, and rank again."
+        )
 
     @property
-    def lines(self) -> tuple[str, ...]:
+    def lines(self) -> Iterator[str]:
         """What organisers should look at, each in a line."""
-        lines = [
-            f"{safe(f.team)}: {safe(f.archive)} was refused, and the team"
-            + (
-                " is ranked by what else it has sent"
-                if f.team in self.ranked
-                else " is not ranked"
+        for f in self.refused:
+            rest = (
+                "is ranked by what else it has sent" if f.is_ranked else "is not ranked"
             )
-            + f": {printable(f.problem)}"
-            for f in self.refused
-        ]
-        lines += [
-            f"{safe(f.team)}: archive replaced on {safe(f.date)}: {printable(f.reason)}"
-            for f in self.replaced
-        ]
-        lines += [
-            f"{safe(f.team)} has no scores yet, and is not ranked ({f.measured} cases"
-            " are measured): go on with flare measure --ground-truth"
-            for f in self.waiting
-        ]
-        lines += [
-            f"{listing(f.teams, last=' and ')} have {f.what}: is one a copy?"
-            for f in self.copies
-        ]
-        lines += [f"{safe(team)}: {printable(line)}" for team, line in self.warned]
-        if self.strays:
-            lines.append(
-                f"Ignored, as there are no results in them: {listing(self.strays)}"
+            told = f"{safe(f.team)}: {safe(f.file)} was refused, and the team {rest}"
+            yield f"{told}: {printable(f.reason)}"
+        for r in self.replaced:
+            yield (
+                f"{safe(r.team)}: archive replaced on {safe(r.date)}:"
+                f" {printable(r.reason)}"
             )
-        return tuple(lines)
+        for w in self.not_scored_yet:
+            yield (
+                f"{safe(w.team)} has no scores yet, and is not ranked"
+                f" ({w.cases_measured} cases are measured): go on with flare measure"
+                " --ground-truth"
+            )
+        for c in self.equal_results:
+            yield f"{listing(c.teams, last=' and ')} have {c.what}: is one a copy?"
 
     def shown(self, name_of: Callable[[str], str]) -> RollCall:
         """The same roll call with the names that teams are shown by."""
-        return replace(
-            self,
+        return RollCall(
             refused=tuple(replace(f, team=name_of(f.team)) for f in self.refused),
             replaced=tuple(replace(f, team=name_of(f.team)) for f in self.replaced),
-            waiting=tuple(replace(f, team=name_of(f.team)) for f in self.waiting),
-            unfinished=tuple(map(name_of, self.unfinished)),
-            copies=tuple(
-                replace(f, teams=tuple(map(name_of, f.teams))) for f in self.copies
+            not_scored_yet=tuple(
+                replace(f, team=name_of(f.team)) for f in self.not_scored_yet
             ),
-            warned=tuple((name_of(team), line) for team, line in self.warned),
-            ranked=tuple(map(name_of, self.ranked)),
+            not_measured_to_the_end=tuple(map(name_of, self.not_measured_to_the_end)),
+            equal_results=tuple(
+                replace(f, teams=tuple(map(name_of, f.teams)))
+                for f in self.equal_results
+            ),
+            ignored=self.ignored,
         )
 
 

@@ -162,7 +162,9 @@ def apply_decisions(
     absent = [metric for metric in table.metrics if not there[metric]]
     if absent:
         raise RankingError(file, f"no value of {listing(absent)} is left", _REMEDY)
-    return replace(selected, roll=table.roll.shown(decisions.name_of))
+    name_of = decisions.name_of
+    warned = tuple((name_of(team), line) for team, line in table.warned)
+    return replace(selected, roll=table.roll.shown(name_of), warned=warned)
 
 
 def _check_known(
@@ -197,6 +199,7 @@ def find_flags(table: ResultTable, board: Board) -> tuple[str, ...]:
     """
     return (
         *table.roll.lines,
+        *(f"{safe(team)}: {printable(line)}" for team, line in table.warned),
         *table.notes,
         *organ_flags(table),
         *_teams_without_results(board),

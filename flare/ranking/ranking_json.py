@@ -1,15 +1,18 @@
-"""The keys of ranking.json, and the columns of the tables beside it.
+"""Makes ranking.json: everything that is known of a ranking, by its keys.
 
-`flare.reports.ranking.ranking_json` writes them.
+The columns of the tables beside it are described here, too.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
 
-from flare.challenge.digest import Rule
+from flare.challenge.digest import Rule, scoring_rules
 from flare.challenge.metrics import MetricName
-from flare.challenge.rules import RankedMetric
+from flare.challenge.rules import Challenge, RankedMetric
+from flare.common.installation import __version__
 from flare.common.schema import (
     Count,
     Family,
@@ -19,18 +22,29 @@ from flare.common.schema import (
     Sha256,
     Share,
     Text,
+    dump,
 )
+from flare.common.text import printable
+from flare.ranking.completeness import RollCall
 from flare.ranking.provenance import Origin
+from flare.ranking.rank import Analysis
+from flare.ranking.ranks import Tau
+from flare.ranking.robustness.schemes import Scheme
+from flare.ranking.robustness.sensitivity import Sensitivity
+from flare.ranking.robustness.uncertainty import ALPHA, Bootstrap, PairTest
+from flare.ranking.rules import RankingRules
+from flare.ranking.table import Missing
+from flare.results.csv_rows import TeamName
 from flare.results.scores import EACH_RULE
 
+_Content = TypeVar("_Content")
+
 MeanRank = Annotated[float, Is(minimum=1)]
-TeamName = Annotated[str, Is(about="Name of the team, as it is shown.", minLength=1)]
 _MEAN_RANKS = Family(
     "^[a-z][a-z0-9_]*$", "METRIC", "Mean rank by one metric.", MeanRank
 )
 _MeanRanks = Annotated[dict[str, float], Is(families=[_MEAN_RANKS])]
 _Ranked = Annotated[dict[str, Any], Is(like=RankedMetric)]
-_Tau = Annotated[float, Is(minimum=-1, maximum=1)]
 
 
 class RankingFile(TypedDict):
@@ -49,19 +63,19 @@ class RankingFile(TypedDict):
     """The teams that compete, best first."""
     out_of_competition: list[Guest]
     """Teams that are shown without a rank, and change nobody's."""
-    roll_call: RollCallContent
+    roll_call: RollCall
     origin: Annotated[dict[str, Any], Is(like=Origin)] | None
     """What all results were made with; null if they came as a table."""
-    missing: list[MissingResult]
+    missing: list[Missing]
     """Ranked results that are not there."""
-    recount: Annotated[list[FirstPlace], Is(minItems=1)]
+    recount: Annotated[list[Sensitivity], Is(minItems=1)]
     """What first place depends on, for each team that has it."""
     schemes: list[SchemeContent]
     """How the teams rank in other ways."""
     tests: PairTests
     flags: list[str]
     """What to look at before the ranking is published."""
-    bootstrap: NotRequired[BootstrapContent]
+    bootstrap: NotRequired[Bootstrap]
 
 
 class RankingSettings(TypedDict):
@@ -119,120 +133,12 @@ class Guest(TypedDict):
     others."""
 
 
-class RollCallContent(TypedDict):
-    """Who took part besides the teams that are ranked, and what is to be said of
-    them.
-    """  # noqa: D205  a sentence of the public schema
-
-    refused: list[RefusedContent]
-    """Archives or predictions that were refused."""
-    replaced: list[ReplacedContent]
-    """Archives that have replaced an earlier one of the team."""
-    not_scored_yet: list[WaitingContent]
-    """Teams that have sent an archive, and have no scores yet."""
-    not_measured_to_the_end: list[str]
-    """Teams that are ranked, though cases of theirs are still to be measured."""
-    equal_results: list[EqualContent]
-    """Teams that have the results of another team."""
-    ignored: list[str]
-    """Folders that hold no results."""
-
-
-class RefusedContent(TypedDict):
-    """Something that was refused."""
-
-    team: TeamName
-    file: Text
-    """Name of what was refused."""
-    reason: Text
-    """Why it was refused."""
-    is_ranked: bool
-    """Whether the team is ranked by something else that it has sent."""
-
-
-class ReplacedContent(TypedDict):
-    """An archive that has replaced another one."""
-
-    team: TeamName
-    date: str
-    """When the new one was first measured."""
-    reason: str
-    """Why it may replace the earlier one."""
-
-
-class WaitingContent(TypedDict):
-    """A team without scores."""
-
-    team: TeamName
-    cases_measured: Count
-    """Cases that are measured."""
-
-
-class EqualContent(TypedDict):
-    """Teams that have the same results."""
-
-    teams: Annotated[list[str], Is(minItems=2)]
-    """The teams."""
-    what: Text
-    """What is the same."""
-
-
-class MissingResult(TypedDict):
-    """A result that is not there."""
-
-    team: TeamName
-    case: Text
-    """Name of the case."""
-    metric: MetricName
-    """Name of the metric."""
-    reason: str
-    """Why it is missing."""
-    kind: str
-    """What many cases may share of the reason."""
-
-
-class FirstPlace(TypedDict):
-    """What the first place of a team depends on."""
-
-    team: TeamName
-    withdrawals: list[Rival]
-    """Each rival that could be ahead if cases were withdrawn, and the fewest such
-    cases; the rival that needs the fewest first."""
-    shares: list[Rival]
-    """Each rival that could share first place if cases were withdrawn, and the fewest
-    such cases."""
-    lost_without_team: list[str]
-    """Each team without which another one would be first."""
-    shared_without_team: list[SharedPlace]
-    """Each team without which first place would be shared."""
-    choices_of_rules: Positive
-    """How many choices of rules were tried."""
-    alternatives: Annotated[
-        dict[str, Positive], Is(each=("RULE", "Number of its choices."))
-    ]
-    """What is chosen, and among how many; the product is `choices_of_rules`."""
-    different_rankings: Positive
-    """How many different rankings the choices give."""
-    first_under: Count
-    """Under how many choices the team is first."""
-
-
-class Rival(TypedDict):
-    """The cases that a rival needs to be withdrawn."""
-
-    rival: TeamName
-    number: Positive
-    """How many cases it takes."""
-    cases: Annotated[list[str], Is(minItems=1)]
-    """Which cases they are."""
-
-
 class SchemeContent(TypedDict):
     """Another way to rank."""
 
     scheme: Text
     """What is done in another way."""
-    kendall_tau: _Tau | None
+    kendall_tau: Tau | None
     """Kendall's tau of its ranking and the ranking itself; null where it is
     undefined."""
     ranks: Annotated[dict[str, Positive], Is(each=("TEAM", "The team's rank."))]
@@ -256,70 +162,8 @@ class PairTests(TypedDict):
     """Ordered pairs of teams by one metric, over which they are adjusted."""
     alpha: Share
     """Largest adjusted p of a difference that is called significant."""
-    pairs: list[PairContent]
+    pairs: list[PairTest]
     """All ordered pairs of teams, by each metric."""
-
-
-class PairContent(TypedDict):
-    """An ordered pair of teams, by one metric."""
-
-    metric: MetricName
-    """Name of the metric."""
-    team: Text
-    """The team that may be better."""
-    other: Text
-    """The team that it is compared with."""
-    cases: Count
-    """Cases on which the two differ."""
-    zeros: Count
-    """Cases on which they do not, which the test leaves out."""
-    p: Share
-    """The p-value; 1 if they differ on no case."""
-    p_holm: Share
-    """The p-value, adjusted by Holm's method."""
-    effect: _Tau
-    """Matched-pairs rank-biserial correlation: 1 if `team` is better on every case on
-    which they differ, -1 if it is worse."""
-
-
-class BootstrapContent(TypedDict):
-    """How the ranks depend on the cases; not there with `--bootstrap 0`."""
-
-    samples: Positive
-    """How often cases were drawn, as many as there are, with replacement."""
-    seed: Count
-    """Seed of the generator."""
-    generator: Text
-    """NumPy's name of the generator."""
-    confidence: Share
-    """Share of the samples within the intervals."""
-    kendall_tau: Annotated[list[_Tau], Is(minItems=3, maxItems=3)] | None
-    """Kendall's tau of the samples' rankings with the ranking itself: lower end of the
-    interval, median, upper end; null if it is undefined."""
-    teams: list[TeamInterval]
-    """Each team, best first."""
-
-
-class TeamInterval(TypedDict):
-    """A team."""
-
-    team: TeamName
-    interval: Annotated[list[Positive], Is(minItems=2, maxItems=2)]
-    """Best and worst rank of the interval."""
-    frequencies: list[Share]
-    """Share of the samples in which it has rank 1, 2, ..."""
-
-
-SharedPlace = TypedDict(
-    "SharedPlace",
-    {
-        "team": TeamName,
-        "with": Annotated[
-            list[str], Is(about="With whom it would be shared.", minItems=1)
-        ],
-    },
-)
-"""A team without which first place would be shared."""
 
 
 # --- Tables -----------------------------------------------------------------------
@@ -356,3 +200,104 @@ class CaseRankRow(TypedDict):
     rank: Annotated[float, Is(minimum=1, multipleOf=0.5)]
     """Rank of the team on the case by the metric: a whole number, or a half if ties are
     averaged."""
+
+
+# --- Written ----------------------------------------------------------------------
+
+
+def ranking_content(analysis: Analysis) -> RankingFile:
+    """What ranking.json holds."""
+    table = analysis.table
+    content: RankingFile = {
+        "interim": table.roll.interim_text or None,
+        "settings": _settings(analysis.challenge, analysis.rules),
+        "decisions": list(analysis.decisions.lines),
+        "teams": len(analysis.board.teams),
+        "cases": list(table.cases),
+        "ranking": [
+            {
+                "team": s.team,
+                "rank": s.rank,
+                "score": float(s.score),
+                "score_exact": str(s.score),
+                "mean_ranks": {m: float(rank) for m, rank in s.mean_ranks.items()},
+            }
+            for s in analysis.standings.standings
+            if s.rank is not None
+        ],
+        "out_of_competition": [
+            {
+                "team": s.team,
+                "mean_ranks": {m: float(rank) for m, rank in s.mean_ranks.items()},
+            }
+            for s in analysis.standings.guests
+        ],
+        "roll_call": dump(table.roll),
+        # Its tuples are written in one line, as ever.
+        "origin": asdict(table.origin) if table.origin else None,
+        "missing": dump(table.missing),
+        "recount": dump(analysis.sensitivity),
+        "schemes": _schemes(analysis.schemes),
+        "tests": _pairs(analysis.tests),
+        "flags": list(analysis.flags),
+    }
+    if analysis.bootstrap:
+        content["bootstrap"] = dump(analysis.bootstrap)
+    return shown(content)
+
+
+def shown(value: _Content) -> _Content:
+    """The same content with texts that can be seen: names may hold anything."""
+    found: object = value
+    if isinstance(value, str):
+        found = printable(value)
+    elif isinstance(value, dict):
+        found = {shown(key): shown(own) for key, own in value.items()}
+    elif isinstance(value, list | tuple):
+        found = type(value)(map(shown, value))
+    return found  # type: ignore[return-value]
+
+
+def _settings(challenge: Challenge, rules: RankingRules) -> RankingSettings:
+    """What the ranking was made with."""
+    content: RankingSettings = {
+        "version": __version__,
+        "challenge": challenge.key,
+        "challenge_name": challenge.name,
+        "challenge_sha256": challenge.checksum,
+        "scoring_rules": scoring_rules(challenge),
+        "ties": rules.ties.value,
+        "missing": rules.missing.value,
+        "efficiency_gate_dsc": rules.gate_dsc,
+        "metrics": dump(rules.metrics),
+    }
+    if rules.left_out:
+        content["not_measured"] = list(rules.left_out)
+    return content
+
+
+def _pairs(tests: Sequence[PairTest]) -> PairTests:
+    """Which team is better than which other."""
+    metrics = {test.metric for test in tests}
+    return {
+        "test": "one-sided Wilcoxon signed-rank, paired by case, normal approximation",
+        "zeros": "cases without a difference are left out",
+        "missing": "the worst value of any team, or that of a failed run",
+        "adjustment": "Holm, over all ordered pairs of teams by one metric",
+        "family_size": len(tests) // len(metrics) if metrics else 0,
+        "alpha": ALPHA,
+        "pairs": dump(list(tests)),
+    }
+
+
+def _schemes(schemes: Sequence[Scheme]) -> list[SchemeContent]:
+    """How the teams rank in other ways."""
+    return [
+        {
+            "scheme": scheme.name,
+            "kendall_tau": scheme.tau,
+            "ranks": dict(scheme.ranks),
+            "moved": list(scheme.moved),
+        }
+        for scheme in schemes
+    ]

@@ -10,13 +10,17 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from flare.challenge.metrics import Better, metric_of
+from flare.common.schema import Is
 from flare.ranking.options import MissingRule, Ties
 from flare.ranking.rules import Average, Integers, RankingRules, Values
+
+Tau = Annotated[float, Is(minimum=-1, maximum=1)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,7 +9,13 @@ from pathlib import Path
 
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import listing, safe, shell_word
-from flare.ranking.completeness import RollCall, Waiting, find_copies, read_archives
+from flare.ranking.completeness import (
+    RefusedTeam,
+    RollCall,
+    Waiting,
+    find_copies,
+    read_archives,
+)
 from flare.ranking.provenance import Evaluated, Origin, check_origins
 from flare.results.efficiency_csv import EFFICIENCY_CSV, MeasuredCase, read_by_case
 from flare.results.errors import RankingError
@@ -196,6 +202,8 @@ class AllResults:
     teams: tuple[TeamResults, ...] = ()
     notes: tuple[str, ...] = ()
     """What is odd about how teams were measured."""
+    warned: tuple[tuple[str, str], ...] = ()
+    """Teams, and what was said of them when they were scored."""
     roll: RollCall = field(default_factory=RollCall)
     origin: Origin | None = None
     is_unmeasured: bool = False
@@ -259,18 +267,26 @@ def read_teams(
     )
     measurements = {found.team: found.measurement for found in teams}
     roll = RollCall(
-        refused=refused,
+        refused=tuple(
+            RefusedTeam(
+                team=own.team,
+                file=own.archive,
+                reason=own.problem,
+                is_ranked=own.team in scores,
+            )
+            for own in refused
+        ),
         replaced=replaced,
-        waiting=waiting,
-        unfinished=tuple(found.team for found in teams if found.unfinished),
-        copies=find_copies(path, scores),
-        warned=(*_warned(scores), *_flagged(path, scores)),
-        strays=folders.strays,
-        ranked=tuple(scores),
+        not_scored_yet=waiting,
+        not_measured_to_the_end=tuple(own.team for own in teams if own.unfinished),
+        equal_results=find_copies(path, scores),
+        ignored=folders.strays,
     )
     return AllResults(
         teams=teams,
+        warned=(*_warned(scores), *_flagged(path, scores)),
         notes=(
+            *_ignored_notes(folders.strays),
             *_unfinished_notes(teams),
             *unlike_settings(measurements),
             *unlike_hosts(measurements),
@@ -346,9 +362,9 @@ def _find_waiting(
                 f"Score it: flare rescore {shell_word(path)} --ground-truth LABELS."
             )
             raise RankingError(str(folder / METRICS_JSON), problem, remedy)
-        found.append(Waiting(team=folder.name, measured=len(done)))
+        found.append(Waiting(team=folder.name, cases_measured=len(done)))
     if found and not scores:
-        counts = listing(f"{w.team} ({w.measured} cases measured)" for w in found)
+        counts = listing(f"{w.team} ({w.cases_measured} cases measured)" for w in found)
         problem = f"no team has a metrics.json: {counts}"
         remedy = (
             "Go on with flare measure --ground-truth LABELS, or score what there is:"
@@ -359,6 +375,12 @@ def _find_waiting(
 
 
 # --- How teams were measured ------------------------------------------------------
+
+
+def _ignored_notes(strays: Sequence[str]) -> list[str]:
+    """Folders that are no team's."""
+    text = f"Ignored, as there are no results in them: {listing(strays)}"
+    return [text] if strays else []
 
 
 def _unfinished_notes(teams: Iterable[TeamResults]) -> list[str]:

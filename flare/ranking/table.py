@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from flare.challenge.metrics import metric_of
+from flare.challenge.metrics import MetricName, metric_of
 from flare.challenge.rules import Challenge, RankedMetric
+from flare.common.schema import Text
 from flare.common.text import listing, safe
 from flare.ranking.completeness import RollCall, find_equal
 from flare.ranking.provenance import Origin
@@ -28,6 +29,7 @@ from flare.ranking.rules import RankingRules, Values
 from flare.results.csv_rows import (
     COLUMNS,
     KEYS,
+    TeamName,
     check_columns,
     check_value,
     number,
@@ -45,10 +47,13 @@ IN_MEMORY = Path("the DataFrame")
 class Missing:
     """A result that is not there."""
 
-    team: str
-    case: str
-    metric: str
+    team: TeamName
+    case: Text
+    """Name of the case."""
+    metric: MetricName
+    """Name of the metric."""
     reason: str
+    """Why it is missing."""
     kind: str
     """What many cases may share of the reason."""
 
@@ -76,6 +81,8 @@ class ResultTable:
     """What is odd about where the values come from."""
     roll: RollCall = field(default_factory=RollCall)
     """Who took part, but is not ranked, or not with all results."""
+    warned: tuple[tuple[str, str], ...] = ()
+    """Teams, and what was said of them when they were scored."""
     origin: Origin | None = None
     """What the results were made with; None for a table, which does not tell."""
     left_out: tuple[str, ...] = ()
@@ -212,7 +219,7 @@ def read_results(
     asked = [rule.metric for rule in metrics]
     if isinstance(source, pd.DataFrame) or source.is_file():
         results = _read_rows(source, asked, challenge)
-        folders = AllResults(roll=RollCall(copies=find_equal(_scores(results))))
+        folders = AllResults(roll=RollCall(equal_results=find_equal(_scores(results))))
     elif source.is_dir():
         folders = read_teams(source, metrics, challenge)
         results = [result for team in folders.teams for result in team.results]
@@ -240,6 +247,7 @@ def read_results(
         table_of(results, wanted),
         notes=folders.notes,
         roll=folders.roll,
+        warned=folders.warned,
         origin=folders.origin,
         left_out=left_out,
     )

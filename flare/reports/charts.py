@@ -44,7 +44,7 @@ def linear_axis(values: Sequence[float]) -> Axis:
     """An axis from 0 to beyond the largest value, with round ticks."""
     marks = _round_marks(max([*values, 0.0]) or 1.0)
     end = marks[-1]
-    return Axis(lambda value: value / end, tuple((m / end, f"{m:g}") for m in marks))
+    return Axis(lambda value: value / end, tuple((m / end, f"{m:.10g}") for m in marks))
 
 
 def _round_marks(top: float) -> list[float]:
@@ -57,8 +57,8 @@ def _round_marks(top: float) -> list[float]:
 def root_axis(values: Sequence[float]) -> Axis:
     """An axis from 0 for values of which a few are much larger than most."""
     end = _round_marks(max(values))[-1]
-    marks = [end * part for part in (0, 0.01, 0.1, 0.25, 0.5, 1)]
-    ticks = tuple((math.sqrt(mark / end), f"{mark:g}") for mark in marks)
+    marks = [end * part for part in (0, 0.1, 0.5, 1)]
+    ticks = tuple((math.sqrt(mark / end), f"{mark:.10g}") for mark in marks)
     note = "The axis is stretched towards 0 (square root)."
     return Axis(lambda value: math.sqrt(value / end), ticks, note)
 

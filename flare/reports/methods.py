@@ -14,9 +14,9 @@ from flare.ranking.completeness import RollCall
 from flare.ranking.decisions import Decisions
 from flare.ranking.options import MissingRule, Ties
 from flare.ranking.rank import Analysis
-from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, GENERATOR
+from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE
 from flare.ranking.rules import RankingRules
-from flare.reports.ranking.words import interim_text, left_out_text
+from flare.reports.ranking.words import left_out_text
 from flare.reports.scores import METHOD
 from flare.results.metrics_reading import EvaluationFile
 from flare.results.traces_csv import STABLE_SHARE
@@ -107,7 +107,7 @@ def methods_text(analysis: Analysis) -> str:
         f"{_other_file(analysis)}."
     )
     if roll.is_interim:
-        sentences.insert(0, interim_text(roll))
+        sentences.insert(0, roll.interim_text)
     return " ".join(sentences)
 
 
@@ -125,11 +125,11 @@ def _robustness_sentences(analysis: Analysis) -> list[str]:
     """How the certainty of the ranks was assessed."""
     rules, teams = analysis.rules, len(analysis.board.teams)
     sentences = []
-    if analysis.bootstrap:
+    if drawn := analysis.bootstrap:
         sentences.append(
             "The stability of the ranks was assessed by"
-            f" {analysis.bootstrap.samples:,} bootstrap samples of the cases (NumPy's"
-            f" {GENERATOR}, seed {analysis.bootstrap.seed}), of which"
+            f" {drawn.samples:,} bootstrap samples of the cases (NumPy's"
+            f" {drawn.generator}, seed {drawn.seed}), of which"
             f" {CONFIDENCE:.0%} intervals are given."
         )
     if teams > 1:
@@ -151,7 +151,7 @@ def _robustness_sentences(analysis: Analysis) -> list[str]:
 def _roll_sentences(roll: RollCall) -> list[str]:
     """Who else took part."""
     sentences = []
-    teams = sorted({refusal.team for refusal in roll.excluded})
+    teams = sorted({found.team for found in roll.refused if not found.is_ranked})
     if teams:
         was, they = ("was", "it") if len(teams) == 1 else ("were", "they")
         sentences.append(
@@ -164,7 +164,9 @@ def _roll_sentences(roll: RollCall) -> list[str]:
             f"{count(len(teams), 'team')} replaced an archive, with the organisers'"
             f" consent: {_names(teams)}."
         )
-    sentences += [f"{_names(found.teams)} have {found.what}." for found in roll.copies]
+    sentences += [
+        f"{_names(found.teams)} have {found.what}." for found in roll.equal_results
+    ]
     return sentences
 
 
@@ -264,9 +266,10 @@ def _measuring_sentences(analysis: Analysis) -> list[str]:
         )
         if any(known.get(name, ()))
     ]
+    scored = len(analysis.table.teams) + len(analysis.decisions.disqualified)
     sentences = [
         f"{count(origin.teams_measured, 'team')} of"
-        f" {len(analysis.table.roll.ranked)} were measured case by case, each case in"
+        f" {scored} were measured case by case, each case in"
         f" a container of its own without network: {', '.join(parts)}."
     ]
     if any(rule.metric == "max_gpu_memory_mb" for rule in analysis.rules.metrics):

@@ -10,8 +10,8 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.cli.main import main
-from flare.common import docker as engine_module
-from flare.common.engine import Limits
+from flare.common import engine as engine_module
+from flare.common.containers import Limits
 from flare.measuring import cleanup, container
 from flare.measuring import measure as measure_module
 from flare.measuring import team as team_module
@@ -141,9 +141,10 @@ class Bench:
             archives=tuple(archives),
         )
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(measure_module, "find_engine", lambda _: self.engine)
+            patch.setattr(measure_module, "Engine", lambda: self.engine)
             if gpu:
-                patch.setattr(container, "open_gpu", lambda _: nullcontext(gpu))
+                for module in (container, team_module):
+                    patch.setattr(module, "open_gpu", lambda _: nullcontext(gpu))
             failed = measure_teams(job, Notes(self.told))
         return dict(failed)
 

@@ -7,7 +7,7 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.cli.main import main
-from flare.common.engine import Limits
+from flare.common.containers import Limits
 from flare.evaluation.submission.jobs import read_sockets
 from flare.measuring.archive.checks import Findings, check_configuration
 from flare.measuring.archive.reading import read_archive

@@ -8,15 +8,12 @@ import re
 
 import pytest
 
-from flare.common.engine import ENGINES
 from flare.common.errors import EngineError
 from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.summary import count_done
 from flare.results.errors import MeasurementError
-from tests.builders.errors import told as code_and_file
 from tests.builders.fewer import few_fast
 from tests.builders.teams import PREDICT, SCRIPTS
-from tests.fakes.plain import PlainEngine
 from tests.measuring.conftest import FakeGpu
 
 HUNGRY = "touch $SCRIPTED/out-of-memory; echo killed; exit 137"
@@ -90,7 +87,7 @@ def test_an_image_that_cannot_start_is_tried_twice_beside_one_of_ours(bench):
 
 
 def test_the_record_has_what_matters(bench):
-    bench.measure(bench.archive("good", PREDICT), cases=1, interleave=True)
+    bench.measure(bench.archive("good", PREDICT), cases=1)
 
     record = bench.record("good")
     assert record["settings"]["timeout_s"] == 0.6
@@ -101,7 +98,7 @@ def test_the_record_has_what_matters(bench):
     assert session["weaknesses"] == []
     assert session["engine_cost_s"]["runs"] == 1
     assert session["gpu"] is None
-    assert (session["warm_up"], session["interleaved"]) == (False, True)
+    assert (session["warm_up"], session["interleaved"]) == (False, False)
     assert "/docker create --label flare.measure=KEY --env NV" in session["command"]
     assert session["command"].endswith("IMAGE /bin/bash -c 'sh predict.sh'")
 
@@ -145,18 +142,6 @@ def test_an_engine_that_knows_no_gpu_is_no_team_s_fault(bench):
 
 
 # --- Several teams ----------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_teams_take_turns(bench):
-    files = [bench.archive(team, PREDICT) for team in ("a", "b")]
-
-    bench.measure(*files, cases=2, interleave=True)
-
-    runs = [(told[0], told[1][-1]) for told in bench.told if isinstance(told, tuple)]
-    assert runs == [("a", "1"), ("b", "1"), ("a", "2"), ("b", "2")]
-    assert bench.told[-1] == "b"
-    assert bench.engine.left() == []
 
 
 def test_a_team_whose_image_has_changed_does_not_end_the_others(bench):
@@ -303,40 +288,3 @@ def test_what_is_asked_for_in_vain(bench, options, problem):
 
     with pytest.raises(MeasurementError, match=problem):
         bench.measure(*files, **options)
-
-
-# --- Another engine ---------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_an_engine_of_another_kind_measures_a_team(bench, flare, monkeypatch):
-    """It is a module of its own, and a line in the list of engines."""
-    monkeypatch.setitem(ENGINES, "plain", "tests.fakes.plain:PlainEngine")
-    monkeypatch.setattr(PlainEngine, "home", bench.folder / "plain", raising=False)
-    PlainEngine.home.mkdir()
-
-    status, _, stderr = flare(
-        *("measure", bench.archive("good", PREDICT), "--images", bench.images),
-        *("--output", bench.results, "--gpu", "none", "--engine", "plain"),
-        *("--interval", "0.02", "--no-warm-up"),
-    )
-
-    assert (status, stderr) == (0, "")
-    rows = bench.rows("good")
-    assert {(r["status"], r["engine_runtime_s"]) for r in rows.values()} == {
-        ("ok", "0.5")
-    }
-    record = bench.record("good")
-    (session,) = record["sessions"]
-    assert session["engine"]["version"] == "plain 1"
-    assert session["command"] == "plain IMAGE"
-    assert (bench.results / "good" / "logs" / "validation_001.log").read_text() == (
-        "as a plain process\n"
-    )
-    assert not (bench.engine.state / "calls").exists()
-    assert record["settings"]["container_engine"] == "plain"
-    image = bench.cases[0].image.path
-    archive = bench.archive("good", PREDICT)
-    assert flare("check", archive, "--run", image, "--engine", "plain")[0] == 0
-    failed = bench.measure(bench.archive("good", PREDICT))
-    assert code_and_file(failed["good"])[0] == "H07"

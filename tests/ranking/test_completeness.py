@@ -84,9 +84,9 @@ def test_who_is_waited_for(results, refused, ledger, waiting):
 
     roll = read_results(results, ranked("dsc")).roll
 
-    assert [found.team for found in roll.waiting] == waiting
-    assert len(roll.excluded) == 1
-    assert roll.strays == ()
+    assert [found.team for found in roll.not_scored_yet] == waiting
+    assert [found.is_ranked for found in roll.refused] == [False]
+    assert roll.ignored == ()
 
 
 def test_a_team_that_is_not_scored_yet_makes_the_ranking_an_interim_one(
@@ -166,7 +166,10 @@ def test_a_stray_folder_is_ignored_with_a_line(results, tmp_path):
 
 
 def copies(results):
-    return [(c.teams, c.what) for c in read_results(results, ranked("dsc")).roll.copies]
+    return [
+        (c.teams, c.what)
+        for c in read_results(results, ranked("dsc")).roll.equal_results
+    ]
 
 
 VALUES = "the same DSC and NSD in every digit, on all cases"

@@ -142,7 +142,7 @@ def test_an_earlier_version_is_told_by_the_digest_of_its_file(tmp_path):
     assert "a: an earlier version has scored this" in refusal(tmp_path, FLARE21)
 
     (tmp_path / "b" / "metrics.json").unlink()
-    assert read_results(tmp_path, ranked("dsc"), challenge=FLARE21).notes == (
+    assert read_results(tmp_path, ranked("dsc"), challenge=FLARE21).notes[1:] == (
         "By which rules a were scored, an earlier version does not tell, and the"
         " challenge file was another one (111111111111): score them anew before you"
         " publish",

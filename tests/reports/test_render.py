@@ -231,8 +231,6 @@ def test_one_large_value_does_not_squeeze_all_others():
     axis = value_axis("max_gpu_memory_mb", [*range(0, 101, 10), 10_000])
 
     assert axis.scale(100) == pytest.approx(0.1)
-    assert [text for _, text in axis.ticks] == [
-        *("0", "100", "1000", "2500", "5000", "10000")
-    ]
+    assert [text for _, text in axis.ticks] == ["0", "1000", "5000", "10000"]
     assert "square root" in axis.note
     assert value_axis("max_gpu_memory_mb", [100, 120, 140]).note == ""

@@ -7,44 +7,69 @@ it, and these are found by sorting; no search is needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
+from flare.common.schema import Count, Is, Positive
 from flare.ranking.options import Ties
 from flare.ranking.ranks import Board, comparable, rank_sums, ranks_by_sums, ranks_of
 from flare.ranking.robustness.schemes import DIGITS, GATE_DSC, Scheme
 from flare.ranking.rules import Average, Integers, RankingRules
+from flare.results.csv_rows import TeamName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """The cases that a rival needs to be withdrawn."""
+
+    rival: TeamName
+    number: Positive
+    """How many cases it takes."""
+    cases: Annotated[tuple[str, ...], Is(minItems=1)]
+    """Which cases they are."""
+
+
+SharedPlace = TypedDict(
+    "SharedPlace",
+    {
+        "team": TeamName,
+        "with": Annotated[
+            tuple[str, ...], Is(about="With whom it would be shared.", minItems=1)
+        ],
+    },
+)
+"""A team without which first place would be shared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
     """What the first place of a team depends on."""
 
-    team: str
-    cases: int
-    """Of the challenge."""
-    withdrawals: tuple[tuple[str, tuple[str, ...]], ...]
-    """Each rival that could win if cases were withdrawn, and the fewest such cases; the
-    rival that needs the fewest first."""
-    shares: tuple[tuple[str, tuple[str, ...]], ...]
-    """Each rival that could then share first place, and the fewest such cases."""
-    disqualifications: tuple[str, ...]
+    team: TeamName
+    withdrawals: tuple[Rival, ...]
+    """Each rival that could be ahead if cases were withdrawn, and the fewest such
+    cases; the rival that needs the fewest first."""
+    shares: tuple[Rival, ...]
+    """Each rival that could share first place if cases were withdrawn, and the fewest
+    such cases."""
+    lost_without_team: tuple[str, ...]
     """Each team without which another one would be first."""
-    ties: tuple[tuple[str, tuple[str, ...]], ...]
-    """Each team without which it would share first place, and with whom; without those
-    with whom it shares it as it is."""
-    first: int
-    """How many choices of rules put it first."""
-    choices: int
-    """How many choices there are."""
-    alternatives: tuple[tuple[str, int], ...]
-    """What is chosen, and among how many; their product is `choices`."""
-    rankings: int
+    shared_without_team: tuple[SharedPlace, ...]
+    """Each team without which first place would be shared."""
+    choices_of_rules: Positive
+    """How many choices of rules were tried."""
+    alternatives: Annotated[
+        Mapping[str, Positive], Is(each=("RULE", "Number of its choices."))
+    ]
+    """What is chosen, and among how many; the product is `choices_of_rules`."""
+    different_rankings: Positive
     """How many different rankings the choices give."""
+    first_under: Count
+    """Under how many choices the team is first."""
 
 
 def sensitivity_of(board: Board, schemes: Sequence[Scheme]) -> tuple[Sensitivity, ...]:
@@ -66,26 +91,25 @@ def sensitivity_of(board: Board, schemes: Sequence[Scheme]) -> tuple[Sensitivity
         team: tuple(t for t, rank in ranks.items() if rank == 1 and t not in names)
         for team, ranks in without.items()
     }
-    ways = tuple((name, len(ways)) for name, ways in alternatives(board.rules).items())
+    ways = {name: len(ways) for name, ways in alternatives(board.rules).items()}
     under = ranks_by_choice(board)
     return tuple(
         Sensitivity(
             team=name,
-            cases=len(board.cases),
             withdrawals=withdrawals[number],
             shares=shares[number],
-            disqualifications=tuple(
+            lost_without_team=tuple(
                 team for team, ranks in without.items() if ranks.get(name, 1) > 1
             ),
-            ties=tuple(
-                (team, others)
+            shared_without_team=tuple(
+                {"team": team, "with": others}
                 for team, others in joining.items()
                 if others and without[team].get(name) == 1
             ),
-            first=sum(ranks[winners[number]] == 1 for ranks in under),
-            choices=len(under),
+            choices_of_rules=len(under),
             alternatives=ways,
-            rankings=len(set(under)),
+            different_rankings=len(set(under)),
+            first_under=sum(ranks[winners[number]] == 1 for ranks in under),
         )
         for number, name in enumerate(names)
     )
@@ -129,7 +153,7 @@ def ranks_by_choice(board: Board) -> list[tuple[int, ...]]:
 
 def _withdrawals(
     board: Board, winner: int, *, is_tie_enough: bool = False
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
+) -> tuple[Rival, ...]:
     """The rivals of a winner, and the cases to which it owes its lead over each."""
     found = []
     for rival, team in enumerate(board.teams):
@@ -138,8 +162,9 @@ def _withdrawals(
             continue  # it is the winner, or shares first place already
         cases = fewest_withdrawals(leads, is_tie_enough=is_tie_enough)
         if cases is not None:
-            found.append((team, tuple(board.cases[case] for case in cases)))
-    return tuple(sorted(found, key=lambda item: (len(item[1]), item[0])))
+            names = tuple(board.cases[case] for case in cases)
+            found.append(Rival(rival=team, number=len(names), cases=names))
+    return tuple(sorted(found, key=lambda own: (own.number, own.rival)))
 
 
 def fewest_withdrawals(

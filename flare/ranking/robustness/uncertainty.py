@@ -12,16 +12,16 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from flare.challenge.metrics import MetricName
+from flare.common.schema import Count, Is, Positive, Share, Text
 from flare.ranking.options import SAMPLES, SEED
-from flare.ranking.ranks import Board, kendall_tau, ranks_by_sums, runs
+from flare.ranking.ranks import Board, Tau, kendall_tau, ranks_by_sums, runs
 from flare.ranking.rules import Values
-
-GENERATOR = "PCG64"
-"""NumPy's name of the generator that draws the samples."""
+from flare.results.csv_rows import TeamName
 
 CONFIDENCE = 0.95
 """Share of the samples in which a team's rank lies within its interval."""
@@ -37,32 +37,37 @@ is ahead on all of 5 cases in 1 of 16 rankings (2 / 2^5), of 6 in 1 of 32."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankInterval:
-    """Which ranks a team gets when other cases are drawn."""
+    """A team."""
 
-    team: str
-    lowest: int
-    """The best rank of the interval."""
-    highest: int
-    frequencies: tuple[float, ...]
-    """Share of the samples with rank 1, 2, ...; ties share the better one."""
+    team: TeamName
+    interval: Annotated[tuple[Positive, Positive], Is(minItems=2, maxItems=2)]
+    """Best and worst rank of the interval."""
+    frequencies: tuple[Share, ...]
+    """Share of the samples in which it has rank 1, 2, ..."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bootstrap:
-    """The intervals of all teams of the board, in its order."""
+    """How the ranks depend on the cases; not there with `--bootstrap 0`."""
 
-    intervals: tuple[RankInterval, ...]
-    samples: int
-    seed: int
-    taus: tuple[float, float, float] | None
-    """Of Kendall's tau of the samples' rankings with the ranking itself: the lower end
-    of the interval, the median, and its upper end; None if it is undefined, as of
-    teams that all tie."""
+    samples: Positive
+    """How often cases were drawn, as many as there are, with replacement."""
+    seed: Count
+    """Seed of the generator."""
+    generator: Text = "PCG64"
+    """NumPy's name of the generator."""
+    confidence: Share = CONFIDENCE
+    """Share of the samples within the intervals."""
+    kendall_tau: Annotated[tuple[Tau, Tau, Tau], Is(minItems=3, maxItems=3)] | None
+    """Kendall's tau of the samples' rankings with the ranking itself: lower end of the
+    interval, median, upper end; null if it is undefined."""
+    teams: tuple[RankInterval, ...]
+    """Each team, best first."""
 
     @property
     def has_shared_first(self) -> bool:
         """Whether teams share first place in some samples."""
-        firsts = math.fsum(interval.frequencies[0] for interval in self.intervals)
+        firsts = math.fsum(own.frequencies[0] for own in self.teams)
         return round(firsts * self.samples) > self.samples
 
 
@@ -88,13 +93,13 @@ def bootstrap(board: Board, *, samples: int = SAMPLES, seed: int = SEED) -> Boot
     taus = [kendall_tau(actual, row) for row in ranks]
     defined = np.sort([tau for tau in taus if tau is not None])
     return Bootstrap(
-        intervals=tuple(
+        teams=tuple(
             _rank_interval(team, ranks[:, index], len(board.teams))
             for index, team in enumerate(board.teams)
         ),
         samples=samples,
         seed=seed,
-        taus=_interval(defined) if len(defined) else None,
+        kendall_tau=_interval(defined) if len(defined) else None,
     )
 
 
@@ -117,31 +122,32 @@ def _rank_interval(team: str, ranks: np.ndarray[Any, Any], teams: int) -> RankIn
     found = np.bincount(ranks, minlength=teams + 1)[1:] / len(ranks)
     return RankInterval(
         team=team,
-        lowest=int(ordered[outside]),
-        highest=int(ordered[-1 - outside]),
+        interval=(int(ordered[outside]), int(ordered[-1 - outside])),
         frequencies=tuple(float(part) for part in found),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairTest:
-    """Whether a team is better than another one, by one metric."""
+    """An ordered pair of teams, by one metric."""
 
-    metric: str
-    team: str
-    other: str
-    cases: int
-    """Those on which the two differ, and which the test uses."""
-    zeros: int
-    """Those on which they do not, and which it leaves out."""
-    p: float
-    """1 if they differ on no case."""
-    p_holm: float
-    """Adjusted by Holm's method for all ordered pairs of teams by this metric."""
-    effect: float
+    metric: MetricName
+    """Name of the metric."""
+    team: Text
+    """The team that may be better."""
+    other: Text
+    """The team that it is compared with."""
+    cases: Count
+    """Cases on which the two differ."""
+    zeros: Count
+    """Cases on which they do not, which the test leaves out."""
+    p: Share
+    """The p-value; 1 if they differ on no case."""
+    p_holm: Share
+    """The p-value, adjusted by Holm's method."""
+    effect: Tau
     """Matched-pairs rank-biserial correlation: 1 if `team` is better on every case on
-    which they differ, -1 if it is worse, 0 if neither (Kerby 2014,
-    doi:10.2466/11.IT.3.1)."""
+    which they differ, -1 if it is worse."""  # Kerby 2014, doi:10.2466/11.IT.3.1
 
 
 def compare_pairs(board: Board) -> tuple[PairTest, ...]:

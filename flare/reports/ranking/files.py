@@ -18,6 +18,7 @@ from flare.common.files import csv_text, file_names, indented, write_whole
 from flare.common.text import aligned, listing, printable
 from flare.ranking.means import ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
+from flare.ranking.ranking_json import ranking_content
 from flare.ranking.results_folder import Key
 from flare.ranking.robustness.schemes import Scheme
 from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest
@@ -25,16 +26,16 @@ from flare.reports.methods import methods_text
 from flare.reports.model import Table, name_cell, table
 from flare.reports.ranking.means import mean_files, public_lines
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
-from flare.reports.ranking.ranking_json import ranking_content
 from flare.reports.ranking.words import (
     SHARED_FIRST,
+    certainty_text,
     guests_note,
-    interim_text,
     left_out_text,
     metric_title,
     missing_lines,
     plain,
     recount_text,
+    too_few_text,
 )
 from flare.reports.render.text import (
     escaped_markdown,
@@ -110,7 +111,7 @@ def page_text(analysis: Analysis) -> str:
     titles = _titles(analysis)
     heads = {metric: f"mean rank: {title}" for metric, title in titles.items()}
     ranking = ranking_table(analysis.standings.standings, heads)
-    notes = (interim_text(analysis.table.roll), left_out_text(analysis.rules.left_out))
+    notes = (analysis.table.roll.interim_text, left_out_text(analysis.rules.left_out))
     lines = [part for note in notes if note for part in (escaped_markdown(note), "")]
     lines += markdown(ranking)
     if ranking.quiet:
@@ -232,16 +233,20 @@ def _heads(metric: OwnMetric) -> list[str]:
 def analysis_text(analysis: Analysis) -> str:
     """The ranking, the rule for prizes, decisions, and how sure it is, as text."""
     roll = analysis.table.roll
-    parts = [interim_text(roll)] if roll.is_interim else []
+    parts = [roll.interim_text] if roll.is_interim else []
     parts += [left_out_text(analysis.rules.left_out)] if analysis.rules.left_out else []
     parts += ["\n".join(_ranking_lines(analysis)), _remarks(analysis)]
     flags = [f"  {flag}" for flag in analysis.flags]
     if flags:
         parts.append("\n".join(["To be looked at:", *flags]))
-    parts.append(recount_text(analysis.sensitivity))
-    if analysis.bootstrap:
+    is_several = len(analysis.board.teams) > 1
+    if is_several:
+        parts.append(recount_text(analysis.sensitivity, len(analysis.board.cases)))
+    if too_few_text(analysis):
+        parts.append(certainty_text(analysis, is_organiser=True))
+    elif analysis.bootstrap:
         parts.append(intervals_table(analysis.bootstrap))
-    if len(analysis.board.teams) > 1:
+    if is_several:
         parts.append(pairs_table(analysis.tests, analysis.board.teams))
         parts.append(schemes_table(analysis.schemes))
     return "\n\n".join(parts)
@@ -268,17 +273,17 @@ def intervals_table(result: Bootstrap) -> str:
     rows += [
         (
             printable(interval.team),
-            f"{interval.lowest} to {interval.highest}",
+            f"{interval.interval[0]} to {interval.interval[1]}",
             f"{interval.frequencies[0]:.1%}",
         )
-        for interval in result.intervals
+        for interval in result.teams
     ]
     lines = [f"With {result.samples} draws of as many cases (seed {result.seed}):"]
     lines += [f"  {line}" for line in aligned(rows)]
     if result.has_shared_first:
         lines.append(SHARED_FIRST)
-    if result.taus:
-        low, median, high = result.taus
+    if result.kendall_tau:
+        low, median, high = result.kendall_tau
         lines.append(
             "Kendall's tau of these rankings with the one above: median"
             f" {median:.2f}, {percent} from {low:.2f} to {high:.2f}."

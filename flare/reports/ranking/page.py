@@ -39,7 +39,6 @@ from flare.reports.ranking.words import (
     certainty_text,
     counted_text,
     guests_note,
-    interim_text,
     left_out_text,
     metric_title,
     too_few_text,
@@ -136,7 +135,7 @@ def public_ranking(
     )
     return PublicRanking(
         challenge=printable(challenge.name),
-        interim=interim_text(analysis.table.roll),
+        interim=analysis.table.roll.interim_text,
         certainty=certainty_text(analysis, is_organiser=is_organiser),
         left_out=left_out_text(rules.left_out),
         metrics={rule.metric: metric_title(rule.metric) for rule in rules.metrics},
@@ -149,7 +148,7 @@ def public_ranking(
         cases=len(analysis.table.cases),
         places=analysis.standings.standings,
         guests_note=guests_note(analysis) if analysis.standings.guests else "",
-        draws=found.intervals if found else (),
+        draws=found.teams if found else (),
         draws_note=_draws_note(found) if found else "",
         decisions=analysis.decisions.lines,
         settings=(
@@ -205,8 +204,8 @@ def _draws_note(found: Bootstrap) -> str:
     )
     if found.has_shared_first:
         text += f" {SHARED_FIRST}"
-    if found.taus:
-        low, middle, high = found.taus
+    if found.kendall_tau:
+        low, middle, high = found.kendall_tau
         text += (
             " Kendall's tau of the drawn rankings with the ranking itself: median"
             f" {middle:.2f}, {100 * CONFIDENCE:g} % from {low:.2f} to {high:.2f}."
@@ -340,12 +339,12 @@ def _interval_cell(own: RankInterval | None) -> Cell:
     """The ranks of a team in the draws; a team out of competition has none."""
     if own is None:
         return Cell("")
-    is_one = own.lowest == own.highest
+    is_one = own.interval[0] == own.interval[1]
     return Cell(
-        str(own.lowest) if is_one else f"{own.lowest} to {own.highest}",
+        str(own.interval[0]) if is_one else f"{own.interval[0]} to {own.interval[1]}",
         css="drawn",
-        exact=str(own.lowest + own.highest / 1000),
-        mark=blobs(own.frequencies, own.lowest, own.highest),
+        exact=str(own.interval[0] + own.interval[1] / 1000),
+        mark=blobs(own.frequencies, own.interval[0], own.interval[1]),
     )
 
 
@@ -369,14 +368,18 @@ def _metric_cell(
 
 def draws_chart(draws: Sequence[RankInterval], note: str) -> Chart:
     """How sure the ranks are."""
-    told = "; ".join(f"{safe(own.team)} {own.lowest} to {own.highest}" for own in draws)
+    told = "; ".join(
+        f"{safe(own.team)} {own.interval[0]} to {own.interval[1]}" for own in draws
+    )
     ranks = len(draws[0].frequencies)
     return Chart(
         title="Ranks when other cases are drawn",
         note=note,
         summary=f"ranks in 95 % of the draws: {told}",
         labels=tuple(safe(own.team) for own in draws),
-        rows=[blobs(own.frequencies, own.lowest, own.highest) for own in draws],
+        rows=[
+            blobs(own.frequencies, own.interval[0], own.interval[1]) for own in draws
+        ],
         axis=rank_ticks(ranks),
         axis_title="rank",
         key=DRAWS_KEY,
@@ -385,7 +388,7 @@ def draws_chart(draws: Sequence[RankInterval], note: str) -> Chart:
             ("team", "from", "to", *map(str, range(1, ranks + 1))),
             (
                 (
-                    *(name_cell(own.team), str(own.lowest), str(own.highest)),
+                    *(name_cell(own.team), str(own.interval[0]), str(own.interval[1])),
                     *(f"{100 * part:.1f}" if part else "" for part in own.frequencies),
                 )
                 for own in draws

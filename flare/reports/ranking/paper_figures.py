@@ -165,7 +165,7 @@ def _draws_plate(public: PublicRanking) -> Plate:
         " the draws with that rank, a line spans the ranks of 95 % of the draws."
         f" {public.draws_note}",
         columns=("team", "lowest", "highest", *(f"rank_{rank}" for rank in ranks)),
-        rows=tuple((d.team, d.lowest, d.highest, *d.frequencies) for d in public.draws),
+        rows=tuple((d.team, *d.interval, *d.frequencies) for d in public.draws),
         chart=draws_chart(public.draws, public.draws_note),
     )
 

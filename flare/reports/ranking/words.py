@@ -11,7 +11,6 @@ from fractions import Fraction
 
 from flare.challenge.metrics import METRICS, metric_of, organ_of
 from flare.common.text import count, listing, printable, safe
-from flare.ranking.completeness import RollCall
 from flare.ranking.rank import Analysis
 from flare.ranking.robustness.sensitivity import Sensitivity
 from flare.ranking.robustness.uncertainty import FEWEST_CASES
@@ -72,7 +71,9 @@ def value_text(metric: str, value: float) -> str:
 def decimals_of(metric: str) -> int:
     """How many decimals of its values there are in print."""
     known = metric_of(metric)
-    return known.decimals if known else 1
+    if known:
+        return known.decimals
+    return 0 if metric.endswith("_mb") else 1
 
 
 def counted_text(counted: Mapping[str, float | None]) -> str:
@@ -102,18 +103,6 @@ def plain(number: Fraction | float) -> int | float:
     return int(number) if number == int(number) else float(number)
 
 
-def interim_text(roll: RollCall) -> str:
-    """Why a ranking is not final yet; empty if it is."""
-    if not roll.is_interim:
-        return ""
-    names = sorted({*(found.team for found in roll.waiting), *roll.unfinished})
-    are = "is" if len(names) == 1 else "are"
-    return (
-        f"Interim ranking: {count(len(names), 'team')} {are} not measured to the end"
-        f" ({listing(names)}). Go on with flare measure, and rank again."
-    )
-
-
 def guests_note(analysis: Analysis) -> str:
     """What the ranks of teams out of competition mean."""
     return (
@@ -141,7 +130,8 @@ def missing_lines(analysis: Analysis) -> list[str]:
         metrics[m.team, m.case, reason].append(m.metric)
     cases: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for (team, case, reason), names in metrics.items():
-        cases[team, ", ".join(names), reason].append(case)
+        titles = ", ".join(map(metric_title, names))
+        cases[team, titles, reason].append(case)
     for (team, missing, reason), names in cases.items():
         of = f"{len(names)} of {len(analysis.table.cases)} cases ({listing(names)})"
         lines.append(f"{safe(team)}, {missing}, {of}: {safe(reason)}")
@@ -172,7 +162,7 @@ def certainty_text(analysis: Analysis, *, is_organiser: bool) -> str:
         return f"{first}. {too_few}"
     parts = []
     if drawn:
-        shares = {own.team: own.frequencies[0] for own in drawn.intervals}
+        shares = {own.team: own.frequencies[0] for own in drawn.teams}
         firsts = (
             f"{'' if is_one else f'{safe(name)} '}in {_percent(shares[name])}"
             for name in names
@@ -183,7 +173,8 @@ def certainty_text(analysis: Analysis, *, is_organiser: bool) -> str:
     if is_organiser and is_one and analysis.sensitivity:
         own = analysis.sensitivity[0]
         parts.append(
-            f"under {own.first} of {own.choices} choices of rules with all metrics"
+            f"under {own.first_under} of {own.choices_of_rules} choices of rules with"
+            " all metrics"
         )
     sure = f"{' ' if is_one else '; first: '}{' and '.join(parts)}" if parts else ""
     return f"{first}{sure}. {_changes(analysis, names, is_organiser)}".rstrip()
@@ -217,7 +208,7 @@ def _changes(analysis: Analysis, names: Sequence[str], is_organiser: bool) -> st
         f"without {listing(titles, last=' or ')}, {listing(others, last=' and ')}"
         for others, titles in without.items()
     ]
-    teams = {t for own in analysis.sensitivity for t in own.disqualifications}
+    teams = {t for own in analysis.sensitivity for t in own.lost_without_team}
     if is_organiser and teams:
         found.append(f"without the team {listing(sorted(teams), last=' or ')}, another")
     if found:
@@ -242,47 +233,47 @@ def too_few_text(analysis: Analysis) -> str:
     )
 
 
-def recount_text(found: Sequence[Sensitivity]) -> str:
+def recount_text(found: Sequence[Sensitivity], cases: int) -> str:
     """What the first place depends on, a line for each team that has it."""
-    return "\n".join(map(_recount_line, found))
+    return "\n".join(_recount_line(own, cases) for own in found)
 
 
-def _recount_line(found: Sensitivity) -> str:
+def _recount_line(found: Sensitivity, cases: int) -> str:
     """What the first place of a team depends on."""
     name = printable(found.team)
     if found.withdrawals:
-        rival, cases = found.withdrawals[0]
+        own = found.withdrawals[0]
         keeps = (
-            f"{name} keeps first place unless {len(cases)} of {found.cases} cases"
-            f" are withdrawn (then {printable(rival)} could be ahead"
-            f"{_named(cases, ', as without ')})"
+            f"{name} keeps first place unless {own.number} of {cases} cases"
+            f" are withdrawn (then {printable(own.rival)} could be ahead"
+            f"{_named(own.cases, ', as without ')})"
         )
     else:
         keeps = f"{name} keeps first place whatever cases are withdrawn"
     if found.shares:
-        rival, cases = found.shares[0]
-        if not found.withdrawals or len(cases) < len(found.withdrawals[0][1]):
+        own = found.shares[0]
+        if not found.withdrawals or own.number < found.withdrawals[0].number:
             keeps += (
-                f"; {printable(rival)} could share it without {len(cases)}"
-                f"{_named(cases, ': ')}"
+                f"; {printable(own.rival)} could share it without {own.number}"
+                f"{_named(own.cases, ': ')}"
             )
-    parts = " x ".join(f"{name} {n}" for name, n in found.alternatives if n > 1)
+    parts = " x ".join(f"{name} {n}" for name, n in found.alternatives.items() if n > 1)
     return (
         f"{keeps}; {_without_a_team(found)}; with all metrics and teams kept, it is"
-        f" first under {found.first} of {found.choices} choices of rules ({parts};"
-        f" different rankings among them: {found.rankings})."
+        f" first under {found.first_under} of {found.choices_of_rules} choices of rules"
+        f" ({parts}; different rankings among them: {found.different_rankings})."
     )
 
 
 def _without_a_team(recount: Sensitivity) -> str:
     """What a disqualification would change."""
     found = []
-    if recount.disqualifications:
-        teams = listing(recount.disqualifications, last=" or ")
+    if recount.lost_without_team:
+        teams = listing(recount.lost_without_team, last=" or ")
         found.append(f"it loses it if {teams} is disqualified")
     by_names: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
-    for team, names in recount.ties:
-        by_names[names].append(team)
+    for shared in recount.shared_without_team:
+        by_names[shared["with"]].append(shared["team"])
     found += [
         f"if {listing(teams, last=' or ')} is disqualified, it would then share"
         f" first place with {listing(names, last=' and ')}"

@@ -16,16 +16,16 @@ from typing import Any
 
 from flare.challenge.rules import Challenge, Organ, RankedMetric
 from flare.common.files import read_regular
-from flare.common.schema import build
+from flare.common.schema import build, dump
 from flare.common.text import cell_text, printable, safe, why
 from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.options import MissingRule, Ties
 from flare.ranking.rank import Analysis, analyse
+from flare.ranking.ranking_json import shown
 from flare.ranking.results_folder import EMPTY, CaseResult, Key, Reason
 from flare.ranking.rules import RankingRules
 from flare.ranking.table import ResultTable, table_of
 from flare.reports.model import RANKING_JSON
-from flare.reports.ranking.ranking_json import bootstrap_content, shown
 from flare.results.csv_rows import COLUMNS, KEYS, check_value, number, read_rows
 from flare.results.errors import RankingError
 
@@ -175,7 +175,7 @@ def _check_equal(folder: Path, analysis: Analysis, told: Mapping[str, Any]) -> N
     ranking = [(t["team"], t["rank"], t["score_exact"]) for t in told["ranking"]]
     _check(folder, is_equal=found == ranking, what="ranking")
     if analysis.bootstrap:
-        drawn = shown(bootstrap_content(analysis.bootstrap))["teams"]
+        drawn = shown(dump(analysis.bootstrap))["teams"]
         _check(folder, is_equal=drawn == told["bootstrap"]["teams"], what="draws")
 
 

@@ -18,13 +18,15 @@ def test_a_team_that_always_wins_is_always_first():
     found = bootstrap(one_metric({"a": (1,) * 5, "b": (2,) * 5, "c": (2,) * 5}))
 
     # b and c tie in every draw, and share the second rank.
-    assert [(s.team, s.lowest, s.highest, s.frequencies) for s in found.intervals] == [
+    assert [(s.team, *s.interval, s.frequencies) for s in found.teams] == [
         ("a", 1, 1, (1, 0, 0)),
         ("b", 2, 2, (0, 1, 0)),
         ("c", 2, 2, (0, 1, 0)),
     ]
     assert found.taus == (1, 1, 1)
-    assert bootstrap(one_metric(dict.fromkeys("abc", (1,)))).taus is None  # all tie
+    assert (
+        bootstrap(one_metric(dict.fromkeys("abc", (1,)))).kendall_tau is None
+    )  # all tie
 
 
 def test_draws_are_ranked_as_if_they_were_the_cases():
@@ -53,7 +55,7 @@ def test_draws_are_ranked_as_if_they_were_the_cases():
 
     found = bootstrap(make_table(values).board(rules, "abcd"), samples=40, seed=7)
 
-    assert {s.team: s.frequencies for s in found.intervals} == {
+    assert {s.team: s.frequencies for s in found.teams} == {
         team: tuple(count / 40 for count in counts) for team, counts in expected.items()
     }
 

@@ -6,6 +6,7 @@ import random
 import statistics
 from dataclasses import replace
 from fractions import Fraction
+from operator import itemgetter
 
 import pytest
 
@@ -13,6 +14,7 @@ from flare.ranking import ranks
 from flare.ranking.options import MissingRule, Ties
 from flare.ranking.robustness.schemes import other_schemes
 from flare.ranking.robustness.sensitivity import (
+    Rival,
     alternatives,
     fewest_withdrawals,
     ranks_by_choice,
@@ -77,17 +79,18 @@ def test_withdrawals_equal_brute_force(seed, ties):
     winners = [t for t in teams if totals[t] == min(totals.values())]
     assert [item.team for item in found] == winners
     for item in found:
-        assert {rival: len(cases) for rival, cases in item.withdrawals} == {
+        assert {own.rival: own.number for own in item.withdrawals} == {
             rival: number for (first, rival), number in fewest.items()
             if first == item.team
         }  # fmt: skip
-        assert {rival: len(cases) for rival, cases in item.shares} == {
+        assert {own.rival: own.number for own in item.shares} == {
             rival: number for (first, rival), number in shared.items()
             if first == item.team and number
         }  # fmt: skip
-        for rival, withdrawn in item.withdrawals:
-            left = [case for case in cases if case not in withdrawn]
-            assert sum(sums[rival, c] for c in left) < sum(
+        for own in item.withdrawals:
+            assert len(own.cases) == own.number
+            left = [case for case in cases if case not in own.cases]
+            assert sum(sums[own.rival, c] for c in left) < sum(
                 sums[item.team, c] for c in left
             )
         lost, joined = [], []
@@ -100,9 +103,9 @@ def test_withdrawals_equal_brute_force(seed, ties):
             if item.team not in first:
                 lost.append(team)
             elif new:
-                joined.append((team, new))
-        assert list(item.disqualifications) == sorted(lost)
-        assert list(item.ties) == sorted(joined)
+                joined.append({"team": team, "with": new})
+        assert list(item.lost_without_team) == sorted(lost)
+        assert list(item.shared_without_team) == sorted(joined, key=itemgetter("team"))
 
 
 @pytest.mark.parametrize(
@@ -112,8 +115,9 @@ def test_withdrawals_equal_brute_force(seed, ties):
         # Ties 3, missing 2, average 2, rounding 2; without a DSC there is no gate.
         (
             {"a": (1, 1, 1), "b": (2, 2, 1)},
-            {"team": "a", "withdrawals": (), "shares": (("b", ("c00", "c01")),),
-             "first": 24, "choices": 24, "rankings": 1},
+            {"team": "a", "withdrawals": (),
+             "shares": (Rival(rival="b", number=2, cases=("c00", "c01")),),
+             "first_under": 24, "choices_of_rules": 24, "different_rankings": 1},
             ["keeps first place whatever cases are withdrawn; b could share it",
              "is first under 24 of 24 choices of rules (ties 3 x missing results 2"],
         ),
@@ -121,7 +125,7 @@ def test_withdrawals_equal_brute_force(seed, ties):
         # Without one of the first three: 2 - 2, a tie; without two: 1 - 2 is negative.
         (
             {"a": (1, 1, 1, 9), "b": (2, 2, 2, 1), "c": (3, 3, 3, 5)},
-            {"team": "a", "disqualifications": (), "ties": ()},
+            {"team": "a", "lost_without_team": (), "shared_without_team": ()},
             ["a keeps first place unless 2 of 4 cases are withdrawn (then b could",
              "as without c00, c01); b could share it without 1: c00; no other team"],
         ),
@@ -129,7 +133,8 @@ def test_withdrawals_equal_brute_force(seed, ties):
         # that b wins. Without c: a 1 2, b 2 1: a tie. Without a: b 1 1, c 2 2.
         (
             {"a": (1, 3), "b": (2, 1), "c": (9, 2)},
-            {"team": "b", "disqualifications": (), "ties": (("c", ("a",)),)},
+            {"team": "b", "lost_without_team": (),
+             "shared_without_team": ({"team": "c", "with": ("a",)},)},
             ["; if c is disqualified, it would then share first place with a; with"],
         ),
     ],
@@ -140,7 +145,7 @@ def test_first_place_by_hand(values, expected, words):
 
     assert {key: getattr(found, key) for key in expected} == expected
     for part in words:
-        assert part in recount_text([found])
+        assert part in recount_text([found], len(values["a"]))
 
 
 def test_a_disqualification_that_costs_the_first_place():
@@ -150,9 +155,9 @@ def test_a_disqualification_that_costs_the_first_place():
 
     found = {item.team: item for item in found_of(board)}
 
-    assert found["b"].disqualifications == ("c",)
-    assert found["a"].disqualifications == ()
-    assert "it loses it if c is disqualified" in recount_text([found["b"]])
+    assert found["b"].lost_without_team == ("c",)
+    assert found["a"].lost_without_team == ()
+    assert "it loses it if c is disqualified" in recount_text([found["b"]], 3)
 
 
 def test_equal_leads_take_the_first_cases():
@@ -206,13 +211,13 @@ def test_choices_of_rules_are_counted_as_they_come_out(seed):
 
     rules = RankingRules(metrics=(DSC, HALF_TIME))
     for item in found_of(table.board(rules, teams)):
-        assert (item.first, item.choices) == (wins[item.team], 48)
-        assert item.rankings == len(rankings)
+        assert (item.first_under, item.choices_of_rules) == (wins[item.team], 48)
+        assert item.different_rankings == len(rankings)
         assert (
             f"it is first under {wins[item.team]} of 48 choices of rules (ties 3 x"
             " missing results 2 x mean or median of ranks 2 x rounding 2 x gate 2;"
             f" different rankings among them: {len(rankings)})."
-        ) in recount_text([item])
+        ) in recount_text([item], 5)
 
 
 @pytest.mark.parametrize(
