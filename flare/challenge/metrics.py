@@ -76,7 +76,7 @@ class Metric:
 
     def text(self, value: float) -> str:
         """A value on a line of progress."""
-        return f"{value:.{self.decimals}f}"
+        return f"{value:z.{self.decimals}f}"
 
     def told(self, value: float) -> float:
         """A value as participants may know it: more digits tell of the reference.

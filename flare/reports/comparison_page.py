@@ -22,9 +22,9 @@ from flare.reports.comparison import (
     worth,
 )
 from flare.reports.comparison_tables import (
-    DIFFERENCE_KEY,
     change_text,
     changes_table,
+    difference_key,
     differences_chart,
     interval_text,
     left_out_table,
@@ -48,7 +48,7 @@ from flare.reports.model import (
     Tile,
     Words,
 )
-from flare.reports.scores import INTERVAL, METHOD
+from flare.reports.scores import INTERVAL, METHOD, title_within
 
 FEWEST_TESTED = 6
 """On fewer cases, the test finds 5 % not even where all of them change in one way."""
@@ -133,13 +133,20 @@ def _differences(
     first = found.first
     titles = {own.name: f"{own.title}, {title}" for own in found.metrics}
     every = pairs.items()
+    where: list[Part] = []
+    for unit in dict.fromkeys(own.unit for own in found.metrics):
+        where.append(Legend(difference_key(unit)))
+        where += (
+            changes_table(pairs[own.name], found, other, titles[own.name])
+            for own in found.metrics
+            if own.unit == unit
+        )
     return [
         Pair([differences_chart(own, first, other, pairs) for own in found.metrics]),
         Lines(_lines(pairs)),
         *(tests_table(own, first, other, titles[n]) for n, own in every),
         Heading("Who improved where"),
-        Legend(DIFFERENCE_KEY),
-        *(changes_table(own, found, other, titles[n]) for n, own in every),
+        *where,
     ]
 
 
@@ -173,7 +180,7 @@ def _tiles(pairs: Pairs, found: Comparison) -> tuple[Tile, ...]:
         what = "Change" if own.metric.better is Better.HIGHER else "Gain"
         tiles.append(
             Tile(
-                name=f"{what} of mean {own.metric.title_with_unit}",
+                name=f"{what} of mean {title_within(own.metric)}",
                 value=change_text(own),
                 exact=repr(own.mean) if is_exact else "",
                 note=f"{note}; {INTERVAL} {interval_text(own)}"
@@ -206,7 +213,7 @@ def _overview_tiles(found: Comparison) -> tuple[Tile, ...]:
         best = max(known, key=lambda name: worth(metric, known[name]), default="")
         tiles.append(
             Tile(
-                name=f"Best mean {metric.title_with_unit}",
+                name=f"Best mean {title_within(metric)}",
                 value=metric.text(known[best]) if known else NO_RESULT,
                 exact=repr(known[best]) if found.first.scores.exact and known else "",
                 note=best,

@@ -21,51 +21,57 @@ from flare.reports.model import (
     table,
     text_cell,
 )
+from flare.reports.scores import title_within
 
-BOUNDS = (0.01, 0.05, 0.2)
-"""A difference above a bound has a darker shade than one up to it."""
+BOUNDS = {"": (0.01, 0.05, 0.2), "mm": (1.0, 5.0, 20.0)}
+"""By the unit of a metric: a difference above a bound has a darker shade than one up
+to it."""
 
 LOSSES = ("s2", "s4", "s5")
 """Classes of losses, small ones first: shades of bad scores."""
 
 GAINS = ("g1", "g2", "g3")
 
-DIFFERENCE_KEY: Key = (
-    ("s5", "loss above 0.20"),
-    ("s4", "above 0.05"),
-    ("s2", "above 0.01"),
-    ("", "at most 0.01 either way"),
-    ("g1", "gain above 0.01"),
-    ("g2", "above 0.05"),
-    ("g3", "above 0.20"),
-)
-
-
 # --- Differences ------------------------------------------------------------------
 
 
-def difference_shade(value: float) -> str:
-    """The class of a difference's shade; none of a small one.
+def difference_key(unit: str) -> Key:
+    """What shades of differences in a unit mean."""
+    low, middle, high = (f"{b:g} {unit}" if unit else f"{b:.2f}" for b in BOUNDS[unit])
+    return (
+        ("s5", f"loss above {high}"),
+        ("s4", f"above {middle}"),
+        ("s2", f"above {low}"),
+        ("", f"at most {low} either way"),
+        ("g1", f"gain above {low}"),
+        ("g2", f"above {middle}"),
+        ("g3", f"above {high}"),
+    )
+
+
+def difference_shade(value: float, unit: str = "") -> str:
+    """The class of the shade of a difference in a unit; none of a small one.
 
     Examples
     --------
     >>> difference_shade(-0.3), difference_shade(0.01), difference_shade(0.05)
     ('s5', '', 'g1')
     """
-    steps = sum(abs(value) > bound for bound in BOUNDS)
+    steps = sum(abs(value) > bound for bound in BOUNDS[unit])
     shades = GAINS if value > 0 else LOSSES
     return shades[steps - 1] if steps else ""
 
 
 def signed(value: float, decimals: int = 3) -> str:
-    """A difference with its sign.
+    """A difference with its sign, unless no digit of it is shown.
 
     Examples
     --------
-    >>> signed(0.0123), signed(-0.5, 1), signed(0.0)
+    >>> signed(0.0123), signed(-0.5, 1), signed(-0.0004)
     ('+0.012', '-0.5', '0.000')
     """
-    return f"{value:{'+' if value else ''}.{decimals}f}"
+    text = f"{value:+.{decimals}f}"
+    return text if float(text) else text[1:]
 
 
 def interval_text(own: Paired) -> str:
@@ -83,12 +89,12 @@ def change_text(own: Paired) -> str:
 def difference_cell(
     metric: Metric, value: float | None, *, exact: bool, is_shaded: bool = True
 ) -> Cell:
-    """A difference with its sign; that of a score on its shade."""
+    """A difference with its sign, on its shade."""
     if value is None:
         return number_cell(None)
     return Cell(
         signed(value, metric.decimals),
-        css=difference_shade(value) if is_shaded and metric.is_share else "",
+        css=difference_shade(value, metric.unit) if is_shaded else "",
         exact=repr(value) if exact else "",
     )
 
@@ -145,11 +151,11 @@ def differences_chart(
 ) -> Chart:
     """A dot for each case and organ, and the line on which nothing has changed.
 
-    The axis is the same for all metrics of one unit.
+    The axis is the same for all metrics of one range.
     """
     own, exact = pairs[metric.name], other.scores.exact
     every = chain(*pairs.values())
-    alike = (each for each in every if each.metric.unit == metric.unit)
+    alike = (each for each in every if each.metric.range == metric.range)
     axis = difference_axis([value for each in alike for value in each.present])
     boxed = (("boxed", "middle half"), ("line", "median"))
     note = f"Right of the line, {other.name} is better than {first.name}. {axis.note}"
@@ -215,7 +221,7 @@ def means_table(found: Comparison, metric: Metric) -> Table:
         means = (each.scores.mean(metric.name + end) for end in ends)
         cells = (each.scores.cell(metric, mean, is_shaded=True) for mean in means)
         rows.append((name_cell(each.name), *cells))
-    caption = f"Mean {metric.title_with_unit} over {count(len(found.cases), 'case')}"
+    caption = f"Mean {title_within(metric)} over {count(len(found.cases), 'case')}"
     return table(caption, ("evaluation", *titles), rows, words=("evaluation",))
 
 

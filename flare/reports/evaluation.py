@@ -39,6 +39,7 @@ from flare.reports.scores import (
     metric_interval,
     scores_of,
     silence,
+    title_within,
 )
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_reading import EvaluationFile
@@ -151,7 +152,7 @@ def score_tiles(scores: CaseScores) -> list[Tile]:
             few = f"median {metric.text(median(present))}"
         found.append(
             Tile(
-                name=f"Mean {metric.title_with_unit}",
+                name=f"Mean {title_within(metric)}",
                 value=mean.text,
                 exact=mean.exact,
                 note=note if interval else few,

@@ -247,7 +247,7 @@ def _lead(run: Progress) -> str:
     kept = f"{run.done} of {run.total} cases are measured"
     if run.ended:
         return f"Ended at {at}: {printable(run.ended)} {kept} and kept."
-    if run.is_running:
+    if run.is_running and run.done < run.total:
         return f"As of {at}, {kept}, and others are being run."
     return f"As of {at}, {kept}."
 

@@ -324,6 +324,18 @@ def metric_cell(
     return number_cell(value, decimals=metric.decimals, exact=exact, css=css)
 
 
+def title_within(metric: Metric) -> str:
+    """The title of a metric, with its unit, within a line.
+
+    Examples
+    --------
+    >>> title_within(METRICS["hd95"]), title_within(METRICS["volume_difference"])
+    ('HD95 (mm)', 'volume difference')
+    """
+    title = metric.title_with_unit
+    return title[0].lower() + title[1:] if title[1].islower() else title
+
+
 def mean_text(metric: Metric, mean: float | None) -> str:
     """A mean, or that there is none."""
     return NO_RESULT if mean is None else metric.text(mean)

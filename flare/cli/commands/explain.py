@@ -15,7 +15,7 @@ import click
 
 import flare
 from flare.cli.command import Command, takes
-from flare.cli.console import VERBATIM, terminal_columns
+from flare.cli.console import terminal_columns
 from flare.common.errors import FlareError
 from flare.common.options import argument
 from flare.common.text import nearest
@@ -112,7 +112,7 @@ def command(asked: Asked) -> None:
     """Print what a code means and what helps, or the list of all codes."""
     if asked.found:
         text = asked.found.text(min(terminal_columns(), 88))
-        _log.info("%s", text, extra=VERBATIM)
+        _log.info("%s", text)
     else:
         for known in explanations().values():
             _log.info("%s  %s", known.code, known.title)

@@ -51,7 +51,7 @@ from flare.reports.model import (
     name_cell,
 )
 from flare.reports.render.html import macro_html, page_html, template_text
-from flare.reports.scores import challenge_title, scores_of
+from flare.reports.scores import challenge_title, evaluation_names, scores_of
 from flare.results.metrics_reading import EvaluationFile
 
 WORST_NOTE = (
@@ -83,6 +83,8 @@ class CaseHead:
     """Where a page stands among the others."""
 
     challenge: str
+    evaluation: str
+    """What its evaluation is called."""
     case: str
     file: str
     scores: str
@@ -152,7 +154,7 @@ def _macro(name: str, **content: Any) -> Part:
 def _page(head: CaseHead, notes: list[Part], sections: list[Section]) -> Page:
     """A page with what there is to show."""
     return Page(
-        title=f"Case {safe(head.case)}",
+        title=f"Case {safe(head.case)}: {head.evaluation}",
         kicker=head.challenge,
         audience_note=ORGANISERS_NOTE,
         lead=[_macro("back", before=head.before, after=head.after), *notes],
@@ -176,13 +178,13 @@ class Card:
     thumbnail: Markup | None = None
 
 
-def index_page(challenge: str, cards: list[Card], total: int) -> Page:
+def index_page(challenge: str, evaluation: str, cards: list[Card], total: int) -> Page:
     """The index of the pages of cases.
 
     Parameters
     ----------
-    challenge : str
-        Its name.
+    challenge, evaluation : str
+        What they are called.
     cards : list of Card
         Of the cases that have a page, the hardest first.
     total : int
@@ -197,7 +199,7 @@ def index_page(challenge: str, cards: list[Card], total: int) -> Page:
     )
     shown = _macro("cards", found=cards)
     return Page(
-        title="What is wrong in the hardest cases",
+        title=f"What is wrong in the hardest cases: {evaluation}",
         kicker=challenge,
         audience_note=ORGANISERS_NOTE,
         lead=[_macro("to_evaluation"), words],
@@ -241,7 +243,8 @@ def case_pages(
     files = find_case_files(metrics, found, pages.folders, cases)
     memory = ReusedMemory()
     cards = []
-    for number, head in enumerate(_places(found, links)):
+    (name,) = evaluation_names([metrics])
+    for number, head in enumerate(_places(found, name, links)):
         page, own = _drawn(head, found, files, memory)
         yield f"{FOLDER}/{head.file}", page
         cards.append(own)
@@ -249,7 +252,7 @@ def case_pages(
             pages.on_drawn(number + 1, len(cases), head.case)
     yield (
         f"{FOLDER}/index.html",
-        index_page(_challenge(found), cards, len(found.scores.cases)),
+        index_page(_challenge(found), name, cards, len(found.scores.cases)),
     )
 
 
@@ -258,7 +261,9 @@ def _challenge(found: EvaluationFile) -> str:
     return challenge_title(found.scores.evaluation.challenge)
 
 
-def _places(found: EvaluationFile, links: Mapping[str, str]) -> Iterator[CaseHead]:
+def _places(
+    found: EvaluationFile, name: str, links: Mapping[str, str]
+) -> Iterator[CaseHead]:
     """Where each page stands."""
     files = ["", *(file.removeprefix(f"{FOLDER}/") for file in links.values()), ""]
     values = found.scores.values
@@ -267,6 +272,7 @@ def _places(found: EvaluationFile, links: Mapping[str, str]) -> Iterator[CaseHea
     ):
         yield CaseHead(
             challenge=_challenge(found),
+            evaluation=name,
             case=case,
             file=file,
             scores=scores_text({m: v for (c, m), v in values.items() if c == case}),

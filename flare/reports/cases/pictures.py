@@ -62,8 +62,8 @@ THUMBNAIL = 96
 NAME = 2.4
 """Size of an organ's name, in units of its picture."""
 
-LETTER = 0.62
-"""Width of a letter of a name, by its size: about that of most fonts."""
+LETTER = 0.7
+"""Width of a letter of a name, by its size: that of a wide font."""
 
 Floats = npt.NDArray[np.float64]
 """Rows and columns, in mm."""
@@ -361,6 +361,8 @@ class Places:
             places += map(
                 np.array, itertools.product(*np.stack([low, middle, high], 1))
             )
+        low, size = self._margin + half, np.array(mask.shape) * self._spacing
+        places = [np.clip(place, low, size - low) for place in places]
         best = min(places, key=lambda place: self._cost(place, half, mask, middle))
         self._taken[self._box(best, half)] = True
         end = np.clip(middle, best - half, best + half)
@@ -376,9 +378,6 @@ class Places:
     def _cost(self, place: Floats, half: Floats, mask: Mask, heart: Floats) -> float:
         """How bad a place is for the name of the organ with this heart."""
         size = np.array(mask.shape) * self._spacing
-        low, high = self._margin + half, size - self._margin - half
-        if np.any(place < low) or np.any(place > high):
-            return 100.0
         box = self._box(place, half)
         other = (self._organs[box] > 0) & ~mask[box]
         bad = 20.0 * self._taken[box] + 0.5 * self._edges[box] + 2.0 * other

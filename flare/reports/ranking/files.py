@@ -6,6 +6,7 @@ contract of its own.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from flare.common.files import csv_text, file_names, indented, write_whole
+from flare.common.files import csv_text, file_names, write_whole
 from flare.common.text import aligned, listing, printable
 from flare.ranking.means import ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
@@ -28,12 +29,14 @@ from flare.reports.ranking.means import mean_files, public_lines
 from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
 from flare.reports.ranking.words import (
     SHARED_FIRST,
+    certainty_text,
     guests_note,
     left_out_text,
     metric_title,
     missing_lines,
     plain,
     recount_text,
+    too_few_text,
 )
 from flare.reports.render.text import (
     escaped_markdown,
@@ -88,7 +91,10 @@ def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
         for key, value in _in_order(analysis.table.frame["value"])
     )
     yield "values.csv", csv_text(COLUMNS, values)
-    yield "ranking.json", indented(ranking_content(analysis))
+    yield (
+        "ranking.json",
+        json.dumps(ranking_content(analysis), indent=2, allow_nan=False),
+    )
     yield "ranking.md", page_text(analysis)
     yield "ranking.tex", latex_text(analysis)
     yield from mean_files(ranking_means(analysis), _title(analysis))
@@ -237,10 +243,14 @@ def analysis_text(analysis: Analysis) -> str:
     flags = [f"  {flag}" for flag in analysis.flags]
     if flags:
         parts.append("\n".join(["To be looked at:", *flags]))
-    parts.append(recount_text(analysis.sensitivity, len(analysis.board.cases)))
-    if analysis.bootstrap:
+    is_several = len(analysis.board.teams) > 1
+    if is_several:
+        parts.append(recount_text(analysis.sensitivity, len(analysis.board.cases)))
+    if too_few_text(analysis):
+        parts.append(certainty_text(analysis, is_organiser=True))
+    elif analysis.bootstrap:
         parts.append(intervals_table(analysis.bootstrap))
-    if len(analysis.board.teams) > 1:
+    if is_several:
         parts.append(pairs_table(analysis.tests, analysis.board.teams))
         parts.append(schemes_table(analysis.schemes))
     return "\n\n".join(parts)

@@ -36,7 +36,6 @@ from flare.reports.model import (
     metric_shade,
     name_cell,
     number_cell,
-    rank_shade,
     table,
     text_cell,
 )
@@ -47,6 +46,7 @@ from flare.reports.ranking.page import (
     ranking_page,
 )
 from flare.reports.ranking.words import (
+    decimals_of,
     metric_title,
     missing_lines,
     recount_text,
@@ -95,7 +95,7 @@ class MetricValues:
     @property
     def decimals(self) -> int:
         """Of its values in tables."""
-        return 3 if is_score(self.metric) else 1
+        return decimals_of(self.metric)
 
 
 def metric_values(analysis: Analysis) -> list[MetricValues]:
@@ -124,31 +124,26 @@ def organiser_page(
     """Everything that organisers look at before they publish."""
     teams, cases, metrics = public.teams, analysis.board.cases, metric_values(analysis)
     flags = [printable(line) for line in analysis.flags]
-    recount = recount_text(analysis.sensitivity, len(cases)).split("\n")
     missing = missing_lines(analysis)
-    doubts: list[Part] = [Heading("What first place depends on"), Lines(recount)]
     look = [] if 0 < len(flags) <= LOOKED_AT else [lines_or(flags, NOTHING_ODD)]
     if missing:
         look += [Heading("Missing results"), Lines(missing)]
     scored = [own for own in metrics if is_score(own.metric)][:1]
     values = [Pair([values_chart(own, teams, cases) for own in metrics])]
     schemes = analysis.schemes if len(teams) > 1 else ()
+    doubts: list[Part] = []
     tests: list[Part | None] = []
     if schemes:
+        recount = recount_text(analysis.sensitivity, len(cases)).split("\n")
+        doubts = [Heading("What first place depends on"), Lines(recount)]
         fewest = fewest_cases_to_test(len(teams))
         few = Words(
-            f"Not with {count(len(cases), 'case')}: it takes {fewest} until any field"
-            " can be filled, however large the difference."
+            f"Of {count(len(cases), 'case')} no test can tell: it takes {fewest} until"
+            " any difference is significant, however large."
         )
-        charts = [tests_chart(own, analysis, teams) for own in metrics]
-        tests = [
-            Words(TESTS_NOTE),
-            few if len(cases) < fewest else None,
-            Pair(charts),
-        ]
-    others: list[Part | None] = []
-    if schemes:
-        others = [_ranks_table(schemes, teams), _schemes_table(schemes)]
+        charts = Pair([tests_chart(own, analysis, teams) for own in metrics])
+        tests = [few] if len(cases) < fewest else [Words(TESTS_NOTE), charts]
+    others = [_schemes_table(schemes)] if schemes else []
     hard = [case_chart(own, teams, cases) for own in scored]
     memory = "Memory over time, on one case"
     before = "To be looked at before it is published"
@@ -165,7 +160,7 @@ def organiser_page(
         note = Words(f"{GROUPS_NOTE} {TIMES_NOTE}", "note")
         means += [Heading(f"Means by {safe(own.column)}"), note]
         means += (mean_table(own, teams, each) for each in metrics)
-    return ranking_page(
+    page = ranking_page(
         public,
         links,
         ORGANISERS_NOTE,
@@ -174,6 +169,7 @@ def organiser_page(
         means=means,
         more=more,
     )
+    return replace(page, title=f"{page.title}, for organisers")
 
 
 def mean_table(grouping: Grouping, teams: Sequence[str], own: MetricValues) -> Table:
@@ -341,26 +337,6 @@ def scheme_ranks(
     names = [ITSELF, *(scheme.name for scheme in whole)]
     columns = [whole[0].before, *(scheme.ranks for scheme in whole)]
     return names, [[ranks[team] for team in teams] for ranks in columns]
-
-
-def _ranks_table(schemes: Sequence[Scheme], teams: Sequence[str]) -> Table | None:
-    """The rank of each team under each scheme; None if no scheme has all teams."""
-    names, ranks = scheme_ranks(schemes, teams)
-    if not names:
-        return None
-    rows = [
-        (
-            name_cell(f"{number} {name}"),
-            *(Cell(str(rank), css=rank_shade(rank, len(teams))) for rank in own),
-        )
-        for number, (name, own) in enumerate(zip(names, ranks, strict=True))
-    ]
-    return table(
-        "The rank of each team under each scheme that has all teams",
-        ("scheme", *map(safe, teams)),
-        rows,
-        words=("scheme",),
-    )
 
 
 def _schemes_table(schemes: Sequence[Scheme]) -> Table:

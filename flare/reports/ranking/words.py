@@ -71,7 +71,9 @@ def value_text(metric: str, value: float) -> str:
 def decimals_of(metric: str) -> int:
     """How many decimals of its values there are in print."""
     known = metric_of(metric)
-    return known.decimals if known else 1
+    if known:
+        return known.decimals
+    return 0 if metric.endswith("_mb") else 1
 
 
 def counted_text(counted: Mapping[str, float | None]) -> str:
@@ -128,7 +130,8 @@ def missing_lines(analysis: Analysis) -> list[str]:
         metrics[m.team, m.case, reason].append(m.metric)
     cases: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for (team, case, reason), names in metrics.items():
-        cases[team, ", ".join(names), reason].append(case)
+        titles = ", ".join(map(metric_title, names))
+        cases[team, titles, reason].append(case)
     for (team, missing, reason), names in cases.items():
         of = f"{len(names)} of {len(analysis.table.cases)} cases ({listing(names)})"
         lines.append(f"{safe(team)}, {missing}, {of}: {safe(reason)}")

@@ -210,6 +210,7 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
   slider.parentElement.hidden = false;
   document.getElementById("no-viewer").textContent =
-    "Click a picture, then scroll through its slices by the wheel or the arrow keys. The CT is of these slices alone.";
+    "Click a picture, then scroll through its slices by the wheel or the arrow keys."
+    + (document.getElementById("show-ct") ? " The CT is of these slices alone." : "");
   show();
 })();
