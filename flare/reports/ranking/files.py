@@ -6,6 +6,7 @@ contract of its own.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from flare.common.files import csv_text, indented, write_whole
+from flare.common.files import csv_text, write_whole
 from flare.common.text import aligned, listing, printable
 from flare.ranking.means import ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
@@ -91,7 +92,10 @@ def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
         for key, value in _in_order(analysis.table.frame["value"])
     )
     yield "values.csv", csv_text(COLUMNS, values)
-    yield "ranking.json", indented(ranking_content(analysis))
+    yield (
+        "ranking.json",
+        json.dumps(ranking_content(analysis), indent=2, allow_nan=False),
+    )
     yield "ranking.md", page_text(analysis)
     yield "ranking.tex", latex_text(analysis)
     yield from mean_files(ranking_means(analysis), _title(analysis))
