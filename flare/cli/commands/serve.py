@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypedDict, Unpack
 import click
 
 from flare.cli.command import Command, takes
-from flare.cli.commands.measure import Told, opened_page
+from flare.cli.commands.measure import Told
 from flare.cli.console import stopping_with
 from flare.common.errors import OutputError, StoppedError
 from flare.common.schema import DateTime, Is, Positive, Text
@@ -122,8 +122,7 @@ class Watched(Told):
 @contextmanager
 def told(job: Job, forecast: Forecast) -> Iterator[Watched]:
     """Who is told of the cases of a submission."""
-    with opened_page(job) as page:
-        watched = Watched(job, page)
+    with Watched(job) as watched:
         watched.forecast = forecast
         yield watched
 

@@ -175,5 +175,5 @@ def warn_of_time(job: Job, hours: float) -> None:
 def worst_of(limits: Limits) -> Worst:
     """What counts for a case that has failed: the limits of time and memory."""
     with opened_limits(limits) as (_, gpu):
-        total_mb = float(gpu.read().total_mb) if gpu else None
+        total_mb = gpu.read().gpu_total_mb if gpu else None
         return Worst(runtime_s=limits.timeout_s, max_gpu_memory_mb=total_mb)
