@@ -79,17 +79,9 @@ def check_output(
 ) -> None:
     """See that a run has written one label map that can be evaluated.
 
-    Parameters
-    ----------
-    folder : Path
-        Of what it has written.
-    others : mapping
-        What is not a file there, see `take_out`.
-    inputs : Path
-        The folder of the one image that it was given.
-    challenge : Challenge
-        Whose labels are allowed; its grid is compared by size, and unknown labels are
-        let pass, as when the team is evaluated.
+    `others` is what is not a file there, see `take_out`, and `inputs` the folder of the
+    one image that it was given. The grid is compared by size, and unknown labels are
+    let pass, as when the team is evaluated.
 
     Raises
     ------
@@ -158,25 +150,7 @@ def try_archive(
 ) -> Iterator[Trial]:
     """Load an image and run it on a case, as it will be measured; nothing is kept.
 
-    Parameters
-    ----------
-    archive : Archive
-        Without problems.
-    folder : Path
-        Where folders for the container are made, for as long as this lasts.
-    case : Case
-        What it is run on.
-    challenge : Challenge
-        Its rules decide what a wrong output is.
-    engine : Engine
-        What it runs in.
-    conditions : Conditions
-        Under which it is run.
-
-    Yields
-    ------
-    Trial
-        The outcome; its files are there meanwhile.
+    Folders for the container are made in a folder, for as long as this lasts.
 
     Raises
     ------

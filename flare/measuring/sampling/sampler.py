@@ -31,12 +31,7 @@ Pause = Callable[[float], bool]
 class ControlGroup:
     """Memory and processor time of a container, from its control group.
 
-    Parameters
-    ----------
-    container : str
-        Its full ID.
-    root : Path
-        Where control groups are mounted.
+    It has the container's full ID.
     """
 
     def __init__(self, container: str, root: Path = CGROUPS) -> None:
@@ -183,14 +178,7 @@ def collect(
 class Sampler:
     """A thread that samples between the start and the end of a container.
 
-    Parameters
-    ----------
-    probe : Probe
-        What is sampled.
-    interval_s : float
-        Time between two samples.
-    clock : callable
-        Seconds that only go forward.
+    The clock tells seconds, and only goes forward.
     """
 
     def __init__(
