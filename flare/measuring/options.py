@@ -92,7 +92,30 @@ class LaneLimits(Limits):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class MeasuringOptions:
+    """How images are run and scored, those of a command as those of a service."""
+
+    ground_truth: Path | None = option(
+        "Score the predictions against these reference labels.",
+        default=None,
+        metavar="DIR",
+    )
+    limits: Limits = field(default_factory=ServedLimits)
+    contract: Contract = field(default_factory=Contract)
+    runs: RunOptions = field(default_factory=RunOptions)
+    page: Path | None = option(
+        "Show how it goes on, on this page, which a browser reads anew by itself;"
+        " needs Jinja2.",
+        default=None,
+        parse=page_file,
+        metavar="FILE.html",
+    )
+    challenge: str = challenge_option()
+    workers: int | None = workers_option()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(MeasuringOptions):
     """What is measured, and how."""
 
     archives: Path = argument(
@@ -110,13 +133,7 @@ class Options:
         "Folder that gets a folder for each team; a measurement that is there goes on.",
         metavar="RESULTS[/TEAMNAME]",
     )
-    ground_truth: Path | None = option(
-        "Also score the predictions against these reference labels.",
-        default=None,
-        metavar="DIR",
-    )
     limits: Limits = field(default_factory=LaneLimits)
-    contract: Contract = field(default_factory=Contract)
     lanes: int | None = option(
         "With --gpu none, measure N teams at once, each on processors of its own"
         " (default: 1).",
@@ -130,7 +147,6 @@ class Options:
         default=None,
         metavar="tcp://HOST:PORT",
     )
-    runs: RunOptions = field(default_factory=RunOptions)
     rerun: tuple[str, ...] = option(
         "Run this case again, whatever came of it; needs --reason.",
         default=(),
@@ -154,15 +170,6 @@ class Options:
     paper: str = option(
         "Note the team's paper in the ledger.", default="", metavar="TEXT"
     )
-    page: Path | None = option(
-        "Show how it goes on, on this page, which a browser reads anew by itself;"
-        " needs Jinja2.",
-        default=None,
-        parse=page_file,
-        metavar="FILE.html",
-    )
-    challenge: str = challenge_option()
-    workers: int | None = workers_option()
 
     def __post_init__(self) -> None:
         if self.rerun and not self.reason.strip():

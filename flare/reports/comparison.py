@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from flare.challenge.metrics import Better, Metric
-from flare.ranking.provenance import Unlike, check_comparable
+from flare.ranking.provenance import check_comparable
 from flare.ranking.robustness.uncertainty import ALPHA, holm, two_sided
 from flare.reports.scores import (
     CaseScores,
@@ -68,7 +68,7 @@ class Comparison:
     challenge: str
     evaluations: tuple[Compared, ...]
     """That which the others are compared with comes first."""
-    unlike: tuple[Unlike, ...]
+    unlike: tuple[str, ...]
     provenance: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """What is said of how the scores were made: a text of each evaluation."""
 
@@ -119,7 +119,7 @@ class Matched:
     cases: tuple[str, ...]
     """Those that all of them have, by the names of the references."""
     organs: tuple[str, ...]
-    unlike: tuple[Unlike, ...]
+    unlike: tuple[str, ...]
 
 
 def read_matched(sources: Sequence[Path]) -> Matched:

@@ -163,7 +163,7 @@ def _unlike_text(found: Comparison) -> str:
     """A warning that scores may differ for another reason than the predictions."""
     if not found.unlike:
         return ""
-    what = listing((kind.value for kind in found.unlike), last=" and ")
+    what = listing(found.unlike, last=" and ")
     return (
         f"These evaluations were not made alike: {what}. What differs here may come"
         " from that, not from the predictions."
