@@ -55,10 +55,6 @@ CERTAINTY = (
     " other is not."
 )
 
-BOUNDS = {"": (0.01, 0.05, 0.2), "mm": (1.0, 5.0, 20.0)}
-"""By the unit of a metric: a difference above a bound has a darker shade than one up
-to it."""
-
 LOSSES = ("s2", "s4", "s5")
 """Classes of losses, small ones first: shades of bad scores."""
 
@@ -211,6 +207,11 @@ def _overview_tiles(found: Comparison) -> list[Tile]:
 # --- Charts and tables ------------------------------------------------------------
 
 
+def _bounds(unit: str) -> tuple[float, float, float]:
+    """A difference above one of these has a darker shade than one up to it."""
+    return (1.0, 5.0, 20.0) if unit else (0.01, 0.05, 0.2)
+
+
 def difference_shade(value: float, unit: str = "") -> str:
     """The class of the shade of a difference in a unit; none of a small one.
 
@@ -219,13 +220,13 @@ def difference_shade(value: float, unit: str = "") -> str:
     >>> difference_shade(-0.3), difference_shade(0.01), difference_shade(0.05)
     ('s5', '', 'g1')
     """
-    steps = sum(abs(value) > bound for bound in BOUNDS[unit])
+    steps = sum(abs(value) > bound for bound in _bounds(unit))
     return ("", *(GAINS if value > 0 else LOSSES))[steps]
 
 
 def difference_key(unit: str) -> Key:
     """What shades of differences in a unit mean."""
-    low, middle, high = (f"{b:g} {unit}" if unit else f"{b:.2f}" for b in BOUNDS[unit])
+    low, middle, high = (f"{b:g} {unit}" if unit else f"{b:.2f}" for b in _bounds(unit))
     return (
         ("s5", f"loss above {high}"),
         ("s4", f"above {middle}"),
