@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import partial, wraps
-from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Any,
     Literal,
-    NoReturn,
     TypeVar,
     Union,
     get_args,
@@ -29,7 +27,6 @@ from flare.cli.console import run_command
 from flare.common.files import closed_to_others
 from flare.common.installation import __version__, source_commit
 from flare.common.options import KEY, Declared
-from flare.common.text import alike
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -40,6 +37,8 @@ Others, as evaluate, whose output the platform reads, leave it to the caller."""
 
 LEFT: dict[tuple[str, str], str] = {
     ("measure", "--plots"): "flare report RESULTS/TEAM draws the traces",
+    ("measure", "--interleave"): "teams are measured one after the other",
+    ("measure", "--unlike-lanes"): "measure on computers and GPUs of one kind",
     **dict.fromkeys(
         ((name, "--engine") for name in ("check", "measure", "serve")),
         "DOCKER_HOST names the socket of Podman, or of another Docker",
@@ -64,6 +63,15 @@ class Option(click.Option):
             extra.pop("required", None)
         return extra
 
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """Return the value; it is never a word that looks like an option itself."""
+        for word in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(word, str) and re.fullmatch(r"-[^\s\d.]\S*", word):
+                raise click.BadOptionUsage(
+                    self.opts[0], f"Option {self.opts[0]!r} requires an argument.", ctx
+                )
+        return super().type_cast_value(ctx, value)
+
 
 class Command(click.Command):
     """A command that is run as `run_command` does it; its result is the exit status.
@@ -81,42 +89,25 @@ class Command(click.Command):
         self.exclusive = exclusive
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words, and refuse them in this order: unknown, missing, too many."""
-        if not ctx.resilient_parsing:  # as in completion, where nothing is whole yet
-            _check_words(self, ctx, args)
-        ctx.allow_extra_args = True
+        """Read the words, of which some may be options of earlier versions."""
         try:
-            rest = super().parse_args(ctx, list(args))
-        except click.MissingParameter:
-            missing = ", ".join(map(_name_of, self._missing(ctx, list(args))))
-            refuse(ctx, f"the following arguments are required: {missing}")
-        if rest and not ctx.resilient_parsing:
-            refuse(ctx, f"unrecognized arguments: {' '.join(rest)}")
-        self._check_exclusive(ctx)
-        return rest
-
-    def _missing(self, ctx: click.Context, words: list[str]) -> list[click.Parameter]:
-        """All that is required and not given, in the order of the help."""
-        given, rest, _ = self.make_parser(ctx).parse_args(args=words)
-        missing = []
-        for param in self.params:
-            try:
-                param.handle_parse_result(ctx, given, rest)
-            except click.MissingParameter:
-                missing.append(param)
-        return missing
-
-    def _check_exclusive(self, ctx: click.Context) -> None:
-        """Refuse two parameters that say the same."""
-        source = click.core.ParameterSource.COMMANDLINE
+            rest = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            instead = LEFT.get((str(self.name), error.option_name))
+            if not instead:
+                raise
+            option = f"{error.option_name} is an option of earlier versions"
+            raise click.UsageError(f"{option}: {instead}", ctx) from error
+        told = click.core.ParameterSource.COMMANDLINE
         given = [
-            _name_of(param)
+            param.get_error_hint(ctx)
             for param in self.params
             if param.name in self.exclusive
-            and ctx.get_parameter_source(param.name) is source
+            and ctx.get_parameter_source(param.name) is told
         ]
         if len(given) > 1:
-            refuse(ctx, f"argument {given[1]}: not allowed with argument {given[0]}")
+            raise click.UsageError(f"{given[1]} is not allowed with {given[0]}", ctx)
+        return rest
 
     def invoke(self, ctx: click.Context) -> int:
         """Do the work; what it raises becomes a line and an exit status."""
@@ -145,87 +136,16 @@ class Group(click.Group):
             name,
             context_settings=dict(_SETTINGS),
             subcommand_metavar="COMMAND ...",
+            no_args_is_help=False,
             **settings,
         )
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words up to the command, which has to be there."""
-        if not ctx.resilient_parsing:
-            _check_words(self, ctx, args, self.list_commands(ctx))
-            if set(args) <= {"--"}:
-                refuse(ctx, "the following arguments are required: COMMAND")
-        return super().parse_args(ctx, args)
-
-
-def refuse(ctx: click.Context, message: str) -> NoReturn:
-    """Raise a usage error."""
-    raise click.UsageError(message, ctx)
 
 
 def usage_line(error: click.UsageError) -> str:
     """A usage error as one line, which names the command as it was called."""
-    message = error.message or error.format_message()
-    if isinstance(error, click.BadParameter) and error.param:
-        message = f"argument {_name_of(error.param)}: {message}"
     path = error.ctx.command_path if error.ctx else "flare"
-    return f"{path}: {' '.join(message.split())}; see {path} --help"
-
-
-def _name_of(param: click.Parameter) -> str:
-    """What the help calls a parameter."""
-    if isinstance(param, click.Argument):
-        return param.human_readable_name.removesuffix("...")
-    return "/".join(param.opts)
-
-
-def _check_words(
-    command: click.Command,
-    ctx: click.Context,
-    words: Sequence[str],
-    commands: Collection[str] | None = None,
-) -> None:
-    """Refuse an option that is not known before anything else, or a command.
-
-    A word after an option is never taken for its value if it looks like an option.
-    """
-    options = {
-        name: param
-        for param in command.get_params(ctx)
-        for name in param.opts
-        if isinstance(param, click.Option)
-    }
-    for word, following in pairwise([*words, "--"]):
-        if word == "--":
-            return
-        if commands is not None and not word.startswith("-"):
-            _check_known(ctx, "command", word, commands)
-            return  # what follows is the command's
-        if not _is_option(word):
-            continue
-        name, is_joined, _ = word.partition("=")
-        _check_known(ctx, "option", name, options)
-        option = options[name]
-        has_value = not (option.is_flag or option.count)
-        if has_value and not is_joined and (following == "--" or _is_option(following)):
-            refuse(ctx, f"argument {_name_of(option)}: expected one argument")
-
-
-def _is_option(word: str) -> bool:
-    """Whether a word can be no value: neither a number nor a text with spaces."""
-    return bool(re.fullmatch(r"-[^\s\d.]\S*", word))
-
-
-def _check_known(
-    ctx: click.Context, kind: str, word: str, known: Collection[str]
-) -> None:
-    """Refuse a word that is not known, and name the nearest one."""
-    if word not in known:
-        instead = LEFT.get((str(ctx.command.name), word))
-        if instead:
-            refuse(ctx, f"{word} is an option of earlier versions: {instead}")
-        near = alike(word, known)
-        hint = f" (did you mean {near}?)" if near else ""
-        refuse(ctx, f"no such {kind}: {word}{hint}")
+    message = " ".join(error.format_message().split()).rstrip(".")
+    return f"{path}: {message}; see {path} --help"
 
 
 # --- Values of options ------------------------------------------------------------
@@ -259,21 +179,12 @@ class ParsedPath(Parsed, click.Path):
         Parsed.__init__(self, parse)
 
 
-class OneOf(click.Choice[str]):
-    """One of some words; what is made of it, such as a member of an enum, is given."""
+class OneOf(click.Choice[Any]):
+    """One of some words, or of the values of an enum, whose member is given."""
 
-    def __init__(self, words: Sequence[str], make: Callable[[str], Any] = str) -> None:
-        super().__init__(words)
-        self._make = make
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Any:
-        """Return what the word means, or end with a usage error that names all."""
-        if value not in self.choices:
-            words = ", ".join(self.choices)
-            self.fail(f"invalid choice: {value!r} (choose from {words})", param, ctx)
-        return self._make(value)
+    def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
+        """Return the word for a choice."""
+        return str(choice.value if isinstance(choice, Enum) else choice)
 
 
 class ChallengeName(click.Path):
@@ -316,7 +227,8 @@ def takes(kind: type[_T]) -> Callable[[Callable[[_T], None]], Callable[..., None
             try:
                 asked = _filled(kind, given)
             except ValueError as error:
-                refuse(click.get_current_context(), str(error))
+                context = click.get_current_context()
+                raise click.UsageError(str(error), context) from error
             function(asked)
 
         for row, hint in reversed(list(_declared(kind))):
@@ -411,7 +323,7 @@ def _type(hint: Any, declared: Declared) -> click.ParamType[Any]:
     if get_origin(kind) is Literal:
         return OneOf(get_args(kind))
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return OneOf([member.value for member in kind], kind)
+        return OneOf(kind)
     if kind is not str:
         raise TypeError(f"{kind} needs a function that parses it")
     return click.STRING

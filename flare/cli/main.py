@@ -93,16 +93,14 @@ class _Commands(Group):
 
     def __init__(self) -> None:
         super().__init__(
-            params=[version_option()], help=str(flare.__doc__).partition("\n")[0]
+            params=[version_option()],
+            help=str(flare.__doc__).partition("\n")[0],
+            commands=dict.fromkeys(command_names(), click.Command("")),
         )
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names."""
-        return command_names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load a command."""
-        return load(cmd_name) if cmd_name in command_names() else None
+        return load(cmd_name) if cmd_name in self.commands else None
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter

@@ -190,6 +190,18 @@ class Container:
     """What is run; empty for what the image itself starts."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a container has ended, as its engine tells it."""
+
+    exit_code: int = 0
+    runtime_s: float | None = None
+    """By the engine's own clock, which may be set while it runs."""
+    is_out_of_memory: bool = False
+    problem: str = ""
+    """Why the engine could not run it; empty if it could."""
+
+
 def create_words(container: Container) -> Iterator[str]:
     """The command of Docker that makes a container, without what it runs."""
     limits = container.limits

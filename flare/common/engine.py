@@ -9,12 +9,11 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
-from flare.common.containers import Container, create_words
+from flare.common.containers import Container, Ended, create_words
 from flare.common.errors import EngineError
 from flare.common.machine import end_with_parent
 from flare.common.schema import Text
@@ -55,18 +54,6 @@ _PATH = re.compile(r"(?<![^\s(])/")
 
 _TAIL = re.compile(r"(\)|: unknown|: exit status \d+)+\s*\Z")
 """What may come behind the reason."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """How a container has ended, as its engine tells it."""
-
-    exit_code: int = 0
-    runtime_s: float | None = None
-    """By the engine's own clock, which may be set while it runs."""
-    is_out_of_memory: bool = False
-    problem: str = ""
-    """Why the engine could not run it; empty if it could."""
 
 
 class EngineRecord(TypedDict):
@@ -135,21 +122,8 @@ class Engine:
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a command of the engine, whether it fails or not.
 
-        Parameters
-        ----------
-        *arguments : str
-            The command.
-        timeout_s : float or None
-            It is killed after this time; None if it may take for ever.
-        content : bytes
-            What it can read.
-        stderr : int
-            As in `subprocess.run`.
-
-        Raises
-        ------
-        EngineError
-            If there is no such engine, or it does not answer.
+        It can read some content, and is killed after a time, if one is given; an
+        EngineError is raised then, and if there is no such engine.
         """
         try:
             return subprocess.run(
@@ -347,15 +321,8 @@ class Engine:
     def make_volume(self, label: str, size: str, files: int) -> str:
         """Make a volume in memory, which vanishes with the last container that has it.
 
-        Parameters
-        ----------
-        label : str
-            See `Container`.
-        size : str
-            It takes no more bytes, such as 4g.
-        files : int
-            It takes no more files and folders; no devices, nor programs that change
-            the user. Users of this computer cannot reach it.
+        It holds `size` bytes, such as 4g, and so many files and folders; no devices,
+        nor programs that change the user. Users of this computer cannot reach it.
         """
         options = f"size={size},nr_inodes={files},mode=0777,nosuid,nodev"
         return self.call(
@@ -391,12 +358,8 @@ class Engine:
 
     def _remove_created(self, label: str) -> None:
         """Remove containers with a label that were made and not started."""
-        found = self.call(
-            *("ps", "--all", "--quiet", "--filter", f"label={label}"),
-            *("--filter", "status=created"),
-            check=False,
-        )
-        for container in found.split():
+        own = ("--filter", f"label={label}", "--filter", "status=created")
+        for container in self.call("ps", "--all", "--quiet", *own, check=False).split():
             self.call("rm", "--force", "--volumes", container, check=False)
 
     def remove_labelled(self, label: str) -> None:
@@ -428,17 +391,8 @@ class Engine:
 
         It waits for the end of its standard input; a line "done" there says that there
         is nothing to remove. It needs nothing of Python, nor any file that may be gone.
-
-        Parameters
-        ----------
-        label : str
-            Of containers and volumes.
-        tags, images : sequence of str
-            Of images, and IDs of those that may have no tag yet.
-        work : Path
-            A folder, in which ``loading`` tells that an image is being loaded.
-        pause_s, loading_s : float
-            Seconds between two looks, and for how long an image may still come.
+        `images` are IDs of those that may have no tag yet; ``loading`` in the folder
+        `work` tells that one is being loaded, which may still come for `loading_s`.
         """
         return (
             # Its text, not its file, which somebody may replace while it is run.
@@ -455,16 +409,8 @@ def is_of_content(said: str) -> bool:
     The image's author chose the names of files in it, so they decide nothing: what
     counts is what comes before the first one, and the reason behind the last colon.
 
-    Examples
-    --------
-    >>> is_of_content("failed to register layer: lsetxattr /x: invalid argument")
-    True
-    >>> is_of_content("failed to register layer: lsetxattr /kill: invalid argument")
-    True
-    >>> is_of_content("failed to register layer: write /x: no space left on device")
-    False
-    >>> is_of_content("No such image: sha256:1")
-    False
+    "register layer: lsetxattr /kill: invalid argument" is of the content, and "register
+    layer: write /x: no space left on device" is of the computer.
     """
     own, *rest = _PATH.split(_TAIL.sub("", _QUOTED.sub("", said)), maxsplit=1)
     _, colon, reason = "".join(rest).rpartition(": ")
@@ -496,7 +442,7 @@ def _runtime_s(state: Mapping[str, Any]) -> float | None:
     """
     try:
         start, end = (
-            datetime.fromisoformat(re.sub(r"(\.\d{6})\d*", r"\1", str(state[key])))
+            datetime.fromisoformat(str(state[key]))
             for key in ("StartedAt", "FinishedAt")
         )
     except (KeyError, ValueError):

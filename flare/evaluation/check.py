@@ -22,9 +22,9 @@ from flare.evaluation.errors import (
     UnexpectedCasesError,
 )
 from flare.evaluation.evaluate import OnCase, ignored_labels_text, score_cases
-from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import read_grid, read_label_map
-from flare.evaluation.plan import Prepared, find_files, find_submission, prepare
+from flare.evaluation.options import Options
+from flare.evaluation.plan import Prepared, find_submission, plan_evaluation, prepare
 from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.find import (
     LabelMapFile,
@@ -32,7 +32,6 @@ from flare.evaluation.submission.find import (
     is_demonstration,
     refuse_twice,
 )
-from flare.evaluation.submission.match import match_cases
 
 _IMAGES_REMEDY = (
     f"The folder of --images has to hold one {ANY_SUFFIX} file for each case."
@@ -43,16 +42,19 @@ _IMAGES_REMEDY = (
 class Report:
     """What a check has found."""
 
-    lines: tuple[str, ...]
-    """What is wrong, a line for each kind of problem; none if nothing is."""
-    problems: tuple[SubmissionError, ...] = ()
-    """The same, as errors."""
+    problems: tuple[SubmissionError, ...]
+    """What is wrong."""
     summary: str = ""
     """What would be scored."""
     note: str = ""
     """What names and grids were compared with."""
     hint: str = ""
     """What else could be the reason for the problems."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What is wrong, a line for each kind of problem; none if nothing is."""
+        return problem_lines(self.problems)
 
 
 def check_submission(
@@ -97,7 +99,7 @@ def check_submission(
             predictions, challenge, ground_truth, images, are_jobs_read=are_jobs_read
         )
     except SubmissionError as error:  # before any file was looked at
-        return Report(lines=(str(error),), problems=(error,))
+        return Report(problems=(error,))
     problems = list(prepared.problems)
     organs: Counter[str] = Counter()
     unknown: list[tuple[int, ...]] = []
@@ -113,7 +115,6 @@ def check_submission(
     if not problems and not organs:
         problems.append(EmptyError(count))
     return Report(
-        lines=problem_lines(problems),
         problems=tuple(problems),
         summary="" if problems else summary(challenge, count, organs, unknown),
         note=note,
@@ -130,27 +131,22 @@ def _prepare(
     are_jobs_read: bool,
 ) -> tuple[Prepared, str]:
     """Check names and headers, and say what they were compared with."""
-    references: Sequence[LabelMapFile] | None = None
     if ground_truth:
-        references, submitted = find_files(predictions, ground_truth, challenge)
+        plan = plan_evaluation(predictions, ground_truth, challenge, Options())
         note = "Scores depend on the labels: only an evaluation tells them."
-    else:
-        _check_folder(predictions)
-        if images:
-            references = _stand_ins(predictions, images, challenge)
-            note = "Names and grids are those of the images."
-        else:
-            note = (
-                "Whether names and grids are right, and every case is there, is not"
-                " known: add --images with the CTs."
-            )
-        submitted = find_submission(
-            predictions, references or (), challenge, are_jobs_read=are_jobs_read
-        )
-    matching = match_cases(
-        submitted, references, challenge.labels_by_name, challenge.names
+        return plan.prepared, note
+    _check_folder(predictions)
+    references = _stand_ins(predictions, images, challenge) if images else None
+    submitted = find_submission(
+        predictions, references or (), challenge, are_jobs_read=are_jobs_read
     )
-    return prepare(matching, challenge), note
+    note = (
+        "Names and grids are those of the images."
+        if images
+        else "Whether names and grids are right, and every case is there, is not known:"
+        " add --images with the CTs."
+    )
+    return prepare(submitted, references, challenge), note
 
 
 def _hint(problems: Sequence[SubmissionError], images: Path) -> str:
@@ -174,8 +170,8 @@ def _stand_ins(
             f"{safe(images)}: these are the predictions as well",
             "Give the folder of the CTs with --images.",
         )
-    names = challenge.names
-    return [replace(file, name=names.prediction_of(file.case)) for file in found]
+    names = {file.case: challenge.names.prediction_of(file.case) for file in found}
+    return [replace(f, name=names[f.case], asked=names[f.case]) for f in found]
 
 
 def find_images(
@@ -244,38 +240,30 @@ def summary(
     maps, have = ("label map", "It has") if count == 1 else ("label maps", "They have")
     lines = [f"Checked {count} {maps} by the rules of {challenge.name}. {have}:"]
     lines += [f"  {name.ljust(width)}  in {organs[name]} of {count}" for name in names]
-    absent = [name for name in names if not organs[name]]
-    if absent:
-        challenge_is = f"is --challenge {challenge.key} the right one?"
-        lines.append(f"No label map has {listing(absent)}: {challenge_is}")
+    lines += _absent([name for name in names if not organs[name]], challenge)
     ignored = ignored_labels_text(unknown, challenge)
     if ignored:
         lines.append(f"{ignored[0].upper()}{ignored[1:]}.")
     return "\n".join(lines)
 
 
+def _absent(organs: Sequence[str], challenge: Challenge) -> list[str]:
+    """A line for organs that no label map has, if there are any."""
+    challenge_is = f"is --challenge {challenge.key} the right one?"
+    return [f"No label map has {listing(organs)}: {challenge_is}"] if organs else []
+
+
 # --- Reference labels -------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceSet:
-    """What the reference labels of a challenge are like."""
-
-    count: int
-    """How many there are."""
-    grids: tuple[Grid, ...] = ()
-    """Of those that were read."""
-    volumes_ml: Mapping[str, tuple[float, ...]]
-    """By organ: its volumes in the label maps that have it, in ml, smallest first."""
-
-
-def check_references(ground_truth: Path, challenge: Challenge) -> ReferenceSet:
+def check_references(ground_truth: Path, challenge: Challenge) -> str:
     """Read all references of a challenge, so that no mistake waits for a submission.
 
     Returns
     -------
-    ReferenceSet
-        The demonstration set is counted, and not read: it need not fit.
+    str
+        How many there are, how often each organ is there, how large, and on what
+        grids. The demonstration set is counted, and not read: it need not fit.
 
     Raises
     ------
@@ -284,7 +272,10 @@ def check_references(ground_truth: Path, challenge: Challenge) -> ReferenceSet:
     InputError
         If the folder is not there.
     """
+    from statistics import median  # slow to load, which no evaluation has to wait for
+
     references = find_references(ground_truth, challenge)
+    lines = [f"{challenge.name}: {len(references)} reference label maps can be used"]
     grids = []
     volumes: dict[str, list[float]] = {organ.name: [] for organ in challenge.organs}
     for file in references:
@@ -297,37 +288,20 @@ def check_references(ground_truth: Path, challenge: Challenge) -> ReferenceSet:
         for organ in challenge.organs:
             if voxels[organ.label]:
                 volumes[organ.name].append(float(voxels[organ.label]) * voxel_ml)
-    return ReferenceSet(
-        count=len(references),
-        grids=tuple(grids),
-        volumes_ml={name: tuple(sorted(found)) for name, found in volumes.items()},
-    )
-
-
-def references_table(found: ReferenceSet, challenge: Challenge) -> str:
-    """How often each organ is there, how large, and on what grids; for organisers."""
-    from statistics import median  # slow to load, which no evaluation has to wait for
-
-    count = len(found.grids)
-    if not count:
-        return "They are the demonstration set, which was not read."
+    if not grids:
+        return f"{lines[0]}\nThey are the demonstration set, which was not read."
     rows: list[Sequence[str]] = [("", "in", "smallest", "median", "largest")]
-    for organ in challenge.organs:
-        volumes = found.volumes_ml[organ.name]
+    for name, found in volumes.items():
         texts = ["-", "-", "-"]
-        if volumes:
-            middle = median(volumes)
-            texts = [f"{v:.1f} ml" for v in (volumes[0], middle, volumes[-1])]
-        rows.append((organ.name, f"{len(volumes)} of {count}", *texts))
-    lines = aligned(rows)
-    for axis, name in enumerate("zyx"):
-        lengths = _span([grid.spacing[axis] for grid in found.grids])
-        sizes = _span([grid.shape[axis] for grid in found.grids])
-        lines.append(f"Along {name}: spacing {lengths} mm, {sizes} voxels")
-    absent = [name for name, volumes in found.volumes_ml.items() if not volumes]
-    if absent:
-        challenge_is = f"is --challenge {challenge.key} the right one?"
-        lines.append(f"No label map has {listing(absent)}: {challenge_is}")
+        if found:
+            texts = [f"{v:.1f} ml" for v in (min(found), median(found), max(found))]
+        rows.append((name, f"{len(found)} of {len(grids)}", *texts))
+    lines += aligned(rows)
+    for axis, letter in enumerate("zyx"):
+        lengths = _span([grid.spacing[axis] for grid in grids])
+        sizes = _span([grid.shape[axis] for grid in grids])
+        lines.append(f"Along {letter}: spacing {lengths} mm, {sizes} voxels")
+    lines += _absent([name for name, found in volumes.items() if not found], challenge)
     return "\n".join(lines)
 
 

@@ -14,16 +14,13 @@ from typing import Literal, cast
 from flare.challenge.metrics import metrics_in
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge, UnknownLabels
-from flare.common.errors import FileError, SubmissionError, WorkerError, raise_problems
+from flare.common.errors import WorkerError, raise_problems
 from flare.common.executor import Done, LocalPool, completed
 from flare.common.machine import default_workers
 from flare.common.text import listing, safe
 from flare.evaluation.errors import (
-    DuplicateCasesError,
     EmptyError,
-    MisnamedCasesError,
     NothingToScoreError,
-    OrganFilesError,
     UnexpectedCasesError,
 )
 from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT
@@ -42,7 +39,7 @@ from flare.evaluation.scoring.case import (
     worst_score,
 )
 from flare.evaluation.submission.find import Folder
-from flare.evaluation.submission.match import CasePair
+from flare.evaluation.submission.match import CasePair, Reason
 from flare.results.scores import CaseScore, LowScores, Results
 
 _log = logging.getLogger(__name__)
@@ -247,9 +244,14 @@ def results_of(
         If the submission is refused; says all that is wrong with it.
     """
     problems, scores = list(plan.prepared.problems), {}
+    reasons = dict(plan.prepared.reasons)
     for attempt in attempts:
         if attempt.problem:
             problems.append(attempt.problem)
+            reasons[attempt.pair.case] = (
+                attempt.problem.problem,
+                (attempt.problem.file,),
+            )
         if attempt.score:
             scores[attempt.pair.case] = attempt.score
     if plan.options.is_refused:
@@ -257,11 +259,8 @@ def results_of(
             problems.append(EmptyError(len(scores)))
         raise_problems(problems)
 
-    jobs = _durations(plan)
-    reasons = _reasons(problems, plan)
     ignored = _ignored_labels(scores, plan.rules)
-    told = [file for file in plan.references if file.case not in absent]
-    asked = {file.case: plan.asked[file.case] for file in told}
+    asked = {f.case: f.asked for f in plan.references if f.case not in absent}
     unusable = _unusable(scores, reasons, asked, len(plan.references))
     cases = tuple(
         scores.get(file.case)
@@ -279,17 +278,17 @@ def results_of(
         ),
         low_scores=(*unusable, *ignored),
         decimals=plan.options.decimals,
-        jobs=jobs,
+        jobs=_durations(plan),
         provenance=provenance_of(plan, checksum or file_checksum),
     )
 
 
 def _durations(plan: Plan) -> dict[str, dict[str, float]]:
     """What the platform says of its jobs' running times, by the number of the case."""
-    files = {file.case: file.durations_s for file in plan.submitted.files}
     found: dict[str, dict[str, float]] = {}
     for number, reference in enumerate(plan.references):
-        for key, seconds in files.get(reference.case, ()):
+        durations_s = plan.submitted.durations_s.get(reference.case, {})
+        for key, seconds in durations_s.items():
             found.setdefault(key, {})[str(number)] = seconds
     return found
 
@@ -299,39 +298,11 @@ def _durations(plan: Plan) -> dict[str, dict[str, float]]:
 REASONS = 5
 """So many reasons of zeros are told apart, those of most cases first."""
 
-_NO_FILE: tuple[str, Sequence[str]] = "no file was submitted", ()
+_NO_FILE: Reason = "no file was submitted", ()
 """Why a case that has no file cannot be scored."""
 
 _FOREIGN = (UnexpectedCasesError, NothingToScoreError)
 """What is said of files that belong to no case, and are left out."""
-
-
-def _reasons(
-    problems: Sequence[SubmissionError], plan: Plan
-) -> dict[str, tuple[str, Sequence[str]]]:
-    """Why the prediction of a case cannot be used, by case: the reason, and its files.
-
-    The reason alone is equal for all cases of which the same is wrong.
-    """
-    cases = {file.name: file.case for file in plan.submitted.files}
-    asked = {name: case for case, name in plan.asked.items()}
-    reasons: dict[str, tuple[str, Sequence[str]]] = {}
-    for problem in problems:
-        if isinstance(problem, FileError):
-            reasons[cases[problem.file]] = problem.problem, [problem.file]
-        elif isinstance(problem, DuplicateCasesError):
-            for case, files in problem.duplicates:
-                reasons[case] = f"{len(files)} files for one case", files
-        elif isinstance(problem, MisnamedCasesError):
-            for file, expected in problem.renames:
-                reasons[asked[expected]] = "no case has this name", [file]
-        elif isinstance(problem, OrganFilesError):
-            of_case: dict[str, list[str]] = {}
-            for file, case in zip(problem.files, problem.cases, strict=True):
-                of_case.setdefault(case, []).append(file)
-            for case, own in of_case.items():
-                reasons[case] = "each file holds one organ alone", own
-    return reasons
 
 
 def _text(reason: str, files: Sequence[str]) -> str:
@@ -341,7 +312,7 @@ def _text(reason: str, files: Sequence[str]) -> str:
 
 def _unusable(
     scores: Mapping[str, CaseScore],
-    reasons: Mapping[str, tuple[str, Sequence[str]]],
+    reasons: Mapping[str, Reason],
     asked: Mapping[str, str],
     cases: int,
 ) -> list[LowScores]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from flare.challenge.digest import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
-from flare.common.errors import InputError, SubmissionError
+from flare.common.errors import FileError, InputError, SubmissionError
 from flare.common.installation import (
     BUNDLED_GROUND_TRUTH,
     PLATFORM_GROUND_TRUTH,
@@ -34,7 +34,7 @@ from flare.evaluation.submission.find import (
     find_references,
     is_demonstration,
 )
-from flare.evaluation.submission.match import CasePair, Matching, match_cases
+from flare.evaluation.submission.match import CasePair, Reason, match_cases
 from flare.results.scores import Provenance, References
 
 _log = logging.getLogger(__name__)
@@ -52,8 +52,6 @@ class Plan:
     ground_truth: Path
     references: tuple[LabelMapFile, ...]
     submitted: Folder
-    asked: Mapping[str, str]
-    """What the file of each case was to be called, by case."""
     prepared: Prepared
 
     @property
@@ -77,11 +75,10 @@ def plan_evaluation(
     FlareError
         As `flare.evaluate` does.
     """
-    rules = with_options(challenge, options.grid, options.unknown_labels)
-    references, submitted = find_files(
+    rules = with_options(challenge, options)
+    references, submitted = _find_files(
         predictions, ground_truth, rules, is_measured=is_measured
     )
-    matching = match_cases(submitted, references, rules.labels_by_name, rules.names)
     return Plan(
         challenge=challenge,
         rules=rules,
@@ -89,8 +86,7 @@ def plan_evaluation(
         ground_truth=ground_truth,
         references=references,
         submitted=submitted,
-        asked=matching.asked,
-        prepared=prepare(matching, rules),
+        prepared=prepare(submitted, references, rules),
     )
 
 
@@ -101,6 +97,8 @@ class Prepared:
     pairs: tuple[CasePair, ...]
     """Those whose voxels can be read."""
     problems: tuple[SubmissionError, ...]
+    reasons: Mapping[str, Reason]
+    """Why other cases cannot be scored although files were submitted, by case."""
     warnings: tuple[str, ...]
     voxels: tuple[int, ...]
     """Of the label maps of each pair."""
@@ -111,18 +109,22 @@ class Prepared:
         return max(self.voxels, default=0)
 
 
-def prepare(matching: Matching, challenge: Challenge) -> Prepared:
-    """Check all headers, without reading any voxel."""
-    problems = list(matching.problems)
+def prepare(
+    submitted: Folder, references: Sequence[LabelMapFile] | None, challenge: Challenge
+) -> Prepared:
+    """Match names, and check all headers, without reading any voxel."""
+    matching = match_cases(submitted, references, challenge)
+    problems, reasons = list(matching.problems), dict(matching.reasons)
     pairs, voxels, warnings = [], [], []
     for pair in matching.pairs:
         try:
-            if pair.reference is pair.prediction:  # there is nothing to compare with
+            if references is None:  # there is nothing to compare with
                 size, warning = math.prod(pair.prediction.read_grid().shape), ""
             else:
                 size, warning = check_headers(pair, challenge)
-        except SubmissionError as error:
+        except FileError as error:
             problems.append(error)
+            reasons[pair.case] = error.problem, (error.file,)
             continue
         pairs.append(pair)
         voxels.append(size)
@@ -131,39 +133,16 @@ def prepare(matching: Matching, challenge: Challenge) -> Prepared:
     return Prepared(
         pairs=tuple(pairs),
         problems=tuple(problems),
+        reasons=reasons,
         warnings=tuple(warnings),
         voxels=tuple(voxels),
     )
 
 
-def find_files(
-    predictions: Path,
-    ground_truth: Path,
-    challenge: Challenge,
-    *,
-    is_measured: bool = False,
+def _find_files(
+    predictions: Path, ground_truth: Path, challenge: Challenge, *, is_measured: bool
 ) -> tuple[tuple[LabelMapFile, ...], Folder]:
-    """The references, and what was submitted.
-
-    Parameters
-    ----------
-    predictions, ground_truth : Path
-        Their folders.
-    challenge : Challenge
-        Its rules for algorithm submissions.
-    is_measured : bool
-        Whether the organisers have made the predictions themselves: then the
-        demonstration set is what they mean, even if no prediction is of it.
-
-    Raises
-    ------
-    SubmissionError
-        If predictions.json is not what the platform writes.
-    OrganiserError
-        If the reference labels are at fault.
-    InputError
-        If a folder cannot be read.
-    """
+    """The references, and what was submitted."""
     if not predictions.is_dir():
         there = "it is not a" if predictions.exists() else "there is no such"
         problem = f"{safe(predictions)}: {there} folder"
@@ -190,13 +169,10 @@ def find_files(
         if is_demo:
             raise DemonstrationSetError from error
         raise
-    cases = {file.case for file in references}
-    if (
-        is_demo
-        and not is_measured
-        and cases.isdisjoint(f.case for f in submitted.files)
-    ):
-        raise DemonstrationSetError
+    if is_demo and not is_measured:
+        cases = {file.case for file in references}
+        if cases.isdisjoint(file.case for file in submitted.files):
+            raise DemonstrationSetError
     return references, submitted
 
 
@@ -227,22 +203,19 @@ def _hidden(references: Sequence[LabelMapFile]) -> tuple[LabelMapFile, ...]:
     hidden = []
     for number, file in enumerate(references, start=1):
         name = f"case {number} of {count}"
-        hidden.append(replace(file, name=name, is_hidden=True))
-        _log.info("%s is %s", hidden[-1].name, safe(file.name))
+        hidden.append(replace(file, name=name, asked=name, is_hidden=True))
+        _log.info("%s is %s", name, safe(file.name))
     return tuple(hidden)
 
 
-def with_options(
-    challenge: Challenge, grid: str | None, unknown_labels: str | None
-) -> Challenge:
+def with_options(challenge: Challenge, options: Options) -> Challenge:
     """A challenge, some of whose rules were set for this run."""
-    if grid:
-        compare = GridComparison(grid)
+    if options.grid:
+        compare = GridComparison(options.grid)
         challenge = replace(challenge, grid=replace(challenge.grid, compare=compare))
-    if unknown_labels:
-        rules = replace(
-            challenge.unknown_labels, prediction=UnknownLabels(unknown_labels)
-        )
+    if options.unknown_labels:
+        effect = UnknownLabels(options.unknown_labels)
+        rules = replace(challenge.unknown_labels, prediction=effect)
         challenge = replace(challenge, unknown_labels=rules)
     return challenge
 

@@ -118,7 +118,7 @@ def score_pair(
         challenge = read_challenge(challenge)
     first = _source(reference, "reference", challenge.npz.references)
     second = _source(prediction, "prediction", challenge.npz.predictions)
-    rules = with_options(challenge, options.grid, options.unknown_labels)
+    rules = with_options(challenge, options)
     case = (second if second.file_name else first).case
     pair = CasePair(case=case, reference=first, prediction=second)
     _, warning = check_headers(pair, rules)

@@ -17,7 +17,7 @@ import numpy as np
 
 from flare.challenge.metrics import Better, Metric
 from flare.common.text import count, listing
-from flare.ranking.provenance import Unlike, check_comparable
+from flare.ranking.provenance import check_comparable
 from flare.ranking.robustness.uncertainty import ALPHA, holm, two_sided
 from flare.reports.model import NO_RESULT
 from flare.reports.scores import (
@@ -70,7 +70,7 @@ class Comparison:
 
     evaluations: tuple[Compared, ...]
     """That which the others are compared with comes first."""
-    unlike: tuple[Unlike, ...]
+    unlike: tuple[str, ...]
     provenance: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """What is said of how the scores were made: a text of each evaluation."""
 

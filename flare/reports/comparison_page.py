@@ -90,7 +90,7 @@ def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:
         title = f"{others[0].name} against {first.name}"
         lead, tiles, overview = [Words(*verdicts)], _tiles(compared[0], found), []
     if found.unlike:
-        what = listing((kind.value for kind in found.unlike), last=" and ")
+        what = listing(found.unlike, last=" and ")
         words = (
             f"These evaluations were not made alike: {what}. What differs here may come"
             " from that, not from the predictions."

@@ -186,10 +186,11 @@ def rank_shade(rank: float, teams: int) -> str:
     Examples
     --------
     >>> rank_shade(1, 11), rank_shade(11, 11), rank_shade(1, 1)
-    ('s1', 's6', 's1')
+    ('s1', 's6', 's0')
     """
-    part = (rank - 1) / (teams - 1) if teams > 1 else 0.0
-    return shade(-min(max(part, 0.0), 1.0), RANK_BOUNDS)
+    if teams < 2:
+        return "s0"
+    return shade(-min(max((rank - 1) / (teams - 1), 0.0), 1.0), RANK_BOUNDS)
 
 
 # --- Charts -----------------------------------------------------------------------

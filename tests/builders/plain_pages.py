@@ -10,6 +10,7 @@ from flare.reports.render.html import page_html
 from flare.reports.report import write_report
 from tests.builders.case_pages import evaluated
 from tests.builders.measured import write_measured
+from tests.builders.results import write_table
 from tests.builders.running import eventful
 
 
@@ -63,6 +64,7 @@ def write_plain_page(folder, kind):
         results, made = folder / "results", folder / "made"
         sources = {
             "ranking": [results],
+            "fifty": [folder / "fifty.csv"],
             "rank": [results],
             "team": [made / "new"],
             "evaluation": [made / "new" / "metrics.json"],
@@ -70,10 +72,19 @@ def write_plain_page(folder, kind):
         }[what]
         if sources == [results]:
             make_results(results)
+        elif what == "fifty":
+            rows = [
+                (f"team_{n:02}", f"case_{m}", metric, (n * 7 + m) % 100 / 100)
+                for n in range(50)
+                for m in range(7)
+                for metric in ("dsc", "nsd")
+            ]
+            write_table(*sources, rows)
         else:
             make_measured(made)
         output = folder / audience if what == "rank" else file
-        options = RankingOptions(bootstrap=100)
+        metrics = ("dsc", "nsd") if what == "fifty" else None
+        options = RankingOptions(bootstrap=100, metrics=metrics)
         is_organiser = audience == "organiser"
         write_report(sources, output, is_organiser=is_organiser, ranking=options)
         if what == "rank":

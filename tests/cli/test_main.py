@@ -87,8 +87,7 @@ def test_messages_name_the_program_as_it_was_called():
     run = run_flare("rank", env=os.environ | {"FLARE_PROGRAM": "./flare.sh"})
 
     assert run.stderr == (
-        "./flare.sh rank: the following arguments are required: RESULTS, --output;"
-        " see ./flare.sh rank --help\n"
+        "./flare.sh rank: Missing argument 'RESULTS'; see ./flare.sh rank --help\n"
     )
 
 

@@ -110,8 +110,6 @@ BOTH = ("--ground-truth", "x", "--predictions", "x")
 @pytest.mark.parametrize(
     ("sources", "words", "message"),
     [
-        ("m", ("--output", "page.pdf"), "--output: 'page.pdf' is neither a page, such"
-         " as report.html, nor a folder"),
         ("m", ("--seed", "5"), "--seed: only for the results of all teams"),
         ("t", (*BOTH, *ORGANISER), "--ground-truth: only for one evaluation"),
         ("mm", ("--figures", "x"), "--figures: only for one evaluation or the results"

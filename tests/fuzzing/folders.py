@@ -24,7 +24,7 @@ from flare.common.errors import FlareError, SubmissionError
 from flare.evaluation.check import check_submission
 from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import JOBS_SOCKET, ZIP_SOCKET
-from flare.evaluation.submission.unpack import find_label_maps_in_tar, unpack_zip
+from flare.evaluation.submission.unpack import is_image, unpack_zip
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import metrics_json
 from tests.builders import case_names, nifti_bytes, organ_boxes, write_cases, write_gzip
@@ -254,7 +254,7 @@ def attempt(chance: random.Random, work: Path) -> str:
         return f"{socket or 'jobs'} {outcome}"
     file = work / "submission.zip"
     file.write_bytes(zipped(chance, files))
-    find_label_maps_in_tar(file)
+    is_image(file)
     if kind == "upload":
         try:
             prepare_input(file, folder)

@@ -92,6 +92,52 @@ def test_a_page_can_be_printed(open_page, kind):
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(26, 31, 36)"
 
 
+SHEET = 688
+"""Pixels between the margins of A4."""
+
+TABLES = """() => {
+  document.querySelectorAll("details").forEach((own) => own.open = true);
+  const heads = (table) => [...table.tHead.rows[0].cells].map((own) => own.innerText);
+  const before = [...document.querySelectorAll("table")].map(heads);
+  dispatchEvent(new Event("beforeprint"));
+  const shown = [...document.querySelectorAll("table:not([hidden])")].map(heads);
+  return [before, shown];
+}"""
+"""The heads of all tables, and of those that are printed instead."""
+
+RIGHT_ENDS = """() => [...document.querySelectorAll("th, td, svg, p, li")]
+  .filter((own) => own.checkVisibility() && !own.closest("svg svg, .scroll caption"))
+  .map((own) => own.getBoundingClientRect().right)"""
+
+
+@pytest.mark.parametrize("size", [(1400, 900), PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize(
+    "kind", ["organiser-fifty", "organiser-evaluation", "organiser-comparison"]
+)
+def test_nothing_is_cut_at_the_edge_of_a_sheet(window, plain_page, kind, size):
+    """A wide table is printed in parts, each with its first column, of all columns."""
+    window.open(plain_page(kind), size=size)
+    page = window.page
+
+    before, printed = page.evaluate(TABLES)
+
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": SHEET, "height": 900})
+    assert max(page.evaluate(RIGHT_ENDS)) <= SHEET + 0.5
+    parts = iter(printed)
+    for heads in before:
+        found = next(parts)
+        while len(found) < len(heads):
+            name, *more = next(parts)
+            assert name == heads[0]
+            found += more
+        assert found == heads
+    assert next(parts, None) is None
+    assert len(printed) > len(before)
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("table:not([hidden])").count() == len(before)
+
+
 # --- What is seen first -----------------------------------------------------------
 
 FIRST_SCREEN = {

@@ -12,7 +12,7 @@ from flare.challenge.reading import read_challenge
 from flare.cli.command import Command, takes
 from flare.common.installation import BUNDLED_GROUND_TRUTH
 from flare.common.options import argument, challenge_option, option
-from flare.evaluation.check import check_references, references_table
+from flare.evaluation.check import check_references
 
 PLACE = ("For organisers", 2)
 
@@ -42,6 +42,4 @@ def command(asked: Asked) -> None:
     """Read a challenge file and all reference labels."""
     rules = read_challenge(asked.challenge)
     folder = asked.folder or asked.ground_truth or BUNDLED_GROUND_TRUTH
-    found = check_references(folder, rules)
-    _log.info("%s: %d reference label maps can be used", rules.name, found.count)
-    _log.info("%s", references_table(found, rules))
+    _log.info("%s", check_references(folder, rules))

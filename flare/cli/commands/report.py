@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from flare.cli.command import Command, refuse, takes
+from flare.cli.command import Command, takes
 from flare.cli.console import Progress
 from flare.common.options import argument, option, whole
 from flare.common.text import safe
@@ -145,7 +145,7 @@ def command(asked: Asked) -> None:
     """Make pages of results."""
     context = click.get_current_context()
     for problem in _problems(asked, context):
-        refuse(context, f"argument {problem}")
+        raise click.UsageError(f"argument {problem}", context)
     # Here, as help and completion should not wait for it.
     from flare.reports.render.html import check_pages
 

@@ -6,13 +6,13 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from flare.challenge.rules import Challenge
-from flare.common.errors import OutputError, SubmissionError
+from flare.common.errors import FileError, OutputError
 from flare.common.installation import __version__, library_version, source_commit
 from flare.common.text import safe
 from flare.evaluation.plan import LIBRARIES
@@ -107,10 +107,9 @@ class KeptScores(AbstractContextManager["KeptScores"]):
     def keep(self, outcomes: Iterable[tuple[str, Attempt]]) -> None:
         """Keep the outcomes of cases, by their keys."""
         with self._explained(), self._database:
-            rows = [(key, _content(attempt)) for key, attempt in outcomes]
             self._database.executemany(
                 "INSERT OR REPLACE INTO scores VALUES (?, ?)",
-                [(key, text) for key, text in rows if text],
+                ((key, _content(attempt)) for key, attempt in outcomes),
             )
 
     @contextmanager
@@ -130,30 +129,24 @@ class KeptScores(AbstractContextManager["KeptScores"]):
 
 
 def _content(attempt: Attempt) -> str:
-    """An outcome as text; empty if it has none that can be read again."""
-    if not attempt.problem:
-        found = {
-            name: asdict(own) if own else None
-            for name, own in (("score", attempt.score), ("mirrored", attempt.mirrored))
-        }
-        return json.dumps(found, allow_nan=False)
-    problem = attempt.problem
-    with suppress(TypeError, ValueError):
-        text = json.dumps({"problem": [type(problem).__name__, list(problem.args)]})
-        again = _attempt(attempt.pair, json.loads(text)).problem
-        if type(again) is type(problem) and vars(again) == vars(problem):
-            return text
-    return ""
+    """An outcome as text."""
+    kept = {name: getattr(attempt, name) for name in ("score", "mirrored")}
+    content: dict[str, Any] = {
+        k: asdict(own) if own else None for k, own in kept.items()
+    }
+    if problem := attempt.problem:
+        content = {"problem": [type(problem).__name__, *problem.args]}
+    return json.dumps(content, allow_nan=False)
 
 
 def _attempt(pair: CasePair, content: dict[str, Any]) -> Attempt:
     """An outcome that was kept."""
     score, problem, mirrored = None, None, None
     if "problem" in content:
-        name, arguments = content["problem"]
-        problem = _kinds()[name](*arguments)
-    elif content["score"]:
-        fields = content["score"]
+        name, *arguments = content["problem"]
+        kinds = {kind.__name__: kind for kind in FileError.__subclasses__()}
+        problem = kinds[name](*arguments)
+    elif fields := content["score"]:
         organs = tuple(
             OrganScore(**{**organ, "voxels": tuple(organ["voxels"])})
             for organ in fields.pop("organs")
@@ -165,14 +158,3 @@ def _attempt(pair: CasePair, content: dict[str, Any]) -> Attempt:
     return Attempt(
         pair=pair, score=score, problem=problem, mirrored=mirrored, seconds=0.0
     )
-
-
-def _kinds() -> dict[str, type[SubmissionError]]:
-    """All problems of submissions, by their names."""
-    found: dict[str, type[SubmissionError]] = {}
-    waiting = [SubmissionError]
-    while waiting:
-        kind = waiting.pop()
-        found[kind.__name__] = kind
-        waiting += kind.__subclasses__()
-    return found

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import Challenge, Organ, TopSlice, UnknownLabels
-from flare.common.errors import FlareError, SubmissionError
+from flare.common.errors import FileError, FlareError
 from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
@@ -369,7 +369,7 @@ class Attempt:
 
     pair: CasePair
     score: CaseScore | None
-    problem: SubmissionError | None
+    problem: FileError | None
     seconds: float
     organs: tuple[str, ...] = ()
     """Of a prediction that was only checked: the organs that it has."""
@@ -396,7 +396,7 @@ def attempt_case(pair: CasePair, *, challenge: Challenge, check_only: bool) -> A
             organs = tuple(o.name for o in challenge.organs if o.label in present)
         else:
             score = score_case(pair, challenge)
-    except SubmissionError as error:
+    except FileError as error:
         problem = error
     return Attempt(
         pair=pair,

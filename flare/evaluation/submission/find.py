@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby, islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
+from typing import NoReturn
 
 from flare.challenge.formats import (
+    ALL_SUFFIXES,
     CASE,
     FORMATS,
     PLAIN_NAMES,
@@ -47,6 +49,10 @@ DEEPEST = 200
 PATH_BYTES = 4000
 """and the longest path: no system can open one of 4,096 bytes."""
 
+_LOST_EXTENSION = re.compile(r"(\.nii)?( ?\(\d+\))?(\.gz)?( ?\(\d+\))?$", re.IGNORECASE)
+"""What may be behind the name of a case whose file has lost its extension, or part of
+it: browsers write "CASE.nii (1).gz", and gunzip and Windows hide what they take off."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMapFile:
@@ -56,14 +62,14 @@ class LabelMapFile:
     path: Path
     name: str
     """Its path below the folder that was searched, with forward slashes."""
+    asked: str = ""
+    """Of a reference: what the prediction of its case is to be called."""
     problem: FileError | None = None
     """Why it cannot be read, as far as that is known without opening it."""
     is_foreign: bool = False
     """Whether it is no image: an archive, an array or a table."""
     is_hidden: bool = False
     """Of a reference: whether its image is secret, so that no message describes it."""
-    durations_s: tuple[tuple[str, float], ...] = ()
-    """Of an algorithm's output: what the platform says of the job's running time."""
     npz: NpzLayout | None = None
     """What is in it if it is a .npz file; None where it must not be one."""
 
@@ -89,10 +95,12 @@ class Folder:
 
     files: tuple[LabelMapFile, ...]
     """In the order of their cases."""
-    ignored: tuple[str, ...]
-    """Names of the other files."""
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    """Names of the other files, with the case that each would be of by its name."""
     is_algorithm: bool = False
     """Whether these are what the platform's jobs have written."""
+    durations_s: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What the platform says of the running times of its jobs, by case."""
 
 
 def find_label_maps(
@@ -122,19 +130,21 @@ def find_label_maps(
     InputError
         If the folder, or one in it, cannot be read.
     """
-    files, ignored = [], []
+    files, ignored = [], {}
     for path in _walk(folder, follow_links=follow_links):
         relative = path.relative_to(folder)
-        file = None
-        if not is_ignored(relative):
-            file = _label_map_file(path, relative, case_of, follow_links, npz)
+        name, file = relative.as_posix(), None
+        is_of_others = _is_of_others(relative)
+        if not is_of_others:
+            file = _label_map_file(path, name, case_of, follow_links, npz)
         if file:
             files.append(file)
         else:
-            ignored.append(relative.as_posix())
+            plain = "" if is_of_others else _LOST_EXTENSION.sub("", path.name)
+            ignored[name] = case_of(plain)
     return Folder(
         files=tuple(sorted(files, key=lambda file: (file.case, file.name))),
-        ignored=tuple(sorted(ignored)),
+        ignored=dict(sorted(ignored.items())),
     )
 
 
@@ -180,9 +190,9 @@ def find_references(
         raise GroundTruthError(error.problem) from error
     if not files:
         raise GroundTruthError("there is no label map in their folder")
-    demonstration = [file for file in files if is_demonstration(file.case)]
+    demonstration = [file.name for file in files if is_demonstration(file.case)]
     if 0 < len(demonstration) < len(files):
-        names = listing(file.name for file in demonstration)
+        names = listing(demonstration)
         raise GroundTruthError(
             f"{names}: the demonstration set lies beside other label maps"
         )
@@ -200,20 +210,25 @@ def find_references(
                 raise GroundTruthError(
                     f"{safe(name)}: a file of this case may be of {safe(case)}, too"
                 )
-    problems = [file.problem for file in files if file.problem]
-    if problems:
-        raise GroundTruthError(problems[0].finding) from problems[0]
-    return files
+    for file in files:
+        if file.problem:
+            raise GroundTruthError(file.problem.finding) from file.problem
+    asked = patterns.prediction_of
+    return tuple(
+        replace(file, asked=asked(file.case, suffix_of(file.name, ALL_SUFFIXES)))
+        for file in files
+    )
 
 
 def refuse_twice(files: Sequence[LabelMapFile]) -> None:
     """Raise a GroundTruthError if two files are of one case."""
     ordered = sorted(files, key=lambda file: (file.case, file.name))
     for case, group in groupby(ordered, key=lambda file: file.case):
-        same = tuple(group)
-        if len(same) > 1:
-            names = listing(file.name for file in same)
-            raise GroundTruthError(f"{names}: {len(same)} files for case {safe(case)}")
+        names = [file.name for file in group]
+        if len(names) > 1:
+            raise GroundTruthError(
+                f"{listing(names)}: {len(names)} files for case {safe(case)}"
+            )
 
 
 def is_demonstration(case: str) -> bool:
@@ -222,41 +237,37 @@ def is_demonstration(case: str) -> bool:
 
 
 def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
-    """Everything below a folder but the folders that are searched, in a fixed order.
-
-    Raises
-    ------
-    FolderError
-        If there are too many, or they are too deep.
-    InputError
-        If a folder cannot be read.
-    """
-    waiting, entries = [(folder, 0)], 0
-    while waiting:
-        current, depth = waiting.pop()
-        try:
-            with os.scandir(current) as found:
-                here = sorted(islice(found, MOST_ENTRIES), key=lambda entry: entry.name)
-        except OSError as error:
-            reason = why(error)
-            raise InputError(
-                f"{safe(current)}: the folder cannot be read ({reason})"
-            ) from error
-        entries += len(here)
-        longest = max((len(os.fsencode(entry.path)) for entry in here), default=0)
-        if longest > PATH_BYTES:
-            most = f"paths longer than {PATH_BYTES} bytes"
-            raise FolderError(f"{safe(folder.name)}/: it holds {most}")
-        if entries >= MOST_ENTRIES or depth > DEEPEST:
-            most = f"{MOST_ENTRIES} files, or folders deeper than {DEEPEST}"
-            raise FolderError(f"{safe(folder.name)}/: it holds more than {most}")
-        folders = [e for e in here if e.is_dir(follow_symlinks=follow_links)]
-        inside = {entry.name for entry in folders}
-        yield from (current / entry.name for entry in here if entry.name not in inside)
-        waiting += [(current / entry.name, depth + 1) for entry in reversed(folders)]
+    """Everything below a folder but the folders that are searched, in a fixed order."""
+    entries = 0
+    for current, folders, names in os.walk(
+        folder, onerror=_refuse, followlinks=follow_links
+    ):
+        here = Path(current)
+        entries += len(folders) + len(names)
+        longest = max((len(os.fsencode(name)) for name in folders + names), default=0)
+        if (
+            entries >= MOST_ENTRIES
+            or len(here.parts) - len(folder.parts) > DEEPEST
+            or len(os.fsencode(current)) + 1 + longest > PATH_BYTES
+        ):
+            raise FolderError(
+                f"{safe(folder.name)}/: it holds {MOST_ENTRIES} files, folders deeper"
+                f" than {DEEPEST}, or paths longer than {PATH_BYTES} bytes"
+            )
+        folders.sort()
+        if not follow_links:
+            names += [name for name in folders if (here / name).is_symlink()]
+        yield from (here / name for name in sorted(names))
 
 
-def is_ignored(relative: Path) -> bool:
+def _refuse(error: OSError) -> NoReturn:
+    """Say that a folder cannot be read."""
+    raise InputError(
+        f"{safe(error.filename)}: the folder cannot be read ({why(error)})"
+    ) from error
+
+
+def _is_of_others(relative: Path) -> bool:
     """Whether somebody else than the participant put this file there."""
     return (
         any(part.startswith(".") or part in IGNORED_FOLDERS for part in relative.parts)
@@ -266,13 +277,13 @@ def is_ignored(relative: Path) -> bool:
 
 def _label_map_file(
     path: Path,
-    relative: Path,
+    name: str,
     case_of: Callable[[str], str],
     follow_links: bool,
     npz: NpzLayout | None,
 ) -> LabelMapFile | None:
     """A file that is or should be a label map; None for all other files."""
-    name, problem, is_foreign = relative.as_posix(), None, False
+    problem, is_foreign = None, False
     stem = case_name(path, may_be_npz=npz is not None)
     if stem is None:
         known = OTHER_SUFFIXES | FOREIGN_SUFFIXES

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-from flare.challenge.formats import SUFFIXES, FileNames, suffix_of
+from flare.challenge.formats import SUFFIXES
 from flare.challenge.reading import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError
-from flare.common.files import open_regular
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import (
     FileFormatError,
@@ -66,100 +67,97 @@ class Job:
     status: str
     inputs: tuple[JobImage, ...]
     outputs: tuple[JobImage, ...]
-    durations_s: tuple[tuple[str, float], ...]
+    durations_s: Mapping[str, float]
 
 
 def read_sockets(file: Path) -> set[str]:
     """What the platform says that it has put into /input; empty if it does not say."""
     try:
-        with open_regular(file) as content:
-            values = json.loads(content.read(FILE_BYTES))
-        sockets = [value.get("socket") or value.get("interface") for value in values]
-        return {_text(socket, "slug") for socket in sockets}
-    except (OSError, ValueError, RecursionError, TypeError, AttributeError, KeyError):
+        return {_text(_socket(value)["slug"]) for value in _read(file)}
+    except (JobsFileError, TypeError, AttributeError, KeyError):
         return set()
 
 
 def read_jobs(file: Path) -> tuple[Job, ...]:
     """Read all jobs; what is not as the platform writes it ends here."""
+    values = _read(file)
+    if not isinstance(values, list) or not values:
+        raise JobsFileError("it is not a list of jobs")
+    jobs = []
+    for number, value in enumerate(values, start=1):
+        try:
+            jobs.append(_job(value))
+        except (KeyError, TypeError, AttributeError) as error:
+            problem = f"job {number} is not as the platform writes it"
+            raise JobsFileError(problem) from error
+    return tuple(jobs)
+
+
+def _read(file: Path) -> Any:
+    """What is in a file of the platform."""
     if file.is_symlink() or not file.is_file():
         raise JobsFileError("it is a link or no regular file")
     try:
         with file.open("rb") as content:
-            data = content.read(FILE_BYTES + 1)
+            return json.loads(content.read(FILE_BYTES))
     except OSError as error:
         raise JobsFileError(why(error)) from error
-    if len(data) > FILE_BYTES:
-        raise JobsFileError(f"it is larger than {FILE_BYTES >> 20} MiB")
-    try:
-        values = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise JobsFileError("it is not JSON") from error
-    if not isinstance(values, list) or not values:
-        raise JobsFileError("it is not a list of jobs")
-    return tuple(_job(value, number) for number, value in enumerate(values, start=1))
+        most = f"larger than {FILE_BYTES >> 20} MiB"
+        raise JobsFileError(f"it is not JSON, or {most}") from error
 
 
-def _job(value: object, number: int) -> Job:
-    """One job of the list."""
-    try:
-        job = Job(
-            pk=_text(value, "pk"),
-            status=_text(value, "status"),
-            inputs=_images(value, "inputs"),
-            outputs=_images(value, "outputs"),
-            durations_s=_durations(value),
-        )
-        if not job.inputs:
-            raise KeyError("image among its inputs")
-    except KeyError as error:
-        raise JobsFileError(f"job {number} has no usable {error.args[0]}") from error
-    return job
+def _job(value: Any) -> Job:
+    """One job of the list, which has an image among its inputs."""
+    inputs = _images(value["inputs"])
+    if not inputs:
+        raise KeyError("image")
+    return Job(
+        pk=_text(value["pk"]),
+        status=_text(value["status"]),
+        inputs=inputs,
+        outputs=_images(value["outputs"]),
+        durations_s=_durations(value),
+    )
 
 
-def _images(job: object, key: str) -> tuple[JobImage, ...]:
+def _images(values: Any) -> tuple[JobImage, ...]:
     """The images among a job's inputs or outputs."""
-    values = job.get(key) if isinstance(job, dict) else None
-    if not isinstance(values, list):
-        raise KeyError(key)
-    images = []
-    for value in values:
-        if not isinstance(value, dict):
-            raise KeyError(key)
-        # Newer versions of the platform call an interface a socket.
-        socket = value.get("socket") or value.get("interface")
-        if value.get("image") is not None:
-            images.append(
-                JobImage(
-                    slug=_text(socket, "slug"),
-                    relative_path=_text(socket, "relative_path"),
-                    image_name=_text(value["image"], "name"),
-                )
-            )
-    return tuple(images)
+    return tuple(
+        JobImage(
+            slug=_text(_socket(value)["slug"]),
+            relative_path=_text(_socket(value)["relative_path"]),
+            image_name=_text(value["image"]["name"]),
+        )
+        for value in values
+        if value.get("image") is not None
+    )
 
 
-def _text(value: object, key: str) -> str:
-    """A text of a JSON object, of characters that there are."""
-    found = value.get(key) if isinstance(value, dict) else None
-    if not isinstance(found, str) or _SURROGATE.search(found):
-        raise KeyError(key)
-    return found
+def _socket(value: Any) -> Any:
+    """Newer versions of the platform call an interface a socket."""
+    return value.get("socket") or value["interface"]
 
 
-def _durations(job: object) -> tuple[tuple[str, float], ...]:
+def _text(value: Any) -> str:
+    """A text, of characters that there are."""
+    if not isinstance(value, str) or _SURROGATE.search(value):
+        raise TypeError(value)
+    return value
+
+
+def _durations(job: Any) -> dict[str, float]:
     """Running times in seconds; what is not as the platform writes it is left out."""
-    found = []
+    found = {}
     for key in ("exec_duration", "invoke_duration"):
-        value = job.get(key) if isinstance(job, dict) else None
+        value = job.get(key)
         match = _DURATION.fullmatch(value) if isinstance(value, str) else None
         if match and any(match.groups()):
             days, hours, minutes, seconds = (
                 float(part or 0) for part in match.groups()
             )
-            total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-            found.append((f"{key}_s", total))
-    return tuple(found)
+            found[f"{key}_s"] = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    return found
 
 
 NAME_CHARACTERS = 255
@@ -169,7 +167,10 @@ ELSEWHERE = "the path of its output leads elsewhere"
 
 BATCH_MODE = "use_batch_mode is not supported"
 
-_KNOWN = (*SUFFIXES, *OTHER_SUFFIXES)
+_SUFFIX = re.compile(
+    rf"({'|'.join(map(re.escape, (*SUFFIXES, *OTHER_SUFFIXES)))})$", re.IGNORECASE
+)
+"""The longest one that is known, at the end of a name."""
 
 
 def find_job_outputs(
@@ -177,20 +178,8 @@ def find_job_outputs(
 ) -> Folder:
     """Find the label map of each case among the outputs of the jobs.
 
-    Parameters
-    ----------
-    folder : Path
-        Where predictions.json is.
-    references : sequence of LabelMapFile
-        Their cases are those that a job may be for; their names are what the cases
-        are called in messages.
-    challenge : Challenge
-        Says which input and which output of a job counts.
-
-    Returns
-    -------
-    Folder
-        A file for each case that has a job; what is wrong with a job is its problem.
+    What is wrong with a job is the problem of its file. Cases are called in messages as
+    their references are; the challenge says which input and output of a job counts.
 
     Raises
     ------
@@ -216,28 +205,39 @@ def find_job_outputs(
             JOBS_FILE_NAME,
             f"{error.problem}, though the platform has written it; {BATCH_MODE}",
         ) from error
+    names = {reference.case: reference.name for reference in references}
     try:
-        return _find_outputs(folder, jobs, references, challenge)
+        by_case = _jobs_by_case(jobs, names, challenge)
+        files = [
+            _output_file(folder, case, names[case], by_case[case], challenge)
+            for case in sorted(by_case)
+        ]
     except (GroundTruthError, ChallengeError, PhaseSettingsError) as error:
         # The organisers are to blame only for what the platform has written.
         if JOBS_SOCKET in sockets or any(_has_folder(folder, job) for job in jobs):
             raise
         raise JobsFileError(error.problem) from error
+    return Folder(
+        files=tuple(files),
+        is_algorithm=True,
+        durations_s={
+            file.case: by_case[file.case][0].durations_s
+            for file in files
+            if not file.problem
+        },
+    )
 
 
-def _find_outputs(
-    folder: Path,
-    jobs: Sequence[Job],
-    references: Sequence[LabelMapFile],
-    challenge: Challenge,
-) -> Folder:
-    """The label map of each case that has a job."""
-    names = {reference.case: reference.name for reference in references}
+def _jobs_by_case(
+    jobs: Sequence[Job], cases: Container[str], challenge: Challenge
+) -> dict[str, list[Job]]:
+    """The jobs that were run on each case."""
+    case_of = partial(challenge.names.case_of, "image", cases=cases)
     by_case: dict[str, list[Job]] = {}
     strangers = 0
     for job in jobs:
         image = _choose(job.inputs, challenge.algorithm.input, "input", challenge)
-        case = _case(image.image_name, names, challenge.names)
+        case = _case(image.image_name, case_of, cases)
         if case is None:
             strangers += 1
         else:
@@ -247,11 +247,7 @@ def _find_outputs(
             f"{strangers} of {len(jobs)} images that the algorithm was run on have none"
             " of that name"
         )
-    files = [
-        _output_file(folder, case, names[case], by_case[case], challenge)
-        for case in sorted(by_case)
-    ]
-    return Folder(files=tuple(files), ignored=(), is_algorithm=True)
+    return by_case
 
 
 def _has_folder(folder: Path, job: Job) -> bool:
@@ -269,29 +265,31 @@ def _choose(
     chosen = [value for value in values if not slug or value.slug == slug]
     if len(chosen) == 1:
         return chosen[0]
-    found = listing(sorted(value.slug for value in values), last=" and ")
-    if len(chosen) > 1 and len({value.slug for value in chosen}) == 1:
-        same = safe(chosen[0].slug)
+    slugs = {value.slug for value in chosen}
+    if len(slugs) == 1:
+        same = safe(slugs.pop())
         raise PhaseSettingsError(
             JOBS_FILE_NAME,
             f"a job has {len(chosen)} image {kind}s {same}, expected 1; {BATCH_MODE}",
         )
-    given = f"is {slug!r}" if slug else "is missing"
-    text = f"algorithm.{kind} {given}, but the image {kind}s of a job are {found}"
-    if slug and not chosen:
-        text += "; every interface of the phase has to have it"
-    raise ChallengeError(f"{challenge.key}.toml", text)
+    raise ChallengeError(
+        f"{challenge.key}.toml",
+        f"algorithm.{kind} is {slug!r}, expected the one image {kind} that counts of"
+        f" those that every job has: {listing(sorted(value.slug for value in values))}",
+    )
 
 
-def _case(name: str, cases: Container[str], names: FileNames) -> str | None:
+def _case(
+    name: str, case_of: Callable[[str], str], cases: Container[str]
+) -> str | None:
     """The case that an image is of, whatever suffixes its name has."""
     if len(name) > NAME_CHARACTERS:
         return None
-    while (case := names.case_of("image", name, cases)) not in cases:
-        suffix = suffix_of(name, _KNOWN)
-        if not suffix:
+    while (case := case_of(name)) not in cases:
+        shorter = _SUFFIX.sub("", name)
+        if shorter == name:
             return None
-        name = name[: -len(suffix)]
+        name = shorter
     return case
 
 
@@ -300,27 +298,22 @@ def _output_file(
 ) -> LabelMapFile:
     """The file that is the output for a case, or what is wrong with it."""
     try:
-        path = _output_path(folder, name, jobs, challenge)
+        path, problem = _output_path(folder, name, jobs, challenge), None
     except FileError as error:
-        return LabelMapFile(case=case, path=folder, name=name, problem=error)
+        path, problem = folder, error
     except OSError:  # such as a name that no file can have
-        problem = JobError(name, ELSEWHERE)
-        return LabelMapFile(case=case, path=folder, name=name, problem=problem)
-    durations_s = jobs[0].durations_s
-    return LabelMapFile(case=case, path=path, name=name, durations_s=durations_s)
+        path, problem = folder, JobError(name, ELSEWHERE)
+    return LabelMapFile(case=case, path=path, name=name, problem=problem)
 
 
 def _output_path(
     folder: Path, name: str, jobs: Sequence[Job], challenge: Challenge
 ) -> Path:
     """The only file in the output folder of the only job."""
-    if len(jobs) > 1:
-        raise JobError(
-            name,
-            f"{len(jobs)} jobs were run on it",
-            "Expected one: please tell the organisers.",
-        )
-    (job,) = jobs
+    job, *others = jobs
+    if others:
+        problem = f"{len(jobs)} jobs were run on it"
+        raise JobError(name, problem, "Expected one: please tell the organisers.")
     if job.status != SUCCEEDED:
         raise JobError(name, f"the algorithm's job ended as {safe(job.status)}")
     if not job.outputs:
@@ -333,12 +326,10 @@ def _output_path(
         slug = safe(output.slug)
         raise JobError(name, f"the algorithm's output {slug} is {found}")
     (file,) = files
-    suffix = suffix_of(file.name, _KNOWN)
-    if suffix in OTHER_SUFFIXES:
-        problem, _ = OTHER_SUFFIXES[suffix]
-        raise FileFormatError(
-            name, f"{problem} ({suffix})", "Let the algorithm write its output as .mha."
-        )
+    for suffix, (problem, _) in OTHER_SUFFIXES.items():
+        if file.name.lower().endswith(suffix):
+            remedy = "Let the algorithm write its output as .mha."
+            raise FileFormatError(name, f"{problem} ({suffix})", remedy)
     if not file.is_file() or file.is_symlink():
         raise JobError(name, "the algorithm's output is a link or no regular file")
     return file

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import PurePosixPath
 
-from flare.challenge.formats import (
-    ALL_SUFFIXES,
-    CHANNEL,
-    PLAIN_NAMES,
-    SUFFIX,
-    SUFFIXES,
-    FileNames,
-    suffix_of,
-)
+from flare.challenge.formats import CHANNEL
+from flare.challenge.rules import Challenge
 from flare.common.errors import SubmissionError
 from flare.evaluation.errors import (
     DuplicateCasesError,
@@ -26,19 +19,14 @@ from flare.evaluation.errors import (
     OrganFilesError,
     UnexpectedCasesError,
 )
-from flare.evaluation.submission.find import (
-    ARCHIVE_SUFFIXES,
-    Folder,
-    LabelMapFile,
-    is_ignored,
-)
+from flare.evaluation.submission.find import ARCHIVE_SUFFIXES, Folder, LabelMapFile
 
 EXAMPLE = "validation_001"
 """What a case may be called, where none is known."""
 
-_CASE_ALONE = re.compile(r"(\.nii)?( ?\(\d+\))?(\.gz)?( ?\(\d+\))?$", re.IGNORECASE)
-"""What may be behind the name of a case whose file has lost its extension, or part of
-it: browsers write "CASE.nii (1).gz", and gunzip and Windows hide what they take off."""
+Reason = tuple[str, tuple[str, ...]]
+"""Why a case cannot be scored, in equal words for all cases of which the same is wrong;
+and the files that are meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,146 +45,124 @@ class Matching:
     pairs: tuple[CasePair, ...]
     """In the order of the cases' names."""
     problems: tuple[SubmissionError, ...]
-    asked: Mapping[str, str]
-    """What the file of each reference's case is to be called, by case."""
+    reasons: Mapping[str, Reason] = field(default_factory=dict)
+    """By case, as far as files were submitted that cannot be used."""
 
 
 def match_cases(
-    folder: Folder,
-    references: Sequence[LabelMapFile] | None,
-    organs: Mapping[str, int] | None = None,
-    names: FileNames = PLAIN_NAMES,
+    folder: Folder, references: Sequence[LabelMapFile] | None, challenge: Challenge
 ) -> Matching:
     """Pair predictions with references by the names of their cases.
 
-    What a file is called says its case, wherever it lies; `names` tell how. A file
-    whose name nearly is that of a missing case is reported as misnamed, and that case
-    is not reported as missing too. Nor is one whose `organs`, here with their labels,
-    have files of their own. A file that has the name of a missing case and lacks its
-    extension is misnamed as well.
+    A file whose name nearly is that of a missing case is reported as misnamed, and that
+    case is not reported as missing too. Nor is one whose organs have files of their
+    own. A file that has the name of a missing case and lacks its extension is misnamed
+    as well.
 
     Without any references, every label map is taken for one of a case, and stands in
     its pair for the reference as well.
     """
     known = {file.case: file for file in references or ()}
-    asked = {case: _asked_name(file, names) for case, file in known.items()}
-    example = next(iter(asked.values()), names.prediction_of(EXAMPLE))
-    strays = _strays(folder, known, names)
+    asked = {case: file.asked for case, file in known.items()}
+    example = next(iter(asked.values()), challenge.names.prediction_of(EXAMPLE))
+    strays = _strays(folder, known)
     if not strays and all(file.is_foreign for file in folder.files):
-        problem = _nothing_to_score(folder, example)
-        return Matching(pairs=(), problems=(problem,), asked=asked)
+        what = next((file.problem.problem for file in folder.files if file.problem), "")
+        names = [file.name for file in folder.files] or [*folder.ignored]
+        problem = NothingToScoreError(names, example, what)
+        return Matching(pairs=(), problems=(problem,))
 
-    cases = None if references is None else known.keys()
-    of_organs = find_organ_files(
-        [file.name for file in folder.files], organs or {}, cases, names
-    )
-    files = [file for file in folder.files if file.name not in of_organs]
-    submitted = _submitted(files, known)
-    expected = known if references is not None else submitted
     problems: list[SubmissionError] = []
+    reasons: dict[str, Reason] = {}
+    organs, names = challenge.labels_by_name, []
+    of_organs = find_organ_files(
+        folder.files, organs, None if references is None else known
+    )
     if of_organs:
-        first = next(iter(of_organs.values()))
-        example = asked.get(first, names.prediction_of(first))
-        labels, cases_of = tuple((organs or {}).items()), tuple(of_organs.values())
-        problems.append(OrganFilesError(tuple(of_organs), example, labels, cases_of))
-    duplicates = [
-        (case, tuple(file.name for file in same))
-        for case, same in submitted.items()
-        if len(same) > 1 and case in expected
-    ]
+        first = next(iter(of_organs))
+        example = asked.get(first, example.replace(EXAMPLE, first))
+        names = [name for own in of_organs.values() for name in own]
+        problems.append(OrganFilesError(names, example, tuple(organs.items())))
+        for case, own in of_organs.items():
+            reasons[case] = "each file holds one organ alone", tuple(own)
+    left = [file for file in folder.files if file.name not in names]
+    submitted = _submitted(left, known)
+    expected = submitted if references is None else known
+    pairs, broken = [], []
+    duplicates: list[tuple[str, tuple[str, ...]]] = []
+    for case, (file, *more) in submitted.items():
+        if case not in expected:
+            continue
+        if more:
+            own_names = tuple(each.name for each in (file, *more))
+            duplicates.append((case, own_names))
+            reasons[case] = f"{len(own_names)} files for one case", own_names
+        elif file.problem:
+            broken.append(file.problem)
+            reasons[case] = file.problem.problem, (file.name,)
+        else:
+            reference = known.get(case, file)
+            pairs.append(CasePair(case=case, reference=reference, prediction=file))
     if duplicates:
         problems.append(DuplicateCasesError(duplicates))
     if references is not None:
-        explained = {*strays, *of_organs.values()}
-        problems += _name_problems(folder, asked, submitted, strays, explained)
-    alone = {
-        case: same[0]
-        for case, same in sorted(submitted.items())
-        if case in expected and len(same) == 1
-    }
-    problems += [file.problem for file in alone.values() if file.problem]
-    return Matching(
-        pairs=tuple(
-            CasePair(case=case, reference=known.get(case, file), prediction=file)
-            for case, file in alone.items()
-            if not file.problem
-        ),
-        problems=tuple(problems),
-        asked=asked,
-    )
-
-
-def _asked_name(reference: LabelMapFile, names: FileNames) -> str:
-    """What the file of a case is to be called; of a secret one, what it is called."""
-    name = PurePath(reference.name).name
-    if reference.is_hidden or names.prediction == names.reference:
-        return name
-    suffix = suffix_of(name, ALL_SUFFIXES) or SUFFIX
-    return names.prediction_of(reference.case, suffix)
+        there = {*submitted, *strays, *of_organs}
+        absent = [case for case in asked if case not in there]
+        problems += _name_problems(folder, asked, submitted, strays, absent, reasons)
+    return Matching(pairs=tuple(pairs), problems=(*problems, *broken), reasons=reasons)
 
 
 def _name_problems(
     folder: Folder,
-    file_names: Mapping[str, str],
+    asked: Mapping[str, str],
     submitted: Mapping[str, Sequence[LabelMapFile]],
     strays: Mapping[str, str],
-    explained: Container[str],
+    missing: Sequence[str],
+    reasons: dict[str, Reason],
 ) -> Iterator[SubmissionError]:
-    """Names that no case has, and cases without a file that are not `explained`."""
-    missing = [
-        case for case in file_names if case not in submitted and case not in explained
-    ]
-    unexpected = [case for case in submitted if case not in file_names]
+    """Names that no case has, and cases without a file; adds to the reasons."""
+    unexpected = [case for case in submitted if case not in asked]
     renames = nearest_cases(unexpected, missing)
     others = [case for case in unexpected if case not in renames]
     missing = [case for case in missing if case not in renames.values()]
-    are_shifted = not renames and not strays and is_off_by_one(others, missing)
-    if are_shifted:
+    is_shifted = not renames and not strays and is_off_by_one(others, missing)
+    if is_shifted:
         renames, others, missing = {others[0]: missing[0]}, [], []
-    names = [file.name for case in others for file in submitted[case]]
-    is_only_file = not strays and len(submitted) == len(names) == 1 < len(file_names)
+    files = [file.name for case in others for file in submitted[case]]
+    is_only_file = not strays and len(submitted) == len(files) == 1 < len(asked)
 
-    if renames or strays:
-        pairs = [
-            (file.name, file_names[case])
-            for name, case in renames.items()
-            for file in submitted[name]
-        ]
-        pairs += [(name, file_names[case]) for case, name in strays.items()]
-        yield MisnamedCasesError(pairs, are_shifted)
-    if names:
-        cases = len(file_names) if is_only_file else 0
-        yield UnexpectedCasesError(names, next(iter(file_names.values())), cases)
+    wrong = [(f.name, case) for name, case in renames.items() for f in submitted[name]]
+    wrong += [(name, case) for case, name in strays.items()]
+    if wrong:
+        yield MisnamedCasesError(
+            [(name, asked[case]) for name, case in wrong], is_shifted
+        )
+    for name, case in wrong:
+        reasons[case] = "no case has this name", (name,)
+    if files:
+        cases = len(asked) if is_only_file else 0
+        yield UnexpectedCasesError(files, next(iter(asked.values())), cases)
     if missing and not is_only_file:
-        absent = [file_names[case] for case in missing]
-        names = [file.name for file in folder.files]
-        archives = [name for name in names if suffix_of(name, ARCHIVE_SUFFIXES)]
-        yield MissingCasesError(absent, len(file_names), archives, folder.is_algorithm)
+        archives = [
+            file.name
+            for file in folder.files
+            if file.name.lower().endswith(ARCHIVE_SUFFIXES)
+        ]
+        absent = [asked[case] for case in missing]
+        yield MissingCasesError(absent, len(asked), archives, folder.is_algorithm)
 
 
-def _strays(
-    folder: Folder, expected: Container[str], names: FileNames
-) -> dict[str, str]:
+def _strays(folder: Folder, expected: Container[str]) -> dict[str, str]:
     """For cases without any image: a file with the name of the case, not its extension.
 
     Such files are ignored where the case has an image: beside it, they are notes.
     """
     has_image = {file.case for file in folder.files if not file.is_foreign}
     strays: dict[str, str] = {}
-    for name in folder.ignored:
-        path = Path(name)
-        stem = _CASE_ALONE.sub("", path.name)
-        case = names.case_of("prediction", stem, expected)
-        if case in expected and case not in has_image and not is_ignored(path):
+    for name, case in folder.ignored.items():
+        if case in expected and case not in has_image:
             strays.setdefault(case, name)
     return strays
-
-
-def _nothing_to_score(folder: Folder, example: str) -> NothingToScoreError:
-    """Say what a folder without any image holds instead."""
-    what = next((file.problem.problem for file in folder.files if file.problem), "")
-    found = [file.name for file in folder.files] or folder.ignored
-    return NothingToScoreError(found, example, what)
 
 
 def _submitted(
@@ -297,111 +263,57 @@ def _likeness(name: str, case: str) -> float:
 # TotalSegmentator and others write CASE/liver.nii.gz, people CASE_liver.nii.gz. To such
 # a file, "rename it to CASE.nii.gz" would be wrong advice: it would submit one organ.
 
-SYNONYMS = {
-    "liver": ("hepar",),
-    "kidney": ("kidneys", "kidney_left", "kidney_right"),
-    "kidney_left": ("left_kidney", "lk", "kidney_l"),
-    "kidney_right": ("right_kidney", "rk", "kidney_r"),
-    "spleen": ("lien",),
-    "pancreas": ("panc",),
-    "aorta": (),
-    "inferior_vena_cava": ("ivc", "postcava", "vena_cava"),
-    "adrenal_gland_left": ("left_adrenal_gland", "lag", "left_adrenal"),
-    "adrenal_gland_right": ("right_adrenal_gland", "rag", "right_adrenal"),
-    "gallbladder": ("gall_bladder",),
-    "esophagus": ("oesophagus",),
-    "stomach": (),
-    "duodenum": (),
-    "lesion": ("tumor", "tumour"),
-}
-"""What organs are called in files, TotalSegmentator's word first."""
-
 LEAST_ORGANS = 2
 """Files are taken for organs if they name at least this many different ones: a single
 word may be part of a name."""
 
-_ENDINGS = re.compile(
-    rf"({'|'.join(map(re.escape, ('.seg.nrrd', *SUFFIXES)))})$", re.IGNORECASE
-)
+_SIDES = {"left", "right"}
 
 
 def find_organ_files(
-    names: Sequence[str],
-    organs: Mapping[str, int],
+    files: Sequence[LabelMapFile],
+    organs: Collection[str],
     cases: Collection[str] | None,
-    called: FileNames = PLAIN_NAMES,
-) -> dict[str, str]:
-    """The files that hold one organ of a case, with that case.
+) -> dict[str, list[str]]:
+    """The names of files that hold one organ of a case, by that case.
 
     Parameters
     ----------
-    names : sequence of str
-        Paths of label maps, with forward slashes.
-    organs : mapping of str to int
-        The organs of the challenge, and their labels.
+    files : sequence of LabelMapFile
+        What was submitted.
+    organs : collection of str
+        The organs of the challenge.
     cases : collection of str, optional
         The cases that there are; None if that is not known.
-    called : FileNames
-        What their files are called.
 
     Returns
     -------
-    dict of str to str
+    dict
         Empty if there are files of fewer than two organs.
-
-    Examples
-    --------
-    >>> organs = {"liver": 1, "kidney": 2}
-    >>> find_organ_files(["a/liver.nii.gz", "a/kidney_left.nii.gz"], organs, ["a"])
-    {'a/liver.nii.gz': 'a', 'a/kidney_left.nii.gz': 'a'}
     """
-    words = _words(organs)
-    found = {name: _split(name, words, cases, called) for name in names}
-    known = {name: pair for name, pair in found.items() if pair}
-    if len({organ for _, organ in known.values()}) < LEAST_ORGANS:
-        return {}
-    return {name: case for name, (case, _) in known.items()}
+    found: dict[str, list[str]] = {}
+    seen = set()
+    for file in files:
+        for case, organ in _split(file, organs):
+            if case and organ and (cases is None or case in cases):
+                found.setdefault(case, []).append(file.name)
+                seen.add(organ)
+                break
+    return found if len(seen) >= LEAST_ORGANS else {}
 
 
-def _words(organs: Mapping[str, int]) -> dict[str, str]:
-    """By the words that name them in files, the organs of a challenge."""
-    words: dict[str, str] = {}
-    for first, others in SYNONYMS.items():
-        words |= dict.fromkeys((first, *others), first)
-    return words | {_word(organ): _word(organ) for organ in organs}
-
-
-def _word(text: str) -> str:
-    """A word without what people tend to change in it."""
-    return re.sub(r"[\W_]+", "_", text.casefold()).strip("_")
-
-
-def _split(
-    name: str,
-    words: Mapping[str, str],
-    cases: Collection[str] | None,
-    called: FileNames,
-) -> tuple[str, str] | None:
-    """The case and the organ of a file, if its name says both."""
-    path = PurePosixPath(name)
-    stem = _ENDINGS.sub("", path.name)
-    folders = [
-        part for part in path.parts[:-1] if _word(part) not in ("", "segmentations")
-    ]
-    parent = folders[-1] if folders else ""
-    case = called.case_of("prediction", stem, cases or ())
-    if cases is not None and case in cases:
-        if _word(parent) in words:  # liver/CASE.nii.gz
-            return case, words[_word(parent)]
-        return None
-    if _word(stem) in words and parent:  # CASE/liver.nii.gz
-        case = parent.removesuffix(CHANNEL)
-        return (case, words[_word(stem)]) if cases is None or case in cases else None
-    if cases is None and _word(parent) in words:
-        return stem, words[_word(parent)]
+def _split(file: LabelMapFile, organs: Collection[str]) -> Iterator[tuple[str, str]]:
+    """What may be case and organ of a file, by its name; the organ is empty if none."""
+    folders = [p for p in PurePosixPath(file.name).parts[:-1] if p != "segmentations"]
+    parent, stem = folders[-1] if folders else "", file.case
+    yield stem, _organ(parent, organs)  # liver/CASE.nii.gz
+    yield parent.removesuffix(CHANNEL), _organ(stem, organs)  # CASE/liver.nii.gz
     for cut in re.finditer(r"[\W_]+", stem):  # CASE_liver.nii.gz, the longest word
-        case, word = stem[: cut.start()], _word(stem[cut.end() :])
-        case = case.removesuffix(CHANNEL)
-        if word in words and case and (cases is None or case in cases):
-            return case, words[word]
-    return None
+        case = stem[: cut.start()].removesuffix(CHANNEL)
+        yield case, _organ(stem[cut.end() :], organs)
+
+
+def _organ(text: str, organs: Collection[str]) -> str:
+    """The organ that is named in whatever order, perhaps with its side."""
+    words = {*re.split(r"[\W_]+", text.casefold())}
+    return next((o for o in organs if words - _SIDES <= {*o.split("_")} <= words), "")

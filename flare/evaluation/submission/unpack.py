@@ -8,11 +8,10 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from flare.challenge.formats import SUFFIXES
 from flare.common.errors import InputError
@@ -31,14 +30,11 @@ ZIP_MAGIC = b"PK\x03\x04"
 MEMBERS = 1000
 """So many members of a tar file are looked at."""
 
-_IMAGE_MEMBERS = ("manifest.json", "index.json", "oci-layout", "repositories")
-
 _ENCRYPTED = 0x1
 
 _SUPPORTED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-_ANEW = "Zip the label maps anew with the tool of your system."
-
+_ANEW = "Zip the label maps anew with the tool of your system, without a password."
 
 IMAGE_SUFFIX = ".tar.gz"
 """Of a container image that is sent."""
@@ -56,10 +52,14 @@ def is_image(path: Path) -> bool:
     """
     if not path.is_file() or is_zip(path):
         return False
-    found = find_label_maps_in_tar(path)
-    if found:
+    names = []
+    faults = (OSError, EOFError, ValueError, zlib.error, tarfile.TarError)
+    with suppress(*faults), tarfile.open(path, "r:*") as archive:
+        names = [member.name for member in islice(archive, MEMBERS)]
+    maps = [name for name in names if name.lower().endswith(SUFFIXES)]
+    if maps:
         raise InputError(
-            f"{safe(path)}: these are label maps, not an image ({listing(found)})",
+            f"{safe(path)}: these are label maps, not an image ({listing(maps)})",
             "To submit them, zip them; to check them, give the zip or the folder.",
         )
     return path.name.lower().endswith(IMAGE_SUFFIX)
@@ -105,18 +105,6 @@ def is_zip(file: Path) -> bool:
         raise InputError(f"{safe(file)}: it cannot be read ({why(error)})") from error
 
 
-def find_label_maps_in_tar(file: Path) -> tuple[str, ...]:
-    """The label maps in a tar file that is no image; none if it is no tar file."""
-    try:
-        with tarfile.open(file, "r:*") as archive:
-            names = [member.name for member in islice(archive, MEMBERS)]
-    except (OSError, EOFError, ValueError, zlib.error, tarfile.TarError):
-        return ()
-    if any(PurePosixPath(name).name in _IMAGE_MEMBERS for name in names):
-        return ()
-    return tuple(name for name in names if name.lower().endswith(SUFFIXES))
-
-
 def unpack_zip(file: Path, folder: Path) -> str:
     """Unpack a zip file, and say in a few words what is in it.
 
@@ -137,16 +125,16 @@ def unpack_zip(file: Path, folder: Path) -> str:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(entry) as content, target.open("xb") as unpacked:
                     shutil.copyfileobj(content, unpacked, 2**20)
-    except (zipfile.BadZipFile, UnicodeError, EOFError, zlib.error) as error:
+    except (zipfile.BadZipFile, EOFError, zlib.error) as error:
         raise UploadError(
             f"{name}: it is no zip file, or a damaged one ({error})", _ANEW
         ) from error
-    except (NotImplementedError, RuntimeError, ValueError, OSError) as error:
+    except (RuntimeError, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno in DISK:
             raise unwritable(folder, error) from error
-        reason = error.strerror if isinstance(error, OSError) else str(error)
+        reason = why(error) if isinstance(error, OSError) else str(error).lower()
         raise UploadError(
-            f"{name}: it cannot be unpacked ({safe(str(reason).lower())})", _ANEW
+            f"{name}: it cannot be unpacked ({safe(reason)})", _ANEW
         ) from error
     return f"{name}: {len(files)} files, {size / 2**20:.0f} MB unpacked."
 
@@ -154,10 +142,7 @@ def unpack_zip(file: Path, folder: Path) -> str:
 def check_room(entries: list[zipfile.ZipInfo], name: str, folder: Path) -> int:
     """Refuse a zip file of too many files, or of more than the disk has room for.
 
-    Returns
-    -------
-    int
-        Bytes of all files as the zip tells them; zipfile never unpacks more.
+    Returns the bytes of all files as the zip tells them; zipfile never unpacks more.
     """
     if len(entries) > MOST_ENTRIES:
         raise UploadError(
@@ -175,36 +160,24 @@ def check_room(entries: list[zipfile.ZipInfo], name: str, folder: Path) -> int:
 
 def _check_entries(entries: list[zipfile.ZipInfo], name: str) -> None:
     """Refuse what is not to be unpacked."""
-    counts = Counter(entry.filename for entry in entries)
-    for what, remedy, found in (
-        (
-            "it is encrypted",
-            "Zip the label maps without a password.",
-            [e.filename for e in entries if e.flag_bits & _ENCRYPTED],
-        ),
-        (
-            "its names have backslashes, which are no folders on the platform",
-            "Zip the files with another tool, which writes a / between folders.",
-            [e.filename for e in entries if "\\" in e.orig_filename],
-        ),
+    backslashes = "its names have backslashes, which are no folders on the platform"
+    for what, found in (
+        (backslashes, [e.filename for e in entries if "\\" in e.orig_filename]),
         (
             "its names lead elsewhere",
-            _ANEW,
             [e.filename for e in entries if not _is_inside(e.filename)],
         ),
         (
-            "there are several entries of one name",
-            _ANEW,
-            [filename for filename, count in counts.items() if count > 1],
-        ),
-        (
-            "it is not compressed by Deflate",
-            _ANEW,
-            [e.filename for e in entries if e.compress_type not in _SUPPORTED],
+            "it is encrypted, or not compressed by Deflate",
+            [
+                e.filename
+                for e in entries
+                if e.flag_bits & _ENCRYPTED or e.compress_type not in _SUPPORTED
+            ],
         ),
     ):
         if found:
-            raise UploadError(f"{name}: {what} ({listing(found)})", remedy)
+            raise UploadError(f"{name}: {what} ({listing(found)})", _ANEW)
 
 
 def _is_inside(filename: str) -> bool:

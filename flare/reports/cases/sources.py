@@ -31,6 +31,7 @@ from flare.evaluation.errors import FileFormatError, GroundTruthError
 from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import LabelMap, verify_voxels
 from flare.evaluation.metrics.finder import ReusedMemory
+from flare.evaluation.options import Options
 from flare.evaluation.plan import (
     file_checksum,
     find_submission,
@@ -121,9 +122,7 @@ def find_case_files(
     references = find_references(folders.ground_truth, challenge)
     _check_references(metrics, found, references, folders.ground_truth)
     submitted = find_submission(folders.predictions, references, challenge)
-    matching = match_cases(
-        submitted, references, challenge.labels_by_name, challenge.names
-    )
+    matching = match_cases(submitted, references, challenge)
     pairs = {pair.case: pair for pair in matching.pairs}
     scored = [case for case in cases if case not in found.scores.failed]
     for case in scored:
@@ -149,18 +148,18 @@ def _rules(metrics: Path, found: EvaluationFile) -> tuple[Challenge, int | None]
     evaluation = found.scores.evaluation
     organs = dict.fromkeys(organ_of(metric) for _, metric in found.scores.values)
     organs.pop("", None)
-    options = evaluation.options if isinstance(evaluation.options, Mapping) else {}
+    options = evaluation.options
     decimals = options.get("decimals")
     try:
-        if not isinstance(evaluation.rules, Mapping):
+        if evaluation.rules is None:
             raise TypeError("no rules")
-        key = str(evaluation.challenge)
         challenge = with_options(
-            recorded_challenge(key, evaluation.rules, tuple(organs)),
-            options.get("grid"),
-            options.get("unknown_labels"),
+            recorded_challenge(evaluation.challenge, evaluation.rules, tuple(organs)),
+            Options(
+                grid=options.get("grid"), unknown_labels=options.get("unknown_labels")
+            ),
         )
-        names = build(FileNames, evaluation.names or {})
+        names = build(FileNames, dict(evaluation.names))
         challenge = replace(challenge, names=names)
         return challenge, None if decimals is None else int(decimals)
     except (ValueError, TypeError) as error:

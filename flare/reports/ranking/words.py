@@ -12,6 +12,7 @@ from fractions import Fraction
 from flare.challenge.metrics import METRICS, metric_of, organ_of
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
+from flare.ranking.robustness.schemes import Scheme
 from flare.ranking.robustness.sensitivity import Sensitivity
 from flare.ranking.robustness.uncertainty import FEWEST_CASES
 from flare.results.efficiency_csv import MEASURED
@@ -71,7 +72,9 @@ def value_text(metric: str, value: float) -> str:
 def decimals_of(metric: str) -> int:
     """How many decimals of its values there are in print."""
     known = metric_of(metric)
-    return known.decimals if known else 1
+    if known:
+        return known.decimals
+    return 0 if metric.endswith("_mb") else 1
 
 
 def counted_text(counted: Mapping[str, float | None]) -> str:
@@ -102,7 +105,9 @@ def plain(number: Fraction | float) -> int | float:
 
 
 def guests_note(analysis: Analysis) -> str:
-    """What the ranks of teams out of competition mean."""
+    """What the ranks of teams out of competition mean; empty without any."""
+    if not analysis.standings.guests:
+        return ""
     return (
         "Below the line: out of competition, without rank or score; ranked on each case"
         " as if it alone had joined the"
@@ -128,7 +133,8 @@ def missing_lines(analysis: Analysis) -> list[str]:
         metrics[m.team, m.case, reason].append(m.metric)
     cases: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for (team, case, reason), names in metrics.items():
-        cases[team, ", ".join(names), reason].append(case)
+        titles = ", ".join(map(metric_title, names))
+        cases[team, titles, reason].append(case)
     for (team, missing, reason), names in cases.items():
         of = f"{len(names)} of {len(analysis.table.cases)} cases ({listing(names)})"
         lines.append(f"{safe(team)}, {missing}, {of}: {safe(reason)}")
@@ -277,3 +283,23 @@ def _without_a_team(recount: Sensitivity) -> str:
         for names, teams in by_names.items()
     ]
     return "; ".join(found) or "no other team's disqualification changes that"
+
+
+def scheme_moves(
+    schemes: Sequence[Scheme],
+) -> tuple[list[tuple[Scheme, list[str]]], str]:
+    """Who moves where under each scheme; and without which teams nobody does."""
+    still = [own for own in schemes if own.left_out is not None and not own.moved]
+    if len(still) < 2:
+        still = []
+    moves = [
+        (
+            own,
+            [f"{safe(t)} {own.before[t]} to {own.ranks[t]}" for t in own.moved]
+            or ["nobody"],
+        )
+        for own in schemes
+        if own not in still
+    ]
+    teams = listing(own.left_out or "" for own in still)
+    return moves, f"without any one of {teams}" if still else ""

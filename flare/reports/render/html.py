@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     import jinja2
     from markupsafe import Markup
 
+_SCRIPTS = ("sort.js", "tips.js", "marks.js", "print.js")
+"""Of all pages."""
+
 _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 """What could end a script, or begin a comment in it."""
 
@@ -62,9 +65,7 @@ def page_html(page: Page, *scripts: str, style: str = "") -> str:
 
     style = _style() + style
     more = ("refresh.js",) if page.refresh_s else ()
-    script = "".join(
-        map(template_text, ("sort.js", "tips.js", "marks.js", *more, *scripts))
-    )
+    script = "".join(map(template_text, (*_SCRIPTS, *more, *scripts)))
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}';"
         f" style-src '{_digest(style)}'; img-src data: blob:;"

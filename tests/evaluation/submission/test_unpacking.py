@@ -59,7 +59,7 @@ FILES = {
                             " an image (maps/validation_00"),
     "a text": ("notes.txt", lambda _: b"x", "H01", "it is neither a folder, nor a zip,"
                " nor an image"),
-    "a password": ("s.zip", locked, "H06", "s.zip: it is encrypted (a.nii.gz)"),
+    "a password": ("s.zip", locked, "H06", "s.zip: it is encrypted, or not"),
     "a zip within the zip": ("s.zip", doubled, "F01", "inner.zip: it is an archive"
                              " within the zip, which is not opened"),
     **{f"only called a zip: {content}": ("s.zip", lambda _, c=content: c, "H06", NO_ZIP)

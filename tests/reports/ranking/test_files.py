@@ -142,18 +142,13 @@ def test_what_a_team_may_know_holds_whole_thousandths(value):
         OwnResult(thousandths=value, rank=1.0)
 
 
-def test_sheets_that_windows_can_hold(tmp_path):
-    """There no file has the name of a device, and large and small letters are one."""
-    teams = ("CON", "con_", "Lpt1", "COM10", "NULL", "nul", "aux.x")
+def test_no_two_teams_share_a_sheet_where_large_and_small_letters_are_one(tmp_path):
+    analysis = analysis_of({team: [(0.5, 1.0)] for team in ("A.x", "a_x")}, samples=0)
 
-    write_analysis(
-        analysis_of({team: [(0.5, 1.0)] for team in teams}, samples=0), tmp_path
-    )
+    write_analysis(analysis, tmp_path)
 
-    assert sorted(file.name for file in (tmp_path / "sheets").iterdir()) == [
-        *("COM10.md", "CON_.md", "Lpt1_.md", "NULL.md", "aux_x.md", "con_-2.md"),
-        "nul_.md",
-    ]
+    names = sorted(file.name for file in (tmp_path / "sheets").iterdir())
+    assert names == ["A_x.md", "a_x-2.md"]
 
 
 @pytest.mark.parametrize(
@@ -354,25 +349,15 @@ def flare_methods(analysis):
     return methods_text(analysis)
 
 
-def test_the_terminal_groups_missing_results():
-    values = {"a": [(0.9, 3)] * 12, "b": [(None, None)] * 12}
-
-    lines = analysis_text(analysis_of(values, samples=0)).splitlines()
-
-    (line,) = (line for line in lines if line.startswith("Missing"))
-    assert line.startswith("Missing: b, dsc, runtime_s, 12 of 12 cases (c0, c1, c10,")
-    assert line.endswith("): there is no row")
-
-
 def test_missing_results_are_grouped_by_reason_not_by_file_name():
-    values = {"a": [(0.9, 3)] * 5, "b": [(None, None)] * 5}
+    values = {"a": [(0.9, 3)] * 12, "b": [(None, None)] * 12}
     reason = "CASE_pred.nii.gz: no case has this name"
 
     text = analysis_text(analysis_of(values, samples=0, reason=reason))
 
     assert (
-        "Missing: b, dsc, runtime_s, 5 of 5 cases (c0, c1, c2, c3, c4):"
-        " CASE_pred.nii.gz: no case has this name\n"
+        "Missing: b, DSC, Running time (s), 12 of 12 cases (c0, c1, c10, c11, c2, c3,"
+        f" c4, c5, c6, c7 and 2 more): {reason}\n"
     ) in text
 
 
@@ -387,11 +372,20 @@ def test_teams_whose_absence_moves_nobody_are_told_in_one_line():
     assert not [line for line in lines if "without team" in line]
 
 
-def test_a_single_team_is_first():
-    text = analysis_text(analysis_of({"a": [(0.9, 3)]}))
+def test_of_a_single_team_nothing_is_said_but_that_it_is_first():
+    text = analysis_text(analysis_of({"a": [(0.9, 3)] * 9}))
 
     assert text.splitlines()[1].split()[:3] == ["1", "a", "1.0000"]
-    assert "a keeps first place whatever cases are withdrawn" in text
+    assert text.endswith("\n\na is first. It is the only team: there is nothing to"
+                         " compare it with.")  # fmt: skip
+    assert "choices of rules" not in text
+
+
+def test_of_too_few_cases_no_interval_is_told():
+    text = analysis_text(analysis_of({t: [(0.9, 3)] * 5 for t in "ab"}))
+
+    assert "a and b share first place. 5 cases are too few to say how sure" in text
+    assert "first in" not in text
 
 
 def test_a_folder_that_cannot_be_written_to(tmp_path):

@@ -10,6 +10,7 @@ from flare.challenge.reading import read_challenge
 from flare.ranking.options import RankingOptions
 from flare.ranking.rank import rank_results
 from flare.ranking.simulation import write_simulation
+from flare.reports.model import Chart
 from flare.reports.ranking import pages as ranking_pages
 from flare.reports.ranking.organisers import hardest_first
 from flare.reports.ranking.page import LOOKED_AT
@@ -185,9 +186,11 @@ def test_too_few_cases_for_a_test_are_told(tmp_path, cases, is_few):
     values = {"a": (cases, 0.9), "b": (cases, 0.8), "c": (cases, 0.7)}
     source = write_values(tmp_path / "table.csv", values)
 
-    words = words_of(page_of(source, metrics=("dsc",)))
+    page = page_of(source, metrics=("dsc",))
 
-    assert ("it takes 8 until any field can be filled" in words) == is_few
+    assert ("it takes 8 until any difference" in words_of(page)) == is_few
+    charts = [part for part in parts_of(page, "tests") if isinstance(part, Chart)]
+    assert bool(charts) != is_few
 
 
 @BOTH
@@ -207,10 +210,15 @@ def test_the_draws_are_those_of_ranking_json(results, tmp_path, is_organiser):
     assert "40 times (seed 7)" in parts_of(page, "draws")[0].note
 
 
-def test_effects_and_schemes_are_those_of_ranking_json(results, tmp_path):
-    told = ranking_json(results, tmp_path)
+def test_effects_and_schemes_are_those_of_ranking_json(tmp_path):
+    cases = [f"case_{number}" for number in range(12)]
+    for number in range(4):
+        scores = {c: (number * 3 + n * 5) % 11 / 20 for n, c in enumerate(cases)}
+        efficiency = [(c, "ok", 5, 9 * number + n) for n, c in enumerate(cases)]
+        write_team(tmp_path / "more" / f"team_{number}", scores, efficiency)
+    told = ranking_json(tmp_path / "more", tmp_path)
 
-    page = page_of(results)
+    page = page_of(tmp_path / "more")
 
     teams = [team["team"] for team in told["ranking"]]
     titles = {"dsc": "DSC", "max_gpu_memory_mb": "GPU memory (MB)"}
@@ -246,7 +254,7 @@ def test_the_values_of_every_case_are_there_hardest_first(results):
 
 def test_what_is_to_be_looked_at_is_in_a_box_and_at_the_team(results):
     """Of many lines, the first ones."""
-    for name in ("b", "c", "d"):
+    for name in ("b", "c", "d", "e"):
         scores, failed = dict.fromkeys(CASES, 0.0), dict.fromkeys(CASES, "crashed")
         write_team(results / name, scores, failed=failed)
 
