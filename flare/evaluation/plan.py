@@ -22,7 +22,7 @@ from flare.common.installation import (
     library_version,
     source_commit,
 )
-from flare.common.text import safe
+from flare.common.text import safe, why
 from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
 from flare.evaluation.options import Options
 from flare.evaluation.scoring.reading import check_headers
@@ -256,9 +256,17 @@ def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
 
 
 def file_checksum(file: Path) -> str:
-    """SHA-256 of the bytes of a file, in hexadecimal digits."""
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+    """SHA-256 of the bytes of a reference, in hexadecimal digits.
+
+    Raises a GroundTruthError if it cannot be read.
+    """
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise GroundTruthError(
+            f"{safe(file.name)}: it cannot be read ({why(error)})"
+        ) from error
 
 
 def references_digest(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 from flare.challenge.formats import (
     ALL_SUFFIXES,
@@ -72,6 +72,8 @@ class LabelMapFile:
     """Of a reference: whether its image is secret, so that no message describes it."""
     npz: NpzLayout | None = None
     """What is in it if it is a .npz file; None where it must not be one."""
+    stream: BinaryIO | None = None
+    """What its labels are read from, if it is open already."""
 
     @property
     def file_name(self) -> str:
@@ -86,7 +88,9 @@ class LabelMapFile:
         self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
     ) -> LabelMap:
         """As `flare.evaluation.labelmaps.reading.read_label_map`."""
-        return read_label_map(self.path, self.name, known, allocate, self.npz)
+        return read_label_map(
+            self.path, self.name, known, allocate, self.npz, self.stream
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
