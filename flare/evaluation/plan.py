@@ -30,6 +30,7 @@ from flare.evaluation.submission.find import (
     JOBS_FILE_NAME,
     Folder,
     LabelMapFile,
+    check_folder,
     find_label_maps,
     find_references,
     is_demonstration,
@@ -143,12 +144,7 @@ def _find_files(
     predictions: Path, ground_truth: Path, challenge: Challenge, *, is_measured: bool
 ) -> tuple[tuple[LabelMapFile, ...], Folder]:
     """The references, and what was submitted."""
-    if not predictions.is_dir():
-        there = "it is not a" if predictions.exists() else "there is no such"
-        problem = f"{safe(predictions)}: {there} folder"
-        if predictions.suffix.lower() == ".zip":
-            problem += " (unzip it first: only the platform does so itself)"
-        raise InputError(problem)
+    check_folder(predictions)
     is_algorithm = os.path.lexists(predictions / JOBS_FILE_NAME)
     is_hidden = is_algorithm and challenge.algorithm.hide_cases
     try:

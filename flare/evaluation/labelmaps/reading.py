@@ -63,16 +63,9 @@ class LabelMap:
 
 
 def read_grid(path: Path, name: str, npz: NpzLayout | None = None) -> Grid:
-    """Read the grid of a label map from its header.
+    """Read the grid of a label map, called `name` in an error, from its header.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    name : str
-        What the file is called in an error.
-    npz : NpzLayout, optional
-        What is in it if it is a .npz file; without it, it must not be one.
+    `npz` says what is in a .npz file; without it, the file must not be one.
 
     Raises
     ------
@@ -97,18 +90,16 @@ def read_label_map(
 ) -> LabelMap:
     """Read a whole label map and verify it.
 
+    Its header decides how much memory this takes: look at it first.
+
     Parameters
     ----------
-    path : Path
-        The file. Its header decides how much memory this takes: look at it first.
-    name : str
-        What the file is called in an error.
+    path, name, npz
+        As for `read_grid`.
     known : sequence of int
         The labels, from 1 to 255, that may be there beside 0.
     allocate : callable, optional
         Gives an array of uint8 of shape (n,) for n labels, with any content.
-    npz : NpzLayout, optional
-        As for `read_grid`.
     stream : file, optional
         What it is read from, if it is open already.
 
@@ -134,14 +125,8 @@ def read_labels(
 ) -> LabelMap:
     """Read the voxels behind a header, to their verified end.
 
-    Parameters
-    ----------
-    stream : Stream
-        What follows the header, in the order x, y, z: x is the fastest.
-    header : Header
-        What it promises.
-    known, allocate
-        As for `read_label_map`.
+    The stream is in the order x, y, z: x is the fastest. `known` and `allocate` are as
+    for `read_label_map`.
 
     Raises
     ------
