@@ -49,51 +49,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from flare.challenge.reading import read_challenge
-    from flare.challenge.rules import Challenge
-    from flare.common.errors import (
-        FlareError,
-        HostError,
-        OrganiserError,
-        SubmissionError,
-    )
-    from flare.common.installation import __version__
-    from flare.evaluation.evaluate import evaluate
-    from flare.evaluation.many.score import evaluate_many
+    from flare.challenge.reading import read_challenge as read_challenge
+    from flare.challenge.rules import Challenge as Challenge
+    from flare.common.errors import FlareError as FlareError
+    from flare.common.errors import HostError as HostError
+    from flare.common.errors import OrganiserError as OrganiserError
+    from flare.common.errors import SubmissionError as SubmissionError
+    from flare.common.installation import __version__ as __version__
+    from flare.evaluation.evaluate import evaluate as evaluate
+    from flare.evaluation.many.score import evaluate_many as evaluate_many
+    from flare.evaluation.metrics.dsc_nsd import assd as assd
+    from flare.evaluation.metrics.dsc_nsd import dice as dice
+    from flare.evaluation.metrics.dsc_nsd import hd95 as hd95
     from flare.evaluation.metrics.dsc_nsd import (
-        assd,
-        dice,
-        hd95,
-        normalized_surface_dice,
+        normalized_surface_dice as normalized_surface_dice,
     )
-    from flare.evaluation.score_pair import score_pair
-    from flare.reports.ranking.ranking import rank
-    from flare.results.efficiency_csv import read_efficiency
-    from flare.results.metrics_json import write_metrics
-    from flare.results.scores import Results
-    from flare.results.traces_csv import read_trace
-
-__all__ = [
-    "Challenge",
-    "FlareError",
-    "HostError",
-    "OrganiserError",
-    "Results",
-    "SubmissionError",
-    "__version__",
-    "assd",
-    "dice",
-    "evaluate",
-    "evaluate_many",
-    "hd95",
-    "normalized_surface_dice",
-    "rank",
-    "read_challenge",
-    "read_efficiency",
-    "read_trace",
-    "score_pair",
-    "write_metrics",
-]
+    from flare.evaluation.score_pair import score_pair as score_pair
+    from flare.reports.ranking.ranking import rank as rank
+    from flare.results.efficiency_csv import read_efficiency as read_efficiency
+    from flare.results.metrics_json import write_metrics as write_metrics
+    from flare.results.scores import Results as Results
+    from flare.results.traces_csv import read_trace as read_trace
 
 _MODULES = {
     "Challenge": "flare.challenge.rules",
@@ -117,6 +93,8 @@ _MODULES = {
     "write_metrics": "flare.results.metrics_json",
 }
 """Where each name comes from: it is loaded when it is first used."""
+
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> Any:

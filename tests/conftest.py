@@ -312,11 +312,10 @@ def certificate(request, tmp_path_factory):
 
 
 @pytest.fixture
-def external_platform(request, certificate, monkeypatch):
+def external_platform(certificate, monkeypatch):
     """A platform of which a phase has external evaluation."""
     from tests.fakes.platform import FakePlatform, running  # few tests need it
 
-    need_package(request, "gcapi")
     server = FakePlatform(certificate)
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)

@@ -23,13 +23,9 @@ import click
 
 from flare.common.bulkhead import as_flare_error
 from flare.common.errors import MESSAGE_LIMIT, FlareError, StoppedError
-from flare.common.text import wrapped
 
 COLUMNS = 80
 """Of a terminal that does not tell."""
-
-VERBATIM = {"is_verbatim": True}
-"""With a log record: a file's content, which is printed as it is."""
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
@@ -64,7 +60,7 @@ def run_command(command: Callable[[], None]) -> int:
     ):
         status, line = _outcome(command)
         erase()
-        _flush_stdout()
+        sys.stdout.flush()
         if line:
             os.write(stderr, f"{_fitting(line)}\n".encode())
     return status
@@ -217,17 +213,6 @@ class _TerminalHandler(logging.StreamHandler[TextIO]):
         super().emit(record)
 
 
-class _TerminalFormatter(logging.Formatter):
-    """Breaks lines between words where the terminal would break them anywhere."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the text of a record, in lines that fit."""
-        text = super().format(record)
-        if getattr(record, "is_verbatim", False):
-            return text
-        return wrapped(text, terminal_columns())
-
-
 def terminal_columns() -> int:
     """How many characters fit on a line of the terminal."""
     import shutil  # not at the top: only a terminal is asked
@@ -246,8 +231,6 @@ def _log_to_stdout() -> Iterator[None]:
     """Let this program's log be written to stdout for a while."""
     logging.raiseExceptions = False  # a closed stdout is no reason to fail
     log, handler = logging.getLogger("flare"), _TerminalHandler(sys.stdout)
-    if sys.stdout.isatty():
-        handler.setFormatter(_TerminalFormatter())
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)
@@ -278,14 +261,6 @@ def _sigterm_raises() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _flush_stdout() -> None:
-    """Flush stdout; if nobody reads it any more, let Python not complain at exit."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
 def end(status: int) -> NoReturn:
     """End this process without taking apart what is in it, as Python does at its exit.
 
@@ -312,11 +287,6 @@ BAR_WIDTH = 30
 
 LEAST_BAR = 8
 """A shorter bar tells nothing, and is left out."""
-
-LEAST_TEXT = 12
-"""So many columns a text needs before the time left is told."""
-
-_GAP = "..."
 
 
 class Progress:
@@ -361,22 +331,19 @@ class Progress:
 
 
 def _line(number: int, total: int, position: str, text: str, left: str) -> str:
-    """All in one line of the terminal.
+    """All in one line of the terminal; what has no room is the bar, and then the text.
 
-    The last column stays free: some terminals begin a new line behind it. What is least
-    needed goes first: the bar, the middle of the text, the time left.
+    The last column stays free: some terminals begin a new line behind it.
     """
     room = terminal_columns() - 1
-    line = f"{position} {text}{left}"
-    width = min(room - _width(line) - 1, BAR_WIDTH + 2) - 2
-    if width >= LEAST_BAR:
-        full = width * number // max(total, 1)
-        return f"[{'#' * full}{'.' * (width - full)}] {line}"
-    if _width(line) > room:
-        end = left if room - len(position + left) > LEAST_TEXT else ""
-        text = _shortened(text, room - len(position) - 1 - len(end))
-        line = _shortened(f"{position} {text}{end}", room)
-    return line
+    while text and _width(f"{position} {text}{left}") > room:
+        text = text[:-1]
+    line = f"{position} {text}{left}"[:room]
+    width = min(room - _width(line) - 3, BAR_WIDTH)
+    if width < LEAST_BAR:
+        return line
+    full = width * number // max(total, 1)
+    return f"[{'#' * full}{'.' * (width - full)}] {line}"
 
 
 def _width(text: str) -> int:
@@ -385,16 +352,3 @@ def _width(text: str) -> int:
         0 if unicodedata.combining(char) else 1 + (east_asian_width(char) in "WF")
         for char in text
     )
-
-
-def _shortened(text: str, width: int) -> str:
-    if _width(text) <= width:
-        return text
-    start, end = "", ""
-    for number in range(len(text)):
-        is_start = number % 2 == 0
-        char = text[number // 2] if is_start else text[-1 - number // 2]
-        if _width(start) + _width(end) + _width(char) + len(_GAP) > width:
-            break
-        start, end = (start + char, end) if is_start else (start, char + end)
-    return f"{start}{_GAP}{end}"[: max(width, 0)]

@@ -229,19 +229,20 @@ def _short_kind_text(group: tuple[SubmissionError, ...], most: int) -> str:
 
 def _kind_finding(group: tuple[SubmissionError, ...]) -> str:
     """What is wrong, once for all files of which the same is wrong."""
-    if not all(isinstance(problem, FileError) for problem in group):
-        return "; ".join(problem.finding for problem in group)
     files: dict[str, list[str]] = {}
+    parts, more = [], []
     for error in group:
         if isinstance(error, FileError):
             files.setdefault(error.problem, []).append(error.file)
-    parts: list[str] = []
-    for shown, (problem, (first, *others)) in enumerate(files.items()):
-        if shown and len("; ".join(parts)) > FINDINGS_CHARACTERS:
-            left = [name for names in list(files.values())[shown:] for name in names]
-            return f"{'; '.join(parts)}; similar problems in {listing(left)}"
-        likewise = f", likewise {listing(others)}" if others else ""
-        parts.append(f"{safe(first)}: {problem}{likewise}")
+        else:
+            parts.append(error.finding)
+    for problem, names in files.items():
+        if len("; ".join(parts)) > FINDINGS_CHARACTERS:
+            more += names
+        else:
+            parts.append(f"{listing(names)}: {problem}")
+    if more:
+        parts.append(f"similar problems in {listing(more)}")
     return "; ".join(parts)
 
 

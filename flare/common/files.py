@@ -1,4 +1,4 @@
-"""Writes files whole or not at all, opens and removes them; and JSON for people."""
+"""Writes files whole or not at all, opens and removes them, and looks into JSON."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flare.common.errors import OutputError
 from flare.common.text import csv_cell, safe, why
-
-if TYPE_CHECKING:
-    import json
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Errors of a disk, which concern all that is written there."""
@@ -182,71 +178,6 @@ def remove_tree(folder: Path) -> None:
         subprocess.run(["rm", "-rf", "--", folder], capture_output=True, check=False)
 
 
-_INDENT = "  "
-
-
-def indented(content: Any) -> str:
-    r"""What ``json.dumps(content, indent=2, allow_nan=False)`` returns.
-
-    With line breaks, Python's module encodes each value by itself, in Python. Here, an
-    object or a list that holds no other one is encoded at once, in C.
-
-    Parameters
-    ----------
-    content : object
-        Of dictionaries whose keys are texts, lists, texts, numbers, truths and None; no
-        tuples.
-
-    Raises
-    ------
-    ValueError
-        If a number is not finite.
-
-    Examples
-    --------
-    >>> print(indented({"pairs": [{"p": 0.5, "zeros": 1}], "flags": []}))
-    {
-      "pairs": [
-        {
-          "p": 0.5,
-          "zeros": 1
-        }
-      ],
-      "flags": []
-    }
-    """
-    return "".join(_parts(content, "\n"))
-
-
-def _parts(value: Any, line: str) -> Iterator[str]:
-    """A value in parts; what is in it begins with a deeper line than it does itself."""
-    if not value or not isinstance(value, dict | list):
-        yield _encoder("").encode(value)
-        return
-    inner = line + _INDENT
-    items = value.values() if isinstance(value, dict) else value
-    if not any(isinstance(item, dict | list) for item in items):
-        text = _encoder(inner).encode(value)
-        yield f"{text[0]}{inner}{text[1:-1]}{line}{text[-1]}"
-        return
-    is_object = isinstance(value, dict)
-    yield "{" if is_object else "["
-    for number, item in enumerate(value):
-        yield f",{inner}" if number else inner
-        if is_object:
-            yield f"{_encoder('').encode(item)}: "
-        yield from _parts(value[item] if is_object else item, inner)
-    yield f"{line}{'}' if is_object else ']'}"
-
-
-@cache
-def _encoder(line: str) -> json.JSONEncoder:
-    """Encodes what holds no other object, each member after this line break."""
-    import json  # not at the top: help, which writes none, starts sooner
-
-    return json.JSONEncoder(allow_nan=False, separators=(f",{line}", ": "))
-
-
 def json_at(file: Path, *keys: str | int) -> Any:
     """What a JSON file has at some keys; None, whatever is wrong with the file."""
     import json
@@ -275,9 +206,6 @@ def at(content: Any, *keys: str | int) -> Any:
     return content
 
 
-_DEVICES = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
-"""What no file may be called on Windows, whatever its extension."""
-
 LONGEST_STEM = 60
 """Letters of a file's name, without its extension: in any script, they fit."""
 
@@ -294,15 +222,13 @@ def file_names(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str
 
     Examples
     --------
-    >>> file_names(["team_a", "a/b", "A_b", "con"])
-    {'team_a': 'team_a', 'a/b': 'a_b', 'A_b': 'A_b-2', 'con': 'con_'}
+    >>> file_names(["team_a", "a/b", "A_b"])
+    {'team_a': 'team_a', 'a/b': 'a_b', 'A_b': 'A_b-2'}
     """
     found: dict[str, str] = {}
     seen = {*taken}
     for own in names:
         stem = re.sub(r"[^\w-]", "_", own)[:LONGEST_STEM] or "_"
-        if _DEVICES.fullmatch(stem):
-            stem += "_"
         name, number = stem, 1
         while name.lower() in seen:
             number += 1

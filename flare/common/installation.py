@@ -78,13 +78,16 @@ def _commit_of_checkout() -> str:
     return "unknown"
 
 
+_ABOUT = ".dist-info"
+"""Ends the name of a folder about a package."""
+
+
 @cache
 def library_version(name: str) -> str:
     """Version of an installed package, as ``importlib.metadata.version`` tells it.
 
-    That parses an e-mail with the whole description of the package, for which the
-    standard library loads forty modules: a fourteenth of the start of an evaluation.
-    The version stands in one of the first lines.
+    That loads forty modules, a fourteenth of the start of an evaluation. pip has the
+    version in the name of a folder, too.
 
     Parameters
     ----------
@@ -99,10 +102,8 @@ def library_version(name: str) -> str:
     start = f"{name.replace('-', '_')}-"
     for place in sys.path:
         for folder in _packages_in(place):
-            if not folder.startswith(start):
-                continue
-            if found := _version_in(Path(place, folder, "METADATA")):
-                return found
+            if folder.startswith(start):
+                return folder.removeprefix(start).removesuffix(_ABOUT)
     from importlib.metadata import version  # not installed as pip does it
 
     return version(name)
@@ -115,17 +116,7 @@ def _packages_in(place: str) -> tuple[str, ...]:
         names = [path.name for path in Path(place).iterdir()]
     except OSError:  # a zip file, or nothing that we may read: Python ignores it, too
         return ()
-    return tuple(name for name in names if name.endswith(".dist-info"))
-
-
-def _version_in(file: Path) -> str:
-    """What a file about a package says; nothing if it is not there."""
-    if not file.is_file():
-        return ""
-    for line in file.read_text(encoding="utf-8").splitlines():
-        if line.startswith("Version: "):
-            return line.removeprefix("Version: ")
-    return ""
+    return tuple(name for name in names if name.endswith(_ABOUT))
 
 
 def install_remedy(library: str, extra: str) -> str:

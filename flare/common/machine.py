@@ -6,6 +6,7 @@ import ctypes
 import math
 import os
 import platform
+import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -14,11 +15,6 @@ from typing import TypedDict
 
 from flare.common.schema import Count, Positive, Text
 
-try:
-    import resource
-except ModuleNotFoundError:  # pragma: no cover  Windows has none
-    resource = None  # type: ignore[assignment]
-
 CGROUPS = Path("/sys/fs/cgroup")
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
@@ -26,9 +22,6 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 LARGEST_KEPT_BYTES = 32 * 2**20
 """Where glibc's own adjustment ends on a computer of 64 bits (mallopt(3))."""
-
-UNKNOWN_MEMORY_BYTES = 2**32
-"""What a computer is taken to have that does not say."""
 
 WORKER_BYTES = 150 * 2**20
 """Memory of a worker beside its label maps: Python and its libraries."""
@@ -55,7 +48,7 @@ def available_cpus(cgroups: Path = CGROUPS) -> int:
     """CPUs that this process may run on, as far as a container's quota allows."""
     if hasattr(os, "sched_getaffinity"):
         cpus = len(os.sched_getaffinity(0))
-    else:  # macOS, Windows
+    else:  # macOS
         cpus = os.cpu_count() or 1
     quotas = [cpus]
     for quota, period in _cpu_quotas(cgroups):
@@ -65,8 +58,6 @@ def available_cpus(cgroups: Path = CGROUPS) -> int:
 
 def available_bytes(cgroups: Path = CGROUPS) -> int:
     """Memory of this computer, as far as the limits of container and process allow."""
-    if resource is None:  # Windows, which is not supported
-        return UNKNOWN_MEMORY_BYTES
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     files = (cgroups / "memory.max", cgroups / "memory" / "memory.limit_in_bytes")
     limits = [number for file in files for number in _numbers(file)]
@@ -167,7 +158,7 @@ def reuse_freed_memory() -> None:
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # musl, macOS, Windows
+    except (AttributeError, OSError, TypeError):  # musl, macOS
         return
     mallopt(_MMAP_THRESHOLD, LARGEST_KEPT_BYTES)
     mallopt(_TRIM_THRESHOLD, 2 * LARGEST_KEPT_BYTES)

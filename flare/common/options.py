@@ -14,6 +14,7 @@ option's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
@@ -115,47 +116,41 @@ def summary_option(where: str) -> Any:
 # --- Values -----------------------------------------------------------------------
 
 
+def _number(text: str, kind: type[Any], expected: str, least: Any, below: Any) -> Any:
+    """A number from `least` on and below another one; a ValueError says what it is."""
+    try:
+        value = kind(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value < below:
+        raise ValueError(f"{text!r} is not {expected}")
+    return value
+
+
 def positive(text: str) -> int:
     """A whole number above 0."""
-    if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"{text!r} is not a whole number above 0")
-    return int(text)
+    return int(_number(text, int, "a whole number above 0", 1, math.inf))
 
 
 def whole(text: str) -> int:
     """A whole number from 0 on."""
-    if not text.isdecimal() or len(text) > 18:
-        raise ValueError(f"{text!r} is not a whole number")
-    return int(text)
+    return int(_number(text, int, "a whole number", 0, 10**18))
 
 
 def share(text: str) -> float:
     """A number from 0 to 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise ValueError(f"{text!r} is not a number from 0 to 1")
-    return value
+    return float(_number(text, float, "a number from 0 to 1", 0, math.nextafter(1, 2)))
 
 
 def seconds(text: str) -> float:
     """A time above 0, and below a year."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 3e7:
-        raise ValueError(f"{text!r} is not a number of seconds above 0")
-    return value
+    least = math.nextafter(0, 1)
+    return float(_number(text, float, "a number of seconds above 0", least, 3e7))
 
 
 def decimals(text: str) -> int:
     """A number of decimals."""
-    if not text.isdecimal() or int(text) > 15:
-        raise ValueError(f"{text!r} is not a whole number from 0 to 15")
-    return int(text)
+    return int(_number(text, int, "a whole number from 0 to 15", 0, 16))
 
 
 def page_file(text: str) -> Path:

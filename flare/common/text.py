@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -163,36 +162,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-
-
-def wrapped(text: str, columns: int) -> str:
-    r"""A text in lines that fit, broken between words; a longer word stays whole.
-
-    What is carried over is indented by two more than its line.
-
-    Examples
-    --------
-    >>> print(wrapped("short\n  liver   0.93  0.04", 14))
-    short
-      liver   0.93
-        0.04
-    """
-    lines = []
-    for line in text.split("\n"):
-        if len(line) <= columns:
-            lines.append(line)
-            continue
-        indent = min(len(line) - len(line.lstrip()) + 2, columns // 2)
-        lines += textwrap.wrap(
-            line,
-            columns,
-            subsequent_indent=" " * indent,
-            replace_whitespace=False,
-            expand_tabs=False,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    return "\n".join(lines)
 
 
 def why(error: OSError) -> str:

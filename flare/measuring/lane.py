@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import sched_getaffinity
 from pathlib import Path
 from typing import Any
 
-from flare.common.containers import MEMORY, NO_GPU, Limits, size_bytes
-from flare.common.engine import Engine
+from flare.common.containers import MEMORY, Limits, size_bytes
+from flare.common.engine import Engine, EngineRecord
 from flare.common.errors import InputError
 from flare.common.machine import available_bytes, describe_host
 from flare.common.text import listing, safe
@@ -30,21 +30,22 @@ STEP_BYTES = 2**28
 class Lane:
     """What one container at a time has for itself."""
 
-    host: str
-    """Name of its computer."""
-    number: int
-    """Among the lanes of its computer, from 0."""
-    of: int
-    """Lanes of its computer: what runs side by side is slower."""
-    processor: str
-    """Name of the processor."""
-    cpus: tuple[int, ...]
-    """Numbers of its processors."""
-    spare: tuple[int, ...]
-    """Processors that no lane has: for the engine and the samplers."""
-    gpu: Device | None
     limits: Limits
     """Of its containers, with these processors and this GPU."""
+    gpu: Device | None
+    host: str = ""
+    """Name of its computer."""
+    number: int = 0
+    """Among the lanes of its computer, from 0."""
+    of: int = 0
+    """Lanes of its computer: what runs side by side is slower. 0 for a computer that is
+    not divided, of which nothing else is told."""
+    processor: str = ""
+    """Name of the processor."""
+    cpus: tuple[int, ...] = ()
+    """Numbers of its processors."""
+    spare: tuple[int, ...] = ()
+    """Processors that no lane has: for the engine and the samplers."""
 
     @property
     def name(self) -> str:
@@ -56,6 +57,8 @@ class Lane:
 
         A team may go on on another lane of the same kind.
         """
+        if not self.of:
+            return {}
         count = len(self.cpus)
         return {
             "gpu": self.gpu.name if self.gpu else "",
@@ -77,20 +80,6 @@ class Lane:
         }
 
 
-def unlike(
-    lane: Lane, settings: Mapping[str, Any], accepted: Collection[str] = ()
-) -> str:
-    """What a lane has otherwise than these settings; empty if nothing.
-
-    Of the accepted settings, nothing is said.
-    """
-    for name, value in lane.settings().items():
-        if name not in accepted and settings.get(name) != value:
-            was, now = safe(str(settings.get(name))), safe(str(value))
-            return f"{name} {now or 'none'}, not {was or 'none'}"
-    return ""
-
-
 def check_alike(lanes: Sequence[Lane]) -> None:
     """See that times of all lanes can be compared.
 
@@ -101,11 +90,15 @@ def check_alike(lanes: Sequence[Lane]) -> None:
     """
     first, *others = lanes
     for lane in others:
-        other = unlike(lane, first.settings())
-        if other:
-            problem = f"it has {other} as {first.name}"
-            remedy = "Times of unlike lanes cannot be compared: leave one out."
-            raise MeasurementError(lane.name, problem, f"{remedy} Or --unlike-lanes.")
+        known = first.settings()
+        for name, value in lane.settings().items():
+            if value != known[name]:
+                other = f"{name} {value or 'none'}, not {known[name] or 'none'}"
+                raise MeasurementError(
+                    lane.name,
+                    f"it has {safe(other)} as {first.name}",
+                    "Times of unlike lanes cannot be compared: leave one out.",
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +114,7 @@ class Place:
     memory_bytes: int
     gpus: tuple[Device, ...]
     """Those that were asked for."""
-    engine: Mapping[str, Any]
-    """What `flare.common.engine.Engine.describe` has returned."""
+    engine: EngineRecord
 
 
 def look_at_place(gpus: Sequence[str], engine: Engine) -> Place:
@@ -178,116 +170,80 @@ def _cores(
     return tuple(map(tuple, cores.values()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """How each computer is to be divided.
-
-    Raises
-    ------
-    InputError
-        If GPUs are named and lanes counted.
-    """
-
-    limits: Limits
-    """As asked for: a lane for each GPU, and an equal part of what is not told."""
-    lanes: int | None = None
-    """How many, where there is no GPU."""
-
-    def __post_init__(self) -> None:
-        if self.gpus and self.lanes is not None:
-            raise InputError(
-                f"--lanes {self.lanes}: it is for --gpu none, as each GPU has a lane",
-                "Name the GPUs instead: --gpu 0,1.",
-            )
-
-    @property
-    def gpus(self) -> tuple[str, ...]:
-        """Indexes or UUIDs, a lane for each; none to measure without."""
-        return () if self.limits.gpu == NO_GPU else tuple(self.limits.gpu.split(","))
-
-    @property
-    def count(self) -> int:
-        """Lanes of a computer."""
-        return len(self.gpus) or self.lanes or 1
-
-
-def divide(place: Place, wanted: Wanted) -> tuple[Lane, ...]:
+def divide(place: Place, limits: Limits, count: int) -> tuple[Lane, ...]:
     """The lanes of a computer, no two of which share a processor.
 
     Parameters
     ----------
     place : Place
-        The computer.
-    wanted : Wanted
-        How it is to be divided.
+        The computer; each of its GPUs has a lane.
+    limits : Limits
+        As asked for; what they do not say is divided into equal parts.
+    count : int
+        How many lanes.
 
     Raises
     ------
     InputError
         If it has not enough processors, or memory.
     """
-    parts, spare = _processors(place, wanted)
-    memory = _memory(place, wanted)
-    lanes = []
-    for number, cpus in enumerate(parts):
-        gpu = place.gpus[number] if place.gpus else None
-        limits = replace(
-            wanted.limits,
-            cpus=",".join(map(str, cpus)),
-            memory=memory,
-            gpu=gpu.uuid if gpu else "",
+    parts, spare = _processors(place, limits.cpus, count)
+    memory = _memory(place, limits.memory, count)
+    devices = place.gpus or (None,) * count
+    return tuple(
+        Lane(
+            host=place.host,
+            number=number,
+            of=count,
+            processor=place.processor,
+            cpus=cpus,
+            spare=spare,
+            gpu=gpu,
+            limits=replace(
+                limits,
+                cpus=",".join(map(str, cpus)),
+                memory=memory,
+                gpu=gpu.uuid if gpu else "",
+            ),
         )
-        lanes.append(
-            Lane(
-                host=place.host,
-                number=number,
-                of=wanted.count,
-                processor=place.processor,
-                cpus=cpus,
-                spare=spare,
-                gpu=gpu,
-                limits=limits,
-            )
-        )
-    return tuple(lanes)
+        for number, (cpus, gpu) in enumerate(zip(parts, devices, strict=True))
+    )
 
 
 def _processors(
-    place: Place, wanted: Wanted
+    place: Place, cpus: str | None, count: int
 ) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
     """The processors of each lane, as many for each, and those that are left."""
     known = sorted(number for core in place.cores for number in core)
     given = list(known)
-    if wanted.limits.cpus:
-        given = _numbers(wanted.limits.cpus)
+    if cpus:
+        given = _numbers(cpus)
         missing = sorted(set(given) - set(known))
         if missing:
-            names = listing([str(number) for number in missing])
             raise InputError(
-                f"--cpus: {safe(place.host)} has no processor {names}",
+                f"--cpus: {safe(place.host)} has no processor"
+                f" {listing(map(str, missing))}",
                 "Name those that the program may use.",
             )
-    elif wanted.limits.cpus is None and len(known) > max(2, wanted.count):
+    elif cpus is None and len(known) > max(2, count):
         given = known[1:]
-    if len(given) < wanted.count:
+    if len(given) < count:
         raise InputError(
-            f"{safe(place.host)}: {wanted.count} lanes need as many processors, and"
+            f"{safe(place.host)}: {count} lanes need as many processors, and"
             f" there are {len(given)}",
             "Use fewer lanes.",
         )
     cores = [tuple(n for n in core if n in given) for core in place.cores]
     threads = max(map(len, cores))
-    each = len(given) // wanted.count
+    each = len(given) // count
     if each >= threads:
         each -= each % threads  # so that no two lanes share a core
     # Cores of which one processor is left out come last, and so are not cut either.
     ordered = [n for core in sorted(cores, key=len, reverse=True) for n in core]
     parts = tuple(
-        tuple(sorted(ordered[each * lane : each * (lane + 1)]))
-        for lane in range(wanted.count)
+        tuple(sorted(ordered[each * lane : each * (lane + 1)])) for lane in range(count)
     )
-    taken = {number for part in parts for number in part}
-    return parts, tuple(number for number in known if number not in taken)
+    return parts, tuple(n for n in known if not any(n in part for part in parts))
 
 
 def _numbers(cpus: str) -> list[int]:
@@ -298,19 +254,18 @@ def _numbers(cpus: str) -> list[int]:
     return sorted(found)
 
 
-def _memory(place: Place, wanted: Wanted) -> str:
+def _memory(place: Place, memory: str, count: int) -> str:
     """What a container may use of the computer's memory, as Docker writes it."""
-    lanes, there, memory = wanted.count, place.memory_bytes, wanted.limits.memory
+    part = place.memory_bytes // count
     if not memory:
-        part = there // lanes // STEP_BYTES * STEP_BYTES
-        if size_bytes(MEMORY) <= part or lanes == 1:
+        if size_bytes(MEMORY) <= part or count == 1:
             return MEMORY
-        return _written(max(part, STEP_BYTES))
-    if lanes > 1 and lanes * size_bytes(memory) > there:
+        return _written(max(part // STEP_BYTES * STEP_BYTES, STEP_BYTES))
+    if count > 1 and size_bytes(memory) > part:
         raise InputError(
-            f"--memory {memory}: {lanes} lanes of {safe(place.host)} would have more"
-            f" than its {there / 2**30:.1f} GiB",
-            f"Give at most {_written(there // lanes)}.",
+            f"--memory {memory}: {count} lanes of {safe(place.host)} would have more"
+            f" than its {place.memory_bytes / 2**30:.1f} GiB",
+            f"Give at most {_written(part)}.",
         )
     return memory
 

@@ -1,11 +1,10 @@
-"""Measures teams: runs their images case by case, one team after the other or in turn.
+"""Measures teams: runs their images case by case, one after the other on each lane.
 
 What is made on the way, and in which module::
 
     Job        team       what is to be measured, as it was read
-    Setup      team       what is the same for all teams
+    TeamJob    team       all that is needed to measure a team on a lane
     TeamPlan   team       what is left to do of a team, whose folder is locked
-    OpenTeam   team       a team whose image is loaded
     Trial      trial      a case that was run once
     CaseRecord record     the row of a case in efficiency.csv
 """
@@ -13,49 +12,34 @@ What is made on the way, and in which module::
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
-from itertools import zip_longest
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 from flare.challenge.reading import read_challenge
-from flare.common.engine import Engine
+from flare.common.engine import Engine, EngineRecord
 from flare.common.errors import FlareError, InputError, StoppedError
 from flare.common.text import safe
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive, team_of
-from flare.measuring.container import Conditions, opened_limits
+from flare.measuring.container import opened_limits
 from flare.measuring.host import choose_caches, find_weaknesses
-from flare.measuring.inputs import (
-    Case,
-    check_cases,
-    digest_of,
-    find_archives,
-    find_cases,
-)
-from flare.measuring.lanes.dispatch import measure_on_lanes
-from flare.measuring.options import Options
+from flare.measuring.inputs import check_cases, find_archives, find_cases
+from flare.measuring.lane import Lane, check_alike, divide, look_at_place
+from flare.measuring.lanes.dispatch import Dispatch
+from flare.measuring.lanes.process import LocalPool, OwnPool, Pool
+from flare.measuring.options import Caches, Options
 from flare.measuring.rescore import evaluate_team
 from flare.measuring.summary import (
     Failures,
     Listener,
-    cases_to_run,
     count_done,
     team_table,
     write_refused,
 )
-from flare.measuring.team import (
-    Job,
-    OpenTeam,
-    Setup,
-    TeamPlan,
-    check_job,
-    opened_team,
-    planned_team,
-)
-from flare.results.efficiency_csv import CaseRecord
+from flare.measuring.team import Job
 
 _log = logging.getLogger(__name__)
 
@@ -210,6 +194,7 @@ def measure_teams(
     """Run the images of all teams on all cases, and keep what was measured.
 
     Only cases without a result, with an engine error, or in `options.rerun` are run.
+    A team is measured whole by one lane: of this computer, or of those of a cluster.
 
     Parameters
     ----------
@@ -231,117 +216,75 @@ def measure_teams(
     """
     if not job.runnable:
         return ()
-    check_job(job)
-    listener = listener or Listener()
-    if job.options.is_side_by_side:
-        return measure_on_lanes(job, listener)
+    job.check()
     options, engine = job.options, Engine()
-    described = engine.describe()
-    for weakness in find_weaknesses(described):
-        _log.info("Before you run images of others: %s", weakness)
-    is_here = engine.folder() is not None
-    with opened_limits(options.limits) as (limits, gpu):
-        setup = Setup(
-            job=job,
-            engine=engine,
-            described=described,
-            conditions=Conditions(
-                limits=limits,
-                contract=options.contract,
-                interval_s=options.runs.interval_s,
-                caches=choose_caches(options.runs.caches, is_engine_here=is_here),
-                gpu=gpu,
-            ),
-            images_sha256=digest_of(job.cases),
+    with _opened_lanes(job, engine) as (pool, described), closing(pool):
+        for weakness in find_weaknesses(described):
+            _log.info("Before you run images of others: %s", weakness)
+        lanes = pool.lanes()
+        check_alike(lanes)
+        runs = replace(options.runs, caches=_caches(options, engine))
+        for lane in lanes if options.is_side_by_side else ():
+            gpu = f"GPU {lane.gpu.name} ({lane.gpu.uuid})" if lane.gpu else "no GPU"
+            own = f"processors {lane.limits.cpus}, memory {lane.limits.memory}"
+            _log.info("%s: %s, %s", lane.name, gpu, own)
+        job = replace(job, options=replace(options, runs=runs), unread=())
+        if options.cluster:
+            job = _absolute(job)
+        dispatch = Dispatch(job, engine, pool, listener or Listener())
+        dispatch.plan(is_here=options.cluster is None)
+        dispatch.measure()
+    return tuple(dispatch.failures.found.items())
+
+
+@contextmanager
+def _opened_lanes(job: Job, engine: Engine) -> Iterator[tuple[Pool, EngineRecord]]:
+    """The lanes of this computer or of a cluster, and what an engine of them is."""
+    options = job.options
+    if options.cluster:
+        # Here, as nobody without a cluster needs to have Dask.
+        from flare.measuring.lanes.cluster import opened_cluster
+
+        first = job.runnable[0]
+        folders = {"images": options.images, "archives": first.path.parent}
+        if first.model:
+            folders["model"] = first.model.path.parent
+        folders["results"] = job.results
+        with opened_cluster(options, folders, engine) as pool:
+            yield pool, pool.places[0].engine
+    elif options.is_side_by_side:
+        place = look_at_place(options.gpus, engine)
+        lanes = divide(place, options.limits, options.lane_count)
+        yield LocalPool(lanes), place.engine
+    else:
+        described = engine.describe()
+        with opened_limits(options.limits) as (limits, gpu):
+            lane = Lane(limits=limits, gpu=gpu.device if gpu else None)
+            yield OwnPool(lane), described
+
+
+def _caches(options: Options, engine: Engine) -> Caches:
+    """What a run finds in the memory of the computer, as asked for or as possible."""
+    wanted = options.runs.caches
+    if not options.is_side_by_side:
+        return choose_caches(wanted, is_engine_here=engine.folder() is not None)
+    if wanted is Caches.COLD and options.lane_count > 1:
+        raise InputError(
+            "--caches cold: lanes of a computer share its caches",
+            "Measure with warm ones, which is the default.",
         )
-        with Teams(setup, listener) as teams:
-            _measure_all(teams, listener)
-    return tuple(teams.failures.found.items())
+    return wanted or Caches.WARM
 
 
-# --- Teams ------------------------------------------------------------------------
+def _absolute(job: Job) -> Job:
+    """What is measured, with paths that hold in every process."""
 
+    def at(file: Any) -> Any:
+        return file and replace(file, path=file.path.absolute())
 
-class Teams:
-    """The teams of a measurement: planned, opened when their turn comes, and closed.
-
-    What goes wrong with one of them is noted, and ends its measurement alone.
-
-    Parameters
-    ----------
-    setup : Setup
-        Of the measurement.
-    listener : Listener
-        Told of what goes wrong.
-    """
-
-    def __init__(self, setup: Setup, listener: Listener) -> None:
-        self.setup = setup
-        self.failures = Failures(setup.job.results, listener.on_failure)
-        self.plans: list[TeamPlan] = []
-        self._open: dict[str, OpenTeam] = {}
-        self._held: dict[str, ExitStack] = {}
-        self._all = ExitStack()
-
-    def __enter__(self) -> Self:
-        """Lock the teams' folders, and see what is left to do of each."""
-        try:
-            for archive in self.setup.job.runnable:
-                held = self._held[archive.team] = ExitStack()
-                self._all.callback(self.close, archive.team)
-                with self.failures.noted(archive.team):
-                    plan = held.enter_context(planned_team(self.setup, archive))
-                    self.plans.append(plan)
-        except BaseException:
-            self._all.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close all that is still planned or open, the latest first."""
-        self._all.close()
-
-    def run(self, plan: TeamPlan, case: Case) -> CaseRecord | None:
-        """Run a case of a team; None if that has ended its measurement."""
-        with self.failures.noted(plan.team):
-            if plan.team not in self._open:
-                held = self._held[plan.team]
-                _log.info("loading the image of %s", safe(plan.team))
-                self._open[plan.team] = held.enter_context(opened_team(plan))
-            return self._open[plan.team].run(case)
-        return None
-
-    def close(self, team: str) -> None:
-        """Remove a team's image, and unlock its folder; nothing if that was done."""
-        with self.failures.noted(team):
-            self._held[team].close()
-
-
-def _measure_all(teams: Teams, listener: Listener) -> None:
-    """Run all that is left to do, and close each team with its last case."""
-    total = cases_to_run(teams.plans)
-    for plan in teams.plans:
-        if not plan.todo:
-            listener.on_team(plan.team)
-    failed = teams.failures.found
-    order = _order(teams.plans, in_turns=teams.setup.job.options.interleave)
-    for done, (plan, case) in enumerate(order, start=1):
-        if plan.team in failed:
-            continue
-        record = teams.run(plan, case)
-        is_last = case is plan.todo[-1]
-        if is_last or not record:
-            teams.close(plan.team)
-        if record:
-            listener.on_run(plan.team, record, done, total)
-        if is_last and plan.team not in failed:
-            listener.on_team(plan.team)
-
-
-def _order(
-    plans: Sequence[TeamPlan], *, in_turns: bool
-) -> Iterator[tuple[TeamPlan, Case]]:
-    """What is run, one after the other: team by team, or one case of each in turn."""
-    rows = [[(plan, case) for case in plan.todo] for plan in plans]
-    for row in zip_longest(*rows) if in_turns else rows:
-        yield from filter(None, row)
+    return replace(
+        job,
+        results=job.results.absolute(),
+        cases=tuple(replace(case, image=at(case.image)) for case in job.cases),
+        archives=tuple(replace(at(a), model=at(a.model)) for a in job.archives),
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from flare.common.containers import Limits, limit, size
+from flare.common.containers import NO_GPU, Limits, limit, size
 from flare.common.errors import InputError
 from flare.common.options import (
     argument,
@@ -92,7 +92,30 @@ class LaneLimits(Limits):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class MeasuringOptions:
+    """How images are run and scored, those of a command as those of a service."""
+
+    ground_truth: Path | None = option(
+        "Score the predictions against these reference labels.",
+        default=None,
+        metavar="DIR",
+    )
+    limits: Limits = field(default_factory=ServedLimits)
+    contract: Contract = field(default_factory=Contract)
+    runs: RunOptions = field(default_factory=RunOptions)
+    page: Path | None = option(
+        "Show how it goes on, on this page, which a browser reads anew by itself;"
+        " needs Jinja2.",
+        default=None,
+        parse=page_file,
+        metavar="FILE.html",
+    )
+    challenge: str = challenge_option()
+    workers: int | None = workers_option()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(MeasuringOptions):
     """What is measured, and how."""
 
     archives: Path = argument(
@@ -110,13 +133,7 @@ class Options:
         "Folder that gets a folder for each team; a measurement that is there goes on.",
         metavar="RESULTS[/TEAMNAME]",
     )
-    ground_truth: Path | None = option(
-        "Also score the predictions against these reference labels.",
-        default=None,
-        metavar="DIR",
-    )
     limits: Limits = field(default_factory=LaneLimits)
-    contract: Contract = field(default_factory=Contract)
     lanes: int | None = option(
         "With --gpu none, measure N teams at once, each on processors of its own"
         " (default: 1).",
@@ -129,14 +146,6 @@ class Options:
         " with an engine of its own; --gpu and --lanes are those of each computer.",
         default=None,
         metavar="tcp://HOST:PORT",
-    )
-    unlike_lanes: bool = option(
-        "Measure on GPUs or computers of several kinds at once; a team stays on one.",
-        default=False,
-    )
-    runs: RunOptions = field(default_factory=RunOptions)
-    interleave: bool = option(
-        "Let teams take turns, case by case; not on several lanes.", default=False
     )
     rerun: tuple[str, ...] = option(
         "Run this case again, whatever came of it; needs --reason.",
@@ -161,15 +170,6 @@ class Options:
     paper: str = option(
         "Note the team's paper in the ledger.", default="", metavar="TEXT"
     )
-    page: Path | None = option(
-        "Show how it goes on, on this page, which a browser reads anew by itself;"
-        " needs Jinja2.",
-        default=None,
-        parse=page_file,
-        metavar="FILE.html",
-    )
-    challenge: str = challenge_option()
-    workers: int | None = workers_option()
 
     def __post_init__(self) -> None:
         if self.rerun and not self.reason.strip():
@@ -177,9 +177,23 @@ class Options:
                 "--rerun: no reason was given",
                 "Say why, for the record: --reason TEXT.",
             )
+        if self.gpus and self.lanes is not None:
+            raise InputError(
+                f"--lanes {self.lanes}: it is for --gpu none, as each GPU has a lane",
+                "Name the GPUs instead: --gpu 0,1.",
+            )
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """Indexes or UUIDs, a lane for each; none to measure without."""
+        return () if self.limits.gpu == NO_GPU else tuple(self.limits.gpu.split(","))
+
+    @property
+    def lane_count(self) -> int:
+        """Lanes of a computer."""
+        return len(self.gpus) or self.lanes or 1
 
     @property
     def is_side_by_side(self) -> bool:
         """Whether there is to be more than one lane, or one elsewhere."""
-        several = (self.lanes or 1) > 1 or "," in self.limits.gpu
-        return several or self.cluster is not None
+        return self.lane_count > 1 or self.cluster is not None

@@ -13,7 +13,6 @@ from flare.common.errors import FlareError, ProgramError, SubmissionError
 from flare.common.text import aligned, safe
 from flare.measuring.archive.reading import SUFFIX, Archive
 from flare.measuring.archive.strict import ArchiveError
-from flare.measuring.team import TeamPlan
 from flare.results import refused_csv
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
@@ -80,16 +79,6 @@ class Failures:
             self.found[team] = error
             if self._tell:
                 self._tell(team, error)
-
-
-def cases_to_run(plans: Sequence[TeamPlan]) -> int:
-    """How many cases are to be run; those that are done already are told."""
-    total = sum(len(plan.todo) for plan in plans)
-    before = sum(len(plan.setup.job.cases) for plan in plans) - total
-    if before:
-        going_on = ", going on" if total else ""
-        _log.info("%d of %d cases are done%s", before, before + total, going_on)
-    return total
 
 
 def count_done(folder: Path) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -19,7 +20,7 @@ from flare.common.errors import EngineError, FlareError
 from flare.common.files import remove_tree
 from flare.common.machine import describe_host
 from flare.common.schema import dump
-from flare.common.text import listing, nearest
+from flare.common.text import listing, nearest, safe
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cleanup import clean_up
 from flare.measuring.container import Conditions, ContainerRun
@@ -29,6 +30,7 @@ from flare.measuring.inputs import Case
 from flare.measuring.lane import Lane
 from flare.measuring.options import Caches, Options
 from flare.measuring.record import LOGS, keep_label_maps, keep_runs, record_of
+from flare.measuring.sampling.nvml import open_gpu
 from flare.measuring.trial import run_case, run_empty
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
@@ -46,6 +48,8 @@ from flare.results.measurement_json import (
     Settings,
 )
 from flare.results.team_folder import FolderLock
+
+_log = logging.getLogger(__name__)
 
 EMPTY_RUNS = 3
 """Containers that do nothing, which tell what the engine itself costs."""
@@ -72,84 +76,111 @@ class Job:
         """Archives without problems."""
         return tuple(archive for archive in self.archives if not archive.problems)
 
+    def check(self) -> None:
+        """See that what is asked for can be done.
+
+        Raises
+        ------
+        MeasurementError
+            If it cannot.
+        """
+        options, names = self.options, [case.name for case in self.cases]
+        unknown = sorted(set(options.rerun) - set(names))
+        if unknown:
+            near = nearest(unknown[0], names)
+            problem = f"there is no such case to run again{near}"
+            raise MeasurementError(listing(unknown), problem, "Check --rerun.")
+        about_one = (options.new_archive, options.paper, options.rerun)
+        if len(self.runnable) > 1 and any(about_one):
+            raise MeasurementError(
+                "--new-archive, --paper, --rerun",
+                "they are about one team, but several archives were given",
+                "Measure it alone.",
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """What is the same for all teams that are measured in one place."""
+class TeamJob:
+    """All that is needed to measure a team on a lane, in whichever process."""
 
     job: Job
+    """Without archives; its paths are absolute, and its caches are decided."""
+    archive: Archive
+    """Without problems."""
     engine: Engine
-    described: Mapping[str, Any]
-    """What `flare.common.engine.Engine.describe` has returned."""
-    conditions: Conditions
-    """Under which containers are run."""
+    """Runs its containers."""
+    lane: Lane
     images_sha256: str
     """Over the names and contents of the images of all cases."""
-    is_here: bool = True
-    """Whether containers run on this computer, and what a run has left is seen."""
-    lane: Lane | None = None
-    """Where several teams are measured side by side, that of this one."""
+    after: tuple[Path, ...] = ()
+    """Folders of teams whose process was killed on the lane: what those have left is
+    being removed while they are locked."""
     lock_wait_s: float | None = None
     """How long a team's folder is waited for; None for the usual time."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TeamPlan:
-    """What is to be done of a team, whose folder is locked."""
-
-    setup: Setup
-    archive: Archive
-    folder: Path
-    """Of the team's results."""
-    lock: FolderLock
-    """Of that folder."""
-    log: MeasurementLog
-    """What measurements of the team were made with."""
-    done: Mapping[str, CaseRecord]
-    """What was measured before, by case."""
-    todo: tuple[Case, ...]
-    """The cases that are run: those without a result, those on which the engine failed,
-    and those asked for."""
 
     @property
     def team(self) -> str:
         """Name of the team."""
         return self.archive.team
 
+    @property
+    def folder(self) -> Path:
+        """Of the team's results."""
+        return self.job.results / self.team
 
-def check_job(job: Job) -> None:
-    """See that what is asked for can be done.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamPlan:
+    """What is to be done of a team, whose folder is locked."""
+
+    of: TeamJob
+    lock: FolderLock
+    """Of the team's folder."""
+    log: MeasurementLog
+    """What measurements of the team were made with."""
+    records: dict[str, CaseRecord]
+    """What was measured, by case."""
+    todo: tuple[Case, ...]
+    """The cases that are run: those without a result, those on which the engine failed,
+    and those asked for."""
+
+
+def measure_team(of: TeamJob) -> Iterator[CaseRecord]:
+    """Run all cases of a team that are left to do, and keep what is measured.
+
+    Yields
+    ------
+    CaseRecord
+        Of each case; first of those that need not be run. Nothing of a container is
+        there meanwhile.
 
     Raises
     ------
-    MeasurementError
-        If it cannot.
+    FlareError
+        If the team cannot be measured, or its image not be loaded.
     """
-    options, names = job.options, [case.name for case in job.cases]
-    unknown = sorted(set(options.rerun) - set(names))
-    if unknown:
-        near = nearest(unknown[0], names)
-        problem = f"there is no such case to run again{near}"
-        raise MeasurementError(listing(unknown), problem, "Check --rerun.")
-    about_one = (options.new_archive, options.paper, options.rerun)
-    if len(job.runnable) > 1 and any(about_one):
-        raise MeasurementError(
-            "--new-archive, --paper, --rerun",
-            "they are about one team, but several archives were given",
-            "Measure it alone.",
-        )
+    for folder in of.after:
+        with suppress(MeasurementError), FolderLock(folder, wait_s=of.lock_wait_s):
+            pass
+    with planned_team(of) as plan:
+        names = [case.name for case in plan.todo]
+        yield from [plan.records[n] for n in plan.records if n not in names]
+        if plan.todo:
+            with _opened(plan) as image:
+                for case in plan.todo:
+                    yield _run(plan, image, case)
 
 
 @contextmanager
-def planned_team(setup: Setup, archive: Archive) -> Iterator[TeamPlan]:
+def planned_team(of: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
     """Lock the folder of a team, enter it in the ledger, and see what is left to do.
 
     Parameters
     ----------
-    setup : Setup
-        Of the measurement.
-    archive : Archive
-        Of the team, without problems.
+    of : TeamJob
+        The team.
+    is_here : bool
+        Whether its containers run on this computer, and what a run has left is seen.
 
     Yields
     ------
@@ -161,73 +192,63 @@ def planned_team(setup: Setup, archive: Archive) -> Iterator[TeamPlan]:
     MeasurementError
         If the team has sent another archive, or was measured in another way.
     """
-    results, options = setup.job.results, setup.job.options
-    folder = results / archive.team
+    results, options = of.job.results, of.job.options
     with ExitStack() as locks:
         # Before anything of the team is read, so that nobody else changes it.
-        lock = locks.enter_context(FolderLock(folder, wait_s=setup.lock_wait_s))
-        if setup.is_here:
-            clean_up(setup.engine, folder)
-        entry = _entry(setup, archive)
+        lock = locks.enter_context(FolderLock(of.folder, wait_s=of.lock_wait_s))
+        if is_here:
+            clean_up(of.engine, of.folder)
+        entry = _entry(of)
         ledger = results / LEDGER_CSV
         with FolderLock(results):
             if _put_aside(ledger, entry):
                 locks.close()
-                lock = locks.enter_context(FolderLock(folder))
-            # Earlier versions took the challenge's file byte by byte.
-            former = {"challenge_sha256": setup.job.challenge.checksum}
+                lock = locks.enter_context(FolderLock(of.folder))
             log = MeasurementLog(
-                folder / MEASUREMENT_JSON,
-                dump(_settings(setup, archive)),
-                former,
-                OF_HOST if options.unlike_host else (),
+                of.folder / MEASUREMENT_JSON,
+                dump(_settings(of)),
+                accepted=OF_HOST if options.unlike_host else (),
             )
             register(ledger, entry)
-        done = read_records(folder / EFFICIENCY_CSV)
+        done = read_records(of.folder / EFFICIENCY_CSV)
         todo = [
             case
-            for case in setup.job.cases
+            for case in of.job.cases
             if case.name not in done
             or done[case.name].status is RunStatus.ENGINE_ERROR
             or case.name in options.rerun
         ]
-        yield TeamPlan(
-            setup=setup,
-            archive=archive,
-            folder=folder,
-            lock=lock,
-            log=log,
-            done=done,
-            todo=tuple(todo),
-        )
+        yield TeamPlan(of=of, lock=lock, log=log, records=done, todo=tuple(todo))
 
 
-def _entry(setup: Setup, archive: Archive) -> Entry:
+def _entry(of: TeamJob) -> Entry:
+    archive, options = of.archive, of.job.options
     return Entry(
         team=archive.team,
         archive_sha256=archive.sha256,
         model_sha256=archive.model.sha256 if archive.model else "",
-        paper=setup.job.options.paper,
+        paper=options.paper,
         date=date.today().isoformat(),
-        reason=setup.job.options.new_archive,
+        reason=options.new_archive,
     )
 
 
-def _settings(setup: Setup, archive: Archive) -> Settings:
-    conditions, runs = setup.conditions, setup.job.options.runs
+def _settings(of: TeamJob) -> Settings:
+    archive, options = of.archive, of.job.options
+    assert options.runs.caches
     found = Settings(
         archive_sha256=archive.sha256,
-        **asdict(conditions.limits),
-        interval_s=conditions.interval_s,
-        repeats=runs.repeats,
-        caches=conditions.caches.value,
-        **measuring_rules(setup.job.challenge),
-        images_sha256=setup.images_sha256,
+        **asdict(of.lane.limits),
+        interval_s=options.runs.interval_s,
+        repeats=options.runs.repeats,
+        caches=options.runs.caches.value,
+        **measuring_rules(of.job.challenge),
+        images_sha256=of.images_sha256,
         processor=describe_host()["processor"],
-        **conditions.contract.settings(),
+        **options.contract.settings(),
         model_sha256=archive.model.sha256 if archive.model else "",
     )
-    return replace(found, **setup.lane.settings()) if setup.lane else found
+    return replace(found, **of.lane.settings())
 
 
 def _put_aside(ledger: Path, entry: Entry) -> bool:
@@ -260,148 +281,114 @@ def _put_aside(ledger: Path, entry: Entry) -> bool:
 
 
 @contextmanager
-def opened_team(plan: TeamPlan) -> Iterator[OpenTeam]:
-    """Load a team's image, and see what the engine itself costs.
-
-    Parameters
-    ----------
-    plan : TeamPlan
-        With at least one case to be run.
-
-    Yields
-    ------
-    OpenTeam
-        Whose cases can be run; its image is removed in the end.
-
-    Raises
-    ------
-    FlareError
-        If the image cannot be loaded, or not even an empty container be run.
-    """
-    setup, job = plan.setup, plan.setup.job
-    with loaded_image(
-        plan.archive,
-        plan.folder,
-        engine=setup.engine,
-        conditions=setup.conditions,
-        lock=plan.lock,
-    ) as image:
+def _opened(plan: TeamPlan) -> Iterator[LoadedImage]:
+    """Load a team's image, and see what the engine itself costs."""
+    job, lane = plan.of.job, plan.of.lane
+    runs = job.options.runs
+    assert runs.caches
+    _log.info("loading the image of %s", safe(plan.of.team))
+    with (
+        open_gpu(lane.gpu.uuid) if lane.gpu else nullcontext() as gpu,
+        loaded_image(
+            plan.of.archive,
+            plan.of.folder,
+            engine=plan.of.engine,
+            conditions=Conditions(
+                limits=lane.limits,
+                contract=job.options.contract,
+                interval_s=runs.interval_s,
+                caches=runs.caches,
+                gpu=gpu,
+                own_cpus=lane.cpus if lane.of > 1 else (),
+            ),
+            lock=plan.lock,
+        ) as image,
+    ):
         empty = run_empty(image, EMPTY_RUNS)
         plan.log.add(_made_with(plan, image, empty))
-        is_warm = setup.conditions.caches is Caches.WARM
-        if job.options.runs.has_warm_up and is_warm:
+        if runs.has_warm_up and runs.caches is Caches.WARM:
             run_case(image, plan.todo[0], job.challenge)
-        yield OpenTeam(plan, image)
+        yield image
 
 
-class OpenTeam:
-    """A team whose image is loaded.
-
-    Parameters
-    ----------
-    plan : TeamPlan
-        What is done of it.
-    image : LoadedImage
-        Its image.
-    """
-
-    def __init__(self, plan: TeamPlan, image: LoadedImage) -> None:
-        self._plan, self._image = plan, image
-        self._records = dict(plan.done)
-
-    def run(self, case: Case) -> CaseRecord:
-        """Run a case, all its repeats, and write its row and its files.
-
-        Raises
-        ------
-        OutputError
-            If they cannot be written.
-        """
-        record, runs, files = self._measure(case)
-        if case.name in self._records:
-            if record.status is RunStatus.ENGINE_ERROR:
-                return record  # what there is stays
-            # If this is interrupted, the case is run once more: its old values do not
-            # stand beside a new prediction.
-            self._keep(
-                CaseRecord(
-                    case=case.name,
-                    status=RunStatus.ENGINE_ERROR,
-                    message="its rerun was interrupted",
-                    rerun=record.rerun,
-                )
-            )
-        folder, is_right = self._plan.folder, record.status is RunStatus.OK
-        keep_runs(folder, case.name, runs)
-        keep_label_maps(folder, case.name, files, is_right=is_right)
-        self._keep(record)
-        return record
-
-    def _measure(
-        self, case: Case
-    ) -> tuple[CaseRecord, Sequence[ContainerRun], Sequence[Path]]:
-        """Run a case until a repeat fails: its row, its runs and its label maps."""
-        challenge = self._plan.setup.job.challenge
-        runs: list[ContainerRun] = []
-        files: Sequence[Path] = ()
-        status, message = RunStatus.OK, ""
-        for _ in range(self._plan.setup.job.options.runs.repeats):
-            try:
-                trial = run_case(self._image, case, challenge)
-            except EngineError as error:
-                obey_stop(error)
-                # The label maps of an earlier repeat are gone.
-                status, message, files = RunStatus.ENGINE_ERROR, error.finding, ()
-            else:
-                runs += [trial.run] if trial.run else []
-                status, message, files = trial.status, trial.message, trial.files
-            if status is not RunStatus.OK:
-                break
-        rerun = self._rerun_note(case)
-        if status is RunStatus.OK:
-            rule, cpus = challenge.max_gpu_memory, os.cpu_count() or 1
-            own = len(self._plan.setup.conditions.own_cpus)
-            record = record_of(
-                case.name, runs, rule=rule, cpus=cpus, own_cpus=own, rerun=rerun
-            )
+def _run(plan: TeamPlan, image: LoadedImage, case: Case) -> CaseRecord:
+    """Run a case until a repeat fails, and write its row and its files."""
+    job, folder = plan.of.job, plan.of.folder
+    runs: list[ContainerRun] = []
+    files: Sequence[Path] = ()
+    status, message = RunStatus.OK, ""
+    for _ in range(job.options.runs.repeats):
+        try:
+            trial = run_case(image, case, job.challenge)
+        except EngineError as error:
+            obey_stop(error)
+            # The label maps of an earlier repeat are gone.
+            status, message, files = RunStatus.ENGINE_ERROR, error.finding, ()
         else:
-            if runs:
-                message += f"; see {LOGS}/{case.name}.log"
-            record = CaseRecord(
-                case=case.name, status=status, message=message, rerun=rerun
-            )
-        return record, runs, files
+            runs += [trial.run] if trial.run else []
+            status, message, files = trial.status, trial.message, trial.files
+        if status is not RunStatus.OK:
+            break
+    rerun = _rerun_note(plan, case)
+    if status is RunStatus.OK:
+        record = record_of(
+            *(case.name, runs),
+            rule=job.challenge.max_gpu_memory,
+            cpus=os.cpu_count() or 1,
+            own_cpus=len(image.conditions.own_cpus),
+            rerun=rerun,
+        )
+    else:
+        see = f"; see {LOGS}/{case.name}.log" if runs else ""
+        record = _failed(case, status, f"{message}{see}", rerun)
+    if case.name in plan.records:
+        if status is RunStatus.ENGINE_ERROR:
+            return record  # what there is stays
+        # If this is interrupted, the case is run once more: its old values do not
+        # stand beside a new prediction.
+        unfinished = "its rerun was interrupted"
+        _keep(plan, _failed(case, RunStatus.ENGINE_ERROR, unfinished, rerun))
+    keep_runs(folder, case.name, runs)
+    keep_label_maps(folder, case.name, files, is_right=status is RunStatus.OK)
+    _keep(plan, record)
+    return record
 
-    def _keep(self, record: CaseRecord) -> None:
-        self._records[record.case] = record
-        write_records(self._records.values(), self._plan.folder / EFFICIENCY_CSV)
 
-    def _rerun_note(self, case: Case) -> str:
-        """Why a case is run again, and what had come of it before."""
-        before = self._records.get(case.name)
-        options = self._plan.setup.job.options
-        if not before or case.name not in options.rerun:
-            return before.rerun if before else ""
-        was = before.status.value
-        if before.runtime_s is not None:
-            was += f", {before.runtime_s:.2f} s"
-        note = f"{options.reason} (before: {was})"
-        return f"{before.rerun}; {note}" if before.rerun else note
+def _failed(case: Case, status: RunStatus, message: str, rerun: str) -> CaseRecord:
+    return CaseRecord(case=case.name, status=status, message=message, rerun=rerun)
+
+
+def _keep(plan: TeamPlan, record: CaseRecord) -> None:
+    plan.records[record.case] = record
+    write_records(plan.records.values(), plan.of.folder / EFFICIENCY_CSV)
+
+
+def _rerun_note(plan: TeamPlan, case: Case) -> str:
+    """Why a case is run again, and its outcome before."""
+    before, options = plan.records.get(case.name), plan.of.job.options
+    if not before or case.name not in options.rerun:
+        return before.rerun if before else ""
+    was = before.status.value
+    if before.runtime_s is not None:
+        was += f", {before.runtime_s:.2f} s"
+    note = f"{options.reason} (before: {was})"
+    return f"{before.rerun}; {note}" if before.rerun else note
 
 
 def _made_with(
     plan: TeamPlan, image: LoadedImage, empty_s: Sequence[float]
 ) -> dict[str, Any]:
     """All that may matter when the values of a team are questioned."""
-    setup, options, unlike = plan.setup, plan.setup.job.options, plan.log.unlike
-    gpu = setup.conditions.gpu
+    archive, options, lane = plan.of.archive, plan.of.job.options, plan.of.lane
+    gpu, unlike = image.conditions.gpu, plan.log.unlike
+    described = plan.of.engine.describe()
     return {
-        "team": plan.team,
-        "archive": plan.archive.path.name,
-        **({"model": model.path.name} if (model := plan.archive.model) else {}),
+        "team": archive.team,
+        "archive": archive.path.name,
+        **({"model": model.path.name} if (model := archive.model) else {}),
         "image": image.image,
-        "engine": dict(setup.described),
-        "weaknesses": find_weaknesses(setup.described),
+        "engine": dict(described),
+        "weaknesses": find_weaknesses(described),
         "engine_cost_s": {
             "median": round(median(empty_s), 4),
             "smallest": round(min(empty_s), 4),
@@ -411,9 +398,9 @@ def _made_with(
         "unlike": {"reason": options.unlike_host, "found": unlike} if unlike else None,
         "host": describe_host(),
         "gpu": asdict(gpu.device) if gpu else None,
-        **({"lane": setup.lane.record()} if setup.lane else {}),
+        **({"lane": lane.record()} if lane.of else {}),
         "command": image.command(),
         "warm_up": options.runs.has_warm_up,
-        "interleaved": options.interleave,
-        "doubts": list(plan.archive.doubts),
+        "interleaved": False,  # earlier versions could let teams take turns
+        "doubts": list(archive.doubts),
     }

@@ -6,11 +6,10 @@ import tempfile
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 from flare.common.containers import Limits
 from flare.measuring.lane import Lane, Place
-from flare.measuring.lanes.process import Ended, Planned
+from flare.measuring.lanes.process import Ended
 from flare.measuring.sampling.nvml import Device
 from tests.builders import ROOT
 from tests.builders.running import record
@@ -53,19 +52,8 @@ def lane(number=0, *, of=2, gpu=None, host="here", memory="14g", cpus=(1,), **mo
     return Lane(**known | more)
 
 
-def plan(team, cases=("c1", "c2"), folder=None, image=None):
-    return SimpleNamespace(
-        team=team,
-        folder=folder,
-        archive=SimpleNamespace(team=team, image=image or f"image of {team}"),
-        todo=tuple(SimpleNamespace(name=case) for case in cases),
-    )
-
-
 def whole(*cases):
-    told = [Planned(todo=cases, done={})]
-    told += [record(case, 1.0) for case in cases]
-    return [*told, Ended(), None]
+    return [*[record(case, 1.0) for case in cases], Ended(), None]
 
 
 class ScriptedPool:

@@ -65,7 +65,7 @@ PLATFORM = (
     "flare.cli.commands.serve",
     "flare.platforms.grandchallenge.external",
     "flare.platforms.serving.service",
-    "gcapi",
+    "urllib.request",
 )
 """What is imported for programs that ask a platform."""
 

@@ -1,6 +1,5 @@
 """What a run says: its log, and the one line on stderr."""
 
-import logging
 import os
 import sys
 
@@ -11,46 +10,6 @@ from flare.common.errors import MESSAGE_LIMIT, InputError, StoppedError
 from flare.evaluation.errors import MissingCasesError
 from tests.builders import run_command
 from tests.builders.terminal import Terminal
-
-TEXT = """Checked 5 label maps by the rules of FLARE 2021. They have:
-  liver     in 5 of 5
-one-word-that-is-longer-than-any-line-could-be
-"""
-VERBATIM = "# the content of a file, which somebody may copy"
-
-
-def log_text():
-    logging.getLogger("flare.cli.commands.check").info("%s", TEXT)
-    logging.getLogger("flare.cli.commands.check").info(VERBATIM, extra=console.VERBATIM)
-
-
-def test_on_a_terminal_lines_are_broken_between_words(monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stdout", terminal)
-    monkeypatch.setenv("COLUMNS", "30")
-
-    assert console.run_command(log_text) == 0
-
-    assert (
-        terminal.getvalue()
-        == f"""Checked 5 label maps by the
-  rules of FLARE 2021. They
-  have:
-  liver     in 5 of 5
-one-word-that-is-longer-than-any-line-could-be
-
-{VERBATIM}
-"""
-    )
-
-
-def test_what_is_piped_stays_as_it_is(monkeypatch, capfd):
-    monkeypatch.setenv("COLUMNS", "30")
-
-    assert console.run_command(log_text) == 0
-
-    assert capfd.readouterr().out == f"{TEXT}\n{VERBATIM}\n"
-    assert console.fits("x" * 31)
 
 
 def test_a_table_fits_the_terminal_or_not(monkeypatch):

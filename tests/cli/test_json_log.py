@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from flare.cli.commands.serve import facts, json_lines, note
+from flare.cli.commands.serve import json_lines
 from flare.common.errors import InputError, OutputError
 from tests.builders.schemas import problems
 
@@ -28,17 +28,16 @@ def lines_of(file):
 
 def test_each_record_is_a_line(tmp_path, log):
     """Names that would break a line, or a terminal, do not; what is shown is known."""
-    file = tmp_path / "logs" / "serve.jsonl"
+    file, notes = tmp_path / "logs" / "serve.jsonl", logging.getLogger("flare.facts")
     with json_lines(file):
-        step = facts(submission="a1", team="x", step="claimed")
-        log.info("%s: %s", "x", "claimed", extra=step)
+        step = {"submission": "a1", "team": "x", "step": "claimed"}
+        log.info("%s: %s", "x", "claimed", extra={"facts": step})
         log.warning("slow")
-        note(
-            "x\n\x1b[31m\u2028é: c1: ok", team="x", case="c1", status="ok", done=1, of=2
-        )
+        case = {"team": "x", "case": "c1", "status": "ok", "done": 1, "of": 2}
+        notes.info("x\n\x1b[31m\u2028é: c1: ok", extra={"facts": case})
         logging.getLogger("flare.progress").info("[1/2] x c1: ok")
     log.warning("not any more")
-    note("nor this")
+    notes.info("nor this")
 
     assert lines_of(file) == [
         {

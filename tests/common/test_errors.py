@@ -159,7 +159,7 @@ def test_several_problems_share_the_line_in_the_order_of_their_codes():
 
 
 def test_only_the_same_finding_is_shared():
-    """Not "unknown label 77, likewise" a file that has another one."""
+    """Not "unknown label 77" of a file that has another one."""
     known = "0 background, 1 liver"
     findings = [("a", "unknown label 77"), ("b", "unknown label 5")]
     findings += [("c", "unknown label 77"), ("d", "unknown label 5")]
@@ -168,7 +168,7 @@ def test_only_the_same_finding_is_shared():
     )
 
     assert str(error) == (
-        "a: unknown label 77, likewise c; b: unknown label 5, likewise d."
+        "a, c: unknown label 77; b, d: unknown label 5."
         " Use 0 background, 1 liver; map other labels to one of these, or to 0. [F11]"
     )
 

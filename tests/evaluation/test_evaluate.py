@@ -258,7 +258,7 @@ def test_all_that_is_wrong_is_said_at_once(predictions, ground_truth, output):
     assert line.count("\n") == 1
     codes = re.findall(r"\[F\d\d\]", line)
     assert codes == ["[F02]", "[F03]", "[F05]", "[F08]", "[F09]", "[F11]"]
-    assert "end early, likewise validation_007.nii.gz." in line
+    assert ", validation_007.nii.gz: its compressed data end early." in line
     assert len(line) <= 1024
 
 

@@ -53,26 +53,22 @@ def arm(point):
     assert point in POINTS
     if point in STEPS:
         assert hasattr(serve, "tell")
-        serve.tell = lambda step, *_: kill() if step == point else None
+        serve.tell = lambda entry: kill() if entry.step.value == point else None
     elif point == "claim obeyed":
         after_call("/claim/")
     elif point == "answer obeyed":
         after_call("/update_external_evaluation/")
     elif point in ("half an archive", "half a model"):
-        keep, mark, given = client._keep_mark, client._mark_of, []
-        is_model = point == "half a model"
+        real, is_model = client.Client.blocks, point == "half a model"
 
-        def note(response):
-            given.append(response)
-            return mark(response)
+        def half(self, response):
+            for block in real(self, response):
+                is_file = "/signed/" in response.url
+                if is_file and is_model == response.url.endswith("model?s=1"):
+                    kill()
+                yield block
 
-        def keep_half(part, found):
-            keep(part, found)
-            if is_model == (".model." in part.name):
-                part.write_bytes(next(given[-1].iter_raw(100)))
-                kill()
-
-        client._mark_of, client._keep_mark = note, keep_half
+        client.Client.blocks = half
     elif point == "loading":
         before(image, "load_image")
     elif point == "unpacking":

@@ -78,7 +78,7 @@ def described(pk, user, created, *, file=None, image=None):
 class FakePlatform(ThreadingHTTPServer):
     """A phase, its evaluations, and what services have done with them.
 
-    `faults` has a list for each call (version, claimable, claim, update, status,
+    `faults` has a list for each call (claimable, claim, update, status,
     download, file, and model, model file): what goes wrong the next times ("endless": a
     file without its size). A number is
     a status; "reset" ends the connection at once, "deaf" only after the call was
@@ -98,7 +98,7 @@ class FakePlatform(ThreadingHTTPServer):
         self.users = {TOKEN: "evaluator"}
         self.evaluators = {"evaluator"}
         self.evaluations, self.faults, self.log = {}, {}, []
-        self.passed, self.lowest_version = timedelta(), "0.0.1"
+        self.passed = timedelta()
         # The edition of December 2025 does not: there, a user can claim only once.
         self.forgets_finished = True
         # It does so once an hour; until then a late answer is taken.
@@ -179,11 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         path = urlsplit(self.path).path
-        if path == "/api/v1/gcapi/":
-            lowest = self.server.lowest_version
-            versions = {"latest_version": lowest, "lowest_supported_version": lowest}
-            self.answer("version", lambda: (200, versions))
-        elif path == "/api/v1/evaluations/claimable_evaluations/":
+        if path == "/api/v1/evaluations/claimable_evaluations/":
             self.answer("claimable", self.claimable)
         elif path.startswith("/api/v1/algorithms/"):
             self.answer("address", self.address)
@@ -387,7 +383,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif isinstance(fault, int):
             token = self.headers.get("Authorization", "")
             status, content = fault, {"detail": f"A fault of {token}."}
-        elif name != "version" and not self.user():
+        elif not self.user():
             token = self.headers.get("Authorization", "")
             status, content = 401, {"detail": f"Invalid token {token}."}
         else:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from flare.platforms.serving.source import Claim, NotOursError, Submission
+from flare.platforms.serving.source import ClaimAnewError, NotOursError, Submission
 
 BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -51,7 +51,9 @@ class FakeSource:
         self.log.append(("claim", submission.key, is_again))
         if submission.key in self.taken:
             raise NotOursError("another service has it")
-        return Claim(submission=submission, is_new=not self.is_heard)
+        if is_again and not self.is_heard:
+            raise ClaimAnewError("nobody has heard of it")
+        return submission
 
     def download(self, submission, folder):
         self.log.append(("download", submission.key))
@@ -85,8 +87,7 @@ class FakeWork:
     def check(self, file):
         self._do("check", file.name)
 
-    def measure(self, file, end):
-        self.end = end
+    def measure(self, file):
         self._do("measure", file.name)
 
     def score(self, team):

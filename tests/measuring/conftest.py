@@ -143,7 +143,8 @@ class Bench:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(measure_module, "Engine", lambda: self.engine)
             if gpu:
-                patch.setattr(container, "open_gpu", lambda _: nullcontext(gpu))
+                for module in (container, team_module):
+                    patch.setattr(module, "open_gpu", lambda _: nullcontext(gpu))
             failed = measure_teams(job, Notes(self.told))
         return dict(failed)
 

@@ -4,7 +4,7 @@ import pytest
 
 from flare.common.containers import Limits
 from flare.common.errors import InputError
-from flare.measuring.lane import Wanted, _cores, check_alike, divide
+from flare.measuring.lane import _cores, check_alike, divide
 from flare.results.errors import MeasurementError
 from tests.builders.lanes import device, lane, place
 
@@ -15,16 +15,9 @@ PAIRS = [(n, n + 8) for n in range(8)]
 """Eight cores of two processors each: 0 and 8, 1 and 9, and so on."""
 
 
-def wanting(lanes=None, **limits):
-    """How a computer is to be divided."""
-    return Wanted(limits=Limits(**limits), lanes=lanes)
-
-
-def cpus_of(where, **wanted):
-    """The processors of each lane, and those that are left."""
-    lanes = divide(where, wanting(**wanted))
-    (spare,) = {each.spare for each in lanes}
-    return [each.limits.cpus for each in lanes], spare
+def divided(where, lanes=1, **limits):
+    """The lanes of a computer."""
+    return divide(where, Limits(**limits), lanes)
 
 
 @pytest.mark.parametrize(
@@ -46,13 +39,16 @@ def cpus_of(where, **wanted):
     ],
 )  # fmt: skip
 def test_processors_are_divided_into_equal_parts(cores, wanted, expected, spare):
-    assert cpus_of(place(cores), **wanted) == (expected, spare)
+    lanes = divided(place(cores), **wanted)
+
+    assert [each.limits.cpus for each in lanes] == expected
+    assert {each.spare for each in lanes} == {spare}
 
 
 def test_each_gpu_has_a_lane():
     where = place(SINGLES, gpus=[device(1), device(2)])
 
-    one, two = divide(where, wanting(gpu="0,1", timeout_s=5))
+    one, two = divided(where, 2, gpu="0,1", timeout_s=5)
 
     assert (one.limits.gpu, two.limits.gpu) == ("GPU-1", "GPU-2")
     assert (one.number, two.number, one.of) == (0, 1, 2)
@@ -87,9 +83,7 @@ def test_each_gpu_has_a_lane():
     ],
 )
 def test_memory_is_divided_unless_it_is_given(memory_gib, lanes, given, expected):
-    wanted = wanting(lanes, memory=given)
-
-    found = divide(place(SINGLES, memory_gib=memory_gib), wanted)
+    found = divided(place(SINGLES, memory_gib=memory_gib), lanes, memory=given)
 
     assert {each.limits.memory for each in found} == {expected}
 
@@ -105,7 +99,7 @@ def test_memory_is_divided_unless_it_is_given(memory_gib, lanes, given, expected
 )
 def test_what_a_computer_has_not_is_refused(wanted, message):
     with pytest.raises(InputError) as caught:
-        divide(place(SINGLES), wanting(**wanted))
+        divided(place(SINGLES), **wanted)
 
     assert message in str(caught.value)
 

@@ -87,7 +87,7 @@ def test_an_image_that_cannot_start_is_tried_twice_beside_one_of_ours(bench):
 
 
 def test_the_record_has_what_matters(bench):
-    bench.measure(bench.archive("good", PREDICT), cases=1, interleave=True)
+    bench.measure(bench.archive("good", PREDICT), cases=1)
 
     record = bench.record("good")
     assert record["settings"]["timeout_s"] == 0.6
@@ -98,7 +98,7 @@ def test_the_record_has_what_matters(bench):
     assert session["weaknesses"] == []
     assert session["engine_cost_s"]["runs"] == 1
     assert session["gpu"] is None
-    assert (session["warm_up"], session["interleaved"]) == (False, True)
+    assert (session["warm_up"], session["interleaved"]) == (False, False)
     assert "/docker create --label flare.measure=KEY --env NV" in session["command"]
     assert session["command"].endswith("IMAGE /bin/bash -c 'sh predict.sh'")
 
@@ -142,18 +142,6 @@ def test_an_engine_that_knows_no_gpu_is_no_team_s_fault(bench):
 
 
 # --- Several teams ----------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_teams_take_turns(bench):
-    files = [bench.archive(team, PREDICT) for team in ("a", "b")]
-
-    bench.measure(*files, cases=2, interleave=True)
-
-    runs = [(told[0], told[1][-1]) for told in bench.told if isinstance(told, tuple)]
-    assert runs == [("a", "1"), ("b", "1"), ("a", "2"), ("b", "2")]
-    assert bench.told[-1] == "b"
-    assert bench.engine.left() == []
 
 
 def test_a_team_whose_image_has_changed_does_not_end_the_others(bench):

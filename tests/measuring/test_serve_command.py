@@ -118,10 +118,10 @@ def test_an_engine_error_of_one_does_not_stop_the_others(bench, serve, monkeypat
     os.utime(bench.sent / "first.tar.gz", (time.time() - 200,) * 2)
     real = ServedWork.measure
 
-    def measure(work, file, end):
+    def measure(work, file):
         if file.name == "first.tar.gz":
             raise OverflowError(file.name)
-        real(work, file, end)
+        real(work, file)
 
     with monkeypatch.context() as patch:
         patch.setattr(ServedWork, "measure", measure)

@@ -199,12 +199,12 @@ def test_a_case_that_takes_too_long_counts_as_its_limit(
 
 def test_a_dry_run_without_a_network_ends_soon(external_platform, serve):
     """After two tries; a service would go on trying."""
-    external_platform.faults["version"] = ["reset"] * 99
+    external_platform.faults["claimable"] = ["reset"] * 99
 
     status, _, stderr = serve("--dry-run")
 
     assert (status, stderr[-6:]) == (1, "[H09]\n")
-    assert external_platform.calls("version") == ["reset"] * 2
+    assert external_platform.calls("claimable") == ["reset"] * 2
 
 
 OTHER = "9aa1b3c4-second-token"

@@ -16,6 +16,7 @@ from flare.measuring import team as measured
 from flare.measuring.archive.reading import Archive
 from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.inputs import find_cases
+from flare.measuring.lanes import dispatch
 from flare.measuring.measure import measure_teams
 from flare.measuring.options import Options
 from flare.measuring.summary import Listener, write_refused
@@ -23,6 +24,8 @@ from flare.measuring.team import Job
 from flare.results.errors import MeasurementError
 from flare.results.refused_csv import read_refused
 from tests.builders import write_cases
+from tests.builders.running import record
+from tests.builders.teams import PREDICT
 
 
 @dataclass
@@ -39,15 +42,26 @@ class FakeTeams(Listener):
             raise self.fails[team, what]
 
     @contextmanager
-    def plan(self, setup, archive):
-        self._do(archive.team, "made")
-        yield SimpleNamespace(team=archive.team, todo=setup.job.cases, setup=setup)
-        self._do(archive.team, "close")
+    def look(self, of, **_):
+        self._do(of.team, "planned")
+        yield SimpleNamespace(todo=of.job.cases)
+
+    @contextmanager
+    def plan(self, of):
+        self._do(of.team, "made")
+        try:
+            yield SimpleNamespace(of=of, todo=of.job.cases, records={})
+        finally:
+            self._do(of.team, "close")
 
     @contextmanager
     def open(self, plan):
-        self._do(plan.team, "open")
-        yield SimpleNamespace(run=lambda case: self._run(plan.team, case))
+        self._do(plan.of.team, "open")
+        yield None
+
+    def run_case(self, plan, _, case):
+        self._do(plan.of.team, case.name)
+        return record(case.name)
 
     def on_team(self, team):
         """Score a team."""
@@ -57,20 +71,18 @@ class FakeTeams(Listener):
         """Note what its measurement has ended by."""
         self.told[team] = str(error)
 
-    def _run(self, team, case):
-        self._do(team, case.name)
-        return SimpleNamespace(status=SimpleNamespace(value="ok"))
-
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
     """Measure two teams on two cases, where something goes wrong."""
     cases = find_cases(write_cases(tmp_path / "images", ["c1_0000", "c2_0000"]))
 
-    def start(fails, interleaved=False):
+    def start(fails):
         teams = FakeTeams(fails)
-        monkeypatch.setattr(measuring, "planned_team", teams.plan)
-        monkeypatch.setattr(measuring, "opened_team", teams.open)
+        monkeypatch.setattr(dispatch, "planned_team", teams.look)
+        monkeypatch.setattr(measured, "planned_team", teams.plan)
+        monkeypatch.setattr(measured, "_opened", teams.open)
+        monkeypatch.setattr(measured, "_run", teams.run_case)
         engine = SimpleNamespace(describe=dict, folder=lambda: None)
         monkeypatch.setattr(measuring, "Engine", lambda: engine)
         job = Job(
@@ -79,12 +91,13 @@ def run(monkeypatch, tmp_path):
                 images=tmp_path / "images",
                 output=tmp_path / "results",
                 limits=Limits(),
-                interleave=interleaved,
             ),
             challenge=read_challenge("flare21"),
             results=tmp_path / "results",
             cases=cases,
-            archives=tuple(SimpleNamespace(team=team, problems=()) for team in "ab"),
+            archives=tuple(
+                SimpleNamespace(team=team, image=team, problems=()) for team in "ab"
+            ),
         )
         failed = measure_teams(job, teams)
         found = {team: str(error) for team, error in failed}
@@ -94,8 +107,7 @@ def run(monkeypatch, tmp_path):
     return start
 
 
-@pytest.mark.parametrize("interleaved", [False, True])
-@pytest.mark.parametrize("where", ["made", "open", "c1", "c2", "close"])
+@pytest.mark.parametrize("where", ["planned", "made", "open", "c1", "c2", "close"])
 @pytest.mark.parametrize(
     ("error", "line"),
     [
@@ -121,17 +133,15 @@ def run(monkeypatch, tmp_path):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_one_team_does_not_end_the_measurement_of_others(
-    run, where, error, line, interleaved
-):
-    failed, calls = run({("a", where): error}, interleaved)
+def test_one_team_does_not_end_the_measurement_of_others(run, where, error, line):
+    failed, calls = run({("a", where): error})
 
     assert list(failed) == ["a"]
     assert failed["a"].startswith(line)
     of_b = [what for team, what in calls if team == "b"]
-    assert of_b[:5] == ["made", "open", "c1", "c2", "close"]
-    done = [what for _, what in calls if what != "scored"]
-    assert where == "made" or done[-1] == "close"
+    assert of_b == ["planned", "made", "open", "c1", "c2", "close", "scored"]
+    own = [what for team, what in calls if team == "a"]
+    assert own[-1] == "close" or where in ("planned", "made")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(143)])
@@ -157,33 +167,29 @@ class FailingWhileItEnds(dict):
         end_with_an_error()
 
 
-@pytest.mark.parametrize("where", ["made", "open", "c1"])
+@pytest.mark.parametrize("where", ["planned", "open", "c1"])
 def test_an_error_on_the_way_out_does_not_let_it_go_on(run, where):
     with pytest.raises(KeyboardInterrupt):
         run(FailingWhileItEnds({("a", where): None}))
 
 
-def test_nor_does_an_engine_that_fails_on_the_way_out_of_a_case(monkeypatch):
+def test_nor_does_an_engine_that_fails_on_the_way_out_of_a_case(bench, monkeypatch):
     monkeypatch.setattr(measured, "run_case", end_with_an_error)
-    options = SimpleNamespace(runs=SimpleNamespace(repeats=1))
-    setup = SimpleNamespace(job=SimpleNamespace(challenge=None, options=options))
-    opened = measured.OpenTeam(SimpleNamespace(done={}, setup=setup), None)
 
     with pytest.raises(KeyboardInterrupt):
-        opened.run(SimpleNamespace(name="c1"))
+        bench.measure(bench.archive("a", PREDICT), cases=1)
 
 
-@pytest.mark.parametrize("interleaved", [False, True])
-def test_a_team_is_scored_as_soon_as_its_last_case_is_done(run, interleaved):
+def test_a_team_is_scored_as_soon_as_its_last_case_is_done(run):
     """Closed before, and not at all if it is not measured to the end."""
-    _, calls = run({}, interleaved)
+    _, calls = run({})
 
     for team in "ab":
         own = [what for name, what in calls if name == team]
-        assert own[:6] == ["made", "open", "c1", "c2", "close", "scored"]
-    assert calls.index(("a", "scored")) < calls.index(("b", "c2"))
+        assert own[1:] == ["made", "open", "c1", "c2", "close", "scored"]
+    assert calls.index(("a", "scored")) < calls.index(("b", "made"))
 
-    failed, calls = run({("a", "c2"): ValueError("odd")}, interleaved)
+    failed, calls = run({("a", "c2"): ValueError("odd")})
     assert list(failed) == ["a"]
     assert [team for team, what in calls if what == "scored"] == ["b"]
 

@@ -14,7 +14,6 @@ from flare.challenge.reading import (
     read_challenge,
 )
 from flare.cli.command import Command, Group, takes
-from flare.cli.console import VERBATIM
 from flare.common.options import argument
 from flare.common.text import listing
 from flare.results.efficiency_csv import ranked_by_others
@@ -57,7 +56,7 @@ def list_challenges() -> None:
 def show_challenge(asked: Asked) -> None:
     """Print the file of a challenge."""
     text = challenge_text(asked.challenge).rstrip("\n")
-    _log.info("%s", text, extra=VERBATIM)
+    _log.info("%s", text)
 
 
 @command.command("validate", cls=Command, help="Say what it means, or what is wrong.")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 
 import click
 
 from flare.cli.command import Command, takes
-from flare.platforms.grandchallenge.access import read_token
+from flare.platforms.grandchallenge.access import read_tokens
 from flare.platforms.grandchallenge.download import Options, download
 
 PLACE = ("For organisers", 6)
@@ -25,7 +24,5 @@ _log = logging.getLogger(__name__)
 @takes(Options)
 def command(asked: Options) -> None:
     """Get the results of a phase off the platform."""
-    token = os.environ.get("FLARE_GC_TOKEN", "")
-    token_file = os.environ.get("FLARE_GC_TOKEN_FILE", "")
-    count = download(asked, token=read_token(token, token_file))
+    count = download(asked, token=read_tokens()[0])
     _log.info("%d teams are in %s", count, asked.output)

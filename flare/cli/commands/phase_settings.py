@@ -11,7 +11,6 @@ import click
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import Command, takes
-from flare.cli.console import VERBATIM
 from flare.common.errors import InputError
 from flare.common.options import challenge_option, option
 from flare.common.schema import dump
@@ -66,7 +65,7 @@ def command(options: PhaseOptions) -> None:
         phases = {
             "external": external_settings_for(rules, contract, has_gpu=gpu != "none")
         }
-    _log.info("%s", json.dumps(dump(phases), indent=2), extra=VERBATIM)
+    _log.info("%s", json.dumps(dump(phases), indent=2))
     if not sys.stdout.isatty():  # what follows is no part of a file
         return
     if external:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict, Unpack
+from typing import Annotated, Literal, TypedDict
 
 import click
 
@@ -22,14 +21,13 @@ from flare.common.errors import OutputError, StoppedError
 from flare.common.schema import DateTime, Is, Positive, Text
 from flare.common.text import safe, why
 from flare.measuring.team import Job
-from flare.platforms.grandchallenge.client import TRIES
-from flare.platforms.grandchallenge.external import ExternalOptions
+from flare.platforms.grandchallenge.access import read_tokens
+from flare.platforms.grandchallenge.client import TRIES, Client
+from flare.platforms.grandchallenge.external import ExternalOptions, PhaseSource
 from flare.platforms.serving.drop_folder import DropFolder, FolderOptions
-from flare.platforms.serving.journal import Step, status_text
+from flare.platforms.serving.journal import Entry, Step, status_text, utc_now
 from flare.platforms.serving.serve import ServiceOptions, serve
-from flare.platforms.serving.service import utc_now
-from flare.platforms.serving.source import Source, Submission
-from flare.platforms.serving.work import Forecast
+from flare.platforms.serving.source import Source
 from flare.results.efficiency_csv import CaseRecord
 
 PLACE = ("For organisers", 8)
@@ -63,11 +61,9 @@ class Options:
         """The place that submissions come from."""
         if self.folder.drop_folder:
             return DropFolder(self.folder.drop_folder, utc_now)
-        file = os.environ.get("FLARE_GC_TOKEN_FILE", "")
-        # What we start does not need them, and so does not get them.
-        tokens = os.environ.pop("FLARE_GC_TOKEN", "")
-        tries = DRY_TRIES if self.service.dry_run else TRIES
-        return self.phase.source(tokens, file, tries=tries)
+        api, tries = self.phase.api, DRY_TRIES if self.service.dry_run else TRIES
+        clients = [Client(api, token, tries=tries) for token in read_tokens()]
+        return PhaseSource(str(self.phase.phase), *clients)
 
 
 @click.command(
@@ -92,47 +88,42 @@ def command(options: Options) -> None:
 
         check_pages(service.page)
     with json_lines(service.log), stopping_with(_stopped):
-        serve(service, options.source(), telling=told, on_moment=tell)
+        serve(service, options.source(), telling=told, on_step=tell)
 
 
 class Watched(Told):
-    """Tells of each case also when the others will be done, if that is too late."""
-
-    forecast: Forecast
+    """Tells of each case also in the log for programs."""
 
     def on_run(self, team: str, record: CaseRecord, number: int, total: int) -> None:
-        """Tell the outcome of a case, and when the others will be done."""
+        """Tell the outcome of a case."""
         super().on_run(team, record, number, total)
-        status = record.status.value
-        note(
-            f"{team}: {record.case}: {status}",
-            team=team,
-            case=record.case,
-            status=status,
-            runtime_s=record.runtime_s,
-            max_gpu_memory_mb=record.max_gpu_memory_mb,
-            done=number,
-            of=total,
-        )
-        warning = self.forecast.warning(number, total)
-        if warning:
-            _log.warning("%s: %s", team, warning)
+        found: Facts = {
+            "team": team,
+            "case": record.case,
+            "status": record.status.value,
+            "runtime_s": record.runtime_s,
+            "max_gpu_memory_mb": record.max_gpu_memory_mb,
+            "done": number,
+            "of": total,
+        }
+        text = f"{team}: {record.case}: {record.status.value}"
+        _facts.info("%s", text, extra={"facts": found})
 
 
 @contextmanager
-def told(job: Job, forecast: Forecast) -> Iterator[Watched]:
+def told(job: Job) -> Iterator[Watched]:
     """Who is told of the cases of a submission."""
     with opened_page(job) as page:
-        watched = Watched(job, page)
-        watched.forecast = forecast
-        yield watched
+        yield Watched(job, page)
 
 
-def tell(step: str, submission: Submission, why: str) -> None:
+def tell(entry: Entry) -> None:
     """Tell how far a submission is, or why it has failed."""
-    found = facts(submission=submission.key, team=submission.team, step=step)
-    said = f"failed: {why}" if why else step
-    _log.info("%s: %s", safe(submission.title), said, extra=found)
+    step = entry.step.value
+    is_told = entry.step is Step.SCORED and entry.message
+    found: Facts = {"submission": entry.key, "team": entry.team, "step": step}
+    said = f"failed: {entry.message}" if is_told else step
+    _log.info("%s: %s", safe(entry.title), said, extra={"facts": found})
 
 
 def _stopped() -> StoppedError:
@@ -191,16 +182,6 @@ _facts.setLevel(logging.INFO)
 
 _DRAWN = "flare.progress"
 """What this says of cases, facts say as well."""
-
-
-def facts(**found: Unpack[Facts]) -> dict[str, Any]:
-    """Facts that belong to a record of a log, for its argument ``extra``."""
-    return {"facts": found}
-
-
-def note(message: str, **found: Unpack[Facts]) -> None:
-    """Write a line to the file alone, if there is one."""
-    _facts.info("%s", message, extra=facts(**found))
 
 
 @contextmanager

@@ -24,8 +24,10 @@ from flare.evaluation.many.cluster import (
     connected,
     scheduler_lost,
 )
-from flare.measuring.lane import Lane, Place, Wanted, divide, look_at_place
-from flare.measuring.lanes.process import LaneProcess, Message, Pool, TeamJob
+from flare.measuring.lane import Lane, Place, check_alike, divide, look_at_place
+from flare.measuring.lanes.process import LaneProcess, Message, Pool
+from flare.measuring.options import Options
+from flare.measuring.team import TeamJob
 
 _log = logging.getLogger(__name__)
 
@@ -99,10 +101,8 @@ class ClusterPool(Pool):
     ----------
     client : distributed.Client
         Of the scheduler.
-    address : str
-        Of the scheduler, for messages.
-    wanted : Wanted
-        How each computer is to be divided.
+    options : Options
+        The scheduler's address, and how each computer is to be divided.
     folders : mapping of str to Path
         What all workers have to see, by what it is for messages.
     engine : Engine
@@ -112,13 +112,12 @@ class ClusterPool(Pool):
     def __init__(
         self,
         client: Any,
-        address: str,
-        wanted: Wanted,
+        options: Options,
         folders: Mapping[str, Path],
         engine: Engine,
     ) -> None:
-        self._client, self._address, self._engine = client, address, engine
-        self._wanted, self._folders = wanted, folders
+        self._client, self._address = client, str(options.cluster)
+        self._options, self._folders, self._engine = options, folders, engine
         self._computers: dict[str, tuple[Lane, ...]] = {}
         """The lanes of each computer, by its identity."""
         self._workers: dict[Lane, str] = {}
@@ -132,7 +131,7 @@ class ClusterPool(Pool):
         self._take(self._new())
         if not self._workers:
             raise ClusterError(
-                f"{safe(address)}: no worker has the resource {RESOURCE}",
+                f"{safe(self._address)}: no worker has the resource {RESOURCE}",
                 f"Start workers with --resources {RESOURCE}=1.",
             )
 
@@ -254,7 +253,7 @@ class ClusterPool(Pool):
             return
         check_workers(self._client, self._folders, workers)
         looked = self._client.run(
-            *(look_at_place, self._wanted.gpus, self._engine),
+            *(look_at_place, self._options.gpus, self._engine),
             workers=list(workers),
             on_error="return",
         )
@@ -269,7 +268,9 @@ class ClusterPool(Pool):
                 raise ClusterError(
                     f"Worker {safe(worker)}: it cannot be used ({place})"
                 ) from place
-            self._workers[self._lane_for(worker, place)] = worker
+            lane = self._lane_for(worker, place)
+            check_alike([*self._workers, lane])
+            self._workers[lane] = worker
 
     def _lane_for(self, worker: str, place: Place) -> Lane:
         if place.identity not in self._computers:
@@ -277,31 +278,29 @@ class ClusterPool(Pool):
             if place.host in known:  # two computers of one name
                 where = worker.partition("://")[2].rpartition(":")[0]
                 place = replace(place, host=f"{place.host} ({where})")
-            self._computers[place.identity] = divide(place, self._wanted)
+            limits, count = self._options.limits, self._options.lane_count
+            self._computers[place.identity] = divide(place, limits, count)
             self.places.append(place)
         for lane in self._computers[place.identity]:
             if lane not in self._workers:
                 return lane
-        count = self._wanted.count
         raise ClusterError(
             f"Worker {safe(worker)}: {safe(place.host)} has more workers with the"
-            f" resource {RESOURCE} than lanes ({count})",
+            f" resource {RESOURCE} than lanes ({self._options.lane_count})",
             "Start one for each GPU of --gpu, or for each of --lanes.",
         )
 
 
 @contextmanager
 def opened_cluster(
-    address: str, wanted: Wanted, folders: Mapping[str, Path], engine: Engine
+    options: Options, folders: Mapping[str, Path], engine: Engine
 ) -> Iterator[ClusterPool]:
     """The lanes of a scheduler's workers.
 
     Parameters
     ----------
-    address : str
-        Of the scheduler.
-    wanted : Wanted
-        How each computer is to be divided.
+    options : Options
+        The scheduler's address, and how each computer is to be divided.
     folders : mapping of str to Path
         What all workers have to see; that of the results gets a folder for a moment,
         as another one of the same path would not do.
@@ -313,9 +312,9 @@ def opened_cluster(
     ClusterError
         If it does not answer, or has no worker that can measure.
     """
-    with connected(address) as client, ExitStack() as stack:
+    with connected(str(options.cluster)) as client, ExitStack() as stack:
         results = folders["results"]
         results.mkdir(parents=True, exist_ok=True)
         mark = tempfile.TemporaryDirectory(prefix=".shared-", dir=results)
         seen = {**folders, "results": Path(stack.enter_context(mark))}
-        yield ClusterPool(client, address, wanted, seen, engine)
+        yield ClusterPool(client, options, seen, engine)

@@ -1,8 +1,8 @@
-"""A process that measures one team on a lane: how it is started, and what it does.
+"""Lanes on which teams are measured: in this process, or each in one of its own.
 
-It is a new program, not a copy of this one: that may have threads, or be one of Dask's
-workers, which may have no children of `multiprocessing`. When its parent ends, however
-that is, it is killed, and the guard of its team removes what it has left.
+Such a process is a new program, not a copy of this one: that may have threads, or be
+one of Dask's workers, which may have no children of `multiprocessing`. When its parent
+ends, however that is, it is killed, and the guard of its team removes what it has left.
 """
 
 from __future__ import annotations
@@ -14,113 +14,51 @@ import subprocess
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from logging.handlers import QueueHandler
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
+from flare.common.bulkhead import as_flare_error, obey_stop
 from flare.common.errors import FlareError
 from flare.common.files import closed_to_others
 from flare.common.machine import end_with
-from flare.measuring.archive.reading import Archive
 from flare.measuring.lane import Lane
-from flare.measuring.sampling.nvml import open_gpu
-from flare.measuring.summary import Failures
-from flare.measuring.team import Setup, opened_team, planned_team
+from flare.measuring.team import TeamJob, measure_team
 from flare.results.efficiency_csv import CaseRecord
-from flare.results.errors import MeasurementError
-from flare.results.team_folder import FolderLock
 
 PROGRAM = "from flare.measuring.lanes.process import main; main()"
-"""What the new process runs."""
+"""What a new process runs."""
 
 STOP_S = 150.0
 """So long a process may take to remove what it has made: an engine may be slow."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """What is left to do of the team, whose folder is locked now."""
-
-    todo: tuple[str, ...]
-    done: Mapping[str, CaseRecord]
-    """What was measured before, by case."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """A line of the log."""
-
-    level: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Ended:
-    """All is done that can be done; nothing is left behind, and nothing follows."""
+    """All is done that can be done of a team; nothing of it is left behind."""
+
+    error: FlareError | None = None
+    """What has ended it."""
 
 
-Message = Planned | CaseRecord | FlareError | Said | Ended
-"""What a process tells; the outcome of a case is its record, of a team an error."""
+Message = CaseRecord | logging.LogRecord | Ended
+"""What is told of a team: the records of its cases, lines of the log, and its end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TeamJob:
-    """All that a process needs to measure a team on a lane; paths are absolute."""
-
-    setup: Setup
-    """With the lane, and its limits; what is on its computer is opened there."""
-    archive: Archive
-    after: tuple[Path, ...] = ()
-    """Folders of teams whose process was killed on the lane: what those have left is
-    being removed while they are locked."""
-
-    @property
-    def lane(self) -> Lane:
-        """Where the team is measured."""
-        assert self.setup.lane
-        return self.setup.lane
-
-
-def measure_team(job: TeamJob, tell: Callable[[Message], None]) -> None:
-    """Run all cases of a team that are left to do, and keep what was measured.
-
-    Parameters
-    ----------
-    job : TeamJob
-        The team, and how it is measured.
-    tell : callable
-        Told what happens, always between containers; `Ended` is the last.
-    """
-    results, wait_s = job.setup.job.results, job.setup.lock_wait_s
-    failures = Failures(results, lambda _, error: tell(error))
-    with failures.noted(job.archive.team):
-        for folder in job.after:
-            with suppress(MeasurementError), FolderLock(folder, wait_s=wait_s):
-                pass
-        with _opened(job) as setup, planned_team(setup, job.archive) as plan:
-            names = tuple(case.name for case in plan.todo)
-            tell(Planned(todo=names, done=dict(plan.done)))
-            if plan.todo:
-                with opened_team(plan) as team:
-                    for case in plan.todo:
-                        tell(team.run(case))
-    tell(Ended())
-
-
-@contextmanager
-def _opened(job: TeamJob) -> Iterator[Setup]:
-    """What the team is measured with, on the computer that this is run on."""
-    described = job.setup.engine.describe()
-    setup = replace(job.setup, described=described, is_here=True)
-    if job.lane.gpu is None:
-        yield setup
-        return
-    with open_gpu(job.lane.gpu.uuid) as gpu:
-        yield replace(setup, conditions=replace(setup.conditions, gpu=gpu))
+def messages_of(job: TeamJob) -> Generator[CaseRecord | Ended]:
+    """Measure a team; what is told of it, always between containers."""
+    error = None
+    try:
+        yield from measure_team(job)
+    except Exception as raised:  # noqa: BLE001  it ends this team alone
+        obey_stop(raised)
+        error = as_flare_error(raised)
+    yield Ended(error)
 
 
 class LaneProcess:
@@ -134,18 +72,14 @@ class LaneProcess:
 
     def __init__(self, job: TeamJob) -> None:
         self.connection, theirs = Pipe()
+        # It finds the modules that this one has.
+        path = os.pathsep.join(p or str(Path.cwd()) for p in sys.path)
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", PROGRAM, str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
-                # It finds the modules that this one has.
-                env=os.environ
-                | {
-                    "PYTHONPATH": os.pathsep.join(
-                        p or str(Path.cwd()) for p in sys.path
-                    )
-                },
+                env=os.environ | {"PYTHONPATH": path},
             )
         with suppress(OSError):  # if it has died, that is seen when it is asked
             self.connection.send(job)
@@ -179,14 +113,11 @@ class _StoppedError(BaseException):
     """The parent wants this process to end, or has ended."""
 
 
-class _Teller(logging.Handler):
-    def __init__(self, tell: Callable[[Message], None]) -> None:
-        super().__init__()
-        self._tell = tell
+class _Teller(QueueHandler):
+    """Sends lines of the log through a pipe, in place of a queue."""
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Tell a line."""
-        self._tell(Said(level=record.levelno, text=self.format(record)))
+    def enqueue(self, record: logging.LogRecord) -> None:
+        cast("Any", self.queue)(record)
 
 
 def main() -> None:
@@ -215,7 +146,7 @@ def main() -> None:
             raise _StoppedError from error
 
     log = logging.getLogger("flare")
-    log.addHandler(_Teller(tell))
+    log.addHandler(_Teller(cast("Any", tell)))
     log.setLevel(logging.INFO)
     log.propagate = False
     with suppress(_StoppedError, EOFError):
@@ -223,8 +154,13 @@ def main() -> None:
         if job.lane.of > 1:  # do not use the processors of other lanes
             with suppress(OSError):
                 os.sched_setaffinity(0, {*job.lane.cpus, *job.lane.spare})
-        with closed_to_others():  # on a cluster, nobody has seen to that
-            measure_team(job, tell)
+        # On a cluster, nobody has seen to that.
+        with closed_to_others(), closing(messages_of(job)) as messages:
+            for message in messages:
+                tell(message)
+
+
+# --- Lanes ------------------------------------------------------------------------
 
 
 class Pool(ABC):
@@ -256,6 +192,35 @@ class Pool(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let all jobs end, and wait for that."""
+
+
+class OwnPool(Pool):
+    """A computer that is not divided: its jobs run in this process."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._running: dict[Lane, Generator[CaseRecord | Ended]] = {}
+
+    def lanes(self) -> Sequence[Lane]:
+        """The only one."""
+        return [self._lane]
+
+    def begin(self, lane: Lane, job: TeamJob) -> None:
+        """Begin a job; it goes on while it is asked what it tells."""
+        self._running[lane] = messages_of(job)
+
+    def events(self) -> Iterator[tuple[Lane, Message | None]]:
+        """What the job tells next."""
+        for lane, messages in list(self._running.items()):
+            message = next(messages, None)
+            if message is None:
+                del self._running[lane]
+            yield lane, message
+
+    def close(self) -> None:
+        """Let the job end, where it is."""
+        for messages in self._running.values():
+            messages.close()
 
 
 class LocalPool(Pool):

@@ -1,8 +1,10 @@
-"""The client of the platform: calls and files, tried again where the network fails."""
+"""The client of grand-challenge.org: calls and files, tried again where that helps.
+
+A token goes to the platform alone, over TLS, and stands in nothing that is written.
+"""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json as json_module
 import logging
@@ -10,22 +12,26 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlencode, urljoin, urlsplit
 
-from flare.common.files import read_regular, unwritable, write_whole
+from flare.common.files import unwritable
+from flare.common.installation import __version__
 from flare.common.text import printable, safe
-from flare.platforms.grandchallenge.access import (
-    NEW_TOKEN,
-    PlatformError,
-    open_client,
-    redacted,
-    without_tokens,
-)
+from flare.platforms.grandchallenge.access import TOKEN_REMEDY, PlatformError
+
+if TYPE_CHECKING:
+    from http.client import HTTPMessage, HTTPResponse
+    from urllib.request import OpenerDirector
 
 _log = logging.getLogger(__name__)
+
+TIMEOUT_S = 60.0
+"""Without a word from the platform."""
 
 FIRST_PAUSE_S = 1.0
 """Before a call is made again; doubled each time."""
@@ -41,6 +47,8 @@ LARGEST_BYTES = 64 * 2**30
 
 MOST_REDIRECTS = 5
 """From the address of a file to the host that has it."""
+
+BLOCK_BYTES = 2**20
 
 Found = TypeVar("Found")
 
@@ -60,19 +68,10 @@ class TooLargeError(PlatformError):
 
 
 class PassingError(Exception):
-    """Something has failed that may not fail the next time.
+    """Something has failed that may not fail the next time."""
 
-    Parameters
-    ----------
-    reason : str
-        What has failed.
-    end : PlatformError, optional
-        What it has come to after the last try.
-    """
 
-    def __init__(self, reason: str, end: PlatformError | None = None) -> None:
-        super().__init__(reason)
-        self.end = end
+# --- Calls ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +90,7 @@ class Reply:
         found = self.content
         if isinstance(found, dict):
             found = found.get("status") or found.get("detail") or found
-        try:
-            return printable(str(found))[:200].rstrip(".")
-        except RecursionError:  # a list in a list in a list ...
-            return "its reason cannot be read"
+        return printable(str(found))[:200].rstrip(".")
 
 
 class Client:
@@ -109,7 +105,7 @@ class Client:
     api : str
         Address of the API, with https.
     token : str
-        It is given to gcapi's client, and to nobody else.
+        It is sent to that host, and to no other.
     tries : int
         So often a call is tried at most.
     sleep, chance : callable
@@ -133,7 +129,24 @@ class Client:
         self.api = f"{api.rstrip('/')}/"
         self._token, self._tries = token, tries
         self._sleep, self._chance = sleep, chance
-        self._opened: Any = None
+
+    @property
+    def mark(self) -> str:
+        """What tells this token from others, and tells nobody the token."""
+        return hashlib.sha256(self._token.encode()).hexdigest()[:8]
+
+    def redact(self, text: str) -> str:
+        """A text without the token, also in small letters: hosts have these."""
+        return re.sub(re.escape(self._token), "[token]", text, flags=re.IGNORECASE)
+
+    def host_of(self, url: str) -> str:
+        """The host of an address, without the token."""
+        return safe(self.redact(urlsplit(url).hostname or "an unknown host"))
+
+    def stranger(self) -> PlatformError:
+        """It is not the platform that we know."""
+        problem = f"{safe(self.api)}: it does not answer as grand-challenge.org"
+        return PlatformError(problem, "Is --api right?")
 
     def call(
         self,
@@ -145,6 +158,9 @@ class Client:
     ) -> Reply:
         """Make a call until the platform answers it.
 
+        What answers a call without a word of JSON is not the platform, whatever status
+        it gives: a proxy says so, too.
+
         Returns
         -------
         Reply
@@ -154,35 +170,26 @@ class Client:
         ------
         PlatformError
             If it does not accept the token, or cannot be reached.
-
-        What answers a call without a word of JSON is not the platform, whatever status
-        it gives: a proxy says so, too.
         """
         tried = 0
+        url = f"{self.api}{path}{f'?{urlencode(params)}' if params else ''}"
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        body = None if json is None else json_module.dumps(json).encode()
 
         def attempt() -> Reply:
             nonlocal tried
             tried += 1
-            # Unpacked on the way, a small answer could fill the memory.
-            with self._client().stream(
-                method,
-                f"{self.api}{path}",
-                params=params,
-                json=json,
-                headers={**self._headers(), "Accept-Encoding": "identity"},
-            ) as response:
-                status = response.status_code
+            with self._opened(method, url, headers, body) as response:
+                status = response.status
                 if status == 401:
                     raise PlatformError(
-                        f"{safe(self.api)}: it does not accept the token", NEW_TOKEN
+                        f"{safe(self.api)}: it does not accept the token", TOKEN_REMEDY
                     )
-                if fault := self._fault_of(response):
-                    raise fault
                 content = self._json_of(response)
-            if response.is_success and content is None:
+            if status == 200 and content is None:
                 raise PassingError(
-                    f"{self.host_of(response)} answers with status {status}, but no"
-                    f" JSON of at most {LARGEST_MIB} MiB"
+                    f"{self.host_of(url)} answers with status {status}, but no JSON of"
+                    f" at most {LARGEST_MIB} MiB"
                 )
             return Reply(status=status, content=content, is_certain=tried == 1)
 
@@ -194,45 +201,33 @@ class Client:
         Raises
         ------
         PlatformError
-            If it fails each time, or will not do better later.
+            If it fails each time.
         """
-        pause_s, tried = FIRST_PAUSE_S, 0
+        pause_s, tried = FIRST_PAUSE_S, 1
         while True:
-            tried += 1
             try:
                 return attempt()
-            except Exception as error:
-                passing = self._passing(error)
-                if not passing and type(error).__module__.startswith("httpx"):
-                    words = self.redact(printable(str(error)))[:120]
-                    text = f"{type(error).__name__}: {words}"
-                    raise PlatformError(
-                        f"{safe(self.api)}: it cannot be used ({text})",
-                        "Is --api right?",
-                    ) from error
-                if not passing:
-                    raise
+            except PassingError as passing:
                 if tried >= self._tries:
                     problem = f"{safe(self.api)}: {what}: {passing}, {tried} times"
-                    end = PlatformError(problem, "Try again later.")
-                    raise passing.end or end from error
-            wait_s = pause_s * (0.5 + self._chance())
-            _log.warning("%s: %s; again in %.0f s", what, passing, wait_s)
+                    raise PlatformError(problem, "Try again later.") from passing
+                wait_s = pause_s * (0.5 + self._chance())
+                _log.warning("%s: %s; again in %.0f s", what, passing, wait_s)
             self._sleep(wait_s)
-            pause_s *= 2
+            pause_s, tried = 2 * pause_s, tried + 1
 
     @contextmanager
-    def stream(self, url: str, headers: dict[str, str]) -> Iterator[Any]:
+    def stream(self, url: str, headers: dict[str, str]) -> Iterator[HTTPResponse]:
         """Open a file, wherever the platform leads, if it is an https address.
 
-        The token goes to the platform alone. Another host that refuses does not know
-        us: its addresses are signed, and each is good for some minutes.
+        Another host that refuses does not know us: its addresses are signed, and each
+        is good for some minutes.
 
         Raises
         ------
         PlatformError
             If it leads elsewhere.
-        PassingError, httpx.HTTPError
+        PassingError
             If it may be given later, from a new address.
         """
         for _ in range(MOST_REDIRECTS):
@@ -242,97 +237,132 @@ class Client:
                     f"{place}: the file is not at an https address",
                     "Ask the platform's staff.",
                 )
-            is_own = url.startswith(str(self._client().base_url.join("/")))
-            own = self._headers() if is_own else {}
-            with self._client().stream(
-                "GET", url, headers={**headers, **own}, follow_redirects=False
-            ) as response:
-                if not response.next_request:
-                    if fault := self._fault_of(response):
-                        raise fault
-                    status = response.status_code
-                    if not is_own and status in (400, 401, 403):
-                        host = self.host_of(response)
-                        reason = f"{host} answers with status {status}"
-                        raise PassingError(reason, FileRefusedError(reason, status))
-                    yield response
-                    return
-                url = str(response.next_request.url)
+            with self._opened("GET", url, headers) as response:
+                status, to = response.status, response.headers.get("Location")
+                if to and 300 <= status < 400:
+                    url = urljoin(url, to)
+                    continue
+                if not self._is_own(url) and status in (400, 401, 403):
+                    host = self.host_of(url)
+                    raise PassingError(f"{host} answers with status {status}")
+                yield response
+                return
         raise PlatformError(
             f"{safe(self.api)}: it leads from one address to the next",
             "Ask the platform's staff.",
         )
 
-    def host_of(self, message: Any) -> str:
-        """The host of a request or response, without the token."""
-        return safe(self.redact(message.url.host))
+    @contextmanager
+    def _opened(
+        self, method: str, url: str, headers: dict[str, str], body: bytes | None = None
+    ) -> Iterator[HTTPResponse]:
+        """An answer of a host, whatever it says; the token is for the platform alone.
 
-    @property
-    def mark(self) -> str:
-        """What tells this token from others, and tells nobody the token."""
-        return hashlib.sha256(self._token.encode()).hexdigest()[:8]
+        Raises
+        ------
+        PassingError
+            If the host cannot be reached, or says that it is at fault.
+        PlatformError
+            If there can be no such host, or nobody vouches for it.
+        """
+        # Not at the top: help, which asks nobody, starts sooner.
+        from http.client import HTTPException, InvalidURL
+        from urllib.request import Request
 
-    def redact(self, text: str) -> str:
-        """What the platform has said, without the token."""
-        return without_tokens(text, self._token)
+        headers = {"User-Agent": f"flare/{__version__}", **headers}
+        if self._is_own(url):
+            headers["Authorization"] = f"Bearer {self._token}"
+        try:
+            request = Request(url, data=body, headers=headers, method=method)
+            response = self._opener.open(request, timeout=TIMEOUT_S)
+        except (OSError, ValueError, HTTPException) as error:
+            reason = getattr(error, "reason", error)  # of urllib's own error
+            if isinstance(reason, ValueError | InvalidURL):  # so is a bad certificate
+                words = self.redact(printable(str(reason)))[:120]
+                text = f"{type(reason).__name__}: {words}"
+                raise PlatformError(
+                    f"{safe(self.api)}: it cannot be used ({text})", "Is --api right?"
+                ) from error
+            raise self._unreachable(url, reason) from error
+        with response:
+            status = response.status
+            if status >= 500 or status == 429:
+                host = self.host_of(url)
+                raise PassingError(f"{host} answers with status {status}")
+            yield response
 
-    def _passing(self, error: Exception) -> PassingError | None:
-        """What has failed on the way, if it may pass."""
-        if isinstance(error, PassingError):
-            return error
-        kind = type(error)
-        if not kind.__module__.startswith("httpx") or not hasattr(error, "request"):
-            return None
-        response = getattr(error, "response", None)
-        if response is not None:
-            return self._fault_of(response)
-        is_refused = "CERTIFICATE_VERIFY_FAILED" in str(error)
-        if is_refused or kind.__name__ == "UnsupportedProtocol":
-            return None
-        host = self.host_of(error.request)
-        return PassingError(f"{host} cannot be reached ({kind.__name__})")
+    def blocks(self, response: HTTPResponse) -> Iterator[bytes]:
+        """What a host sends, to its end.
 
-    def _fault_of(self, response: Any) -> PassingError | None:
-        """What a status comes to that says nothing of the request itself."""
-        status = response.status_code
-        if status < 500 and status != 429:
-            return None
-        return PassingError(f"{self.host_of(response)} answers with status {status}")
+        Raises
+        ------
+        PassingError
+            If the network fails before that.
+        """
+        from http.client import HTTPException
 
-    def _json_of(self, response: Any) -> Any:
-        """The content of an answer; None if it is no JSON, or none that can be read."""
+        while True:
+            try:
+                block = response.read(BLOCK_BYTES)
+            except (OSError, HTTPException) as error:
+                raise self._unreachable(response.url, error) from error
+            if not block:
+                break
+            yield block
+        if response.length:
+            host = self.host_of(response.url)
+            raise PassingError(f"{host} has sent fewer bytes than it said")
+
+    def _unreachable(self, url: str, error: object) -> PassingError:
+        kind = type(error).__name__
+        return PassingError(f"{self.host_of(url)} cannot be reached ({kind})")
+
+    def _json_of(self, response: HTTPResponse) -> Any:
+        """The content of an answer; None if it is not JSON that can be read."""
         content = bytearray()
-        for block in response.iter_raw():
+        for block in self.blocks(response):
             content += block
             if len(content) > LARGEST_MIB << 20:
                 return None
+        token = json_module.dumps(self._token)[1:-1]
         try:
             value = json_module.loads(content.decode("utf-8", "replace"))
-            return redacted(value, self._token)
+            # Written anew, no escapes hide the token.
+            text = re.sub(
+                re.escape(token), "[token]", json_module.dumps(value), flags=re.I
+            )
+            return json_module.loads(text)
         except (ValueError, RecursionError):  # also a number of thousands of digits
             return None
 
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
+    def _is_own(self, url: str) -> bool:
+        """Whether an address is on the platform's own host."""
+        return url.startswith(urljoin(self.api, "/"))
 
-    def _client(self) -> Any:
-        """The platform's own client, opened when it is needed: that asks the platform.
+    @cached_property
+    def _opener(self) -> OpenerDirector:
+        """It verifies certificates, and leads nowhere by itself."""
+        from urllib.request import HTTPErrorProcessor, build_opener
 
-        It verifies the certificate of the platform, and knows if it is too old for it.
-        """
-        if self._opened is None:
-            self._opened = open_client(self.api, self._token)
-        return self._opened
+        class AsItIs(HTTPErrorProcessor):
+            """Takes each status for an answer, that of a redirection as well."""
+
+            def http_response(self, request: Any, response: Any) -> Any:
+                return response
+
+            https_response = http_response
+
+        return build_opener(AsItIs)
 
 
-# --- Files ----------------------------------------------------------------------
+# --- Files ------------------------------------------------------------------------
 
 
 def fetch(calls: Client, url: str, file: Path) -> None:
     """Fetch a file, unless it is there; it has its name when it is whole.
 
-    What has arrived of it is kept, and not fetched again if the platform still has the
-    same file. An address of the platform leads to a newly signed one at each try.
+    Where the network fails, only what is missing is fetched again, if the host still
+    has the same file. An address of the platform leads to a newly signed one each time.
 
     Raises
     ------
@@ -347,100 +377,49 @@ def fetch(calls: Client, url: str, file: Path) -> None:
     """
     if file.exists():
         return
-    part = file.with_name(f".{file.name}.part")
+    part, mark = file.with_name(f".{file.name}.part"), ""
 
-    def attempt() -> None:
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            if part.exists() and not part.is_file():  # opening a pipe would wait
-                raise FileExistsError(errno.EEXIST, "it is no file")
-            _fetch_rest(calls, url, part)
-            part.replace(file)
-        except OSError as error:
-            raise unwritable(part, error) from error
-
-    try:
-        calls.again(safe(file.name), attempt)
-    except TooLargeError:
-        part.unlink(missing_ok=True)
-        raise
-    _note_of(part).unlink(missing_ok=True)
-
-
-def _fetch_rest(calls: Client, url: str, part: Path) -> None:
-    """Fetch what is missing of a file.
-
-    Raises
-    ------
-    PassingError
-        If what arrives is not what was asked for.
-    """
-    name = safe(part.name.removeprefix(".").removesuffix(".part"))
-    have = part.stat().st_size if part.exists() else 0
-    mark = _mark(part) if have else ""
-    headers = {"Range": f"bytes={have}-", "If-Range": mark} if mark else {}
-    # Unpacked on the way, it would have another size.
-    with calls.stream(url, {**headers, "Accept-Encoding": "identity"}) as response:
-        status, host = response.status_code, calls.host_of(response)
-        offered = calls.redact(_mark_of(response))
-        span = response.headers.get("Content-Range", "")
-        is_same = bool(mark) and offered in ("", mark)
-        is_next = is_same and span.startswith(f"bytes {have}-")
-        if status == 416 or (status == 206 and not is_next):
-            part.unlink(missing_ok=True)  # nothing is missing, or it is another file
-            raise PassingError(f"{host} gives another part than was asked for")
-        if status not in (200, 206):
-            problem = f"{host}: it does not give {name} (status {status})"
-            raise FileRefusedError(problem, status)
-        if response.headers.get("Content-Type", "").startswith("text/html"):
-            raise PassingError(f"{host} gives a page in place of the file")
-        is_rest = status == 206
-        total = _total(response, have if is_rest else 0)
-        if total is not None and total > LARGEST_BYTES:
-            raise TooLargeError(f"{host}: {name} has {total >> 30} GiB")
-        _keep_mark(part, offered)
-        with part.open("ab" if is_rest else "wb") as content:
-            for block in response.iter_raw():
+    def fetch_rest() -> None:
+        nonlocal mark
+        have = content.tell() if mark else 0
+        headers = {"Range": f"bytes={have}-", "If-Range": mark} if have else {}
+        with calls.stream(url, headers) as response:
+            status, host = response.status, calls.host_of(response.url)
+            before, mark = mark, _mark_of(response.headers)
+            span = response.headers.get("Content-Range", "")
+            is_rest = have and status == 206 and span.startswith(f"bytes {have}-")
+            if not (is_rest and mark in ("", before)):
+                have = 0
+                content.seek(0)
+                content.truncate()
+            if status == 416 or (status == 206 and not have):
+                raise PassingError(f"{host} gives another part than was asked for")
+            if status not in (200, 206):
+                problem = f"{host}: it does not give {safe(file.name)}"
+                raise FileRefusedError(f"{problem} (status {status})", status)
+            if response.headers.get_content_type() == "text/html":
+                raise PassingError(f"{host} gives a page in place of the file")
+            if have + (response.length or 0) > LARGEST_BYTES:
+                raise TooLargeError(f"{host}: {safe(file.name)} is too large")
+            for block in calls.blocks(response):
                 content.write(block)
                 if content.tell() > LARGEST_BYTES:
-                    raise TooLargeError(f"{host}: {name} does not end")
-    if total is not None and part.stat().st_size != total:
-        if part.stat().st_size > total:
-            part.unlink()
-        raise PassingError(f"{host} has sent another number of bytes than it said")
+                    raise TooLargeError(f"{host}: {safe(file.name)} does not end")
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.unlink(missing_ok=True)  # of a program that was ended
+        try:
+            with part.open("xb") as content:
+                calls.again(safe(file.name), fetch_rest)
+            part.replace(file)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(part, error) from error
 
 
-def _total(response: Any, have: int) -> int | None:
-    """The size of the whole file; None if the platform does not say it."""
-    span = response.headers.get("Content-Range", "")
-    found = re.fullmatch(r"bytes \d+-\d+/([0-9]{1,18})", span)
-    if found and response.status_code == 206:
-        return int(found[1])
-    length = response.headers.get("Content-Length", "")
-    return have + int(length) if re.fullmatch("[0-9]{1,18}", length) else None
-
-
-# --- Which file it is that has arrived in part ------------------------------------
-
-
-def _note_of(part: Path) -> Path:
-    return part.with_name(f"{part.name}.json")
-
-
-def _mark(part: Path) -> str:
-    """What the platform called the file of which there is a part; empty if nothing."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return str(json_module.loads(read_regular(_note_of(part)))["mark"])
-    return ""
-
-
-def _mark_of(response: Any) -> str:
-    """What the platform calls this file; a weak mark does not count."""
-    mark = str(response.headers.get("ETag", ""))
-    if not mark or mark.startswith("W/"):
-        mark = str(response.headers.get("Last-Modified", ""))
-    return mark
-
-
-def _keep_mark(part: Path, mark: str) -> None:
-    write_whole(_note_of(part), json_module.dumps({"mark": mark}))
+def _mark_of(headers: HTTPMessage) -> str:
+    """What a host calls the file that it sends; a weak mark does not count."""
+    mark = headers.get("ETag", "")
+    return headers.get("Last-Modified", "") if not mark or mark[:2] == "W/" else mark

@@ -1,7 +1,7 @@
 """Gets the results of a phase off grand-challenge.org, for `flare rank` to read.
 
-The API is that of gcapi 0.16 and of the platform's evaluation app (views.api and
-serializers): a page of evaluations at a time, with the metrics.json of each.
+The API is that of the platform's evaluation app (views.api and serializers): a page of
+evaluations at a time, with the metrics.json of each.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Takes submissions from a phase with external evaluation, and answers them.
 
 The calls are those of the platform's evaluation app (views.api and serializers, of
-December 2025), and were tried with it; gcapi has models of what they give, and no
-methods for them.
+December 2025), and were tried with it.
 """
 
 from __future__ import annotations
@@ -15,20 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from flare.common.errors import MESSAGE_LIMIT
+from flare.common.files import at
 from flare.common.options import option
 from flare.common.text import printable, safe
 from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.archive.strict import ArchiveError, ModelError
-from flare.platforms.grandchallenge.access import (
-    PlatformError,
-    api_option,
-    key,
-    read_tokens,
-)
+from flare.platforms.grandchallenge.access import PlatformError, api_option, key
 from flare.platforms.grandchallenge.client import (
     LARGEST_BYTES,
-    TRIES,
     Client,
     FileRefusedError,
     Reply,
@@ -37,10 +31,8 @@ from flare.platforms.grandchallenge.client import (
 )
 from flare.platforms.serving.source import (
     Answer,
-    Claim,
-    NextTokenError,
-    NotGivenError,
-    NotKnownError,
+    ClaimAnewError,
+    GoneError,
     NotNowError,
     NotOursError,
     Submission,
@@ -68,14 +60,10 @@ _ONE_AT_A_TIME = "only claim one"
 _GONE = (404, 410)
 """What a host answers that does not have something (any more)."""
 
-_AT_WORK = (
+_HAS_CLAIMED = (
     "this token's user has claimed another one, which is postponed here, or another"
-    " service may be at work with the token"
-)
-_ONCE = (
-    "this token's user has claimed another one before, and no submission of the phase"
-    " is being evaluated: the platform may let a user claim only once; ask its staff,"
-    " or use the token of another external evaluator"
+    " service is at work with the token; or the platform lets a user claim only once:"
+    " ask its staff, or use the token of another external evaluator"
 )
 """Why no claim is possible now."""
 
@@ -92,18 +80,6 @@ class ExternalOptions:
         metavar="UUID",
     )
     api: str = api_option()
-
-    def source(self, tokens: str, file: str, *, tries: int = TRIES) -> PhaseSource:
-        """The phase, for the users of all tokens that `read_tokens` finds.
-
-        Raises
-        ------
-        PlatformError
-            If there is no token, or the address is not https.
-        """
-        found = read_tokens(tokens, file)
-        clients = [Client(self.api, token, tries=tries) for token in found]
-        return PhaseSource(str(self.phase), *clients)
 
 
 class PhaseSource:
@@ -143,82 +119,71 @@ class PhaseSource:
     def claimable(self) -> list[Submission]:
         """Submissions that no service has claimed, the oldest first.
 
+        One that is not described as we know it is left out, and told of once.
+
         Raises
         ------
         PlatformError
-            If the platform refuses; once, if it describes none of them as we know it.
+            If the platform refuses.
         """
         found: list[Any] = []
-        for mark in self._free():
+        free = [mark for mark in self._calls if mark not in self._refused]
+        for mark in sorted(free, key=self._used.__contains__):  # unused ones first
             # For a user who is no external evaluator, nothing ever waits.
             reply = self._calls[mark].call(
                 "GET",
                 "evaluations/claimable_evaluations/",
                 params={"submission__phase": self._phase},
             )
-            self._check(reply)
-            if not isinstance(reply.content, list):
-                raise self._stranger()
+            if not (reply.status == 200 and isinstance(reply.content, list)):
+                raise self._refusal(reply)
             found = [v for v in reply.content if isinstance(v, dict)]
             if found:
                 break
         own = [v for v in found if v.get("phase_pk") == self._phase]
-        ordered = sorted(own, key=lambda value: str(value.get("created")))
-        readable, odd = [], set()
-        for value in ordered:
+        readable = []
+        for value in sorted(own, key=lambda value: str(value.get("created"))):
             try:
                 readable.append(self._submission(value, mark))
             except PlatformError as error:
-                key = str(value.get("pk"))
-                if key not in self._odd:
+                if (key := str(value.get("pk"))) not in self._odd:
                     _log.error("%s: not claimed: %s", safe(key), error)
-                odd.add(key)
-        is_new = not odd <= self._odd
-        self._odd |= odd
-        if is_new and not readable:  # once: what is handed in next must not wait
-            raise self._stranger()
+                self._odd.add(key)
         return readable
 
-    def claim(self, submission: Submission, *, is_again: bool) -> Claim:
-        """Claim a submission.
+    def claim(self, submission: Submission, *, is_again: bool) -> Submission:
+        """Claim a submission, as in `Source`.
 
         Raises
         ------
-        NotOursError
-            If another service was faster.
-        NotNowError
-            If this user has claimed another one.
-        NotKnownError
-            If it was tried before, and the platform does not show it.
         PlatformError
             If the platform refuses in another way, or it was claimed with a token that
             is not here.
         """
         if is_again and self._status(submission) == QUEUED:
-            # Nobody has heard of it; with which token it is claimed is chosen anew.
-            raise NextTokenError("the claim was not heard")
+            # With which token it is claimed is chosen anew.
+            raise ClaimAnewError("the claim was not heard")
         calls = self._claimant(submission)
         reply = calls.call("PATCH", f"evaluations/{submission.key}/claim/", json={})
-        if reply.status == 200 and _has(reply, pk=submission.key):
+        if _has(reply, pk=submission.key):
             self._used.add(calls.mark)
-            return Claim(submission=self._submission(reply.content, calls.mark))
+            return self._submission(reply.content, calls.mark)
         if reply.status == 400 and _PENDING_ONLY in reply.reason:
             # If an earlier call was heard, though we never heard of it, it is ours.
             may_be_ours = is_again or not reply.is_certain
             if may_be_ours and self._status(submission) == CLAIMED:
                 self._used.add(calls.mark)
-                return Claim(submission=submission, is_new=False)
+                return submission
             raise NotOursError("another service has claimed it")
         if reply.status == 400 and _ONE_AT_A_TIME in reply.reason:
             self._refused.add(calls.mark)
             if self._refused < self._calls.keys():
-                raise NextTokenError(
+                raise ClaimAnewError(
                     f"the user of the token {calls.mark} has claimed another one"
                 )
             self._refused.clear()
-            raise NotNowError(_AT_WORK if self._is_one_claimed() else _ONCE)
-        self._check(reply)
-        raise self._stranger()
+            raise NotNowError(_HAS_CLAIMED)
+        raise self._refusal(reply)
 
     def download(self, submission: Submission, folder: Path) -> Path:
         """Fetch the archive of the algorithm, whole, and its model, if it has one.
@@ -227,27 +192,14 @@ class PhaseSource:
         ------
         ArchiveError, ModelError
             If the platform has none, or one that is too large.
-        NotGivenError
+        GoneError
             If the platform does not have the file any more.
         HostError
             If it does not arrive, or cannot be written.
         """
-        place = submission.place
         file = folder / f"{submission.team}{SUFFIX}"
-        if not place.get("image"):
-            raise ArchiveError(
-                submission.title,
-                "the platform has no archive of the image",
-                "Upload it again.",
-            )
         self._fetch(submission, "image", file, ArchiveError)
-        if place.get("model_pk"):
-            if not place["model"]:
-                raise ModelError(
-                    submission.title,
-                    "the platform has no file of the model",
-                    "Upload it again.",
-                )
+        if submission.place.get("model_pk"):
             model = folder / f"{submission.team}{MODEL_SUFFIX}"
             self._fetch(submission, "model", model, ModelError)
         return file
@@ -261,46 +213,37 @@ class PhaseSource:
     ) -> None:
         """Fetch a file from where it was at the claim, or else from where it is now."""
         calls = self._calls.get(submission.place.get("claimant", ""), self._any)
+        address = submission.place.get(kind)
+        if not address:
+            problem = f"the platform has no file of the {kind}"
+            raise wrong(submission.title, problem, "Upload it again.")
         try:
             try:
-                fetch(calls, submission.place[kind], file)
-            except FileRefusedError:
-                address = self._address(calls, submission, kind)
-                if not address:
-                    raise
                 fetch(calls, address, file)
+            except FileRefusedError:
+                reply = calls.call(
+                    "GET", f"algorithms/{kind}s/{submission.place[f'{kind}_pk']}/"
+                )
+                address = at(reply.content, kind)
+                if not isinstance(address, str):
+                    raise
+                fetch(calls, _plain(address), file)
         except TooLargeError as error:
-            raise wrong(
-                file.name,
-                f"it is larger than {LARGEST_BYTES >> 30} GiB",
-                "Hand in a smaller one.",
-            ) from error
+            problem = f"it is larger than {LARGEST_BYTES >> 30} GiB"
+            raise wrong(file.name, problem, "Hand in a smaller one.") from error
         except FileRefusedError as error:
             if error.status not in _GONE:
                 raise
             problem = f"the platform does not have it any more (status {error.status})"
-            raise NotGivenError(
+            raise GoneError(
                 error, wrong(file.name, problem, "Upload it, and submit it, again.")
             ) from error
 
-    def _address(self, calls: Client, submission: Submission, kind: str) -> str:
-        """Where a file is now; empty if the platform does not say it."""
-        key = submission.place.get(f"{kind}_pk")
-        if not key:
-            return ""  # claimed by an edition that did not keep it
-        reply = calls.call("GET", f"algorithms/{kind}s/{key}/")
-        found = reply.content.get(kind) if isinstance(reply.content, dict) else None
-        return _plain(found) if isinstance(found, str) else ""
-
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
-        """Return metrics, or the line that the participant gets.
+        """Return metrics, or the line that the participant gets, as in `Source`.
 
         Raises
         ------
-        NotOursError
-            If the platform does not wait for it any more.
-        NotKnownError
-            If the platform does not show it.
         PlatformError
             If the platform has not heard it; it may later.
         """
@@ -312,35 +255,19 @@ class PhaseSource:
             update["error_message"] = printable(answer.message)[:MESSAGE_LIMIT]
         else:
             update["metrics"] = answer.metrics
-        reply = calls.call(
-            "PATCH",
-            f"evaluations/{submission.key}/update_external_evaluation/",
-            json=update,
-        )
-        if not (reply.status == 200 and _has(reply, status=answer.status)):
-            self._check_heard(submission, reply)
+        path = f"evaluations/{submission.key}/update_external_evaluation/"
+        reply = calls.call("PATCH", path, json=update)
+        if not _has(reply, status=answer.status):
+            # Whatever else has answered in its place, only its status tells.
+            status = self._status(submission)
+            may_be_heard = reply.status == 200 or not reply.is_certain
+            if not (status in ANSWERED and may_be_heard):
+                if status in (*ANSWERED, *ENDED):
+                    raise NotOursError(reply.reason)
+                raise self._refusal(reply)
         self._refused.discard(calls.mark)
 
-    def _check_heard(self, submission: Submission, reply: Reply) -> None:
-        """See whether an answer was heard to which the platform has not said so.
-
-        Whatever else has answered in its place, only its status tells.
-        """
-        status = self._status(submission)
-        may_be_heard = reply.status == 200 or not reply.is_certain
-        if status in ANSWERED and may_be_heard:
-            return
-        if status in (*ANSWERED, *ENDED):
-            raise NotOursError(reply.reason)
-        self._check(reply)
-        raise self._stranger()
-
     # --- What the platform says ---------------------------------------------------
-
-    def _free(self) -> list[str]:
-        """Tokens that may claim something, those that never have first."""
-        free = [mark for mark in self._calls if mark not in self._refused]
-        return sorted(free, key=lambda mark: mark in self._used)
 
     def _claimant(self, submission: Submission) -> Client:
         """Client with the token by which a submission is, or will be, claimed."""
@@ -355,38 +282,21 @@ class PhaseSource:
     def _status(self, submission: Submission) -> str:
         reply = self._any.call("GET", f"evaluations/{submission.key}/")
         if reply.status in _GONE:
-            raise NotKnownError(self._refusal(reply))
-        self._check(reply)
+            raise GoneError(self._refusal(reply))
         if not _has(reply, pk=submission.key):
-            raise self._stranger()
+            raise self._refusal(reply)
         return str(reply.content.get("status"))
 
-    def _is_one_claimed(self) -> bool:
-        """Whether some service has a submission of the phase."""
-        params = {"submission__phase": self._phase, "limit": "1000"}
-        reply = self._any.call("GET", "evaluations/", params=params)
-        self._check(reply)
-        found = reply.content.get("results") if isinstance(reply.content, dict) else 0
-        if not isinstance(found, list):
-            raise self._stranger()
-        return any(isinstance(v, dict) and v.get("status") == CLAIMED for v in found)
-
-    def _check(self, reply: Reply) -> None:
-        if reply.status != 200:
-            raise self._refusal(reply)
-
     def _refusal(self, reply: Reply) -> PlatformError:
+        """The error of a reply that is not what was asked for."""
+        if reply.status == 200:
+            return self._any.stranger()
         problem = f"{safe(self._any.api)}: status {reply.status}: {reply.reason}"
         remedy = (
             "Check --phase, and that the token's user is among the external evaluators"
             " of the challenge."
         )
         return PlatformError(problem, remedy)
-
-    def _stranger(self) -> PlatformError:
-        """It is not the platform that we know."""
-        problem = f"{safe(self._any.api)}: it does not answer as grand-challenge.org"
-        return PlatformError(problem, "Is --api right?")
 
     def _submission(self, value: Mapping[str, Any], mark: str) -> Submission:
         """An evaluation, as the platform describes it."""
@@ -402,7 +312,7 @@ class PhaseSource:
                 "model_pk": str(model["pk"]) if model else "",
             }
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise self._stranger() from error
+            raise self._any.stranger() from error
         return Submission(
             key=key,
             team=folder_of(user, is_image=True),
@@ -418,8 +328,6 @@ def _plain(url: str | None) -> str:
 
 
 def _has(reply: Reply, **expected: str) -> bool:
-    """Whether a reply is an object of the platform's that says this."""
-    found = reply.content
-    return isinstance(found, dict) and all(
-        found.get(name) == value for name, value in expected.items()
-    )
+    """Whether the platform has obeyed a call, and says this."""
+    found = {name: at(reply.content, name) for name in expected}
+    return reply.status == 200 and found == expected

@@ -22,7 +22,7 @@ from flare.common.text import safe, why
 from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.archive.strict import ArchiveError, ModelError
-from flare.platforms.serving.source import Answer, Claim, Submission
+from flare.platforms.serving.source import Answer, ClaimAnewError, Submission
 from flare.results.team_folder import REMEDY, derived_folder, name_problem
 
 _log = logging.getLogger(__name__)
@@ -154,9 +154,8 @@ class DropFolder:
         try:
             paths = [*self._folder.iterdir()]
         except OSError as error:
-            raise InputError(
-                f"{safe(self._folder)}: it cannot be read ({why(error)})"
-            ) from error
+            problem = f"{safe(self._folder)}: it cannot be read ({why(error)})"
+            raise InputError(problem) from error
         now, found = self._now().timestamp(), []
         for path in paths:
             with suppress(OSError):  # of one that is removed meanwhile
@@ -165,9 +164,11 @@ class DropFolder:
         ordered = sorted(found, key=itemgetter(0, 1))
         return [one for time, _, one in ordered if time <= now - SETTLE_S]
 
-    def claim(self, submission: Submission, *, is_again: bool) -> Claim:
+    def claim(self, submission: Submission, *, is_again: bool) -> Submission:
         """Nothing is to be done: the folder is locked by that of the results."""
-        return Claim(submission=submission)
+        if is_again:  # the hours begin now
+            raise ClaimAnewError("nobody has heard of the claim")
+        return submission
 
     def download(self, submission: Submission, folder: Path) -> Path:
         """The file itself.
@@ -198,13 +199,7 @@ class DropFolder:
             raise ModelError(model.name, "it is a link", "Hand in the file itself.")
         return path
 
-    def answer(
-        self,
-        submission: Submission,
-        answer: Answer,
-        *,
-        is_again: bool,
-    ) -> None:
+    def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
         """Write the answer into the folder; the same one anew does no harm.
 
         Raises
@@ -237,8 +232,7 @@ class DropFolder:
         is_file = _is_regular(path)
         if not is_file and path.name not in self._told:
             self._told.add(path.name)
-            kind = "a link" if path.is_symlink() else "no file"
-            _log.warning("%s: it is %s, and is not taken", safe(path), kind)
+            _log.warning("%s: it is not a file, and is not taken", safe(path))
         return is_file
 
 

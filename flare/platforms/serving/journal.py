@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -27,8 +28,10 @@ HOURS = 24.0
 SPARE_SHARE = 1 / 48
 """Of the hours, kept to clean up and to answer: half an hour of a day."""
 
-TITLES = ("submission", "team", "step", "at (UTC)", "answer by", "answer")
-"""Of the table of all submissions."""
+
+def utc_now() -> datetime:
+    """Date and time."""
+    return datetime.now(UTC)
 
 
 class Step(Enum):
@@ -139,6 +142,8 @@ class Journal:
         That holds it, and the answers.
     source : str
         Name of the source; a journal of another one is refused.
+    now : callable
+        Date and time.
 
     Raises
     ------
@@ -146,9 +151,11 @@ class Journal:
         If it is there, but cannot be read, or is of another source.
     """
 
-    def __init__(self, folder: Path, source: str) -> None:
+    def __init__(
+        self, folder: Path, source: str, now: Callable[[], datetime] = utc_now
+    ) -> None:
         self._file, self._answers = folder / JOURNAL_JSON, folder / ANSWERS
-        self._source = source
+        self._source, self._now = source, now
         known, entries = read_journal(folder)
         if folder.exists():
             folder.chmod(folder.stat().st_mode & ~0o007)  # it names everybody
@@ -158,68 +165,54 @@ class Journal:
                 f"it is of {known}, and now submissions come from {source}",
                 "Give each source an --output of its own.",
             )
-        self._entries = {entry.key: entry for entry in entries}
-
-    def __iter__(self) -> Iterator[Entry]:
-        """All entries, the oldest first."""
-        return iter(tuple(self._entries.values()))
-
-    def __contains__(self, key: str) -> bool:
-        """Whether a submission is known."""
-        return key in self._entries
+        self.entries = {entry.key: entry for entry in entries}
+        """All that were ever claimed, by key, the oldest first."""
 
     def open_entries(self) -> list[Entry]:
         """Submissions of which something is left to do, the oldest first."""
-        return [entry for entry in self if not entry.step.is_end]
-
-    def latest(self, entry: Entry) -> Entry:
-        """An entry as it was kept last."""
-        return self._entries[entry.key]
-
-    def note(self, entry: Entry, **changes: Any) -> None:
-        """Write down what has changed of a submission whose step is the same.
-
-        Raises
-        ------
-        OutputError
-            If that cannot be.
-        """
-        kept = replace(self.latest(entry), **changes)
-        self._write({**self._entries, kept.key: kept})
+        return [entry for entry in self.entries.values() if not entry.step.is_end]
 
     def owner(self, submission: Submission) -> str:
         """Another user who has the folder of a submission; empty if nobody has."""
-        users = {e.user for e in self if e.team == submission.team}
+        entries = self.entries.values()
+        users = {e.user for e in entries if e.team == submission.team}
         return next(iter(users - {submission.user, ""}), "")
 
-    def begin(self, submission: Submission, now: datetime) -> Entry:
-        """Note that a submission is about to be claimed."""
-        return self.keep(Entry(**_own(submission), step=Step.CLAIMING), now)
-
-    def claim(self, entry: Entry, submission: Submission, now: datetime) -> Entry:
-        """Note that a submission is ours, as its source describes it now."""
-        return self.keep(entry, now, Step.CLAIMED, **_own(submission))
-
     def keep(
-        self, entry: Entry, now: datetime, step: Step | None = None, **changes: Any
+        self, submission: Submission, step: Step | None = None, **changes: Any
     ) -> Entry:
         """Write down a step of a submission, and what has changed.
+
+        Parameters
+        ----------
+        submission : Submission
+            As its source describes it now; or its entry, however old that is.
+        step : Step, optional
+            Which was done now.
+        **changes
+            Fields of the entry.
 
         Raises
         ------
         OutputError
             If that cannot be; then nothing has changed.
         """
-        step = step or entry.step
-        times = {**entry.times, step.value: now.astimezone(UTC).isoformat()}
-        kept = replace(entry, step=step, times=times, **changes)
-        self._write({**self._entries, kept.key: kept})
+        known = self.entries.get(submission.key)
+        if not isinstance(submission, Entry):
+            rows = fields(Submission)
+            changes |= {row.name: getattr(submission, row.name) for row in rows}
+        if step:
+            at = self._now().astimezone(UTC).isoformat()
+            times = {**(known.times if known else {}), step.value: at}
+            changes |= {"step": step, "times": times}
+        kept = replace(known, **changes) if known else Entry(**changes)
+        self._write({**self.entries, kept.key: kept})
         return kept
 
-    def forget(self, entry: Entry) -> None:
+    def forget(self, submission: Submission) -> None:
         """Know nothing of a submission: it was not claimed."""
-        key = entry.key
-        self._write({k: e for k, e in self._entries.items() if k != key})
+        key = submission.key
+        self._write({k: e for k, e in self.entries.items() if k != key})
 
     def _write(self, entries: dict[str, Entry]) -> None:
         content: JournalFile = {
@@ -228,9 +221,9 @@ class Journal:
         }
         text = f"{json.dumps(dump(content), indent=2)}\n"
         write_whole(self._file, text, is_lasting=True)
-        self._entries = entries
+        self.entries = entries
 
-    def write_answer(self, entry: Entry, answer: Answer) -> None:
+    def write_answer(self, submission: Submission, answer: Answer) -> None:
         """Write what is to be sent, so that each try sends the same.
 
         Raises
@@ -241,9 +234,9 @@ class Journal:
             If it cannot be written.
         """
         text = json.dumps(dump(answer), indent=2, allow_nan=False)
-        write_whole(self._answer_file(entry), f"{text}\n", is_lasting=True)
+        write_whole(self._answer_file(submission), f"{text}\n", is_lasting=True)
 
-    def read_answer(self, entry: Entry) -> Answer:
+    def read_answer(self, submission: Submission) -> Answer:
         """What is to be sent.
 
         Raises
@@ -251,21 +244,13 @@ class Journal:
         MeasurementError
             If it cannot be read.
         """
-        file = self._answer_file(entry)
-        try:
+        file = self._answer_file(submission)
+        with _as_written(file):
             return Answer(**json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError) as error:
-            raise MeasurementError(
-                str(file), "it is not what this program has written"
-            ) from error
 
-    def _answer_file(self, entry: Entry) -> Path:
+    def _answer_file(self, submission: Submission) -> Path:
         """Of a submission, whose key the source has made safe."""
-        return self._answers / f"{entry.key}.json"
-
-
-def _own(submission: Submission) -> dict[str, Any]:
-    return {row.name: getattr(submission, row.name) for row in fields(Submission)}
+        return self._answers / f"{submission.key}.json"
 
 
 def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
@@ -279,25 +264,32 @@ def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
     file = folder / JOURNAL_JSON
     if not file.exists():
         return "", ()
-    try:
+    with _as_written(file):
         content = json.loads(file.read_text(encoding="utf-8"))
         return str(content["source"]), tuple(map(_entry, content["submissions"]))
+
+
+@contextmanager
+def _as_written(file: Path) -> Iterator[None]:
+    """Refuse a file that this program has not written, or an earlier version has."""
+    try:
+        yield
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise MeasurementError(
-            str(file), "it is not what this program has written"
+            str(file),
+            "it is not what this version has written",
+            "Go on with the version that has, or with another --output.",
         ) from error
 
 
 def _entry(content: dict[str, Any]) -> Entry:
-    """An entry as it was written; 0.2.0 had the user, if any, in the title alone."""
-    user = content["title"].rpartition(" (")[0]
     # Their defaults are for an entry that begins, not for one that was kept.
-    if lacking := {"place", "times", "status", "message"} - content.keys():
+    if lacking := {row.name for row in fields(Entry)} - content.keys():
         raise KeyError(*lacking)
-    return Entry(**{"user": user, **content, "step": Step(content["step"])})
+    return Entry(**{**content, "step": Step(content["step"])})
 
 
-# --- How far all are ---
+# --- How far all are --------------------------------------------------------------
 
 
 def status_text(folder: Path, hours: float) -> str:
@@ -311,7 +303,8 @@ def status_text(folder: Path, hours: float) -> str:
     source, entries = read_journal(folder)
     if not entries:
         return f"{safe(folder.parent)}: no submission was claimed yet"
-    rows = [TITLES, *(_row(entry, hours) for entry in entries)]
+    titles = ("submission", "team", "step", "at (UTC)", "answer by", "answer")
+    rows = [titles, *(_row(entry, hours) for entry in entries)]
     return "\n".join([f"Submissions of {source}:", *aligned(rows)])
 
 
@@ -336,19 +329,18 @@ def waiting_text(source: Source, folder: Path) -> str:
         If the source does not answer, or the journal cannot be read.
     """
     _, entries = read_journal(folder)
-    known = {entry.key: entry for entry in entries}
     lines = [
         f"{safe(entry.title)}: would go on behind {entry.step.value!r}"
         for entry in entries
         if not entry.step.is_end
     ]
+    known = {entry.key for entry in entries}
     lines += [
         f"{safe(submission.title)}: would be claimed"
         for submission in source.claimable()
         if submission.key not in known
     ]
-    said = source.resume(entries)
-    lines += [said] if said else []
+    lines += filter(None, [source.resume(entries)])
     counted = sum(entry.step is Step.RETURNED for entry in entries)
     lines.append(f"Everything is ready; {counted} submissions are answered already")
     return "\n".join(lines)

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from flare.challenge.reading import read_challenge
-from flare.common.containers import Limits
 from flare.common.engine import Engine
-from flare.common.options import (
-    challenge_option,
-    option,
-    page_file,
-    seconds,
-    workers_option,
-)
+from flare.common.options import option, seconds
 from flare.measuring.container import opened_limits
-from flare.measuring.contract import Contract
 from flare.measuring.inputs import check_cases, find_cases
-from flare.measuring.options import Options, RunOptions, ServedLimits
+from flare.measuring.options import MeasuringOptions, Options
+from flare.measuring.summary import Listener
 from flare.measuring.team import Job
-from flare.platforms.serving.journal import HOURS, waiting_text
-from flare.platforms.serving.service import Service, utc_now
-from flare.platforms.serving.source import Source, Submission
-from flare.platforms.serving.work import ServedWork, Telling, Worst
+from flare.platforms.serving.journal import HOURS, Entry, waiting_text
+from flare.platforms.serving.service import Service
+from flare.platforms.serving.source import Source
+from flare.platforms.serving.work import ServedWork
 from flare.results.team_folder import FolderLock
 
 _log = logging.getLogger(__name__)
@@ -33,24 +27,13 @@ _log = logging.getLogger(__name__)
 FOLDER = ".serve"
 """In RESULTS: the journal, and archives that were downloaded."""
 
-_SHARED = (
-    *("images", "ground_truth", "output", "limits", "contract", "runs"),
-    *("page", "challenge", "workers"),
-)
-"""Options that measuring has, too."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceOptions:
+class ServiceOptions(MeasuringOptions):
     """How submissions are measured and answered, wherever they come from."""
 
     images: Path | None = option(
         "Folder of the CTs, one for each case.", default=None, metavar="DIR"
-    )
-    ground_truth: Path | None = option(
-        "Score the predictions against these reference labels.",
-        default=None,
-        metavar="DIR",
     )
     output: Path = option(
         "Folder that gets a folder for each team, and the service's journal.",
@@ -77,23 +60,11 @@ class ServiceOptions:
         parse=seconds,
         metavar="H",
     )
-    limits: Limits = field(default_factory=ServedLimits)
-    contract: Contract = field(default_factory=Contract)
-    runs: RunOptions = field(default_factory=RunOptions)
-    page: Path | None = option(
-        "Show the submission that is measured on this page, which a browser reads anew"
-        " by itself; needs Jinja2.",
-        default=None,
-        parse=page_file,
-        metavar="FILE.html",
-    )
     log: Path | None = option(
         "Also add the log to this file, a JSON object in each line.",
         default=None,
         metavar="FILE.jsonl",
     )
-    challenge: str = challenge_option()
-    workers: int | None = workers_option()
 
     @property
     def folder(self) -> Path:
@@ -103,16 +74,17 @@ class ServiceOptions:
     @property
     def measuring(self) -> Options:
         """How submissions are measured; the archives are theirs."""
-        shared = {name: getattr(self, name) for name in _SHARED}
-        return Options(archives=self.output, **shared)
+        shared = {row.name: getattr(self, row.name) for row in fields(MeasuringOptions)}
+        images, output = self.images or Path(), self.output
+        return Options(archives=output, images=images, output=output, **shared)
 
 
 def serve(
     options: ServiceOptions,
     source: Source,
     *,
-    telling: Telling,
-    on_moment: Callable[[str, Submission, str], None],
+    telling: Callable[[Job], AbstractContextManager[Listener]],
+    on_step: Callable[[Entry], None],
 ) -> None:
     """Serve until nothing waits, if it is to look once, or for ever.
 
@@ -124,7 +96,7 @@ def serve(
         Where they come from.
     telling : callable
         As in `ServedWork`.
-    on_moment : callable
+    on_step : callable
         As in `Service`.
 
     Raises
@@ -144,36 +116,22 @@ def serve(
         cases=tuple(cases),
         archives=(),
     )
-    warn_of_time(job, options.hours)
-    worst = worst_of(options.limits)
-    if options.dry_run:
-        Engine().describe()
-        _log.info("%s", waiting_text(source, options.folder))
-        return
-    with FolderLock(options.folder, "served"):
-        work = ServedWork(
-            *(job, worst, utc_now), telling=telling, is_named=source.is_named
-        )
-        service = Service(
-            *(source, work, options.folder), hours=options.hours, on_moment=on_moment
-        )
-        service.run(None if options.once else options.poll_s)
-
-
-def warn_of_time(job: Job, hours: float) -> None:
-    """Say so if the cases of one submission can take longer than it has."""
-    timeout_s, cases = job.options.limits.timeout_s, len(job.cases)
-    longest_h = cases * job.options.runs.repeats * timeout_s / 3600
+    timeout_s, hours = options.limits.timeout_s, options.hours
+    longest_h = len(cases) * options.runs.repeats * timeout_s / 3600
     if longest_h > hours:
         text = (
             "%d cases of up to %g s can take %.1f hours, and a submission has %g:"
             " consider a shorter --timeout"
         )
-        _log.warning(text, cases, timeout_s, longest_h, hours)
-
-
-def worst_of(limits: Limits) -> Worst:
-    """What counts for a case that has failed: the limits of time and memory."""
-    with opened_limits(limits) as (_, gpu):
-        total_mb = float(gpu.read().total_mb) if gpu else None
-        return Worst(runtime_s=limits.timeout_s, max_gpu_memory_mb=total_mb)
+        _log.warning(text, len(cases), timeout_s, longest_h, hours)
+    with opened_limits(options.limits) as (_, gpu):
+        memory_mb = float(gpu.read().total_mb) if gpu else None
+    worst = {"runtime_s": timeout_s, "max_gpu_memory_mb": memory_mb}
+    work = ServedWork(job=job, worst=worst, telling=telling, is_named=source.is_named)
+    if options.dry_run:
+        Engine().describe()
+        _log.info("%s", waiting_text(source, options.folder))
+        return
+    with FolderLock(options.folder, "served"):
+        service = Service(source, work, options.folder, hours=hours, on_step=on_step)
+        service.run(None if options.once else options.poll_s)

@@ -27,12 +27,11 @@ from flare.common.errors import (
 )
 from flare.common.files import remove_tree
 from flare.common.text import safe
-from flare.platforms.serving.journal import HOURS, Entry, Journal, Step
+from flare.platforms.serving.journal import HOURS, Entry, Journal, Step, utc_now
 from flare.platforms.serving.source import (
     Answer,
-    NextTokenError,
-    NotGivenError,
-    NotKnownError,
+    ClaimAnewError,
+    GoneError,
     NotNowError,
     NotOursError,
     Source,
@@ -51,16 +50,11 @@ _log = logging.getLogger(__name__)
 DOWNLOADS = "downloads"
 """Folder of archives, one for each submission, until it is answered."""
 
-LONGEST_PAUSE = timedelta(hours=1)
+LONGEST_PAUSE_MIN = 60
 """Pauses are of 1, 2, 4, ... minutes, up to this."""
 
 _EVER = datetime.min.replace(tzinfo=UTC)
 _NEVER = datetime.max.replace(tzinfo=UTC)
-
-
-def utc_now() -> datetime:
-    """Date and time."""
-    return datetime.now(UTC)
 
 
 class Service:
@@ -78,9 +72,8 @@ class Service:
         That a submission has from its claim on.
     now : callable
         Date and time.
-    on_moment : callable, optional
-        Told of each step of a submission, once it is in the journal, and why it has
-        failed when that is written down.
+    on_step : callable, optional
+        Told of each step of a submission, once it is in the journal.
     """
 
     def __init__(
@@ -91,16 +84,15 @@ class Service:
         *,
         hours: float = HOURS,
         now: Callable[[], datetime] = utc_now,
-        on_moment: Callable[[str, Submission, str], None] | None = None,
+        on_step: Callable[[Entry], None] = lambda _: None,
     ) -> None:
         self._source, self._work, self._folder = source, work, folder
-        self._hours, self._now = hours, now
-        self._on_moment = on_moment
-        self.journal = Journal(folder, source.name)
+        self._hours, self._now, self._on_step = hours, now, on_step
+        self.journal = Journal(folder, source.name, now)
         self._paused: dict[str, _Backoff] = {}
         self._claims, self._in_a_row = _Backoff(), _Backoff(grace=1)
         self._told_of: set[str] = set()
-        said = source.resume([*self.journal])
+        said = source.resume([*self.journal.entries.values()])
         if said:
             _log.info("%s", said)
 
@@ -176,27 +168,28 @@ class Service:
             self._serve(entry, is_again=is_again)
         except NotOursError as error:
             _log.warning("%s: it is not ours any more: %s", title, error)
-            self._done(self.journal.latest(entry), Step.LOST, message=str(error))
+            self._done(entry, Step.LOST, message=str(error))
         except NotNowError as error:
             _log.warning("%s: it has to wait: %s", title, error)
             self.journal.forget(entry)
-            if not isinstance(error, NextTokenError):
+            if not isinstance(error, ClaimAnewError):
                 self._claims = _Backoff()
                 self._claims.failed(self._now())
-        except NotGivenError as error:
-            self._postpone(entry, error.error, told=str(error.told))
-        except NotKnownError as error:
+        except GoneError as error:
+            if error.told:
+                self._postpone(entry, error.error, told=str(error.told))
             # Until then, it may be the rights of the token's user that are missing.
-            if self._now() < entry.claimed + timedelta(hours=self._hours):
+            elif self._now() < entry.claimed + timedelta(hours=self._hours):
                 raise error.error from error
-            _log.warning("%s: it is given up: %s", title, error)
-            self._done(self.journal.latest(entry), Step.LOST, message=str(error))
+            else:
+                _log.warning("%s: it is given up: %s", title, error)
+                self._done(entry, Step.LOST, message=str(error))
         except _OthersTurnError:
             _log.info("%s: interrupted, as the hours of another one are over", title)
-        if self._is_open(entry):
-            return
-        self._paused.pop(entry.key, None)
-        remove_tree(self._downloads(entry))
+        kept = self.journal.entries.get(entry.key)
+        if not kept or kept.step.is_end:
+            self._paused.pop(entry.key, None)
+            remove_tree(self._downloads(entry))
 
     def _postpone(self, entry: Entry, error: FlareError, *, told: str) -> None:
         """Let others go before a submission, for a pause that grows."""
@@ -210,12 +203,10 @@ class Service:
         until = now + paused.failed(now, error)
         end = entry.ends_at(self._hours)
         paused.until = min(until, end) if end > now else until
-        title = safe(entry.title)
-        _log.warning(
-            "%s: postponed by %s: %s", title, _minutes(paused.until - now), error
-        )
-        if not self.journal.latest(entry).has(Step.SCORED):
-            self.journal.note(entry, fault=told or self._told(entry, error))
+        title, pause = safe(entry.title), _minutes(paused.until - now)
+        _log.warning("%s: postponed by %s: %s", title, pause, error)
+        if not self.journal.entries[entry.key].has(Step.SCORED):
+            self.journal.keep(entry, fault=told or self._told(entry, error))
 
     def _told(self, entry: Entry, error: FlareError) -> str:
         """The message for the team if an error stays."""
@@ -225,32 +216,26 @@ class Service:
             f"it could not be evaluated within {self._hours:g} hours, by a fault of the"
             " computer that evaluates, and none of its own"
         )
-        title = entry.title
-        return str(MeasurementError(title, problem, "Ask the organisers."))
+        return str(MeasurementError(entry.title, problem, "Ask the organisers."))
 
     def _next(self) -> tuple[Entry, bool] | None:
         """What is to be gone on with, or else to be claimed; whether it was begun."""
         now = self._now()
         ready = [e for e in self.journal.open_entries() if self._ready_at(e) <= now]
-        # What was postponed before the service was started goes behind the others.
-        first = [e for e in ready if self._is_due(e)]
-        if not first and self._may_claim(now) and (new := self._begun(now)):
-            return new, False
-        if not ready:
-            return None
-        over = [e for e in ready if self._is_over(e)]
-        entry = min(over or first or ready, key=self._ready_at)
-        title, step = safe(entry.title), entry.step.value
-        _log.info("%s: it was %s; going on", title, step)
-        return entry, True
+        if ready:
+            entry = min(ready, key=lambda e: (not self._is_over(e), self._ready_at(e)))
+            _log.info("%s: it was %s; going on", safe(entry.title), entry.step.value)
+            return entry, True
+        new = self._begun() if self._may_claim(now) else None
+        return (new, False) if new else None
 
     def _may_claim(self, now: datetime) -> bool:
         return now >= max(self._claims.until, self._in_a_row.until)
 
-    def _begun(self, now: datetime) -> Entry | None:
+    def _begun(self) -> Entry | None:
         """The first submission that can be claimed, written down."""
         for submission in self._source.claimable():
-            if submission.key in self.journal:
+            if submission.key in self.journal.entries:
                 continue
             if owner := self.journal.owner(submission):
                 if submission.key not in self._told_of:
@@ -260,60 +245,40 @@ class Service:
                 self._told_of.add(submission.key)
                 continue
             self._work.check_host()
-            entry = self.journal.begin(submission, now)
-            self._tell(entry)
-            return entry
+            return self._done(submission, Step.CLAIMING)
         return None
 
     def _ready_at(self, entry: Entry) -> datetime:
         paused = self._paused.get(entry.key)
         return paused.until if paused else _EVER
 
-    def _is_due(self, entry: Entry) -> bool:
-        """Whether a submission goes before those that can be claimed."""
-        is_paused = entry.key in self._paused
-        has_to = self._is_over(entry) or entry.has(Step.SCORED)
-        return not entry.fault or is_paused or has_to
-
     def _is_over(self, entry: Entry) -> bool:
         """Whether a submission has to be answered now, whatever is known of it."""
         is_late = self._now() >= entry.ends_at(self._hours)
         return is_late and not entry.has(Step.SCORED)
 
-    def _is_open(self, entry: Entry) -> bool:
-        key = entry.key
-        return key in self.journal and not self.journal.latest(entry).step.is_end
-
     def _serve(self, entry: Entry, *, is_again: bool) -> None:
         if not entry.has(Step.CLAIMED):
-            entry = self._claimed(entry, is_again=is_again)
+            claimed = self._source.claim(entry, is_again=is_again)
+            entry = self._done(claimed, Step.CLAIMED)
         if not entry.has(Step.SCORED):
-            entry = self._answered(entry)
+            entry = self._scored(entry)
         answer = self.journal.read_answer(entry)
         is_sent = entry.has(Step.RETURNING)
         if not is_sent:
-            entry = self._done(entry, Step.RETURNING)
+            self._done(entry, Step.RETURNING)
         self._source.answer(entry, answer, is_again=is_sent)
         self._done(entry, Step.RETURNED)
         if not entry.fault:  # so this computer works
             self._claims, self._in_a_row = _Backoff(), _Backoff(grace=1)
 
-    def _claimed(self, entry: Entry, *, is_again: bool) -> Entry:
-        before = self._now()
-        claim = self._source.claim(entry, is_again=is_again)
-        if is_again and claim.is_new:  # nobody has heard of the claim before
-            entry = self.journal.keep(entry, before)
-        entry = self.journal.claim(entry, claim.submission, self._now())
-        self._tell(entry)
-        return entry
-
-    def _answered(self, entry: Entry) -> Entry:
+    def _scored(self, entry: Entry) -> Entry:
         """Determine the outcome of a submission, and write it down."""
         end, others = entry.ends_at(self._hours), self._end_of_others(entry)
         is_over = False
         try:
             with ended_after((min(end, others) - self._now()).total_seconds()):
-                answer = Answer(metrics=self._measured(entry, end))
+                answer = Answer(metrics=self._measured(entry))
         except OverdueSignal:
             is_over = True
         except Exception as error:
@@ -325,35 +290,31 @@ class Service:
         if is_over and others < end:
             raise _OthersTurnError
         if is_over:
-            answer = self._overdue(entry)
+            done = self._work.done(entry.team)
+            late = OverdueError(self._hours, done, self._work.cases)
+            answer = Answer(message=entry.fault or str(late))
         self.journal.write_answer(entry, answer)
         return self._done(
-            self.journal.latest(entry),
+            entry,
             Step.SCORED,
             status=answer.status,
             message=answer.message,
             fault=entry.fault if is_over else "",
         )
 
-    def _overdue(self, entry: Entry) -> Answer:
-        if entry.fault:
-            return Answer(message=entry.fault)
-        done = self._work.done(entry.team)
-        return Answer(message=str(OverdueError(self._hours, done, self._work.cases)))
-
     def _end_of_others(self, entry: Entry) -> datetime:
         """When the next one of the others has to be answered."""
-        now = self._now()
-        ends = [
+        ends = (
             other.ends_at(self._hours)
             for other in self.journal.open_entries()
             if other.key != entry.key
             and other.has(Step.CLAIMED)
             and not other.has(Step.SCORED)
-        ]
+        )
+        now = self._now()
         return min((end for end in ends if end > now), default=_NEVER)
 
-    def _measured(self, entry: Entry, end: datetime) -> dict[str, Any]:
+    def _measured(self, entry: Entry) -> dict[str, Any]:
         """The metrics of a submission, from whichever step it has come to."""
         file = self._source.download(entry, self._downloads(entry))
         if not entry.has(Step.DOWNLOADED):
@@ -362,20 +323,15 @@ class Service:
             self._work.check(file)
             entry = self._done(entry, Step.CHECKED)
         if not entry.has(Step.MEASURED):
-            self._work.measure(file, end)
+            self._work.measure(file)
             self._done(entry, Step.MEASURED)
         return self._work.score(entry.team)
 
-    def _done(self, entry: Entry, step: Step, **changes: Any) -> Entry:
+    def _done(self, submission: Submission, step: Step, **changes: Any) -> Entry:
         """Write down a step, and tell of it."""
-        entry = self.journal.keep(entry, self._now(), step, **changes)
-        self._tell(entry)
+        entry = self.journal.keep(submission, step, **changes)
+        self._on_step(entry)
         return entry
-
-    def _tell(self, entry: Entry) -> None:
-        if self._on_moment:
-            why = entry.message if entry.step is Step.SCORED else ""
-            self._on_moment(entry.step.value, entry, why)
 
     def _downloads(self, entry: Entry) -> Path:
         return self._folder / DOWNLOADS / entry.key
@@ -397,12 +353,9 @@ class _Backoff:
         """Count an error; the pause behind it."""
         self.errors, self.error = self.errors + 1, error
         doubled = self.errors - self.grace - 1
-        pause = (
-            timedelta(minutes=2 ** min(doubled, 10)) if doubled >= 0 else timedelta()
-        )
-        pause = min(pause, LONGEST_PAUSE)
-        self.until = now + pause
-        return pause
+        minutes = min(2**doubled, LONGEST_PAUSE_MIN) if doubled >= 0 else 0
+        self.until = now + timedelta(minutes=minutes)
+        return timedelta(minutes=minutes)
 
 
 class _OthersTurnError(Exception):

@@ -30,15 +30,6 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A submission that is ours."""
-
-    submission: Submission
-    is_new: bool = True
-    """Whether it was claimed now, and not by a call before a restart."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What is sent for a submission, written before it is sent: each try sends the
     same.
@@ -63,38 +54,25 @@ class NotNowError(Exception):
     """A submission cannot be claimed now, but perhaps later; the text says why."""
 
 
-class NextTokenError(NotNowError):
-    """It can be claimed at once with another token of the source."""
+class ClaimAnewError(NotNowError):
+    """A claim was not heard, or was refused; it can be made anew at once."""
 
 
-class NotGivenError(Exception):
-    """What has been handed in is not to be had now.
-
-    Parameters
-    ----------
-    error : HostError
-        What stands in the way.
-    told : SubmissionError
-        The message for the team if it stays so until the hours are over.
-    """
-
-    def __init__(self, error: HostError, told: SubmissionError) -> None:
-        super().__init__(str(error))
-        self.error, self.told = error, told
-
-
-class NotKnownError(Exception):
-    """The source does not know a submission, or does not show it to us now.
+class GoneError(Exception):
+    """The source does not have a submission, or its file, or does not show it to us.
 
     Parameters
     ----------
     error : HostError
         What it says.
+    told : SubmissionError, optional
+        The message for the team if it stays so until the hours are over; without one,
+        the submission is given up then.
     """
 
-    def __init__(self, error: HostError) -> None:
+    def __init__(self, error: HostError, told: SubmissionError | None = None) -> None:
         super().__init__(str(error))
-        self.error = error
+        self.error, self.told = error, told
 
 
 class Source(Protocol):
@@ -117,8 +95,8 @@ class Source(Protocol):
     def claimable(self) -> list[Submission]:
         """Submissions that nobody has claimed, the oldest first."""
 
-    def claim(self, submission: Submission, *, is_again: bool) -> Claim:
-        """Let nobody else have a submission.
+    def claim(self, submission: Submission, *, is_again: bool) -> Submission:
+        """Let nobody else have a submission; it, as the source describes it then.
 
         Parameters
         ----------
@@ -132,8 +110,8 @@ class Source(Protocol):
         NotOursError
             If somebody else was faster.
         NotNowError
-            If it has to wait.
-        NotKnownError
+            If it has to wait; a `ClaimAnewError` if it was tried before in vain.
+        GoneError
             If it was tried before, and is not there now.
         """
 
@@ -144,7 +122,7 @@ class Source(Protocol):
 
         Raises
         ------
-        NotGivenError
+        GoneError
             If the team may be the reason why it is not there.
         """
 
@@ -155,6 +133,6 @@ class Source(Protocol):
         ------
         NotOursError
             If it is too late for that.
-        NotKnownError
+        GoneError
             If it is not there now.
         """

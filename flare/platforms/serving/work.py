@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -55,16 +54,6 @@ FIRST_CHARACTERS = 90
 
 
 # --- The work ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worst:
-    """What counts for a case that has failed: no honest run takes more."""
-
-    runtime_s: float
-    """The time limit of a case."""
-    max_gpu_memory_mb: float | None = None
-    """All memory of the GPU; None where there is none."""
 
 
 class OverdueError(SubmissionError):
@@ -128,74 +117,23 @@ def ended_after(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-class Forecast:
-    """Foresees when the cases of a submission will be done.
-
-    Parameters
-    ----------
-    end : datetime
-        When they have to be.
-    now : callable
-        Date and time.
-    """
-
-    def __init__(self, end: datetime, now: Callable[[], datetime]) -> None:
-        self._end, self._now = end, now
-        self._begun = now()
-        self._has_warned = False
-
-    def warning(self, done: int, total: int) -> str:
-        """What is to be said once it seems that there is too little time, but once."""
-        now = self._now()
-        left = (now - self._begun) / done * (total - done)
-        if self._has_warned or now + left <= self._end:
-            return ""
-        self._has_warned = True
-        return (
-            f"{done} of {total} cases are done, and the others would be at"
-            f" {now + left:%Y-%m-%d %H:%M}; the time is over at {self._end:%H:%M} of"
-            f" {self._end:%Y-%m-%d}, and what is not done by then fails"
-        )
-
-
-Telling = Callable[[Job, Forecast], AbstractContextManager[Listener]]
-"""Opens the listener that is told of each case."""
-
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServedWork:
-    """What is done with the archive of a submission.
+    """What is done with the archive of a submission."""
 
-    Parameters
-    ----------
-    job : Job
-        What is measured, and how; its archives are those of the submissions.
-    worst : Worst
-        What counts for a case that has failed.
-    now : callable
-        Date and time.
-    telling : callable
-        Given what is measured, and a forecast of its end: who is told of each case.
-    is_named : bool
-        Whether an image has to be called like its team.
-    """
-
-    def __init__(
-        self,
-        job: Job,
-        worst: Worst,
-        now: Callable[[], datetime],
-        *,
-        telling: Telling,
-        is_named: bool = True,
-    ) -> None:
-        self._job, self._worst, self._now = job, worst, now
-        self._telling, self._is_named = telling, is_named
-        self._options, self._results = job.options, job.results
+    job: Job
+    """What is measured, and how; its archives are those of the submissions."""
+    worst: Mapping[str, float | None]
+    """By metric of `RANKED`: what counts for a case that has failed."""
+    telling: Callable[[Job], AbstractContextManager[Listener]]
+    """Given what is measured: who is told of each case."""
+    is_named: bool
+    """Whether an image has to be called like its team."""
 
     @property
     def cases(self) -> int:
         """How many there are."""
-        return len(self._job.cases)
+        return len(self.job.cases)
 
     def check_host(self) -> None:
         """See that this computer can measure.
@@ -206,12 +144,12 @@ class ServedWork:
             If the engine, or the GPU, does not answer, or there is no room.
         """
         Engine().describe()
-        with opened_limits(self._options.limits):
+        with opened_limits(self.job.options.limits):
             pass
-        free = room(self._results).free_bytes
+        free = room(self.job.results).free_bytes
         if free < SPARE_BYTES:
             raise OutputError(
-                f"{safe(self._results)}: {free >> 20} MiB are free there",
+                f"{safe(self.job.results)}: {free >> 20} MiB are free there",
                 f"Make room: {SPARE_BYTES >> 20} MiB are needed.",
             )
 
@@ -226,11 +164,11 @@ class ServedWork:
         archive = self._read(file)
         for doubt in archive.doubts:
             _log.info("%s: doubtful: %s", safe(file.name), doubt)
-        write_refused([archive], self._results)
+        write_refused([archive], self.job.results)
         if archive.problems:
             raise_problems(archive.problems)
 
-    def measure(self, file: Path, end: datetime) -> None:
+    def measure(self, file: Path) -> None:
         """Run an image on all cases that are not done yet.
 
         Raises
@@ -243,18 +181,18 @@ class ServedWork:
         archive = self._read(file)
         # What it predicts is scored in a step of its own.
         options = replace(
-            self._options,
+            self.job.options,
             archives=file,
             ground_truth=None,
             new_archive=self._why_another(archive),
         )
-        job = replace(self._job, options=options, archives=(archive,))
-        with self._telling(job, Forecast(end, self._now)) as listener:
+        job = replace(self.job, options=options, archives=(archive,))
+        with self.telling(job) as listener:
             failed = measure_teams(job, listener)
         for _, error in failed:
             if isinstance(error, SubmissionError):
                 refused = replace(archive, problems=(error,))  # type: ignore[arg-type]
-                write_refused([refused], self._results)
+                write_refused([refused], self.job.results)
             raise error
         left = self.cases - self.done(archive.team)
         if left:
@@ -272,27 +210,27 @@ class ServedWork:
         SubmissionError
             If it has failed on every case.
         """
-        folder, options = self._results / team, self._options
+        folder, options = self.job.results / team, self.job.options
         if options.ground_truth:
-            challenge = self._job.challenge
-            evaluate_team(folder, options.ground_truth, challenge, options.workers)
-        return returned_metrics(folder, self._worst)
+            rules = self.job.challenge
+            evaluate_team(folder, options.ground_truth, rules, options.workers)
+        return returned_metrics(folder, self.worst)
 
     def done(self, team: str) -> int:
         """How many cases of a team need not be run again."""
-        return count_done(self._results / team)
+        return count_done(self.job.results / team)
 
     def _read(self, file: Path) -> Archive:
         return read_archive(
             file,
-            is_named=self._is_named,
-            contract=self._options.contract,
+            is_named=self.is_named,
+            contract=self.job.options.contract,
             model=model_beside(file),
         )
 
     def _why_another(self, archive: Archive) -> str:
         """Why the ledger accepts an archive; empty if it is a team's first one."""
-        entries = read_ledger(self._results / LEDGER_CSV)
+        entries = read_ledger(self.job.results / LEDGER_CSV)
         others = [e for e in entries if e.team == archive.team]
         sent = (archive.sha256, archive.model.sha256 if archive.model else "")
         if others and (others[-1].archive_sha256, others[-1].model_sha256) != sent:
@@ -327,7 +265,7 @@ class NoCaseError(SubmissionError):
         self.finding = f"0 of {cases} cases gave a label map: {endings}"
 
 
-def returned_metrics(folder: Path, worst: Worst) -> dict[str, Any]:
+def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[str, Any]:
     """A team's metrics.json with running times, GPU memory and statuses.
 
     A case that has failed has no running time in ``case``, and counts with the worst
@@ -338,8 +276,9 @@ def returned_metrics(folder: Path, worst: Worst) -> dict[str, Any]:
     ----------
     folder : Path
         Of a team that is measured and scored.
-    worst : Worst
-        What counts for a case that has failed.
+    worst : mapping
+        What counts for a case that has failed, by metric of `RANKED`: the limits, as no
+        honest run takes more; None where there is none.
 
     Raises
     ------
@@ -360,11 +299,14 @@ def returned_metrics(folder: Path, worst: Worst) -> dict[str, Any]:
         if all(value is None for value in values):
             continue  # it was not measured, such as memory where there is no GPU
         by_case[metric] = _numbered(values)
-        counted = [_counted(r, metric, worst) for r in records]
-        aggregates |= {
-            f"{metric}_{name}": value
-            for name, value in _complete_statistics(counted).items()
-        }
+        counted = [
+            getattr(record, metric) if record.status is RunStatus.OK else worst[metric]
+            for record in records
+        ]
+        known = [value for value in counted if value is not None]
+        if len(known) == len(records):
+            for name, value in statistics(known).items():
+                aggregates[f"{metric}_{name}"] = value
     ok = sum(record.status is RunStatus.OK for record in records)
     aggregates |= {"cases": len(records), "cases_ok": ok}
     aggregates["cases_failed"] = len(records) - ok
@@ -377,19 +319,6 @@ def returned_metrics(folder: Path, worst: Worst) -> dict[str, Any]:
     # What is sent is what a file can hold: no NaN, no infinity, texts as keys.
     complete: dict[str, Any] = json.loads(json.dumps(metrics, allow_nan=False))
     return complete
-
-
-def _counted(record: CaseRecord, metric: str, worst: Worst) -> float | None:
-    if record.status is RunStatus.OK:
-        value: float | None = getattr(record, metric)
-        return value
-    limit: float | None = getattr(worst, metric)
-    return limit
-
-
-def _complete_statistics(values: Sequence[float | None]) -> Mapping[str, float | None]:
-    known = [value for value in values if value is not None]
-    return statistics(known) if len(known) == len(values) else {}
 
 
 def _numbered(values: Sequence[Any]) -> dict[str, Any]:

@@ -1,24 +1,25 @@
 """What a pool of Dask workers makes of what a client says; no scheduler is started."""
 
 import pickle
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from flare.common.containers import Limits
 from flare.common.engine import Engine
 from flare.common.installation import __version__, source_commit
 from flare.evaluation.errors import ClusterError
-from flare.measuring.lane import Wanted, look_at_place
+from flare.measuring.lane import look_at_place
 from flare.measuring.lanes import cluster
 from flare.measuring.lanes.cluster import ClusterPool, measure_on_worker, opened_cluster
 from flare.measuring.lanes.process import Ended
+from flare.measuring.options import LaneLimits, Options
 from flare.measuring.sampling.nvml import DeviceError
+from flare.results.errors import MeasurementError
 from tests.builders.errors import told
 from tests.builders.lanes import device, place
 
 ADDRESS = "tcp://10.0.0.1:8786"
-LIMITS = {"limits": Limits()}
 CORES = [(n,) for n in range(9)]
 
 
@@ -70,9 +71,19 @@ def _at_once(monkeypatch):
     monkeypatch.setattr(cluster, "LOOK_S", 0.01)
 
 
-def pool_of(client, **wanted):
+def options(address=ADDRESS, gpu="none", lanes=None):
+    """How the computers of a scheduler are divided."""
+    return Options(
+        **dict.fromkeys(("archives", "images", "output"), Path()),
+        limits=LaneLimits(gpu=gpu),
+        lanes=lanes,
+        cluster=address,
+    )
+
+
+def pool_of(client, **asked):
     """A pool of its workers."""
-    return ClusterPool(client, ADDRESS, Wanted(**LIMITS | wanted), {}, Engine())
+    return ClusterPool(client, options(**asked), {}, Engine())
 
 
 def test_workers_of_a_computer_share_its_lanes():
@@ -82,7 +93,7 @@ def test_workers_of_a_computer_share_its_lanes():
     second = place(CORES, gpus=here, identity="boot-2")
     client = Client(**{"tcp://a:1": first, "tcp://a:2": first, "tcp://b:1": second})
 
-    lanes = pool_of(client, limits=Limits(gpu="0,1")).lanes()
+    lanes = pool_of(client, gpu="0,1").lanes()
 
     assert [(lane.name, lane.limits.gpu, lane.limits.cpus) for lane in lanes] == [
         ("here, lane 0", "GPU-0", "1,2,3,4"),
@@ -111,6 +122,21 @@ def test_workers_that_cannot_measure_are_refused(places, message):
         pool_of(Client(**places), lanes=2)
 
     assert str(caught.value).startswith(message)
+
+
+def test_a_worker_of_another_kind_is_left_out():
+    """And refused where it is there from the start."""
+    client = Client(**{"tcp://a:1": place(CORES)})
+    pool = pool_of(client)
+    other = place(CORES, identity="boot-2", host="there", processor="CPU Y")
+    client.places["tcp://b:1"], client.resources["tcp://b:1"] = other, {"GPU": 1}
+    pool._looked_at = 0.0
+
+    assert list(pool.events()) == []
+
+    assert [lane.host for lane in pool.lanes()] == ["here"]
+    with pytest.raises(MeasurementError, match="processor CPU Y, not CPU X"):
+        pool_of(client)
 
 
 def test_workers_without_the_resource_are_left_alone():
@@ -214,10 +240,10 @@ def test_a_scheduler_that_hangs_is_given_up_after_a_minute():
     assert len(asked) == 12
 
 
-def test_something_else_than_an_address_is_refused(tmp_path):
+def test_something_else_than_an_address_is_refused():
     with (
         pytest.raises(ClusterError) as caught,
-        opened_cluster("slurm.yaml", Wanted(**LIMITS), {}, Engine()),
+        opened_cluster(options("slurm.yaml"), {}, Engine()),
     ):
         pass
 

@@ -1,15 +1,20 @@
 """Which lane gets which team, and what becomes of teams whose process is killed."""
 
-import json
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
+from flare.challenge.reading import read_challenge
 from flare.common.errors import EngineError
 from flare.measuring.archive.strict import ArchiveError
+from flare.measuring.lanes import dispatch as dispatch_module
 from flare.measuring.lanes.dispatch import Dispatch
-from flare.measuring.lanes.process import Ended, Planned
-from flare.measuring.summary import Failures, Listener
-from tests.builders.lanes import ScriptedPool, device, lane, plan, whole
+from flare.measuring.lanes.process import Ended
+from flare.measuring.options import Options
+from flare.measuring.summary import Listener
+from flare.measuring.team import Job
+from tests.builders.lanes import ScriptedPool, lane, whole
 from tests.builders.running import record
 
 
@@ -17,11 +22,17 @@ class Notes(Listener):
     """Notes what it is told."""
 
     def __init__(self):
-        self.runs, self.failed = [], {}
+        self.runs, self.failed, self.done, self.all = [], {}, [], []
 
     def on_run(self, team, record, number, total):
         """Note a case that has ended."""
         self.runs.append((team, record.case, number, total))
+        self.all.append(record.case)
+
+    def on_team(self, team):
+        """Note a team that is done."""
+        self.done.append(team)
+        self.all.append(team)
 
     def on_failure(self, team, error):
         """Note a team that has ended by an error."""
@@ -32,27 +43,31 @@ TWO = (lane(0), lane(1, cpus=(2,)))
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, monkeypatch):
     """Measure teams on lanes by a script; the pool, and what was told."""
 
-    def start(teams, script, lanes=TWO, accepted=()):
+    def start(teams, script, lanes=TWO):
         pool, notes = ScriptedPool(lanes, script), Notes()
-
-        def make_job(turn, on):
-            job = plan(turn.plan.team, sorted(turn.left), tmp_path)
-            job.after = turn.after
-            return job
-
-        dispatch = Dispatch(
-            pool=pool,
-            make_job=make_job,
-            failures=Failures(tmp_path, notes.on_failure),
-            listener=notes,
-            accepted=accepted,
+        left = {team: cases for team, cases, _ in teams}
+        job = Job(
+            options=Options(archives=tmp_path, images=tmp_path, output=tmp_path),
+            challenge=read_challenge("flare21"),
+            results=tmp_path,
+            cases=(),
+            archives=tuple(
+                SimpleNamespace(team=team, image=image, problems=())
+                for team, _, image in teams
+            ),
         )
-        dispatch.measure(
-            [plan(team, cases, tmp_path / team, image) for team, cases, image in teams]
-        )
+
+        @contextmanager
+        def planned_team(of, *, is_here):
+            yield SimpleNamespace(todo=[SimpleNamespace(name=c) for c in left[of.team]])
+
+        monkeypatch.setattr(dispatch_module, "planned_team", planned_team)
+        dispatch = Dispatch(job, None, pool, notes)
+        dispatch.plan(is_here=True)
+        dispatch.measure()
         return pool, notes
 
     return start
@@ -61,13 +76,6 @@ def run(tmp_path):
 def teams(*names, cases=("c1", "c2")):
     """Teams with all cases left, and an image of their own."""
     return [(name, cases, f"image of {name}") for name in names]
-
-
-def begun_on(tmp_path, team, on):
-    """Let a team be one that was begun on a lane."""
-    (tmp_path / team).mkdir()
-    content = {"settings": on.settings(), "sessions": []}
-    (tmp_path / team / "measurement.json").write_text(json.dumps(content))
 
 
 def test_the_next_team_goes_to_the_lane_that_is_free_first(run):
@@ -89,11 +97,10 @@ def test_a_team_whose_process_is_killed_goes_on_and_nothing_is_told_twice(run):
     """Of c1 it was heard, of c2 not; c3 was killed."""
     script = {
         "a": [
-            [Planned(todo=("c1", "c2", "c3"), done={}), record("c1", 1.0), None],
-            [Planned(todo=("c3",), done={"c1": record("c1"), "c2": record("c2", 2.0)}),
-             record("c3", 3.0), Ended(), None],
+            [record("c1", 1.0), None],
+            [record("c1", 1.0), *whole("c2", "c3")],
         ]
-    }  # fmt: skip
+    }
 
     pool, notes = run(teams("a", cases=("c1", "c2", "c3")), script)
 
@@ -102,13 +109,12 @@ def test_a_team_whose_process_is_killed_goes_on_and_nothing_is_told_twice(run):
     first, second = pool.jobs
     assert first.after == ()
     assert [folder.name for folder in second.after] == ["a"]
-    assert [case.name for case in second.todo] == ["c2", "c3"]
+    assert notes.done == ["a"]
 
 
 def test_the_next_team_waits_for_what_a_killed_one_has_left_on_its_lane(run):
     """Team a goes on on lane 1, which was free first."""
-    killed = [Planned(todo=("c1",), done={}), None]
-    script = {"a": [killed, whole("c1")], "b": [whole("c1")]}
+    script = {"a": [[None], whole("c1")], "b": [whole("c1")]}
 
     pool, _ = run(teams("a", "b", cases=("c1",)), script)
 
@@ -120,8 +126,7 @@ def test_the_next_team_waits_for_what_a_killed_one_has_left_on_its_lane(run):
 
 
 def test_a_team_is_given_up_after_three_processes(run):
-    killed = [Planned(todo=("c1", "c2"), done={}), None]
-    script = {"a": [list(killed) for _ in range(3)], "b": [whole("c1", "c2")]}
+    script = {"a": [[None], [None], [None]], "b": [whole("c1", "c2")]}
 
     _, notes = run(teams("a", "b"), script)
 
@@ -132,7 +137,7 @@ def test_a_team_is_given_up_after_three_processes(run):
 
 def test_a_lane_without_a_working_engine_is_left_out(run):
     """Its team goes on elsewhere, and no other one is spoilt."""
-    broken = [EngineError("docker: gone", "Start it."), Ended(), None]
+    broken = [Ended(EngineError("docker: gone", "Start it.")), None]
     script = {
         "a": [broken, whole("c1", "c2")],
         "b": [whole("c1", "c2")],
@@ -147,7 +152,7 @@ def test_a_lane_without_a_working_engine_is_left_out(run):
 
 
 def test_the_last_lane_is_not_left_out(run):
-    broken = [EngineError("docker: gone", "Start it."), Ended(), None]
+    broken = [Ended(EngineError("docker: gone", "Start it.")), None]
     script = {"a": [broken], "b": [whole("c1", "c2")]}
 
     pool, notes = run(teams("a", "b"), script, lanes=[lane(0)])
@@ -158,7 +163,7 @@ def test_the_last_lane_is_not_left_out(run):
 
 
 def test_a_bad_archive_is_no_fault_of_its_lane(run):
-    bad = [ArchiveError("a.tar.gz", "it is bad"), Ended(), None]
+    bad = [Ended(ArchiveError("a.tar.gz", "it is bad")), None]
     script = {"a": [bad], "b": [whole("c1", "c2")], "c": [whole("c1", "c2")]}
 
     pool, notes = run(teams("a", "b", "c"), script)
@@ -177,34 +182,19 @@ def test_equal_images_are_not_measured_at_the_same_time(run):
     assert [team for team, _ in pool.begun] == ["a", "c", "b"]
 
 
-def test_a_team_goes_on_on_a_lane_of_its_kind_alone(run, tmp_path):
-    slow, fast = lane(0, gpu=device(1, "T4")), lane(1, gpu=device(2, "H100"))
-    begun_on(tmp_path, "a", fast)
-    script = {"a": [whole("c1", "c2")], "b": [whole("c1", "c2")]}
+def test_teams_are_told_of_as_done_while_nothing_runs(run):
+    """But those of which nothing is left to do, before all others."""
+    script = {"a": [whole("c1")], "b": [whole("c1", "c2")]}
 
-    pool, _ = run(teams("a", "b"), script, lanes=[slow, fast])
+    _, notes = run([("old", (), "i"), *teams("a", "b")], script)
 
-    assert pool.begun == [("b", 0), ("a", 1)]
-
-
-def test_a_team_of_which_no_lane_is_left_is_told(run, tmp_path):
-    begun_on(tmp_path, "a", lane(0, gpu=device(1, "T4")))
-
-    _, notes = run(teams("a"), {}, lanes=[lane(0, gpu=device(2, "H100"))])
-
-    assert "here, lane 0 has gpu H100, not T4. " in notes.failed["a"]
-    assert "--unlike-host" in notes.failed["a"]
+    assert notes.all == ["old", "c1", "c1", "c2", "a", "b"]
 
 
-def test_a_lane_of_another_gpu_goes_on_where_that_is_accepted(run, tmp_path):
-    """As by --unlike-host; another share of the memory is never accepted."""
-    begun_on(tmp_path, "a", lane(0, gpu=device(1, "T4")))
-    lanes = [lane(0, gpu=device(2, "H100"))]
+def test_teams_of_which_no_lane_is_left_are_told(run, monkeypatch):
+    monkeypatch.setattr(ScriptedPool, "free", lambda _: [])
 
-    pool, notes = run(teams("a", cases=("c1",)), {"a": [whole("c1")]}, lanes, ["gpu"])
+    _, notes = run(teams("a", "b"), {})
 
-    assert (pool.begun, notes.failed) == ([("a", 0)], {})
-    begun_on(tmp_path, "b", lane(0, gpu=device(1, "T4"), memory="7g"))
-    _, notes = run(teams("b"), {}, lanes, ["gpu"])
-    assert "lane 0 has memory 14g, not 7g. " in notes.failed["b"]
-    assert "--unlike-host" not in notes.failed["b"]
+    assert [*notes.failed] == ["a", "b"]
+    assert "a: no lane is left. The same command goes on." in notes.failed["a"]

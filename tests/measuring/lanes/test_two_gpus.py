@@ -130,7 +130,6 @@ REFUSED = [
     (("--gpu", "0,0"), ALIKE, "GPU 0 was named twice. Name each GPU once."),
     (("--gpu", "0,7"), ALIKE, "there is no GPU 7, but 2, counted from 0."),
     (("--gpu", "0,1", "--lanes", "2"), ALIKE, "--lanes 2: it is for --gpu "),
-    (("--gpu", "0,1", "--interleave"), ALIKE, "--interleave: teams take"),
     (("--gpu", "0,1", "--caches", "cold"), ALIKE, "--caches cold: lanes of"),
     (("--gpu", "0,1", "--memory", "999g"), ALIKE, "--memory 999g: 2 lanes"),
 ]
@@ -163,16 +162,3 @@ def test_what_cannot_be_measured_side_by_side_is_refused(bench, measure):
         assert message in line
         assert "\n" not in line
     assert not (bench.results / "a").exists()
-
-
-def test_a_team_stays_on_one_of_unlike_gpus(bench, measure):
-    for team in "ab":
-        bench.archive(team, f"{PREDICT}\n# {team}")
-
-    status, _, _ = measure("--gpu", "0,1", "--unlike-lanes", second="Made-up 2")
-
-    assert status == 0
-    assert {record_of(bench, team)["settings"]["gpu"] for team in "ab"} == {
-        "Made-up 1",
-        "Made-up 2",
-    }

@@ -16,11 +16,10 @@ from flare.platforms.grandchallenge.download import Evaluation, _folders, choose
 from tests.builders import run_flare
 from tests.builders.errors import told
 from tests.builders.schemas import file_problems
-from tests.conftest import need_package
 from tests.fakes.platform import PHASE, described, running, secure
 
 TOKEN = "df41b403eac8ca19"
-STRANGER = "it does not answer as grand-challenge.org does"
+STRANGER = "it does not answer as grand-challenge.org"
 METRICS = {"case": {"dsc": {"0": 0.1}}, "aggregates": {"dsc_mean": 0.1}}
 
 
@@ -62,10 +61,7 @@ class Platform(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         token = self.headers.get("Authorization", "")
         server.requests.append((url.path, token))
-        if url.path == "/api/v1/gcapi/":
-            versions = {"latest_version": "0.0.1", "lowest_supported_version": "0.0.1"}
-            self.answer(200, {**versions, **server.versions})
-        elif url.path.startswith("/elsewhere/"):  # a signed address: no token
+        if url.path.startswith("/elsewhere/"):  # a signed address: no token
             self.answer(200 if not token else 400, server.files[url.path])
         elif token != f"BEARER {TOKEN}" and token != f"Bearer {TOKEN}":
             self.answer(401, {"detail": f"Invalid token {token}."})
@@ -120,12 +116,11 @@ class Platform(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def platform(request, certificate):
+def platform(certificate):
     """The server, which tests give its evaluations."""
-    need_package(request, "gcapi")
     server = ThreadingHTTPServer(("localhost", 0), Platform)
     server.evaluations, server.files, server.requests = [], {}, []
-    server.versions, server.status, server.limit, server.short_files = {}, 0, 1000, 0
+    server.status, server.limit, server.short_files = 0, 1000, 0
     server.count = None
     secure(server, certificate)
     server.url = f"https://localhost:{server.server_port}"
@@ -538,7 +533,7 @@ def test_a_download_that_breaks_off_goes_on_where_it_was(platform, tmp_path):
     line = error_of(fetch(platform, tmp_path, "--predictions"))
 
     assert line.startswith("alice: ")
-    assert "localhost cannot be reached (RemoteProtocolError), 3 times" in line
+    assert "localhost has sent fewer bytes than it said, 3 times" in line
     assert not (tmp_path / "alice" / "predictions.zip").exists()
     assert names(tmp_path / "bob" / "predictions") == ["a", "inputs.json"]
     assert numbers(tmp_path) == {"alice": 0, "bob": 1}
@@ -566,7 +561,6 @@ def test_a_download_that_breaks_off_goes_on_where_it_was(platform, tmp_path):
             {},
             "alice: the platform gives only the ranked values. The token has to be of",
         ),
-        ({"versions": {"lowest_supported_version": "99"}}, {}, "gcapi is too old for"),
     ],
 )
 def test_what_the_platform_refuses_is_one_line(
@@ -605,16 +599,6 @@ def test_a_phase_has_an_end(platform, tmp_path, count):
 
     assert error_of(fetch(platform, tmp_path)).endswith("[H09]")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_gcapi_that_is_not_the_newest_will_do(platform, tmp_path):
-    """Its warning would repeat what the platform says."""
-    platform.versions = {"latest_version": f"99+{TOKEN}"}
-    platform.evaluations = [evaluation(1, "alice")]
-
-    run = fetch(platform, tmp_path)
-
-    assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_results_that_cannot_be_written(platform, tmp_path):

@@ -20,7 +20,7 @@ from flare.platforms.grandchallenge.phase_settings import (
     external_settings_for,
     not_ranked,
 )
-from flare.platforms.serving.work import Worst, returned_metrics
+from flare.platforms.serving.work import returned_metrics
 from tests.builders.errors import told
 from tests.builders.measured import write_measured
 from tests.builders.pages import write_json
@@ -51,7 +51,7 @@ def test_dsc_nsd_time_and_memory_are_ranked_and_nothing_else():
 def test_every_ranked_path_has_a_number_in_what_is_returned(tmp_path, failed):
     """One that is missing would drop the result without a word."""
     write_team(tmp_path, failed=failed)
-    worst = Worst(runtime_s=60, max_gpu_memory_mb=8192)
+    worst = {"runtime_s": 60, "max_gpu_memory_mb": 8192}
 
     found = returned_metrics(tmp_path, worst)
 
@@ -184,7 +184,7 @@ def test_without_a_gpu_no_memory_is_ranked(capfd, tmp_path):
         line[column] = ""
     without = "\n".join(",".join(line) for line in lines)
     (tmp_path / "efficiency.csv").write_text(f"{without}\n")
-    found = returned_metrics(tmp_path, Worst(runtime_s=60))
+    found = returned_metrics(tmp_path, {"runtime_s": 60, "max_gpu_memory_mb": None})
     for path in phase.ranked:
         assert is_rankable(value_at(found, path)), path
 

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,11 +12,10 @@ import pytest
 from flare.common.errors import EngineError, OutputError
 from flare.measuring.archive.strict import ArchiveError
 from flare.platforms.grandchallenge.access import PlatformError
-from flare.platforms.serving.journal import Journal, Step
+from flare.platforms.serving.journal import Entry, Journal, Step
 from flare.platforms.serving.service import Service
 from flare.platforms.serving.source import (
-    NotGivenError,
-    NotKnownError,
+    GoneError,
     NotNowError,
     Submission,
 )
@@ -31,9 +31,9 @@ class TeamWork(FakeWork):
         super().__init__()
         self.faults, self.times = faults, times
 
-    def measure(self, file, end):
+    def measure(self, file):
         """Measure, or fail."""
-        super().measure(file, end)
+        super().measure(file)
         error = self.faults.get(file.name.removesuffix(".tar.gz"))
         if error and self.times:
             self.times -= 1
@@ -60,7 +60,7 @@ def served(service):
     """Let it work for as long as there is something to do at once."""
     while service.serve_one():
         pass
-    return {e.key: e for e in service.journal}
+    return service.journal.entries
 
 
 def tries(work, team):
@@ -144,7 +144,7 @@ def test_a_file_that_never_comes_is_the_submission_s_fault(make, now):
 
     def refuse(submission, folder):
         if submission.key in ("x", "a"):
-            raise NotGivenError(
+            raise GoneError(
                 PlatformError("status 404"),
                 ArchiveError("a.tar.gz", "the platform does not have it any more"),
             )
@@ -162,7 +162,7 @@ def test_a_file_that_never_comes_is_the_submission_s_fault(make, now):
 
 
 def test_what_was_postponed_is_not_lost_with_the_service(make, now):
-    """Started again, it is tried behind what waits, or told when its hours are over."""
+    """Started again, it is tried again."""
     source = FakeSource("a")
     served(make(source, TeamWork({"a": EngineError("no Docker")})))
     source.names = ("a", "b")
@@ -171,8 +171,8 @@ def test_what_was_postponed_is_not_lost_with_the_service(make, now):
     served(make(source, work))
 
     assert [name for step, name in work.log if step == "measure"] == [
-        "b.tar.gz",
         "a.tar.gz",
+        "b.tar.gz",
     ]
     assert source.answers["a"].status == "Succeeded"
 
@@ -283,7 +283,7 @@ def test_what_the_source_does_not_know_any_more_is_given_up(make, now, step):
 
     def unknown(*_, **__):
         at.append(now() - BEGIN)
-        raise NotKnownError(PlatformError("status 404"))
+        raise GoneError(PlatformError("status 404"))
 
     setattr(source, step, unknown)
     service = make(source, FakeWork())
@@ -291,7 +291,7 @@ def test_what_the_source_does_not_know_any_more_is_given_up(make, now, step):
         served(service)
         now.sleep(60)
 
-    (entry,) = service.journal
+    (entry,) = service.journal.entries.values()
     assert entry.step is Step.LOST
     assert "status 404" in entry.message
     assert all(one < timedelta(hours=24) for one in at[:-1])
@@ -362,7 +362,7 @@ def test_a_claim_that_has_to_wait_lets_what_is_open_go_on(make, now):
     source.claim = one_at_a_time
     served(make(source, TeamWork({"a": EngineError("no Docker")})))
 
-    served(make(source, FakeWork()))  # after a restart, what is new would go first
+    served(make(source, FakeWork()))
 
     assert [*source.answers] == ["a", "b"]
 
@@ -380,10 +380,10 @@ def test_a_long_measurement_lets_another_one_be_answered_in_time(make, now):
     source.names = ("a", "b")
     measure = work.measure
 
-    def long(file, end):
+    def long(file):
         if file.name == "b.tar.gz" and tries(work, "b") == 0:
             now.at = BEGIN + timedelta(hours=23, minutes=30)
-        measure(file, end)
+        measure(file)
 
     work.measure = long
 
@@ -399,7 +399,7 @@ def test_an_error_while_it_is_ended_is_not_its_own(make, now):
     """What removes a container may fail, and takes the place of the signal."""
     source, work = FakeSource("a"), FakeWork()
 
-    def measure(file, end):
+    def measure(file):
         try:
             raise OverdueSignal
         finally:
@@ -432,33 +432,16 @@ def test_two_users_never_share_a_folder(make, tmp_path, caplog):
     assert "other (x): not claimed" in caplog.text
 
 
-def test_a_journal_of_0_2_0_is_read(make, tmp_path):
-    """It has neither users nor faults; the user of a phase is in the title."""
-    folder = tmp_path / ".serve"
-    folder.mkdir()
-    (folder / "journal.json").write_text(
-        '{"source": "a fake", "submissions": [{"key": "k", "team": "jane-doe-4e148699",'
-        ' "title": "Jane.Doe (abcd1234)", "place": {}, "step": "returned", "times":'
-        ' {"claiming": "2026-05-01T12:00:00+00:00"}, "status": "Failed", "message": ""}'
-        "]}"
-    )
-
-    (entry,) = Journal(folder, "a fake")
-
-    assert (entry.user, entry.fault) == ("Jane.Doe", "")
-
-
-@pytest.mark.parametrize(
-    "key", ["key", "team", "title", "place", "step", "times", "status", "message"]
-)
-def test_a_journal_that_lacks_what_was_always_written_is_refused(tmp_path, key):
+@pytest.mark.parametrize("key", [row.name for row in fields(Entry)])
+def test_a_journal_that_this_version_has_not_written_is_refused(tmp_path, key):
+    """One of 0.2.0 has neither users nor faults."""
     entry = {"key": "k", "team": "a", "title": "a", "place": {}, "step": "returned"}
-    entry |= {"times": {}, "status": "Failed", "message": ""}
+    entry |= {"times": {}, "status": "Failed", "message": "", "user": "", "fault": ""}
     del entry[key]
     content = {"source": "a fake", "submissions": [entry]}
     (tmp_path / "journal.json").write_text(json.dumps(content))
 
-    with pytest.raises(MeasurementError, match="not what this program has written"):
+    with pytest.raises(MeasurementError, match="not what this version has written"):
         Journal(tmp_path, "a fake")
 
 

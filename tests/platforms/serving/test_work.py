@@ -4,22 +4,20 @@ import json
 import os
 import signal
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from flare.platforms.serving.work import (
-    Forecast,
     NoCaseError,
     OverdueSignal,
-    Worst,
     ended_after,
     returned_metrics,
 )
 from tests.builders.measured import write_measured
 from tests.builders.pages import write_json
 
-WORST = Worst(runtime_s=3600, max_gpu_memory_mb=24576)
+WORST = {"runtime_s": 3600, "max_gpu_memory_mb": 24576}
 CASES = ("case_1", "case_2", "case_3")
 SCORES = {"liver": (0.9, 0.8, 0.7)}
 
@@ -85,7 +83,7 @@ def test_memory_that_nobody_knows_is_left_out(team):
     """Without a GPU that says how much it has, no number can stand for a failure."""
     folder = team({"case_2": ("failed", "exit code 3")})
 
-    found = returned_metrics(folder, Worst(runtime_s=3600))
+    found = returned_metrics(folder, {**WORST, "max_gpu_memory_mb": None})
 
     assert "max_gpu_memory_mb_mean" not in found["aggregates"]
     assert json.dumps(found, allow_nan=False)
@@ -178,23 +176,3 @@ def test_a_signal_on_the_way_out_is_the_last(monkeypatch):
 def test_nothing_is_begun_without_time(left):
     with pytest.raises(OverdueSignal), ended_after(left):
         pytest.fail("it was begun")
-
-
-def test_too_little_time_is_foreseen_once():
-    """An hour for 10 cases: 2 in 10 minutes are in time, 4 in 30 minutes are not.
-
-    In 10 minutes 2 cases: 8 others take 40 minutes, which is 12:50. In 30 minutes 4:
-    6 others take 45 minutes, which is 13:15.
-    """
-    at = [BEGIN]
-    forecast = Forecast(BEGIN + timedelta(hours=1), lambda: at[0])
-
-    at[0] = BEGIN + timedelta(minutes=10)
-    assert forecast.warning(2, 10) == ""
-    at[0] = BEGIN + timedelta(minutes=30)
-    assert forecast.warning(4, 10) == (
-        "4 of 10 cases are done, and the others would be at 2026-05-01 13:15; the time"
-        " is over at 13:00 of 2026-05-01, and what is not done by then fails"
-    )
-    at[0] = BEGIN + timedelta(minutes=40)
-    assert forecast.warning(5, 10) == ""
