@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from flare.common.engine import Engine
+from flare.common.docker import Docker
 from flare.common.errors import EngineError
 from flare.measuring import outputs
 from flare.measuring.outputs import (
@@ -54,7 +54,7 @@ def take(tmp_path):
         program.chmod(0o755)
         folder = tmp_path / "outputs"
         folder.mkdir()
-        others = take_out(Engine(str(program)), "holder", folder, MOST_BYTES)
+        others = take_out(Docker(str(program)), "holder", folder, MOST_BYTES)
         return folder, others
 
     return run
