@@ -115,7 +115,7 @@ class Evaluation:
 
 
 def download(asked: Options, *, token: str) -> int:
-    """Write RESULTS/TEAM/metrics.json for each user with a result.
+    """Write RESULTS/TEAM/metrics.json for each user with a result; how many there are.
 
     What an earlier download has left there is not fetched again.
 
@@ -126,11 +126,6 @@ def download(asked: Options, *, token: str) -> int:
     token : str
         Of an admin of the challenge; others are not given the values of cases.
 
-    Returns
-    -------
-    int
-        The number of teams.
-
     Raises
     ------
     PlatformError
@@ -139,39 +134,37 @@ def download(asked: Options, *, token: str) -> int:
     OutputError
         If a file cannot be written.
     """
-    api, output = asked.api, asked.output
-    calls = Client(api, token, tries=TRIES)
-    with _told(api):
+    calls = Client(asked.api, token, tries=TRIES)
+    with _told(calls):
         chosen = choose(_evaluations(calls, asked.phase))
-    if not chosen:
-        raise PlatformError(
-            f"{safe(api)}: the phase has no result that this token may see"
-        )
-    if not any("case" in evaluation.metrics for evaluation in chosen):
-        names = listing([evaluation.username for evaluation in chosen])
-        raise PlatformError(f"{names}: {_RANKED_ONLY}", _ADMIN)
-    refused, failed = [], {}
-    folders = _folders(output, [evaluation.username for evaluation in chosen])
-    for number, evaluation in enumerate(chosen, start=1):
-        folder = output / folders[evaluation.username]
-        with _told(api):
+        names = [evaluation.username for evaluation in chosen]
+        if not chosen:
+            raise PlatformError(
+                f"{safe(asked.api)}: the phase has no result that this token may see"
+            )
+        if not any("case" in evaluation.metrics for evaluation in chosen):
+            raise PlatformError(f"{listing(names)}: {_RANKED_ONLY}", _ADMIN)
+        folders = _folders(asked.output, names)
+        refused, failed = [], {}
+        for number, evaluation in enumerate(chosen, start=1):
+            folder = asked.output / folders[evaluation.username]
             is_new = _prepare(folder, evaluation, asked.phase)
-        rank = f"rank {evaluation.rank}" if evaluation.rank else "not on the board"
-        what = f"{rank}, of {evaluation.created:%Y-%m-%d %H:%M}"
-        state = what if is_new else f"{what}, is there already"
-        try:
-            with _told(api):
+            rank = f"rank {evaluation.rank}" if evaluation.rank else "not on the board"
+            state = f"{rank}, of {evaluation.created:%Y-%m-%d %H:%M}"
+            try:
                 if is_new:
                     _write_metrics(evaluation, folder)
+                else:
+                    state += ", is there already"
                 if asked.predictions and evaluation.predictions_url:
                     fetch(calls, evaluation.predictions_url, folder / UPLOAD)
                     _unpack(folder)
-        except FileRefusedError:
-            refused.append(folder.name)
-        except PlatformError as error:  # of this team alone
-            failed[folder.name] = error
-            state = f"{what}, is not whole: {error.finding}"
-        _log.info("[%d/%d] %s: %s", number, len(chosen), folder.name, state)
+            except FileRefusedError:
+                refused.append(folder.name)
+            except PlatformError as error:  # of this team alone
+                failed[folder.name] = error
+                state += f", is not whole: {error.finding}"
+            _log.info("[%d/%d] %s: %s", number, len(chosen), folder.name, state)
     if refused:
         _log.info(
             "%s: the platform gives no token what was uploaded; sign in with a browser:"
@@ -192,11 +185,8 @@ def choose(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
     best of them, and of equal ranks the newest. Of a user who is not on the board, as
     nobody is before results are published, the newest counts.
     """
-    best: dict[str, Evaluation] = {}
-    for evaluation in evaluations:
-        other = best.setdefault(evaluation.username, evaluation)
-        if _merit(evaluation) > _merit(other):
-            best[evaluation.username] = evaluation
+    ordered = sorted(evaluations, key=_merit)
+    best = {evaluation.username: evaluation for evaluation in ordered}
     return [best[name] for name in sorted(best)]
 
 
@@ -215,37 +205,34 @@ def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
     PlatformError
         If the folder of a user is a link, or that of another one, too.
     """
-    owners = _owners(output)
-    kept = {user: folder for folder, user in owners.items()}
+    records = {
+        file.parent.name: _record(file.parent) for file in output.glob(f"*/{RECORD}")
+    }
+    owners = {
+        folder: record["username"]
+        for folder, record in sorted(records.items())
+        if isinstance(record.get("username"), str)
+    }
     alike = confusable(users, settled=owners)
-    folders = {}
-    for user in users:
-        is_taken = user in alike or user in owners
-        new = derived_folder(user) if is_taken else folder_of(user)
-        folders[user] = kept.get(user, new)
-    users_of: dict[str, str] = {plain_name(folder): u for folder, u in owners.items()}
-    for user, folder in folders.items():
-        if users_of.setdefault(plain_name(folder), user) != user:
-            other = users_of[plain_name(folder)]
+    folders = {
+        user: derived_folder(user) if user in {*alike, *owners} else folder_of(user)
+        for user in users
+    }
+    folders |= {user: folder for folder, user in owners.items() if user in folders}
+    users_of = {plain_name(folder): user for folder, user in owners.items()}
+    for user, name in folders.items():
+        folder, other = output / name, users_of.setdefault(plain_name(name), user)
+        if other != user:
             raise PlatformError(
-                f"{safe(output / folder)}: it would be of {listing([other, user])}",
+                f"{safe(folder)}: it would be of {listing([other, user])}",
                 "Give one of them another folder by hand.",
             )
-        if (output / folder).is_symlink():
+        if folder.is_symlink():
             raise PlatformError(
-                f"{safe(output / folder)}: the folder is a link",
+                f"{safe(folder)}: the folder is a link",
                 "Put a folder there, or choose another.",
             )
     return folders
-
-
-def _owners(output: Path) -> dict[str, str]:
-    found = {}
-    for record in sorted(output.glob(f"*/{RECORD}")):
-        old = _record(record.parent)
-        if isinstance(old.get("username"), str):
-            found[record.parent.name] = old["username"]
-    return found
 
 
 def _record(folder: Path) -> dict[str, Any]:
@@ -258,43 +245,31 @@ def _record(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _told(api: str) -> Iterator[None]:
-    """Say in one line what the platform, or the way to it, has against a request."""
+def _told(calls: Client) -> Iterator[None]:
+    """Say in one line what the platform, or the disk, has against a download."""
     try:
         yield
     except FlareError:
         raise
     except OSError as error:
         raise unwritable(error.filename or "", error) from error
-    except (
-        *(KeyError, TypeError, AttributeError, ValueError),
-        *(OverflowError, RecursionError),
-    ) as error:
-        raise PlatformError(
-            f"{safe(api)}: it does not answer as grand-challenge.org does",
-            "Is --api right?",
-        ) from error
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as err:
+        raise calls.stranger() from err
 
 
 def _evaluations(calls: Client, phase: str) -> list[Evaluation]:
     found: dict[str, Evaluation] = {}
     seen: set[str] = set()
+    params = {"submission__phase": phase, "limit": str(PAGE)}
     while True:
-        params = {
-            "submission__phase": phase,
-            "offset": str(len(seen)),
-            "limit": str(PAGE),
-        }
+        params["offset"] = str(len(seen))
         reply = calls.call("GET", "evaluations/", params=params)
         if reply.status != 200:
             text = _STATUS.get(reply.status, f"it answers with status {reply.status}")
             raise PlatformError(f"{safe(calls.api)}: {text}")
         page, count = reply.content["results"], int(reply.content["count"])
         if count > MOST_EVALUATIONS:
-            raise PlatformError(
-                f"{safe(calls.api)}: more than {MOST_EVALUATIONS} evaluations",
-                "Are --api and --phase right?",
-            )
+            raise calls.stranger()
         for value in page:
             if value["status"] == SUCCEEDED:
                 evaluation = _evaluation(value)

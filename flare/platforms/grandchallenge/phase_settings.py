@@ -6,6 +6,7 @@ Three phases are evaluated by the platform, and an external one by ``flare serve
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from flare.platforms.grandchallenge.phase import (
     Presence,
     ResultDisplay,
     ScoringMethod,
-    phase_of,
+    parse_phase,
     read_phase,
 )
 
@@ -259,4 +260,5 @@ class PhaseOptions:
         # An installed copy makes them anew.
         rules = read_challenge("flare21")
         made = {**settings_for(rules), "external": external_settings_for(rules)}
-        return phase_of(dump(made), self.phase, source="phase-settings of flare21")
+        text = json.dumps(dump(made))
+        return parse_phase(text, self.phase, source="phase-settings of flare21")

@@ -138,14 +138,7 @@ class Run:
 
 
 def rehearse(asked: Options, phase: Phase) -> Run:
-    """Run the image on a submission as the platform would.
-
-    Parameters
-    ----------
-    asked : Options
-        What is rehearsed, and how.
-    phase : Phase
-        How much memory there is.
+    """Run the image on a submission as the platform would, with a phase's memory.
 
     Raises
     ------
@@ -161,11 +154,9 @@ def rehearse(asked: Options, phase: Phase) -> Run:
     ) as name:
         folder = Path(name)
         _prepare(folder, asked)
+        entrypoint, words = configuration.get("Entrypoint"), configuration.get("Cmd")
         settings = {
-            "command": [
-                *(configuration.get("Entrypoint") or []),
-                *(configuration.get("Cmd") or []),
-            ],
+            "command": [*(entrypoint or []), *(words or [])],
             "user": configuration["User"],
             "folder": configuration.get("WorkingDir") or "/",
             "memory_bytes": (instance_of(phase)[0] - RESERVED_GB) << 30,
@@ -226,20 +217,17 @@ def _run_command(
 
 
 def _read_run(folder: Path) -> Run:
-    usage, stdout, stderr, metrics = (
-        file.read_bytes() if file.is_file() else None
-        for file in (
-            *(folder / RESULT / name for name in ("usage.json", "stdout", "stderr")),
-            folder / OUTPUT / METRICS_JSON,
-        )
-    )
+    def content(*names: str) -> bytes | None:
+        file = folder.joinpath(*names)
+        return file.read_bytes() if file.is_file() else None
+
     files = (path for path in (folder / OUTPUT).rglob("*") if not path.is_dir())
     return Run(
-        **json.loads(usage or b"{}"),
-        stdout=stdout or b"",
-        stderr=stderr or b"",
+        **json.loads(content(RESULT, "usage.json") or b"{}"),
+        stdout=content(RESULT, "stdout") or b"",
+        stderr=content(RESULT, "stderr") or b"",
         outputs=tuple(sorted(str(path.relative_to(folder / OUTPUT)) for path in files)),
-        metrics=metrics,
+        metrics=content(OUTPUT, METRICS_JSON),
     )
 
 
