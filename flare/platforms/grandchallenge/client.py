@@ -50,6 +50,11 @@ MOST_REDIRECTS = 5
 
 BLOCK_BYTES = 2**20
 
+_RIGHTS = (
+    "Check --phase and --api, and the rights of the token's user: an external evaluator"
+    " of the phase serves, an admin of the challenge downloads."
+)
+
 Found = TypeVar("Found")
 
 
@@ -147,6 +152,13 @@ class Client:
         """It is not the platform that we know."""
         problem = f"{safe(self.api)}: it does not answer as grand-challenge.org"
         return PlatformError(problem, "Is --api right?")
+
+    def refusal(self, reply: Reply) -> PlatformError:
+        """The error of a reply that is not what was asked for."""
+        if reply.status == 200:
+            return self.stranger()
+        problem = f"{safe(self.api)}: status {reply.status}: {reply.reason}"
+        return PlatformError(problem, _RIGHTS)
 
     def call(
         self,

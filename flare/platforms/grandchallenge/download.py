@@ -73,13 +73,6 @@ _RANKED_ONLY = "the platform gives only the ranked values"
 _ADMIN = "The token has to be of an admin."
 """What is found, and to be done, where the values of cases are not given."""
 
-_STATUS = {
-    400: "it knows no such phase",
-    403: "this token may not see that",
-    404: "there is no such page: is --api right?",
-}
-"""What the platform means by its answers."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
@@ -103,8 +96,7 @@ class Options:
 class Evaluation:
     """A submission that was scored."""
 
-    pk: str
-    username: str
+    record: Record
     created: datetime
     rank: int
     """On the phase's board; 0 if it is not on it."""
@@ -112,6 +104,11 @@ class Evaluation:
     """What the image has written."""
     predictions_url: str
     """What was uploaded; empty for an algorithm."""
+
+    @property
+    def user(self) -> str:
+        """Name of the user who has submitted."""
+        return self.record["username"]
 
 
 def download(asked: Options, *, token: str) -> int:
@@ -137,18 +134,19 @@ def download(asked: Options, *, token: str) -> int:
     calls = Client(asked.api, token, tries=TRIES)
     with _told(calls):
         chosen = choose(_evaluations(calls, asked.phase))
-        names = [evaluation.username for evaluation in chosen]
+        names = [evaluation.user for evaluation in chosen]
         if not chosen:
-            raise PlatformError(
+            problem = (
                 f"{safe(asked.api)}: the phase has no result that this token may see"
             )
+            raise PlatformError(problem)
         if not any("case" in evaluation.metrics for evaluation in chosen):
             raise PlatformError(f"{listing(names)}: {_RANKED_ONLY}", _ADMIN)
         folders = _folders(asked.output, names)
         refused, failed = [], {}
         for number, evaluation in enumerate(chosen, start=1):
-            folder = asked.output / folders[evaluation.username]
-            is_new = _prepare(folder, evaluation, asked.phase)
+            folder = asked.output / folders[evaluation.user]
+            is_new = _prepare(folder, evaluation.record)
             rank = f"rank {evaluation.rank}" if evaluation.rank else "not on the board"
             state = f"{rank}, of {evaluation.created:%Y-%m-%d %H:%M}"
             try:
@@ -186,7 +184,7 @@ def choose(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
     nobody is before results are published, the newest counts.
     """
     ordered = sorted(evaluations, key=_merit)
-    best = {evaluation.username: evaluation for evaluation in ordered}
+    best = {evaluation.user: evaluation for evaluation in ordered}
     return [best[name] for name in sorted(best)]
 
 
@@ -265,23 +263,22 @@ def _evaluations(calls: Client, phase: str) -> list[Evaluation]:
         params["offset"] = str(len(seen))
         reply = calls.call("GET", "evaluations/", params=params)
         if reply.status != 200:
-            text = _STATUS.get(reply.status, f"it answers with status {reply.status}")
-            raise PlatformError(f"{safe(calls.api)}: {text}")
+            raise calls.refusal(reply)
         page, count = reply.content["results"], int(reply.content["count"])
         if count > MOST_EVALUATIONS:
             raise calls.stranger()
         for value in page:
             if value["status"] == SUCCEEDED:
-                evaluation = _evaluation(value)
+                evaluation = _evaluation(value, phase)
                 if isinstance(evaluation.metrics, dict):
-                    found[evaluation.pk] = evaluation
+                    found[evaluation.record["evaluation"]] = evaluation
         new = {str(value["pk"]) for value in page} - seen
         seen |= new
         if not new or len(seen) >= count:
             return list(found.values())
 
 
-def _evaluation(value: Mapping[str, Any]) -> Evaluation:
+def _evaluation(value: Mapping[str, Any], phase: str) -> Evaluation:
     """An evaluation as the API describes it."""
     metrics = None
     for output in value["outputs"]:
@@ -289,31 +286,34 @@ def _evaluation(value: Mapping[str, Any]) -> Evaluation:
         if socket["slug"] == METRICS_SOCKET:
             metrics = output["value"]
     submission = value["submission"]
+    url, created = (
+        submission.get("predictions_file"),
+        datetime.fromisoformat(value["created"]),
+    )
+    record: Record = {
+        "evaluation": str(value["pk"]),
+        "phase": phase,
+        "username": str(submission["creator"]["username"]),
+        "created": created.isoformat(),
+        "predictions_file": str(url or "").partition("?")[0],
+    }
     return Evaluation(
-        pk=str(value["pk"]),
-        username=str(submission["creator"]["username"]),
-        created=datetime.fromisoformat(value["created"]),
+        record=record,
+        created=created,
         rank=int(value["rank"] or 0),
         metrics=metrics,
-        predictions_url=str(submission.get("predictions_file") or ""),
+        predictions_url=str(url or ""),
     )
 
 
 # --- Files ------------------------------------------------------------------------
 
 
-def _prepare(folder: Path, evaluation: Evaluation, phase: str) -> bool:
+def _prepare(folder: Path, record: Record) -> bool:
     """Make a team's folder ready; the result is whether its metrics.json is to come.
 
     The record is written first, so that a download that was ended goes on where it was.
     """
-    record: Record = {
-        "evaluation": evaluation.pk,
-        "phase": phase,
-        "username": evaluation.username,
-        "created": evaluation.created.isoformat(),
-        "predictions_file": evaluation.predictions_url.partition("?")[0],
-    }
     old = _record(folder)
     is_there = (folder / METRICS_JSON).exists()
     if old == record and is_there:

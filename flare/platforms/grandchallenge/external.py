@@ -136,7 +136,7 @@ class PhaseSource:
                 params={"submission__phase": self._phase},
             )
             if not (reply.status == 200 and isinstance(reply.content, list)):
-                raise self._refusal(reply)
+                raise self._any.refusal(reply)
             found = [v for v in reply.content if isinstance(v, dict)]
             if found:
                 break
@@ -183,7 +183,7 @@ class PhaseSource:
                 )
             self._refused.clear()
             raise NotNowError(_HAS_CLAIMED)
-        raise self._refusal(reply)
+        raise self._any.refusal(reply)
 
     def download(self, submission: Submission, folder: Path) -> Path:
         """Fetch the archive of the algorithm, whole, and its model, if it has one.
@@ -264,7 +264,7 @@ class PhaseSource:
             if not (status in ANSWERED and may_be_heard):
                 if status in (*ANSWERED, *ENDED):
                     raise NotOursError(reply.reason)
-                raise self._refusal(reply)
+                raise self._any.refusal(reply)
         self._refused.discard(calls.mark)
 
     # --- What the platform says ---------------------------------------------------
@@ -282,21 +282,10 @@ class PhaseSource:
     def _status(self, submission: Submission) -> str:
         reply = self._any.call("GET", f"evaluations/{submission.key}/")
         if reply.status in _GONE:
-            raise GoneError(self._refusal(reply))
+            raise GoneError(self._any.refusal(reply))
         if not _has(reply, pk=submission.key):
-            raise self._refusal(reply)
+            raise self._any.refusal(reply)
         return str(reply.content.get("status"))
-
-    def _refusal(self, reply: Reply) -> PlatformError:
-        """The error of a reply that is not what was asked for."""
-        if reply.status == 200:
-            return self._any.stranger()
-        problem = f"{safe(self._any.api)}: status {reply.status}: {reply.reason}"
-        remedy = (
-            "Check --phase, and that the token's user is among the external evaluators"
-            " of the challenge."
-        )
-        return PlatformError(problem, remedy)
 
     def _submission(self, value: Mapping[str, Any], mark: str) -> Submission:
         """An evaluation, as the platform describes it."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from flare.common.files import write_whole
 from flare.common.schema import DateTime, Is, Text, dump
@@ -60,27 +60,14 @@ class Step(Enum):
 ORDER = list(Step)
 
 
-class Times(TypedDict):
-    """When each step was done."""
-
-    claiming: DateTime
-    """When it was about to be claimed."""
-    claimed: NotRequired[DateTime]
-    """When it was claimed."""
-    downloaded: NotRequired[DateTime]
-    """When its archive was there."""
-    checked: NotRequired[DateTime]
-    """When its archive was checked."""
-    measured: NotRequired[DateTime]
-    """When its last case was run."""
-    scored: NotRequired[DateTime]
-    """When its answer was written."""
-    returning: NotRequired[DateTime]
-    """When its answer was about to be sent."""
-    returned: NotRequired[DateTime]
-    """When its answer had arrived."""
-    lost: NotRequired[DateTime]
-    """When it was given up, as it is not ours any more."""
+_Times = Annotated[
+    dict[str, DateTime],
+    Is(
+        each=("STEP", "When it was done."),
+        keys=f"^({'|'.join(step.value for step in Step)})$",
+        required=["claiming"],
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +76,7 @@ class Entry(Submission):
 
     step: Step
     """The last step that was done."""
-    times: Annotated[dict[str, str], Is(like=Times, additionalProperties=False)] = (
-        field(default_factory=dict)
-    )
+    times: _Times = field(default_factory=dict)
     """When each step was done."""
     status: Annotated[str, Is(enum=["", "Succeeded", "Failed"])] = ""
     """Of its answer; empty before there is one."""
