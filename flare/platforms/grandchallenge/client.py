@@ -173,15 +173,8 @@ class Client:
         What answers a call without a word of JSON is not the platform, whatever status
         it gives: a proxy says so, too.
 
-        Returns
-        -------
-        Reply
-            Also if the platform refuses it, but not the token.
-
-        Raises
-        ------
-        PlatformError
-            If it does not accept the token, or cannot be reached.
+        There is a reply also where it refuses. Raises a `PlatformError` if it does not
+        accept the token, or cannot be reached.
         """
         tried = 0
         url = f"{self.api}{path}{f'?{urlencode(params)}' if params else ''}"
@@ -210,10 +203,7 @@ class Client:
     def again(self, what: str, attempt: Callable[[], Found]) -> Found:
         """Try something until it does not fail on the way.
 
-        Raises
-        ------
-        PlatformError
-            If it fails each time.
+        Raises a `PlatformError` if it fails each time.
         """
         pause_s, tried = FIRST_PAUSE_S, 1
         while True:
@@ -306,10 +296,7 @@ class Client:
     def blocks(self, response: HTTPResponse) -> Iterator[bytes]:
         """What a host sends, to its end.
 
-        Raises
-        ------
-        PassingError
-            If the network fails before that.
+        Raises a `PassingError` if the network fails before that.
         """
         from http.client import HTTPException
 

@@ -198,10 +198,8 @@ def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
     A user who could be taken for another one, or for a folder of another one, gets a
     derived folder.
 
-    Raises
-    ------
-    PlatformError
-        If the folder of a user is a link, or that of another one, too.
+    Raises a `PlatformError` if the folder of a user is a link, or that of another one,
+    too.
     """
     records = {
         file.parent.name: _record(file.parent) for file in output.glob(f"*/{RECORD}")
@@ -335,10 +333,8 @@ def _prepare(folder: Path, record: Record) -> bool:
 def _write_metrics(evaluation: Evaluation, folder: Path) -> None:
     """Write a team's metrics.json, if it can be ranked.
 
-    Raises
-    ------
-    PlatformError
-        If it has no values of cases, or one that JSON does not have.
+    Raises a `PlatformError` if it has no values of cases, or one that JSON does not
+    have.
     """
     if "case" not in evaluation.metrics:
         raise PlatformError(_RANKED_ONLY, _ADMIN)

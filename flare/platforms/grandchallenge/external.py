@@ -121,10 +121,7 @@ class PhaseSource:
 
         One that is not described as we know it is left out, and told of once.
 
-        Raises
-        ------
-        PlatformError
-            If the platform refuses.
+        Raises a `PlatformError` if the platform refuses.
         """
         found: list[Any] = []
         free = [mark for mark in self._calls if mark not in self._refused]
@@ -154,11 +151,8 @@ class PhaseSource:
     def claim(self, submission: Submission, *, is_again: bool) -> Submission:
         """Claim a submission, as in `Source`.
 
-        Raises
-        ------
-        PlatformError
-            If the platform refuses in another way, or it was claimed with a token that
-            is not here.
+        Raises a `PlatformError` if the platform refuses in another way, or it was
+        claimed with a token that is not here.
         """
         if is_again and self._status(submission) == QUEUED:
             # With which token it is claimed is chosen anew.
@@ -242,10 +236,7 @@ class PhaseSource:
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
         """Return metrics, or the line that the participant gets, as in `Source`.
 
-        Raises
-        ------
-        PlatformError
-            If the platform has not heard it; it may later.
+        Raises a `PlatformError` if the platform has not heard it; it may later.
         """
         calls = self._claimant(submission)
         if is_again and self._status(submission) in ANSWERED:

@@ -259,10 +259,7 @@ def image_settings(image: str, engine: str = "docker") -> tuple[str, str]:
     Both are empty for FLARE21, whose settings are those of phase-settings.json, and for
     an image that names no challenge.
 
-    Raises
-    ------
-    EngineError
-        If the container engine, or the image, cannot be used.
+    Raises an `EngineError` if the container engine, or the image, cannot be used.
     """
     docker = Engine(engine)
     variables = _inspect(docker, image).get("Env") or []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flare.common.text import listing, safe
@@ -38,10 +38,10 @@ class Verdict:
     phase: Phase
     message: str
     """What the participant would see of a failure; empty after a success."""
-    warnings: tuple[str, ...]
-    """What the organiser should know, or repair."""
-    metrics: Any = None
+    metrics: Any
     """What the platform would read of metrics.json, after a success."""
+    warnings: tuple[str, ...] = ()
+    """What the organiser should know, or repair."""
 
     @property
     def row(self) -> tuple[tuple[str, str], ...]:
@@ -57,66 +57,19 @@ class Verdict:
 
 
 def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verdict:
-    """Say what a participant and an organiser would see.
-
-    Parameters
-    ----------
-    run : Run
-        The outcome of the image.
-    phase : Phase
-        Whose leaderboard it is.
-    time_limit_s : float
-        The limit that the run had.
-    """
-    warnings = [*_long_lines(run), *_near_limits(run, phase, time_limit_s)]
-    others = [name for name in run.outputs if name != METRICS_JSON]
-    if others:
-        warnings.append(
-            f"Other files in /output, which are uploaded as well: {listing(others)}."
-        )
+    """Say what a participant and an organiser would see of a run with a time limit."""
     message, metrics = _failure(run), None
     if not message:
-        if run.stderr.strip():
-            warnings.append(
-                "A successful run wrote to stderr, which marks it with a warning:"
-                f" {participant_message(run.stderr)}"
-            )
         metrics = json.loads(run.metrics or b"", parse_constant=lambda _: None)
-        warnings += _path_problems(metrics, phase)
-    if phase.display_all_metrics:
-        warnings.append(
-            "display_all_metrics is on: the DSC of a single case gives away the volume"
-            " of its reference."
-        )
-    return Verdict(
-        run=run,
-        phase=phase,
-        message=message,
-        warnings=tuple(warnings),
-        metrics=metrics,
-    )
+    verdict = Verdict(run=run, phase=phase, message=message, metrics=metrics)
+    return replace(verdict, warnings=tuple(_warnings(verdict, time_limit_s)))
 
 
 def participant_message(stderr: bytes) -> str:
     """What the platform shows of stderr: its last line that is not empty or dropped."""
-    lines = [
-        line.decode("utf-8", "replace")
-        for line in stderr.split(b"\n")
-        if len(line) <= LINE_BYTES
-    ]
-    lines = [line.strip() for line in lines if line.strip()]
-    if not lines:
-        return "No errors were reported in the logs."
-    return lines[-1][:MESSAGE_CHARACTERS]
-
-
-def _about(metrics: object) -> str:
-    """How many cases were scored, by which rules, with which labels."""
-    keys = ("cases", "challenge", "references")
-    cases, challenge, references = (safe(evaluation_text(metrics, key)) for key in keys)
-    if not challenge:
-        return ""
-    return f"Cases: {cases}. Challenge: {challenge}. Reference labels: {references}."
+    kept = (line for line in stderr.split(b"\n") if len(line) <= LINE_BYTES)
+    lines = [text for line in kept if (text := line.decode("utf-8", "replace").strip())]
+    return (lines or ["No errors were reported in the logs."])[-1][:MESSAGE_CHARACTERS]
 
 
 def _failure(run: Run) -> str:
@@ -144,7 +97,8 @@ def _failure(run: Run) -> str:
     return ""
 
 
-def _long_lines(run: Run) -> Iterator[str]:
+def _warnings(verdict: Verdict, time_limit_s: float) -> Iterator[str]:
+    run, phase = verdict.run, verdict.phase
     for stream, content in (("stdout", run.stdout), ("stderr", run.stderr)):
         longest = max(map(len, content.split(b"\n")))
         if longest > LINE_BYTES:
@@ -152,9 +106,6 @@ def _long_lines(run: Run) -> Iterator[str]:
                 f"A line of {longest} bytes on {stream} would be dropped, and may leave"
                 " a warning on stderr: at most 65,536."
             )
-
-
-def _near_limits(run: Run, phase: Phase, time_limit_s: float) -> Iterator[str]:
     limit = (instance_of(phase)[0] - RESERVED_GB) << 30
     if run.process_bytes * 2 > limit:
         yield (
@@ -166,17 +117,24 @@ def _near_limits(run: Run, phase: Phase, time_limit_s: float) -> Iterator[str]:
             f"It took {run.seconds:.0f} s of {time_limit_s:.0f} s: ask the platform's"
             " staff for a higher evaluation_time_limit."
         )
-
-
-def _path_problems(metrics: object, phase: Phase) -> Iterator[str]:
-    for path in phase.paths:
-        value = value_at(metrics, path)
+    if others := [name for name in run.outputs if name != METRICS_JSON]:
+        yield f"Other files in /output, which are uploaded as well: {listing(others)}."
+    if not verdict.message and run.stderr.strip():
+        said = participant_message(run.stderr)
+        yield f"A successful run wrote to stderr, which marks it with a warning: {said}"
+    for path in () if verdict.message else phase.paths:
+        value = value_at(verdict.metrics, path)
         if not is_rankable(value):
             found = "is not there" if value == "" else "is null or no number"
             if path in phase.ranked:
                 yield f"{path} {found}: the result would not be on the leaderboard."
             else:
                 yield f"{path} {found}: its column would show none."
+    if phase.display_all_metrics:
+        yield (
+            "display_all_metrics is on: the DSC of a single case gives away the volume"
+            " of its reference."
+        )
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -186,7 +144,10 @@ def verdict_text(verdict: Verdict) -> str:
         f"It took {run.seconds:.1f} s; the largest process used"
         f" {run.process_bytes / 2**20:.0f} MiB."
     ]
-    lines.append(_about(verdict.metrics))
+    keys = ("cases", "challenge", "references")
+    about = [safe(evaluation_text(verdict.metrics, key)) for key in keys]
+    if about[1]:
+        lines.append("Cases: {}. Challenge: {}. Reference labels: {}.".format(*about))
     lines += [f"For the organiser: {warning}" for warning in verdict.warnings]
     if verdict.message:
         log = run.stdout.decode("utf-8", "replace").strip()

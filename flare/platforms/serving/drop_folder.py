@@ -116,10 +116,7 @@ class DropFolder:
     now : callable
         Date and time.
 
-    Raises
-    ------
-    InputError
-        If there is no such folder, or that of the answers is a link.
+    Raises an `InputError` if there is no such folder, or that of the answers is a link.
     """
 
     is_named = True
@@ -146,10 +143,7 @@ class DropFolder:
     def claimable(self) -> list[Submission]:
         """All archives that are whole, the oldest first.
 
-        Raises
-        ------
-        InputError
-            If the folder cannot be read.
+        Raises an `InputError` if the folder cannot be read.
         """
         try:
             paths = [*self._folder.iterdir()]

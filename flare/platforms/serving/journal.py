@@ -130,10 +130,8 @@ class Journal:
     now : callable
         Date and time.
 
-    Raises
-    ------
-    MeasurementError
-        If it is there, but cannot be read, or is of another source.
+    Raises a `MeasurementError` if it is there, but cannot be read, or is of another
+    source.
     """
 
     def __init__(
@@ -177,10 +175,7 @@ class Journal:
         **changes
             Fields of the entry.
 
-        Raises
-        ------
-        OutputError
-            If that cannot be; then nothing has changed.
+        Raises an `OutputError` if that cannot be; then nothing has changed.
         """
         known = self.entries.get(submission.key)
         if not isinstance(submission, Entry):
@@ -224,10 +219,7 @@ class Journal:
     def read_answer(self, submission: Submission) -> Answer:
         """What is to be sent.
 
-        Raises
-        ------
-        MeasurementError
-            If it cannot be read.
+        Raises a `MeasurementError` if it cannot be read.
         """
         file = self._answer_file(submission)
         with _as_written(file):
@@ -241,10 +233,7 @@ class Journal:
 def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
     """The source of a journal, and all entries; nothing if there is none yet.
 
-    Raises
-    ------
-    MeasurementError
-        If it is there, but cannot be read.
+    Raises a `MeasurementError` if it is there, but cannot be read.
     """
     file = folder / JOURNAL_JSON
     if not file.exists():
@@ -280,10 +269,7 @@ def _entry(content: dict[str, Any]) -> Entry:
 def status_text(folder: Path, hours: float) -> str:
     """How far each submission is, in a table.
 
-    Raises
-    ------
-    MeasurementError
-        If the journal cannot be read.
+    Raises a `MeasurementError` if the journal cannot be read.
     """
     source, entries = read_journal(folder)
     if not entries:
@@ -308,10 +294,7 @@ def _row(entry: Entry, hours: float) -> tuple[str, ...]:
 def waiting_text(source: Source, folder: Path) -> str:
     """What a service would do next; nothing is claimed.
 
-    Raises
-    ------
-    HostError
-        If the source does not answer, or the journal cannot be read.
+    Raises a `HostError` if the source does not answer, or the journal cannot be read.
     """
     _, entries = read_journal(folder)
     lines = [

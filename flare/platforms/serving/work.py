@@ -138,10 +138,8 @@ class ServedWork:
     def check_host(self) -> None:
         """See that this computer can measure.
 
-        Raises
-        ------
-        HostError
-            If the engine, or the GPU, does not answer, or there is no room.
+        Raises a `HostError` if the engine, or the GPU, does not answer, or there is no
+        room.
         """
         Engine().describe()
         with opened_limits(self.job.options.limits):
@@ -156,10 +154,7 @@ class ServedWork:
     def check(self, file: Path) -> None:
         """Read an archive, without loading it.
 
-        Raises
-        ------
-        SubmissionError
-            If it cannot be run.
+        Raises a `SubmissionError` if it cannot be run.
         """
         archive = self._read(file)
         for doubt in archive.doubts:
@@ -205,10 +200,7 @@ class ServedWork:
     def score(self, team: str) -> dict[str, Any]:
         """Score what an image has predicted, and return its metrics.
 
-        Raises
-        ------
-        SubmissionError
-            If it has failed on every case.
+        Raises a `SubmissionError` if it has failed on every case.
         """
         folder, options = self.job.results / team, self.job.options
         if options.ground_truth:
