@@ -103,36 +103,30 @@ def rules_digest(rules: Rules) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def rule_differences(before: Rules, now: Rules) -> tuple[str, ...]:
-    """How rules differ, each by its key and values.
+def rule_differences(own: Rules, others: Rules) -> tuple[str, ...]:
+    """How rules differ from others, each by its key and values.
 
     Examples
     --------
     >>> rule_differences({"decimals": None, "label of liver": 1}, {"decimals": 4})
-    ('decimals: none, now 4', 'label of liver: 1, now gone')
+    ('decimals none instead of 4', 'label of liver 1 instead of nothing')
     """
     return tuple(
-        f"{safe(key)}: {_text(before, key, 'new')}, now {_text(now, key, 'gone')}"
-        for key in sorted({*before, *now})
-        if key not in before or key not in now or before[key] != now[key]
+        f"{safe(key)} {_text(own, key)} instead of {_text(others, key)}"
+        for key in sorted({*own, *others})
+        if key not in own or key not in others or own[key] != others[key]
     )
 
 
-def differences_text(before: Rules, now: Rules) -> str:
-    """The same as part of a sentence, which counts what it does not name."""
-    return listing(rule_differences(before, now))
-
-
-def _text(rules: Rules, key: str, absent: str) -> str:
-    """A value as in a challenge file."""
-    if key not in rules:
-        return absent
-    value = rules[key]
+def _text(rules: Rules, key: str) -> str:
+    """A value as in a challenge file; the beginning of a digest."""
+    value = rules.get(key, "nothing")
     if value is None or value == "":
         return "none"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else safe(str(value))
+    text = f"{value:g}" if isinstance(value, float) else safe(str(value))
+    return text[:12] if key.endswith("_sha256") else text
 
 
 def recorded_challenge(

@@ -1,4 +1,4 @@
-"""Opens zip files of a few arrays, which may claim anything, and tars of our own.
+"""Opens zip files of a few arrays, which may claim anything.
 
 zipfile reads whatever a directory holds, however large it is, and takes the last of two
 members of one name. Here a file is refused unless it is as plain as NumPy writes it:
@@ -12,20 +12,11 @@ import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import BinaryIO
 
 from zlib_ng import zlib_ng
 
-from flare.common.streams import (
-    COMPRESSED_PIECE_BYTES,
-    PIECE_BYTES,
-    DamagedStreamError,
-    Stream,
-)
-
-if TYPE_CHECKING:
-    import tarfile
+from flare.common.streams import PIECE_BYTES, DamagedStreamError, ZlibStream
 
 ZIP_MAGIC = b"PK\x03\x04"
 """How a zip file with a member begins."""
@@ -54,10 +45,6 @@ _COUNT_IN_ZIP64 = 0xFFFF
 
 _ZIP64 = "it is a ZIP64 file, for more than 4 GiB"
 _BAD_DIRECTORY = "its directory is damaged"
-_ENDS_EARLY = "its compressed data end early"
-
-_RAW = -15
-"""What zlib calls 15 bits of window without a header or trailer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,76 +143,42 @@ def _check(holds: bool, text: str) -> None:
         raise DamagedStreamError(text)
 
 
-class ZipMemberStream(Stream):
+class _Part:
+    """The bytes of a member in its file, wherever the file stands."""
+
+    def __init__(self, file: BinaryIO, member: ZipMember) -> None:
+        self._file, self._place = file, member.start
+        self._end = member.start + member.packed
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes."""
+        self._file.seek(self._place)
+        content = self._file.read(min(size, self._end - self._place))
+        self._place += len(content)
+        return content
+
+
+class ZipMemberStream(ZlibStream):
     """The content of a member, as long as the directory says and no longer.
 
     Raises `DamagedStreamError` while it is read: where it ends early, holds more, or
     does not fit its checksum, which is known at its end.
     """
 
+    _window = -15  # what zlib calls 15 bits without a header or trailer
+
     def __init__(self, file: BinaryIO, member: ZipMember) -> None:
-        super().__init__()
-        self._file = file
-        self._member = member
-        self._place, self._packed_left = member.start, member.packed
-        self._left = member.size
-        self._checksum = 0
-        self._inflate: Any = None
-        if member.is_deflated:
-            self._inflate = zlib_ng.decompressobj(_RAW)
-        self._compressed = b""
+        super().__init__(_Part(file, member))
+        self._member, self._left, self._checksum = member, member.size, 0
 
     def _next_piece(self) -> bytes:
-        content = self._inflated() if self._inflate else self._read(PIECE_BYTES)
+        is_deflated = self._member.is_deflated
+        content = super()._next_piece() if is_deflated else self._file.read(PIECE_BYTES)
         self._left -= len(content)
         self._checksum = zlib_ng.crc32(content, self._checksum)
         _check(self._left >= 0, "it holds more than it says")
         if not content:
-            _check(not self._left, _ENDS_EARLY)
+            _check(not self._left, "its compressed data end early")
             is_right = self._checksum == self._member.checksum
             _check(is_right, "its compressed data do not fit their checksum")
         return content
-
-    def _inflated(self) -> bytes:
-        inflate = self._inflate
-        while not inflate.eof:
-            if not self._compressed:
-                self._compressed = self._read(COMPRESSED_PIECE_BYTES)
-            _check(bool(self._compressed), _ENDS_EARLY)
-            try:
-                content = inflate.decompress(self._compressed, PIECE_BYTES)
-            except zlib_ng.error as error:  # type: ignore[misc]
-                raise DamagedStreamError("its compressed data are damaged") from error
-            self._compressed = inflate.unconsumed_tail
-            if content:
-                return bytes(content)
-        is_end = not inflate.unused_data and not self._packed_left
-        _check(is_end, "there are other data behind its compressed data")
-        return b""
-
-    def _read(self, size: int) -> bytes:
-        """The next bytes of the member in the file, wherever the file stands."""
-        self._file.seek(self._place)
-        content = self._file.read(min(size, self._packed_left))
-        self._place += len(content)
-        self._packed_left -= len(content)
-        return content
-
-
-def unpack_own(archive: tarfile.TarFile, target: Path) -> None:
-    """Unpack a tar that no stranger has sent.
-
-    Python before 3.11.4 knows no filters, and unpacks as it always has.
-
-    Parameters
-    ----------
-    archive : tarfile.TarFile
-        What is unpacked.
-    target : Path
-        The folder that it goes to.
-    """
-    import tarfile  # not at the top: an evaluation, which unpacks none, starts sooner
-
-    # An attribute, which an older Python does not look at: it knows no such argument.
-    archive.extraction_filter = getattr(tarfile, "data_filter", None)
-    archive.extractall(target)

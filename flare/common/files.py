@@ -206,9 +206,6 @@ def at(content: Any, *keys: str | int) -> Any:
     return content
 
 
-_DEVICES = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
-"""What no file may be called on Windows, whatever its extension."""
-
 LONGEST_STEM = 60
 """Letters of a file's name, without its extension: in any script, they fit."""
 
@@ -225,15 +222,13 @@ def file_names(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str
 
     Examples
     --------
-    >>> file_names(["team_a", "a/b", "A_b", "con"])
-    {'team_a': 'team_a', 'a/b': 'a_b', 'A_b': 'A_b-2', 'con': 'con_'}
+    >>> file_names(["team_a", "a/b", "A_b"])
+    {'team_a': 'team_a', 'a/b': 'a_b', 'A_b': 'A_b-2'}
     """
     found: dict[str, str] = {}
     seen = {*taken}
     for own in names:
         stem = re.sub(r"[^\w-]", "_", own)[:LONGEST_STEM] or "_"
-        if _DEVICES.fullmatch(stem):
-            stem += "_"
         name, number = stem, 1
         while name.lower() in seen:
             number += 1

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from flare.challenge.digest import differences_text, scoring_rules
+from flare.challenge.digest import rule_differences, scoring_rules
 from flare.challenge.reading import challenge_names
 from flare.challenge.rules import Challenge
 from flare.common.schema import Count, Is
@@ -27,13 +24,14 @@ OPTIONS = {
 }
 """Options of an evaluation, and their flags."""
 
-
 ALIKE = (
     "Compare evaluations by the same rules: score the predictions anew with flare"
     " evaluate."
 )
 
 SAME_CASES = "Compare evaluations of the same cases."
+
+NO_RULES = "metrics.json of an earlier version, without the rules of scoring"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +45,6 @@ class Evaluated:
     """What that file says about how it was made."""
     is_measured: bool
     """Whether the kit has run its image."""
-
-    @property
-    def rules(self) -> Mapping[str, Any] | None:
-        """The rules that scoring has read; None in results of earlier versions."""
-        rules = self.evaluation.rules
-        return rules if isinstance(rules, dict) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,25 +69,38 @@ class Origin:
     """Teams whose measurement.json tells settings."""
 
 
+def made_by(evaluation: Evaluation) -> dict[str, Any]:
+    """What scores depend on besides predictions: rules, references, options, version.
+
+    An option is called by its flag, so that it is not taken for a rule.
+    """
+    options = {OPTIONS.get(k, k): str(own) for k, own in evaluation.options.items()}
+    return {
+        **(evaluation.rules or {}),
+        "references_sha256": evaluation.references_sha256,
+        "version": evaluation.version,
+        **options,
+    }
+
+
 def check_origins(
-    found: Sequence[Evaluated], challenge: Challenge | str, results: Path
-) -> tuple[Origin, tuple[str, ...]]:
+    found: Sequence[Evaluated], challenge: Challenge, results: Path
+) -> Origin:
     """See that all teams were scored alike, and by the rules that are given.
 
     Parameters
     ----------
     found : sequence of Evaluated
         The teams.
-    challenge : Challenge or str
-        By whose rules, or by which challenge, they should have been scored; an empty
-        text for any.
+    challenge : Challenge
+        By whose rules they should have been scored.
     results : Path
         Where they are.
 
     Returns
     -------
-    tuple of Origin and tuple of str
-        What they were made by, and what is odd about it.
+    Origin
+        What they were made with.
 
     Raises
     ------
@@ -103,56 +108,80 @@ def check_origins(
         If a team was scored otherwise; the message names it, what is different by key
         and values, and the command that mends it.
     """
-    remedy = _anew(found, challenge, results)
-    notes = _check_rules(found, challenge, str(results), remedy)
-    for key in ("references_sha256", "version"):
-        _check_equal(found, key, remedy)
-    _check_options(found, challenge, results, remedy)
-    first = found[0].evaluation
-    has_rules = all(team.rules is not None for team in found)
-    origin = Origin(
-        challenge_sha256=str(first.challenge_sha256 or ""),
-        references_sha256=str(first.references_sha256 or ""),
-        rules_sha256=str(first.rules_sha256 or "") if has_rules else "",
-        options=_flags(first.options or {}),
+    usual = _usual(found)
+    expected = made_by(replace(usual, rules=scoring_rules(challenge)))
+    made = {team.team: made_by(team.evaluation) for team in found}
+    older = [team for team in found if team.evaluation.rules is None]
+    odd = older or [team for team in found if made[team.team] != expected]
+    if odd:
+        first = made[odd[0].team]
+        same = [team.team for team in odd if older or made[team.team] == first]
+        who = "all teams" if len(same) == len(found) else listing(same)
+        differences = f"with {listing(rule_differences(first, expected))}"
+        remedy = _anew(found, usual, challenge, results)
+        told = odd[0].evaluation.challenge
+        if told not in ("", challenge.key):
+            differences = (
+                f"by {safe(told)}, not by {safe(challenge.key)}, {differences}"
+            )
+            name = safe(_name(told))
+            remedy = (
+                f"If that challenge counts, give --challenge {name}. Else: {remedy}"
+            )
+        problem = NO_RULES if older else f"scored {differences}"
+        raise RankingError(str(results), f"{who}: {problem}", remedy)
+    return Origin(
+        challenge_sha256=found[0].evaluation.challenge_sha256,
+        references_sha256=usual.references_sha256,
+        rules_sha256=found[0].evaluation.rules_sha256,
+        options=_flags(usual),
     )
-    return origin, notes
 
 
-def _name(challenge: Challenge | str) -> str:
+def _usual(found: Sequence[Evaluated]) -> Evaluation:
+    """How most teams were scored; in a tie, how most measured teams were."""
+    made = [made_by(team.evaluation) for team in found]
+
+    def weight(number: int) -> tuple[int, int]:
+        same = [n for n, own in enumerate(made) if own == made[number]]
+        return len(same), sum(found[n].is_measured for n in same)
+
+    return found[max(range(len(found)), key=weight)].evaluation
+
+
+def _name(key: str) -> str:
     """A challenge as on a command line."""
-    key = challenge if isinstance(challenge, str) else challenge.key
-    return key if key in ("", *challenge_names()) else f"{key}.toml"
+    return key if key in challenge_names() else f"{key}.toml"
 
 
-def _text(value: object) -> str:
-    """A value of metrics.json as it can be compared, and shown."""
-    return json.dumps(value, sort_keys=True).strip('"')
-
-
-def _usual(found: Sequence[Evaluated], texts: Sequence[str]) -> str:
-    """What most teams have; in a tie, what most measured teams have."""
-    teams = Counter(texts)
-    measured = Counter(
-        t for t, team in zip(texts, found, strict=True) if team.is_measured
+def _flags(evaluation: Evaluation) -> str:
+    """Options as on a command line."""
+    options = evaluation.options
+    return " ".join(
+        f"{OPTIONS[k]} {safe(str(options[k]))}" for k in OPTIONS if k in options
     )
-    return max(teams, key=lambda t: (teams[t], measured[t], -texts.index(t)))
 
 
-def _likewise(odd: Sequence[Evaluated]) -> str:
-    """The other teams that share the problem."""
-    return f" (likewise {listing(team.team for team in odd[1:])})" if odd[1:] else ""
-
-
-def _anew(found: Sequence[Evaluated], challenge: Challenge | str, results: Path) -> str:
+def _anew(
+    found: Sequence[Evaluated],
+    usual: Evaluation,
+    challenge: Challenge,
+    results: Path,
+) -> str:
     """The commands that score teams anew: kept predictions, or what was submitted."""
-    key = _name(challenge)
-    end = "--ground-truth LABELS" + (f" --challenge {safe(key)}" if key else "")
+    end = f"--ground-truth LABELS --challenge {safe(_name(challenge.key))}"
     folder = shell_word(results)
     kept = f"flare rescore {folder} {end}"
-    submitted = f"flare score TEAMS {end} --output {folder}"
+    options = " ".join(filter(None, [_flags(usual), f"--output {folder}"]))
+    submitted = f"flare score TEAMS {end} {options}"
+    # Kept predictions are scored with the options of their metrics.json.
     are_kept = {
-        team.is_measured or (team.file.parent / PREDICTIONS).is_dir() for team in found
+        team.is_measured
+        or (
+            team.evaluation.options == usual.options
+            and (team.file.parent / PREDICTIONS).is_dir()
+        )
+        for team in found
     }
     if are_kept == {True}:
         return f"Score the kept predictions anew: {kept}."
@@ -161,133 +190,9 @@ def _anew(found: Sequence[Evaluated], challenge: Challenge | str, results: Path)
     return f"Score the kept predictions anew: {kept}; teams without any: {submitted}."
 
 
-def _check_equal(found: Sequence[Evaluated], key: str, remedy: str) -> None:
-    """Refuse teams that have another value than most."""
-    texts = [_text(getattr(team.evaluation, key)) for team in found]
-    usual = _usual(found, texts)
-    odd = [team for team, text in zip(found, texts, strict=True) if text != usual]
-    if odd:
-        own, others = (
-            safe(text[:12] if key.endswith("_sha256") else text)
-            for text in (_text(getattr(odd[0].evaluation, key)), usual)
-        )
-        problem = f"its {key} is {own}, that of others {others}{_likewise(odd)}"
-        raise RankingError(str(odd[0].file), problem, remedy)
-
-
-def _check_options(
-    found: Sequence[Evaluated], challenge: Challenge | str, results: Path, anew: str
-) -> None:
-    """Refuse teams that were evaluated with other options than most."""
-    options = [team.evaluation.options or {} for team in found]
-    if not all(isinstance(own, dict) and set(own) <= set(OPTIONS) for own in options):
-        _check_equal(found, "options", anew)
-        return
-    texts = [_text(own) for own in options]
-    usual = json.loads(_usual(found, texts))
-    odd = [team for team, own in zip(found, options, strict=True) if own != usual]
-    if not odd:
-        return
-    own = odd[0].evaluation.options or {}
-    parts = [
-        f"{how} {_flags({k: v for k, v in one.items() if other.get(k) != v})}"
-        for how, one, other in (("without", usual, own), ("with", own, usual))
-        if any(other.get(k) != v for k, v in one.items())
-    ]
-    problem = f"{safe(odd[0].team)} was evaluated {' and '.join(parts)}{_likewise(odd)}"
-    key = _name(challenge)
-    command = " ".join(
-        filter(
-            None,
-            [
-                "flare evaluate --input PREDICTIONS --ground-truth LABELS",
-                f"--challenge {safe(key)}" if key else "",
-                _flags(usual),
-                f"--output {shell_word(results / odd[0].team)}",
-            ],
-        )
-    )
-    if odd[0].is_measured:
-        command = f"flare rescore {shell_word(results)} --ground-truth LABELS"
-    them = "them" if usual else "none"
-    remedy = f"Evaluate it again with {them}: {command}."
-    raise RankingError(str(results), problem, remedy)
-
-
-def _flags(options: object) -> str:
-    """Options as on a command line."""
-    if not isinstance(options, dict):
-        return ""
-    return " ".join(
-        f"{OPTIONS[k]} {safe(str(options[k]))}" for k in OPTIONS if k in options
-    )
-
-
-def _check_rules(
-    found: Sequence[Evaluated], challenge: Challenge | str, results: str, remedy: str
-) -> tuple[str, ...]:
-    """Refuse scores by other rules; tell what is odd about those of old versions."""
-    key = challenge if isinstance(challenge, str) else challenge.key
-    known = [team for team in found if team.rules is not None]
-    older = [team for team in found if team.rules is None]
-    expected: Mapping[str, Any] | None = None
-    if isinstance(challenge, Challenge):
-        expected = scoring_rules(challenge)
-    elif known:
-        expected = json.loads(_usual(known, [_text(team.rules) for team in known]))
-    odd = [team for team in known if team.rules != expected]
-    for team in [*odd, *older]:
-        told = team.evaluation.challenge
-        scored_by = key if told is None else str(told)
-        if key and scored_by != key:
-            problem = f"it was scored by {safe(scored_by)}, not by {safe(key)}"
-            if team in odd and expected is not None:
-                problem += f": {differences_text(team.rules or {}, expected)}"
-            count = f"If the rules of {safe(scored_by)} count, give"
-            other = f"{count} --challenge {safe(_name(scored_by))}. Otherwise, "
-            remedy = other + remedy[0].lower() + remedy[1:]
-            raise RankingError(str(team.file), problem, remedy)
-    if odd and expected is not None:
-        same = [team for team in odd if team.rules == odd[0].rules]
-        who = "all teams" if len(same) == len(found) else listing(t.team for t in same)
-        differences = differences_text(odd[0].rules or {}, expected)
-        was = "were" if len(same) > 1 else "was"
-        problem = f"{who} {was} scored by other rules: {differences}"
-        raise RankingError(results, problem, remedy)
-    _check_equal(older or found[:1], "challenge_sha256", remedy)
-    if not older:
-        return ()
-    files = {_text(team.evaluation.challenge_sha256) for team in known}
-    if isinstance(challenge, Challenge):
-        files.add(challenge.checksum)
-    own = _text(older[0].evaluation.challenge_sha256)
-    if own in files or not files:
-        return ()
-    names = listing(team.team for team in older)
-    if known:
-        problem = (
-            f"{names}: an earlier version has scored this, and does not tell by which"
-            f" rules; its challenge_sha256 is {safe(own[:12])}, that of others is not"
-        )
-        raise RankingError(results, problem, remedy)
-    return (
-        f"By which rules {names} were scored, an earlier version does not tell, and the"
-        f" challenge file was another one ({safe(own[:12])}): score them anew before"
-        " you publish",
-    )
-
-
-class Unlike(Enum):
-    """What else than predictions may be why scores differ, in words of a sentence."""
-
-    REFERENCES = "other reference labels"
-    VERSION = "another version of the program"
-    OPTIONS = "other options"
-
-
 def check_comparable(
     sources: Sequence[Path], found: Sequence[EvaluationFile]
-) -> tuple[Unlike, ...]:
+) -> tuple[str, ...]:
     """See that evaluations were made by the same rules, and have cases in common.
 
     Parameters
@@ -299,62 +204,40 @@ def check_comparable(
 
     Returns
     -------
-    tuple of Unlike
-        What else is not alike, though scores can be compared.
+    tuple of str
+        What else than predictions may be why scores differ, in words of a sentence.
 
     Raises
     ------
     MetricsFileError
-        If one is of another challenge, was scored by other rules as `flare rank` tells
-        them apart, or has no case of the others; the message names it.
+        If one is of another challenge, was scored by other rules, or has no case of
+        the others; the message names it.
     """
     first = found[0].scores
     common = set(first.cases)
-    for source, other in zip(sources[1:], found[1:], strict=True):
+    for source, each in zip(sources, found, strict=True):
+        other = each.scores
         own, usual = (
-            str(each.evaluation.challenge or "") for each in (other.scores, first)
+            {"challenge": told.challenge, **(told.rules or {})}
+            for told in (other.evaluation, first.evaluation)
         )
+        if other.evaluation.rules is None:
+            raise MetricsFileError(str(source), NO_RULES, ALIKE)
         if own != usual:
-            problem = (
-                f"its challenge is {safe(own) or 'not told'}, that of"
-                f" {safe(sources[0])} {safe(usual) or 'not told'}"
+            differences = listing(rule_differences(own, usual))
+            raise MetricsFileError(
+                str(source),
+                f"scored with {differences}, as {safe(sources[0])} was",
+                ALIKE,
             )
-            raise MetricsFileError(str(source), problem, ALIKE)
-        _check_alike((sources[0], source), (found[0], other))
-        common &= set(other.scores.cases)
+        common &= set(other.cases)
         if not common:
-            others = "the files before it have" if len(found) > 2 else "the other has"
-            problem = f"it has no case that {others}"
+            problem = "it has no case of those before it"
             raise MetricsFileError(str(source), problem, SAME_CASES)
-    return _unlike(found)
-
-
-def _check_alike(sources: Sequence[Path], found: Sequence[EvaluationFile]) -> None:
-    """Refuse the second of two evaluations if it was scored by other rules."""
-    names = (str(sources[0]), "this file")
-    both = [
-        Evaluated(
-            team=name,
-            file=source,
-            evaluation=each.scores.evaluation,
-            is_measured=False,
-        )
-        for name, source, each in zip(names, sources, found, strict=True)
-    ]
-    try:
-        _check_rules(both, "", str(sources[1]), "")
-    except RankingError as error:
-        raise MetricsFileError(str(sources[1]), error.problem, ALIKE) from error
-
-
-def _unlike(found: Sequence[EvaluationFile]) -> tuple[Unlike, ...]:
-    """What is not the same in all evaluations."""
     made = [each.scores.evaluation for each in found]
-    kinds = (
-        (Unlike.REFERENCES, [each.references_sha256 for each in made]),
-        (Unlike.VERSION, [each.version for each in made]),
-        (Unlike.OPTIONS, [each.options or {} for each in made]),
-    )
-    return tuple(
-        kind for kind, told in kinds if any(each != told[0] for each in told[1:])
-    )
+    kinds = {
+        "other reference labels": {own.references_sha256 for own in made},
+        "another version of the program": {own.version for own in made},
+        "other options": {str(own.options) for own in made},
+    }
+    return tuple(what for what, told in kinds.items() if len(told) > 1)

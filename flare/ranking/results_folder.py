@@ -222,7 +222,7 @@ class _Folders:
 
 
 def read_teams(
-    path: Path, metrics: Sequence[RankedMetric], challenge: Challenge | str = ""
+    path: Path, metrics: Sequence[RankedMetric], challenge: Challenge
 ) -> AllResults:
     """Read the results of all teams.
 
@@ -232,8 +232,8 @@ def read_teams(
         The folder with a folder for each team.
     metrics : sequence of RankedMetric
         What is read, as in `flare.ranking.table.read_results`.
-    challenge : Challenge or str
-        By which the label maps should have been scored; empty for any.
+    challenge : Challenge
+        By which the label maps should have been scored.
 
     Raises
     ------
@@ -249,7 +249,7 @@ def read_teams(
     waiting = _find_waiting(path, folders.unscored, scores)
     if not scores:
         return AllResults()
-    origin, odd = check_origins(
+    origin = check_origins(
         [
             Evaluated(
                 team=folder.name,
@@ -290,7 +290,6 @@ def read_teams(
             *_unfinished_notes(teams),
             *unlike_settings(measurements),
             *unlike_hosts(measurements),
-            *odd,
         ),
         roll=roll,
         origin=replace(

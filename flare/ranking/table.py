@@ -187,7 +187,7 @@ def make_index(
 def read_results(
     source: Path | pd.DataFrame,
     metrics: Sequence[RankedMetric],
-    challenge: Challenge | str = "",
+    challenge: Challenge,
     *,
     needs_all: bool = True,
 ) -> ResultTable:
@@ -203,9 +203,9 @@ def read_results(
         efficiency.csv has, the area under the part of the GPU memory in
         traces/CASE.csv that is above it. A table has no traces: its areas are taken as
         such areas.
-    challenge : Challenge or str
-        By whose rules, or by which challenge, folders of teams should have been scored;
-        an empty text for any. A table may also have its other metrics.
+    challenge : Challenge
+        By whose rules folders of teams should have been scored. A table may also have
+        its other metrics.
     needs_all : bool
         Whether running time and memory have to be there, too, where the folders tell
         that no team was measured, and other metrics are left to rank by.
@@ -264,14 +264,11 @@ def _scores(results: Iterable[CaseResult]) -> dict[str, dict[CaseMetric, float]]
 
 
 def _read_rows(
-    source: Path | pd.DataFrame, asked: Sequence[str], challenge: Challenge | str
+    source: Path | pd.DataFrame, asked: Sequence[str], challenge: Challenge
 ) -> list[CaseResult]:
     """The ranked results of a table, in a file or in memory."""
-    others: Iterable[str] = ()
-    if isinstance(challenge, Challenge):
-        ranked = (rule.metric for rule in challenge.ranking)
-        others = [*ranked, *known_metrics(challenge)]
-    known = dict.fromkeys([*asked, *others])
+    ranked = (rule.metric for rule in challenge.ranking)
+    known = dict.fromkeys([*asked, *ranked, *known_metrics(challenge)])
     file = IN_MEMORY if isinstance(source, pd.DataFrame) else source
     found: dict[Key, CaseResult] = {}
     seen: dict[Key, str] = {}

@@ -8,24 +8,26 @@ differences are taken, tests are made, or anything is drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
 from flare.challenge.metrics import Better, Metric
-from flare.ranking.provenance import Unlike, check_comparable
+from flare.common.text import count, listing
+from flare.ranking.provenance import check_comparable
 from flare.ranking.robustness.uncertainty import ALPHA, holm, two_sided
+from flare.reports.model import NO_RESULT
 from flare.reports.scores import (
     CaseScores,
     OwnScores,
-    challenge_title,
     difference_interval,
     evaluation_names,
     own_name,
     own_scores,
+    reasons_of,
     scores_of,
 )
 from flare.results.metrics_reading import EvaluationFile, read_evaluation
@@ -33,6 +35,9 @@ from flare.results.metrics_reading import EvaluationFile, read_evaluation
 DECIMALS = 12
 """Of a difference: without the noise of binary fractions, in which 0.9 - 0.8 and
 0.8 - 0.7 are not equal. No score is that precise."""
+
+FEWEST_TESTED = 6
+"""On fewer cases, the test finds 5 % not even where all of them change in one way."""
 
 TEST_METHOD = (
     "p-values are those of the two-sided Wilcoxon signed-rank test, paired by case:"
@@ -42,8 +47,6 @@ TEST_METHOD = (
     " matched-pairs rank-biserial correlation: 1 if the new scores are higher wherever"
     " there is a difference, -1 if they are lower."
 )
-
-_Scores = TypeVar("_Scores", bound=CaseScores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,7 @@ class Compared:
     """Of the cases that all evaluations have."""
     failed: Mapping[int, str]
     """By the number of a case: why it was not scored."""
-    reasons: Mapping[int, str] = field(default_factory=dict)
+    reasons: Mapping[int, str]
     """By the number of a case: why it scores little, as the evaluation has said it."""
     left_out: tuple[str, ...]
     """Cases that another evaluation does not have."""
@@ -65,10 +68,9 @@ class Compared:
 class Comparison:
     """What the page of a comparison is made from."""
 
-    challenge: str
     evaluations: tuple[Compared, ...]
     """That which the others are compared with comes first."""
-    unlike: tuple[Unlike, ...]
+    unlike: tuple[str, ...]
     provenance: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """What is said of how the scores were made: a text of each evaluation."""
 
@@ -110,116 +112,65 @@ class OwnComparison(Comparison):
             raise ValueError("how scores were made is for organisers")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matched:
-    """Evaluations that can be compared."""
+def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Comparison:
+    """Read evaluations, as far as their readers may know them.
 
-    names: tuple[str, ...]
-    found: tuple[EvaluationFile, ...]
-    cases: tuple[str, ...]
-    """Those that all of them have, by the names of the references."""
-    organs: tuple[str, ...]
-    unlike: tuple[Unlike, ...]
-
-
-def read_matched(sources: Sequence[Path]) -> Matched:
-    """Read evaluations, and find the cases that all of them have.
+    To participants, a case has the name of their own file, the newest one first.
 
     Raises
     ------
     MetricsFileError
         If one cannot be read, or cannot be compared with the first.
     """
-    found = tuple(map(read_evaluation, sources))
-    unlike = check_comparable(sources, found)
-    common = set.intersection(*(set(each.scores.cases) for each in found))
-    organs = (organ for each in found for organ in scores_of(each).organs)
-    return Matched(
-        names=evaluation_names(sources),
-        found=found,
-        cases=tuple(case for case in found[0].scores.cases if case in common),
-        organs=tuple(dict.fromkeys(organs)),
-        unlike=unlike,
-    )
-
-
-def comparison(matched: Matched) -> Comparison:
-    """All that several metrics.json tell organisers."""
-    told = [dict(each.provenance) for each in matched.found]
-    keys = dict.fromkeys(key for each in told for key in each)
-    return Comparison(
-        challenge=_challenge_of(matched),
-        evaluations=tuple(
+    files = tuple(map(read_evaluation, sources))
+    unlike = check_comparable(sources, files)
+    common = set.intersection(*(set(each.scores.cases) for each in files))
+    cases = [case for case in files[0].scores.cases if case in common]
+    every = [scores_of(each) if is_organiser else own_scores(each) for each in files]
+    shown = cases if is_organiser else _own_names(cases, files[::-1])
+    evaluations = []
+    for name, found, own in zip(evaluation_names(sources), files, every, strict=True):
+        places = {case: number for number, case in enumerate(found.scores.cases)}
+        rest = [case for case in found.scores.cases if case not in common]
+        scores = replace(
+            own.part([places[case] for case in cases]),
+            cases=tuple(shown),
+            organs=tuple(dict.fromkeys(o for each in every for o in each.organs)),
+        )
+        evaluations.append(
             Compared(
                 name=name,
-                scores=_common(scores_of(found), matched, found, matched.cases),
-                failed=_numbered(found.scores.failed, matched.cases),
-                reasons=_numbered(_reasons(found), matched.cases),
-                left_out=tuple(_left_out(found, matched)),
+                scores=scores,
+                failed=_numbered(found.scores.failed, cases),
+                reasons=_numbered(reasons_of(found), cases) if is_organiser else {},
+                left_out=tuple(rest if is_organiser else _own_names(rest, [found])),
             )
-            for name, found in zip(matched.names, matched.found, strict=True)
-        ),
-        unlike=matched.unlike,
+        )
+    if not is_organiser:
+        return OwnComparison(evaluations=tuple(evaluations), unlike=unlike)
+    told = [dict(each.provenance) for each in files]
+    keys = dict.fromkeys(key for each in told for key in each)
+    return Comparison(
+        evaluations=tuple(evaluations),
+        unlike=unlike,
         provenance=tuple(
             (key, tuple(each.get(key, "not told") for each in told)) for key in keys
         ),
     )
 
 
-def _reasons(found: EvaluationFile) -> dict[str, str]:
-    """Why cases score little or nothing, by case."""
-    return {case: low.reason for low in found.low_scores for case in low.cases}
-
-
-def own_comparison(matched: Matched) -> OwnComparison:
-    """What a participant may know of evaluations; nothing else goes on from here.
-
-    A case has the name of the participant's own file, the newest one first.
-    """
-    names = []
-    for number, case in enumerate(matched.cases, start=1):
-        files = (own.prediction_files.get(case, "") for own in reversed(matched.found))
-        names.append(own_name(next(filter(None, files), ""), number))
-    return OwnComparison(
-        challenge=_challenge_of(matched),
-        evaluations=tuple(
-            Compared(
-                name=name,
-                scores=_common(own_scores(found), matched, found, tuple(names)),
-                failed=_numbered(found.scores.failed, matched.cases),
-                left_out=tuple(
-                    own_name(found.prediction_files.get(case, ""), number)
-                    for number, case in enumerate(_left_out(found, matched), start=1)
-                ),
-            )
-            for name, found in zip(matched.names, matched.found, strict=True)
-        ),
-        unlike=matched.unlike,
-    )
-
-
-def _challenge_of(matched: Matched) -> str:
-    """The challenge of all evaluations."""
-    return challenge_title(matched.found[0].scores.evaluation.challenge)
-
-
-def _left_out(found: EvaluationFile, matched: Matched) -> list[str]:
-    """The cases of an evaluation that another one does not have."""
-    return [case for case in found.scores.cases if case not in {*matched.cases}]
+def _own_names(cases: Sequence[str], files: Sequence[EvaluationFile]) -> list[str]:
+    """What cases are called by the first of these evaluations that has a file."""
+    found = []
+    for number, case in enumerate(cases, start=1):
+        own = (file.prediction_files.get(case, "") for file in files)
+        found.append(own_name(next(filter(None, own), ""), number))
+    return found
 
 
 def _numbered(texts: Mapping[str, str], cases: Sequence[str]) -> dict[int, str]:
     """Texts by the number of a case, instead of by its name."""
     return {n: texts[case] for n, case in enumerate(cases) if case in texts}
-
-
-def _common(
-    own: _Scores, matched: Matched, found: EvaluationFile, names: tuple[str, ...]
-) -> _Scores:
-    """The scores of the cases that all evaluations have, under other names."""
-    places = {case: number for number, case in enumerate(found.scores.cases)}
-    part = own.part([places[case] for case in matched.cases])
-    return replace(part, cases=names, organs=matched.organs)
 
 
 # --- Differences ------------------------------------------------------------------
@@ -255,24 +206,15 @@ class Paired:
         return _mean(self.present)
 
     @property
-    def better(self) -> int:
-        """Number of cases that have improved."""
-        return sum(value > 0 for value in self.present)
-
-    @property
-    def equal(self) -> int:
-        """Number of cases with equal scores."""
-        return self.present.count(0)
-
-    @property
-    def worse(self) -> int:
-        """Number of cases that have become worse."""
-        return sum(value < 0 for value in self.present)
+    def counts(self) -> tuple[int, int, int]:
+        """Numbers of cases that are better, equal and worse."""
+        signs = [(value > 0) - (value < 0) for value in self.present]
+        return signs.count(1), signs.count(0), signs.count(-1)
 
     @property
     def is_tested(self) -> bool:
         """Whether any case differs."""
-        return self.better + self.worse > 0
+        return any(self.present)
 
     @property
     def is_significant(self) -> bool:
@@ -286,8 +228,10 @@ Pairs = dict[str, tuple[Paired, ...]]
 
 def compare_scores(
     first: CaseScores, others: Sequence[CaseScores], metrics: Sequence[Metric]
-) -> tuple[tuple[Pairs, ...], int]:
-    """Compare some evaluations with the first one, case by case.
+) -> list[Pairs]:
+    """How each of some evaluations differs from the first one, case by case.
+
+    Holm's method adjusts for the tests of all others, scores and organs.
 
     Parameters
     ----------
@@ -297,53 +241,40 @@ def compare_scores(
         Of the same cases and organs.
     metrics : sequence of Metric
         By which they are compared.
-
-    Returns
-    -------
-    tuple of tuple of Pairs and int
-        For each of the others, how it differs from the first; and how many tests
-        Holm's method has adjusted for: those of all others, scores and organs.
     """
-    found = [list(_pairs(first, other, metrics)) for other in others]
+    found = [
+        [
+            _paired(metric, end, title, first, other)
+            for metric in metrics
+            for end, title in first.rows
+        ]
+        for other in others
+    ]
     adjusted = iter(holm(np.array([own.p for pairs in found for own in pairs])))
     tested = [
         [replace(own, p_holm=float(next(adjusted))) for own in pairs] for pairs in found
     ]
-    by_score = tuple(
+    return [
         {m.name: tuple(own for own in pairs if own.metric == m) for m in metrics}
         for pairs in tested
-    )
-    return by_score, sum(map(len, found))
-
-
-def _pairs(
-    first: CaseScores, other: CaseScores, metrics: Sequence[Metric]
-) -> Iterator[Paired]:
-    """How each score of each organ differs."""
-    for metric in metrics:
-        for end, title in first.rows:
-            absent = (None,) * len(first.cases)
-            before, after = (
-                each.values.get(metric.name + end) or absent for each in (first, other)
-            )
-            yield _paired(metric, title, before, after)
+    ]
 
 
 def _paired(
-    metric: Metric,
-    title: str,
-    before: Sequence[float | None],
-    after: Sequence[float | None],
+    metric: Metric, end: str, title: str, first: CaseScores, other: CaseScores
 ) -> Paired:
-    """How two columns differ."""
+    """How the scores of an organ differ."""
+    absent = (None,) * len(first.cases)
+    before, after = (
+        each.values.get(metric.name + end) or absent for each in (first, other)
+    )
     both = [
         None if old is None or new is None else (old, new)
         for old, new in zip(before, after, strict=True)
     ]
+    known = [pair for pair in both if pair]
     differences = tuple(
-        None
-        if pair is None
-        else round(worth(metric, pair[1]) - worth(metric, pair[0]), DECIMALS) + 0.0
+        pair and round(worth(metric, pair[1]) - worth(metric, pair[0]), DECIMALS) + 0.0
         for pair in both
     )
     present = [value for value in differences if value is not None]
@@ -352,8 +283,8 @@ def _paired(
         metric=metric,
         title=title,
         differences=differences,
-        before=_mean([pair[0] for pair in both if pair]),
-        after=_mean([pair[1] for pair in both if pair]),
+        before=_mean([old for old, _ in known]),
+        after=_mean([new for _, new in known]),
         interval=difference_interval(present) if metric.is_share else None,
         effect=float(effect[0]),
         p=float(p[0]),
@@ -370,3 +301,97 @@ def worth(metric: Metric, value: float) -> float:
 def _mean(values: Sequence[float]) -> float | None:
     """The mean; None of nothing."""
     return math.fsum(values) / len(values) if values else None
+
+
+# --- In words ---------------------------------------------------------------------
+
+
+def verdict(pairs: Pairs, first: Compared, other: Compared) -> str:
+    """Which is better, by how much, in which organ, and how sure that is."""
+    whole = [own[0] for own in pairs.values()]
+    if not any(own.is_tested for own in chain(*pairs.values())):
+        return f"{other.name} has the scores of {first.name} on every case."
+    organs = [own for own in pairs[whole[0].metric.name][1:] if own.mean]
+    most = max(organs, key=lambda own: abs(own.mean or 0.0), default=None)
+    where = (
+        f"; {most.title} changed most ({most.metric.title} {change_text(most)})"
+        if most
+        else ""
+    )
+    number = count(len(first.scores.cases), "case")
+    told: dict[str, list[str]] = {}
+    for own in whole:
+        if own.is_significant:
+            told.setdefault(_word(own), []).append(_change(own))
+    if told:
+        changes = (
+            f"significantly {word} than {first.name}: {listing(texts, last=' and ')}"
+            for word, texts in told.items()
+        )
+        return f"{other.name} is {' and '.join(changes)} on {number}{where}."
+    few = len(first.scores.cases) < FEWEST_TESTED
+    why = f"the test needs {FEWEST_TESTED} cases" if few else "both may be equally good"
+    return (
+        f"Neither {other.name} nor {first.name} is shown to be better on {number}, and"
+        f" {why}: {listing(map(_change, whole), last=' and ')}{where}."
+    )
+
+
+def _word(own: Paired) -> str:
+    """How it has changed on most cases; and on average, where that is the opposite."""
+    words = ("better", "worse") if own.effect > 0 else ("worse", "better")
+    if own.mean and (own.mean > 0) != (own.effect > 0):
+        return f"{words[0]} on most cases, but {words[1]} on average,"
+    return words[0]
+
+
+def _change(own: Paired) -> str:
+    """A metric, its mean difference, and how likely chance alone makes one as large."""
+    return f"{own.metric.title} {change_text(own)} (p {p_text(own.p_holm)})"
+
+
+def sure_lines(pairs: Pairs) -> list[str]:
+    """Where it is significantly better, and where worse."""
+    sure = [own for own in chain(*pairs.values()) if own.is_significant]
+    lines = []
+    for word, sign in (("better", 1), ("worse", -1)):
+        names = [f"{o.metric.title} of {o.title}" for o in sure if o.effect * sign > 0]
+        if names:
+            text = f"Significantly {word}, case by case (5 %): {', '.join(names)}."
+            lines.append(text)
+    return lines
+
+
+def signed(value: float, decimals: int = 3) -> str:
+    """A difference with its sign, unless no digit of it is shown.
+
+    Examples
+    --------
+    >>> signed(0.0123), signed(-0.5, 1), signed(-0.0004)
+    ('+0.012', '-0.5', '0.000')
+    """
+    text = f"{value:+.{decimals}f}"
+    return text if float(text) else text[1:]
+
+
+def interval_text(own: Paired) -> str:
+    """The interval of a mean difference in words: only those of scores have one."""
+    if own.interval is None:
+        return "too few cases" if own.metric.is_share else "none"
+    return f"{signed(own.interval[0])} to {signed(own.interval[1])}"
+
+
+def change_text(own: Paired) -> str:
+    """The mean difference, with its sign."""
+    return NO_RESULT if own.mean is None else signed(own.mean, own.metric.decimals)
+
+
+def p_text(p: float) -> str:
+    """A p-value, which sorts as a number.
+
+    Examples
+    --------
+    >>> p_text(0.0421), p_text(1.0), p_text(0.000123)
+    ('0.042', '1.000', '1.2e-04')
+    """
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"

@@ -2,62 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from flare.challenge.metrics import Better
+from flare.challenge.metrics import Better, Metric
 from flare.common.text import count, listing
+from flare.reports.charts import difference_axis, spread_chart
 from flare.reports.comparison import (
     TEST_METHOD,
     Compared,
     Comparison,
     Paired,
     Pairs,
-    compare_scores,
-    comparison,
-    own_comparison,
-    read_matched,
-    worth,
-)
-from flare.reports.comparison_tables import (
     change_text,
-    changes_table,
-    difference_key,
-    differences_chart,
+    compare_scores,
     interval_text,
-    left_out_table,
-    means_table,
-    overview_table,
     p_text,
-    provenance_table,
-    reasons_table,
-    tests_table,
+    read_comparison,
+    signed,
+    sure_lines,
+    verdict,
+    worth,
 )
 from flare.reports.evaluation import NOTE, ORGANISERS_NOTE
 from flare.reports.model import (
     NO_RESULT,
+    Cell,
+    Chart,
     Heading,
+    Key,
     Legend,
     Lines,
     Page,
     Pair,
     Part,
     Section,
+    Table,
     Tile,
     Words,
+    name_cell,
+    number_cell,
+    table,
+    text_cell,
 )
 from flare.reports.scores import INTERVAL, METHOD, title_within
-
-FEWEST_TESTED = 6
-"""On fewer cases, the test finds 5 % not even where all of them change in one way."""
 
 CERTAINTY = (
     "p answers whether most cases change in one way; the interval, how far the mean may"
     " lie from 0 on unseen cases, whatever they are like. One can be sure where the"
     " other is not."
 )
+
+LOSSES = ("s2", "s4", "s5")
+"""Classes of losses, small ones first: shades of bad scores."""
+
+GAINS = ("g1", "g2", "g3")
 
 
 def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:
@@ -68,53 +69,52 @@ def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:
     MetricsFileError
         If one cannot be read, or cannot be compared with the first.
     """
-    matched = read_matched(sources)
-    if is_organiser:
-        return _page(comparison(matched), ORGANISERS_NOTE)
-    return _page(own_comparison(matched), NOTE)
-
-
-def _page(found: Comparison, note: str) -> Page:
-    """The page of either audience."""
-    others = [each.scores for each in found.others]
-    compared, tests = compare_scores(found.first.scores, others, found.metrics)
-    has_overview = len(compared) > 1
-    overview: list[Part] = []
-    if has_overview:
-        overview += (means_table(found, metric) for metric in found.metrics)
-        overview += (overview_table(found, compared, own) for own in found.metrics)
-    sections = []
-    for number, (other, pairs) in enumerate(
-        zip(found.others, compared, strict=True), start=1
-    ):
-        title = f"{other.name} against {found.first.name}"
-        name = title if has_overview else "Differences"
-        parts = _differences(found, other, pairs, title)
-        sections.append(Section(f"differences-{number}", name, title, parts))
-    method = [
-        f"{TEST_METHOD} Holm's method adjusts for all {tests} tests of this page, those"
-        " without any difference among them.",
-        METHOD,
-        CERTAINTY,
-    ]
-    unlike, first = _unlike_text(found), found.first
+    found = read_comparison(sources, is_organiser=is_organiser)
+    first, others = found.first, found.others
+    compared = compare_scores(
+        first.scores, [each.scores for each in others], found.metrics
+    )
+    tests = sum(len(own) for pairs in compared for own in pairs.values())
+    method = f"{TEST_METHOD} Holm's method adjusts for all {tests} tests of this page,"
     verdicts = [
-        _verdict(pairs, first, other)
-        for other, pairs in zip(found.others, compared, strict=True)
+        verdict(pairs, first, other)
+        for other, pairs in zip(others, compared, strict=True)
     ]
-    lead = Lines(verdicts) if has_overview else Words(*verdicts)
-    names = f"{first.name} and {len(compared)} others"
-    title = names if has_overview else f"{found.others[0].name} against {first.name}"
+    if len(others) > 1:
+        title = f"{first.name} and {len(others)} others"
+        lead: list[Part] = [Lines(verdicts)]
+        tiles = _overview_tiles(found)
+        overview = [means_table(found, metric) for metric in found.metrics]
+        overview += (overview_table(found, compared, own) for own in found.metrics)
+    else:
+        title = f"{others[0].name} against {first.name}"
+        lead, tiles, overview = [Words(*verdicts)], _tiles(compared[0], found), []
+    if found.unlike:
+        what = listing(found.unlike, last=" and ")
+        words = (
+            f"These evaluations were not made alike: {what}. What differs here may come"
+            " from that, not from the predictions."
+        )
+        lead.append(Words(words, "banner"))
     return Page(
         title=f"{title}: comparison on {count(len(found.cases), 'case')}",
-        kicker=found.challenge,
-        audience_note=note,
-        lead=[lead, *([Words(unlike, "banner")] if unlike else [])],
-        tiles=_overview_tiles(found) if has_overview else _tiles(compared[0], found),
+        kicker=first.scores.challenge,
+        audience_note=ORGANISERS_NOTE if is_organiser else NOTE,
+        lead=lead,
+        tiles=tiles,
         sections=[
             Section("overview", "Overview", "All evaluations", overview),
-            *sections,
-            Section("method", "Method", "How sure it is", list(map(Words, method))),
+            *_differences(found, compared),
+            Section(
+                "method",
+                "Method",
+                "How sure it is",
+                [
+                    Words(f"{method} those without any difference among them."),
+                    Words(METHOD),
+                    Words(CERTAINTY),
+                ],
+            ),
             Section("remarks", "Remarks", "Remarks", _remarks(found)),
             Section(
                 "provenance",
@@ -126,72 +126,54 @@ def _page(found: Comparison, note: str) -> Page:
     )
 
 
-def _differences(
-    found: Comparison, other: Compared, pairs: Pairs, title: str
-) -> list[Part]:
-    """What is shown of one evaluation and the first."""
+def _differences(found: Comparison, compared: Sequence[Pairs]) -> Iterator[Section]:
+    """What is shown of each evaluation and the first."""
     first = found.first
-    titles = {own.name: f"{own.title}, {title}" for own in found.metrics}
-    every = pairs.items()
-    where: list[Part] = []
-    for unit in dict.fromkeys(own.unit for own in found.metrics):
-        where.append(Legend(difference_key(unit)))
-        where += (
-            changes_table(pairs[own.name], found, other, titles[own.name])
-            for own in found.metrics
-            if own.unit == unit
-        )
-    return [
-        Pair([differences_chart(own, first, other, pairs) for own in found.metrics]),
-        Lines(_lines(pairs)),
-        *(tests_table(own, first, other, titles[n]) for n, own in every),
-        Heading("Who improved where"),
-        *where,
-    ]
+    for number, (other, pairs) in enumerate(
+        zip(found.others, compared, strict=True), start=1
+    ):
+        title = f"{other.name} against {first.name}"
+        titles = {own.name: f"{own.title}, {title}" for own in found.metrics}
+        charts = [differences_chart(own, first, other, pairs) for own in found.metrics]
+        parts: list[Part] = [
+            Pair(charts),
+            Lines(sure_lines(pairs)),
+            *(tests_table(own, first, other, titles[n]) for n, own in pairs.items()),
+            Heading("Who improved where"),
+        ]
+        for unit in dict.fromkeys(own.unit for own in found.metrics):
+            parts.append(Legend(difference_key(unit)))
+            parts += (
+                changes_table(pairs[own.name], found, other, titles[own.name])
+                for own in found.metrics
+                if own.unit == unit
+            )
+        name = title if len(compared) > 1 else "Differences"
+        yield Section(f"differences-{number}", name, title, parts)
 
 
-def _remarks(found: Comparison) -> list[Part | None]:
-    """What is said of single cases."""
-    tables = [reasons_table(found), left_out_table(found)]
-    parts: list[Part | None] = [*tables]
-    if not any(tables):
-        parts.append(Words("All cases are compared, and all of them were scored."))
-    return parts
-
-
-def _unlike_text(found: Comparison) -> str:
-    """A warning that scores may differ for another reason than the predictions."""
-    if not found.unlike:
-        return ""
-    what = listing((kind.value for kind in found.unlike), last=" and ")
-    return (
-        f"These evaluations were not made alike: {what}. What differs here may come"
-        " from that, not from the predictions."
-    )
-
-
-def _tiles(pairs: Pairs, found: Comparison) -> tuple[Tile, ...]:
+def _tiles(pairs: Pairs, found: Comparison) -> list[Tile]:
     """The mean differences, and on how many cases there is one."""
     tiles = []
     for own in (pairs[metric.name][0] for metric in found.metrics):
         is_exact = found.first.scores.exact and own.mean is not None
         means = [own.metric.text(m) for m in (own.before, own.after) if m is not None]
         note = f"from {' to '.join(means)}" if means else "no case has both"
+        if own.metric.is_share:
+            note = f"{note}; {INTERVAL} {interval_text(own)}"
         what = "Change" if own.metric.better is Better.HIGHER else "Gain"
         tiles.append(
             Tile(
                 name=f"{what} of mean {title_within(own.metric)}",
                 value=change_text(own),
                 exact=repr(own.mean) if is_exact else "",
-                note=f"{note}; {INTERVAL} {interval_text(own)}"
-                if own.metric.is_share
-                else note,
+                note=note,
             )
         )
     own, cases = pairs[found.metrics[0].name][0], _cases_tile(found)
-    told = f"{own.better} better, {own.equal} equal, {own.worse} worse"
+    told = "{} better, {} equal, {} worse".format(*own.counts)
     note = f"{told} by {own.metric.title}; {cases.note}"
-    return (*tiles, replace(cases, note=note))
+    return [*tiles, replace(cases, note=note)]
 
 
 def _cases_tile(found: Comparison) -> Tile:
@@ -204,7 +186,7 @@ def _cases_tile(found: Comparison) -> Tile:
     )
 
 
-def _overview_tiles(found: Comparison) -> tuple[Tile, ...]:
+def _overview_tiles(found: Comparison) -> list[Tile]:
     """Which of many evaluations has the highest means."""
     tiles = [Tile(name="Evaluations", value=str(len(found.evaluations)))]
     for metric in found.metrics:
@@ -219,60 +201,227 @@ def _overview_tiles(found: Comparison) -> tuple[Tile, ...]:
                 note=best,
             )
         )
-    return (*tiles, _cases_tile(found))
+    return [*tiles, _cases_tile(found)]
 
 
-def _verdict(pairs: Pairs, first: Compared, other: Compared) -> str:
-    """Which is better, by how much, in which organ, and how sure that is."""
-    whole = [own[0] for own in pairs.values()]
-    if not any(own.is_tested for own in chain(*pairs.values())):
-        return f"{other.name} has the scores of {first.name} on every case."
-    organs = [own for own in pairs[whole[0].metric.name][1:] if own.mean]
-    most = max(organs, key=lambda own: abs(own.mean or 0.0), default=None)
-    where = (
-        f"; {most.title} changed most ({most.metric.title} {change_text(most)})"
-        if most
-        else ""
-    )
-    number = count(len(first.scores.cases), "case")
-    told: dict[str, list[str]] = {}
-    for own in whole:
-        if own.is_significant:
-            told.setdefault(_word(own), []).append(_change(own))
-    if told:
-        changes = (
-            f"significantly {word} than {first.name}: {listing(texts, last=' and ')}"
-            for word, texts in told.items()
-        )
-        return f"{other.name} is {' and '.join(changes)} on {number}{where}."
-    few = len(first.scores.cases) < FEWEST_TESTED
-    why = f"the test needs {FEWEST_TESTED} cases" if few else "both may be equally good"
+# --- Charts and tables ------------------------------------------------------------
+
+
+def _bounds(unit: str) -> tuple[float, float, float]:
+    """A difference above one of these has a darker shade than one up to it."""
+    return (1.0, 5.0, 20.0) if unit else (0.01, 0.05, 0.2)
+
+
+def difference_shade(value: float, unit: str = "") -> str:
+    """The class of the shade of a difference in a unit; none of a small one.
+
+    Examples
+    --------
+    >>> difference_shade(-0.3), difference_shade(0.01), difference_shade(0.05)
+    ('s5', '', 'g1')
+    """
+    steps = sum(abs(value) > bound for bound in _bounds(unit))
+    return ("", *(GAINS if value > 0 else LOSSES))[steps]
+
+
+def difference_key(unit: str) -> Key:
+    """What shades of differences in a unit mean."""
+    low, middle, high = (f"{b:g} {unit}" if unit else f"{b:.2f}" for b in _bounds(unit))
     return (
-        f"Neither {other.name} nor {first.name} is shown to be better on {number}, and"
-        f" {why}: {listing(map(_change, whole), last=' and ')}{where}."
+        ("s5", f"loss above {high}"),
+        ("s4", f"above {middle}"),
+        ("s2", f"above {low}"),
+        ("", f"at most {low} either way"),
+        ("g1", f"gain above {low}"),
+        ("g2", f"above {middle}"),
+        ("g3", f"above {high}"),
     )
 
 
-def _word(own: Paired) -> str:
-    """How it has changed on most cases; and on average, where that is the opposite."""
-    words = ("better", "worse") if own.effect > 0 else ("worse", "better")
-    if own.mean and (own.mean > 0) != (own.effect > 0):
-        return f"{words[0]} on most cases, but {words[1]} on average,"
-    return words[0]
+def _difference_cell(
+    metric: Metric, value: float | None, *, exact: bool, is_shaded: bool = True
+) -> Cell:
+    """A difference with its sign, on its shade."""
+    if value is None:
+        return number_cell(None)
+    return Cell(
+        signed(value, metric.decimals),
+        css=difference_shade(value, metric.unit) if is_shaded else "",
+        exact=repr(value) if exact else "",
+    )
 
 
-def _change(own: Paired) -> str:
-    """A metric, its mean difference, and how likely chance alone makes one as large."""
-    return f"{own.metric.title} {change_text(own)} (p {p_text(own.p_holm)})"
+def tests_table(
+    pairs: Sequence[Paired], first: Compared, other: Compared, title: str
+) -> Table:
+    """A row for each organ: both means, their difference, and how sure it is."""
+    exact = other.scores.exact
+    rows = []
+    for own in pairs:
+        tested = [Cell("no test", css="none")] * 3
+        if own.is_tested:
+            texts = (f"{own.effect:+.2f}", p_text(own.p), p_text(own.p_holm))
+            values = (own.effect, own.p, own.p_holm)
+            tested = [
+                Cell(text, exact=repr(value) if exact else "")
+                for text, value in zip(texts, values, strict=True)
+            ]
+        row = (
+            name_cell(own.title),
+            *(other.scores.cell(own.metric, mean) for mean in (own.before, own.after)),
+            _difference_cell(own.metric, own.mean, exact=exact, is_shaded=False),
+            *(interval_text(own), *own.counts, *tested),
+        )
+        rows.append(row)
+    heads = (
+        *("organ", f"mean: {first.name}", f"mean: {other.name}"),
+        *("change", "95 % interval", "better", "equal", "worse", "effect"),
+        *("p", "p (Holm)"),
+    )
+    gains = "a change above 0 is a gain"
+    caption = f"{title}: means, counts of cases, and tests; {gains}"
+    return table(caption, heads, rows, words=("organ",), is_whole=True)
 
 
-def _lines(pairs: Pairs) -> list[str]:
-    """Where it is significantly better, and where worse."""
-    sure = [own for own in chain(*pairs.values()) if own.is_significant]
-    lines = []
-    for word, sign in (("better", 1), ("worse", -1)):
-        names = [f"{o.metric.title} of {o.title}" for o in sure if o.effect * sign > 0]
-        if names:
-            text = f"Significantly {word}, case by case (5 %): {', '.join(names)}."
-            lines.append(text)
-    return lines
+def differences_chart(
+    metric: Metric, first: Compared, other: Compared, pairs: Pairs
+) -> Chart:
+    """A dot for each case and organ, and the line on which nothing has changed.
+
+    The axis is the same for all metrics of one range.
+    """
+    own, exact = pairs[metric.name], other.scores.exact
+    every = chain(*pairs.values())
+    alike = (each for each in every if each.metric.range == metric.range)
+    axis = difference_axis([value for each in alike for value in each.present])
+    boxed = (("boxed", "middle half"), ("line", "median"))
+    note = f"Right of the line, {other.name} is better than {first.name}. {axis.note}"
+    return spread_chart(
+        axis,
+        [each.title for each in own],
+        [each.present for each in own],
+        has_boxes=exact,
+        title=f"{metric.title_with_unit}: difference of each case",
+        note=note.rstrip(),
+        means=[change_text(each) for each in own],
+        key=(("dot", "a case"), ("zero", "no difference"), *(boxed if exact else ())),
+        zero=0.5,
+    )
+
+
+def changes_table(
+    pairs: Sequence[Paired], found: Comparison, other: Compared, title: str
+) -> Table:
+    """A row for each case, the largest loss first, and a column for each organ."""
+    exact, both = other.scores.exact, (found.first, other)
+    remark = ("remark",) if any(each.failed for each in both) else ()
+    rows = []
+    whole = pairs[0].differences
+    order = sorted(range(len(whole)), key=lambda n: (whole[n] is None, whole[n] or 0.0))
+    for number in order:
+        failed = ", ".join(each.name for each in both if number in each.failed)
+        words = Cell(f"not scored: {failed}" if failed else "", css="wrap")
+        changes = (
+            _difference_cell(own.metric, own.differences[number], exact=exact)
+            for own in pairs
+        )
+        rows.append(
+            (name_cell(found.cases[number]), *changes, *(words for _ in remark))
+        )
+    return table(
+        f"{title}: differences of each case and organ, the largest loss first",
+        ("case", *(own.title for own in pairs), *remark),
+        rows,
+        words=("case", *remark),
+    )
+
+
+# --- All evaluations side by side -------------------------------------------------
+
+
+def means_table(found: Comparison, metric: Metric) -> Table:
+    """A row for each evaluation, and a column for each organ, shaded."""
+    ends, titles = zip(*found.first.scores.rows, strict=True)
+    rows = []
+    for each in found.evaluations:
+        means = (each.scores.mean(metric.name + end) for end in ends)
+        cells = (each.scores.cell(metric, mean, is_shaded=True) for mean in means)
+        rows.append((name_cell(each.name), *cells))
+    caption = f"Mean {title_within(metric)} over {count(len(found.cases), 'case')}"
+    return table(caption, ("evaluation", *titles), rows, words=("evaluation",))
+
+
+def overview_table(
+    found: Comparison, compared: Sequence[Pairs], metric: Metric
+) -> Table:
+    """A row for each organ, and a column for each evaluation but the first."""
+    rows = []
+    for organ in zip(*(pairs[metric.name] for pairs in compared), strict=True):
+        cells = [name_cell(organ[0].title)]
+        for own in organ:
+            cell = _difference_cell(metric, own.mean, exact=found.first.scores.exact)
+            arrow = " \u2191" if own.effect > 0 else " \u2193"
+            text = cell.text + (arrow if own.is_significant else "")
+            cells.append(replace(cell, text=text))
+        rows.append(cells)
+    return table(
+        f"Mean difference of {metric.title} to {found.first.name}; \u2191 or \u2193:"
+        " significantly better or worse, case by case",
+        ("organ", *(each.name for each in found.others)),
+        rows,
+        words=("organ",),
+        sortable=False,
+    )
+
+
+def _remarks(found: Comparison) -> list[Part]:
+    """What is said of single cases, and which are not compared."""
+    told = [
+        {**each.reasons, **{n: f"not scored: {why}" for n, why in each.failed.items()}}
+        for each in found.evaluations
+    ]
+    said = {
+        found.cases[number]: [own.get(number, "scored") for own in told]
+        for number in sorted({number for own in told for number in own})
+    }
+    left_out = [each.left_out for each in found.evaluations]
+    rest = {
+        case: ["there" if case in own else "not there" for own in left_out]
+        for own in left_out
+        for case in own
+    }
+    heads = ("case", *(each.name for each in found.evaluations))
+    parts: list[Part] = [
+        table(
+            caption,
+            heads,
+            ((name_cell(case), *map(text_cell, texts)) for case, texts in rows.items()),
+            words=heads,
+        )
+        for caption, rows in (
+            (
+                "Cases of which something is said; what is not scored counts, as"
+                " written",
+                said,
+            ),
+            ("Cases that are left out", rest),
+        )
+        if rows
+    ]
+    return parts or [Words("All cases are compared, and all of them were scored.")]
+
+
+def provenance_table(found: Comparison) -> Table:
+    """How each evaluation was made; where they differ, that is marked."""
+    rows = []
+    for key, texts in found.provenance:
+        alike = Cell("" if len({*texts}) == 1 else "differs", css="alarm")
+        rows.append((name_cell(key), alike, *map(text_cell, texts)))
+    names = [each.name for each in found.evaluations]
+    return table(
+        "How the evaluations were made, as each metrics.json has it",
+        ("what", "alike?", *names),
+        rows,
+        words=("what", *names),
+        sortable=False,
+    )

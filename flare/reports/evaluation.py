@@ -37,6 +37,7 @@ from flare.reports.scores import (
     interval_words,
     mean_text,
     metric_interval,
+    reasons_of,
     scores_of,
     silence,
     title_within,
@@ -88,7 +89,7 @@ def organiser_page(
 ) -> Page:
     """All that an evaluation has found; `links` are the pages of single cases."""
     scores = scores_of(found)
-    said = {case: low.reason for low in found.low_scores for case in low.cases}
+    said = reasons_of(found)
     title = f"evaluation of {count(len(scores.cases), 'case')}"
     return Page(
         title=": ".join(filter(None, (name, title))),

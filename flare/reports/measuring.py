@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import Enum
 from pathlib import Path
 from statistics import fmean, median
 from time import time
@@ -59,21 +58,16 @@ ESTIMATE = (
 )
 
 
-class CaseState(Enum):
-    """What is known of a case of a team, in words."""
-
-    OK = "ok"
-    DOUBTFUL = "ok, but doubtful"
-    FAILED = "failed in some way"
-    ENGINE_ERROR = "engine error, to be run again"
-    WAITING = "not run yet"
-
-
-SHADES = {
-    CaseState.DOUBTFUL: "s3",
-    CaseState.ENGINE_ERROR: "s5",
-    CaseState.FAILED: "s6",
+STATES = {
+    "ok": "box",
+    "ok, but doubtful": "s3",
+    "failed in some way": "s6",
+    "engine error, to be run again": "s5",
+    "not run yet": ABSENT,
 }
+"""What may be known of a case of a team, and the class of its field."""
+
+SHADES = ("s3", "s5", "s6")
 """Of what somebody should look at."""
 
 
@@ -95,20 +89,24 @@ class TeamProgress:
         return sum(record.status is not RunStatus.ENGINE_ERROR for record in records)
 
     @property
+    def sorted(self) -> list[CaseRecord]:
+        """What is known of cases, in the order of their names."""
+        return [record for _, record in sorted(self.records.items())]
+
+    @property
     def times(self) -> list[float]:
         """Running times, in the order of the cases' names."""
-        return [r.runtime_s for _, r in sorted(self.records.items()) if r.runtime_s]
+        return [r.runtime_s for r in self.sorted if r.runtime_s]
 
-    def state(self, case: str) -> CaseState:
-        """What is known of a case."""
+    def state(self, case: str) -> str:
+        """What is known of a case, of `STATES`."""
         record = self.records.get(case)
         if record is None:
-            return CaseState.WAITING
-        if record.status is RunStatus.ENGINE_ERROR:
-            return CaseState.ENGINE_ERROR
-        if record.status is not RunStatus.OK:
-            return CaseState.FAILED
-        return CaseState.DOUBTFUL if record.doubts else CaseState.OK
+            return "not run yet"
+        if record.status is RunStatus.OK:
+            return "ok, but doubtful" if record.doubts else "ok"
+        is_again = record.status is RunStatus.ENGINE_ERROR
+        return "engine error, to be run again" if is_again else "failed in some way"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,12 +218,12 @@ def duration(seconds: float) -> str:
 def measuring_page(run: Progress) -> Page:
     """What there is to look at, how long it may take, and each case of each team."""
     alarms = list(dict.fromkeys(_alarms(run)))
-    look = [_alarms_table(alarms) if alarms else Words(_NO_ALARM)]
+    nothing = "Nothing: no case has failed, and nothing is doubtful."
+    look = [_alarms_table(alarms) if alarms else Words(nothing)]
     shown = bool(run.teams and run.cases)
     return Page(
         title=f"Measuring {count(len(run.teams), 'team')}"
         f" on {count(len(run.cases), 'case')}",
-        kicker="",
         audience_note=NOTE,
         lead=[Words(_lead(run), "banner" if run.ended else "")],
         tiles=_tiles(run, len(alarms)),
@@ -238,18 +236,14 @@ def measuring_page(run: Progress) -> Page:
     )
 
 
-_NO_ALARM = "Nothing: no case has failed, and nothing is doubtful."
-
-
 def _lead(run: Progress) -> str:
     """What a reader has to know first; true whenever it is read."""
     at = f"{run.as_of:%Y-%m-%d %H:%M:%S %Z}".strip()
     kept = f"{run.done} of {run.total} cases are measured"
     if run.ended:
         return f"Ended at {at}: {printable(run.ended)} {kept} and kept."
-    if run.is_running and run.done < run.total:
-        return f"As of {at}, {kept}, and others are being run."
-    return f"As of {at}, {kept}."
+    is_going_on = run.is_running and run.done < run.total
+    return f"As of {at}, {kept}{', and others are being run' if is_going_on else ''}."
 
 
 def _tiles(run: Progress, alarms: int) -> list[Tile]:
@@ -258,6 +252,7 @@ def _tiles(run: Progress, alarms: int) -> list[Tile]:
     teams = sum(team.done == cases and not team.problem for team in run.teams)
     scored = sum(team.is_scored for team in run.teams)
     part = f"{run.done / run.total:.0%}" if run.total else ""
+    told = "not known" if left is None else duration(left)
     return [
         Tile(name="Cases done", value=f"{run.done} of {run.total}", note=part),
         Tile(
@@ -267,7 +262,7 @@ def _tiles(run: Progress, alarms: int) -> list[Tile]:
         ),
         Tile(
             name="Time left, estimated",
-            value="not known" if left is None else duration(left),
+            value=told,
             note="containers alone" if left else "",
         ),
         Tile(
@@ -284,32 +279,32 @@ Alarm = tuple[str, str, str, str]
 
 
 def _alarms(run: Progress) -> Iterator[Alarm]:
-    """What somebody should look at, the gravest first."""
+    """What somebody should see, the gravest first: a line for each kind and team."""
     for refusal in run.refused:
         yield "archive refused", refusal.team, "", refusal.problem
     for team in run.teams:
         if team.problem:
             yield "not measured to the end", team.team, "", team.problem
-    for status in (RunStatus.ENGINE_ERROR, *RunStatus):
-        if status is not RunStatus.OK:
-            yield from _of_cases(run, status)
+    failures = [status for status in RunStatus if status is not RunStatus.OK]
+    failures.sort(key=lambda status: status is not RunStatus.ENGINE_ERROR)
+    for status in failures:
+        for team in run.teams:
+            own = ((r.case, r.message) for r in team.sorted if r.status is status)
+            yield from _of_cases(status.value, team, own)
     for name, doubt in run.doubts:
         yield "archive doubtful", name, "", doubt
-    yield from _of_cases(run, None)
-
-
-def _of_cases(run: Progress, status: RunStatus | None) -> Iterator[Alarm]:
-    """Cases of a status, or doubtful ones, a line for each kind and team."""
     for team in run.teams:
-        records = [record for _, record in sorted(team.records.items())]
-        if status is None:
-            own = [(r.case, r.doubts) for r in records if r.doubts]
-        else:
-            own = [(r.case, r.message) for r in records if r.status is status]
-        what = status.value if status else "doubtful"
-        for said, cases in alike(own):
-            number = f"{len(cases)} cases: " if len(cases) > 1 else ""
-            yield what, team.team, number + listing(cases), said
+        own = ((r.case, r.doubts) for r in team.sorted if r.doubts)
+        yield from _of_cases("doubtful", team, own)
+
+
+def _of_cases(
+    what: str, team: TeamProgress, own: Iterable[tuple[str, str]]
+) -> Iterator[Alarm]:
+    """What is said of cases of a team."""
+    for said, cases in alike(own):
+        number = f"{len(cases)} cases: " if len(cases) > 1 else ""
+        yield what, team.team, number + listing(cases), said
 
 
 def alike(told: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
@@ -346,31 +341,34 @@ def _alarms_table(alarms: Sequence[Alarm]) -> Table:
 def _grid(run: Progress) -> Chart:
     """A field for each team and case."""
     states = [[team.state(case) for case in run.cases] for team in run.teams]
-    numbers = {state: sum(own.count(state) for own in states) for state in CaseState}
-    seen = {state: number for state, number in numbers.items() if number}
-    fills = {CaseState.OK: "box", CaseState.WAITING: ABSENT, **SHADES}
-    swatches = {**fills, CaseState.OK: "boxed"}
+    numbers = {state: sum(own.count(state) for own in states) for state in STATES}
+    seen = [(state, number) for state, number in numbers.items() if number]
     rows = []
     for case in run.cases:
         cells = [name_cell(case)]
         for team in run.teams:
             state, record = team.state(case), team.records.get(case)
-            text = record.status.value if record else state.value
+            text = record.status.value if record else state
             if record and record.runtime_s is not None:
                 doubtful = ", doubtful" if record.doubts else ""
                 text = f"{record.runtime_s:.1f}{doubtful}"
-            cells.append(Cell(text, css=SHADES.get(state, "")))
+            css = STATES[state]
+            cells.append(Cell(text, css=css if css in SHADES else ""))
         rows.append(cells)
+    names = tuple(safe(team.team) for team in run.teams)
     return Chart(
         title="The outcome of each case",
         note="A row for each team, a field for each case, in the order of the names.",
-        summary=", ".join(f"{n} {state.value}" for state, n in seen.items()),
-        labels=tuple(safe(team.team) for team in run.teams),
-        rows=[Fields([fills[state] for state in own]) for own in states],
-        key=tuple((swatches[s], f"{s.value} ({n})") for s, n in seen.items()),
+        summary=", ".join(f"{number} {state}" for state, number in seen),
+        labels=names,
+        rows=[Fields([STATES[state] for state in own]) for own in states],
+        key=tuple(
+            ("boxed" if state == "ok" else STATES[state], f"{state} ({number})")
+            for state, number in seen
+        ),
         table=table(
             "The outcome of each case of each team, with running times in seconds",
-            ("case", *(safe(team.team) for team in run.teams)),
+            ("case", *names),
             rows,
             words=("case",),
             sortable=False,

@@ -326,18 +326,17 @@ def evaluation_methods(found: EvaluationFile) -> str:
     evaluation = found.scores.evaluation
     failed = len(found.scores.failed)
     cases = count(len(found.scores.cases), "case")
-    note = str(evaluation.rules_note or "")
     columns = {column for _, column in found.scores.values}
     sentences = [f"Label maps of {cases} were scored.", *_defined(columns)]
-    sentences += rules_note_sentences(note)
-    if isinstance(evaluation.rules, Mapping):
+    sentences += rules_note_sentences(evaluation.rules_note)
+    if evaluation.rules:
         sentences += _rule_sentences(evaluation.rules)
     else:
         sentences.append("By which tolerances and rules is not on record.")
     if failed:
         those = f"{count(failed, 'case')} {'was' if failed == 1 else 'were'}"
         sentences.append(f"{those} not scored, and got the worst value instead.")
-    if isinstance(evaluation.options, Mapping) and evaluation.options:
+    if evaluation.options:
         options = ", ".join(f"{k} {v}" for k, v in evaluation.options.items())
         sentences.append(f"Options of the evaluation: {options}.")
     sentences += [f"{free.text}." for free in found.free_cases]
@@ -346,9 +345,9 @@ def evaluation_methods(found: EvaluationFile) -> str:
         digest = evaluation.references_sha256
         sentences.append(f"The digest (SHA-256) of the reference labels is {digest}.")
     sentences.append(
-        f"Computed with the FLARE evaluation kit {evaluation.version or ''}".rstrip()
+        f"Computed with the FLARE evaluation kit {evaluation.version}".rstrip()
         + f", challenge file {evaluation.challenge or 'unknown'}"
-        f" (SHA-256 {str(evaluation.challenge_sha256 or 'unknown')[:12]})."
+        f" (SHA-256 {(evaluation.challenge_sha256 or 'unknown')[:12]})."
     )
     return printable(" ".join(sentences))
 

@@ -217,6 +217,11 @@ def scores_of(found: EvaluationFile) -> CaseScores:
     )
 
 
+def reasons_of(found: EvaluationFile) -> dict[str, str]:
+    """Why cases score little, by case, as the evaluation has said it."""
+    return {case: low.reason for low in found.low_scores for case in low.cases}
+
+
 def challenge_title(key: object) -> str:
     """What a challenge is called in print: by its name, if it comes with the program.
 

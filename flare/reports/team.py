@@ -7,7 +7,7 @@ digits than these mean nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from flare.reports.evaluation import (
 from flare.reports.measuring import alike
 from flare.reports.model import (
     Cell,
-    Chart,
     Lines,
     Page,
     Pair,
@@ -76,20 +75,23 @@ class Run:
         """See that values are whole numbers."""
         for value in (self.hundredths, self.gpu_mb, self.host_mb):
             if value is not None and type(value) is not int:
-                text = f"{value!r} is no whole number"
-                raise ValueError(text)
+                raise ValueError(f"{value!r} is no whole number")
 
     @property
     def is_ok(self) -> bool:
         """Whether the case has values."""
         return self.status == RunStatus.OK.value
 
+    @property
+    def seconds(self) -> float | None:
+        """The running time."""
+        return None if self.hundredths is None else self.hundredths / 100
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamRuns:
     """What a team may know of its runs, and what organisers are told of them."""
 
-    team: str
     runs: tuple[Run, ...]
     curves: tuple[MemoryCurve, ...]
     doubts: tuple[tuple[str, str], ...] = ()
@@ -106,9 +108,10 @@ def read_runs(folder: Path, *, is_organiser: bool) -> TeamRuns:
     RankingError
         If efficiency.csv or a trace cannot be read, or a case is there twice.
     """
-    rows = _rows(folder).values()
+    file = folder / EFFICIENCY_CSV
+    by_case = read_by_case(file) if file.exists() else {}
+    rows = [by_case[case] for case in sorted(by_case)]
     found = TeamRuns(
-        team=folder.resolve().name,
         runs=tuple(_run(row, is_organiser=is_organiser) for row in rows),
         curves=tuple(read_curve(folder, case) for case in traced_cases(folder)),
     )
@@ -131,31 +134,23 @@ def read_runs(folder: Path, *, is_organiser: bool) -> TeamRuns:
     )
 
 
-def _rows(folder: Path) -> Mapping[str, MeasuredCase]:
-    """The rows of efficiency.csv by case."""
-    file = folder / EFFICIENCY_CSV
-    return dict(sorted(read_by_case(file).items())) if file.exists() else {}
-
-
 def _run(row: MeasuredCase, *, is_organiser: bool) -> Run:
     """A row; what stands beside a status that is not ``ok`` does not count."""
-    message = row.message
-    if row.is_unfinished and not is_organiser:
-        message = NOT_AT_FAULT
+
+    def whole(column: str, parts: int = 1) -> int | None:
+        value = row.value(column) if row.is_ok else None
+        return None if value is None else round(value * parts)
+
+    is_secret = row.is_unfinished and not is_organiser
+    message = NOT_AT_FAULT if is_secret else row.message
     return Run(
         case=row.case,
         status=row.status or "missing",
-        hundredths=_whole(row, "runtime_s", 100),
-        gpu_mb=_whole(row, "max_gpu_memory_mb"),
-        host_mb=_whole(row, "max_host_memory_mb"),
+        hundredths=whole("runtime_s", 100),
+        gpu_mb=whole("max_gpu_memory_mb"),
+        host_mb=whole("max_host_memory_mb"),
         message="" if row.is_ok else message,
     )
-
-
-def _whole(row: MeasuredCase, column: str, parts: int = 1) -> int | None:
-    """A value in so many parts of its unit."""
-    value = row.value(column) if row.is_ok else None
-    return None if value is None else round(value * parts)
 
 
 # --- The page ---------------------------------------------------------------------
@@ -170,55 +165,50 @@ def team_page(folder: Path, *, is_organiser: bool) -> Page:
         If a file cannot be read.
     """
     found = read_runs(folder, is_organiser=is_organiser)
-    page = _scores(folder / METRICS_JSON, found, is_organiser=is_organiser)
-    curves = [(own.case, own) for own in found.curves]
+    page = _scores(folder, found.runs, is_organiser=is_organiser)
     doubts = [
         f"{count(len(cases), 'case')}: {text} ({listing(cases)})"
         for text, cases in alike(found.doubts)
     ]
-    runs = _run_parts(found.runs, {case for case, _ in found.doubts})
-    how = pairs_table("As measurement.json has it", found.measured)
-    title = "How it was measured"
-    tiles = page.tiles[:-1] if found.runs else page.tiles
+    parts = _run_parts(found.runs, {case for case, _ in found.doubts})
+    curves = [(own.case, own) for own in found.curves]
+    memory, measured = "Memory over time", "How it was measured"
+    how = [pairs_table("As measurement.json has it", found.measured)]
+    means, *others = page.sections or [Section("means", "", "", [])]
+    box = [Lines(doubts, "Values to be looked at")] if doubts else []
     return replace(
         page,
-        lead=[
-            *page.lead,
-            *([Lines(doubts, "Values to be looked at")] if doubts else []),
-        ],
-        tiles=[*tiles, *_run_tiles(found.runs)],
+        lead=[*page.lead, *box],
+        tiles=[*(page.tiles[:-1] if found.runs else page.tiles), *_tiles(found.runs)],
         sections=[
-            *page.sections[:1],
-            Section("runs", "Runs", "Runs of the cases", runs),
-            *page.sections[1:],
+            means,
+            Section("runs", "Runs", "Runs of the cases", parts),
+            *others,
             Section(
-                "memory",
-                "Memory over time",
-                "Memory over time",
-                memory_charts(curves, "case", "over time"),
+                "memory", memory, memory, memory_charts(curves, "case", "over time")
             ),
-            Section("measured", title, title, [how] if found.measured else []),
+            Section("measured", measured, measured, how if found.measured else []),
         ],
     )
 
 
-def _scores(file: Path, found: TeamRuns, *, is_organiser: bool) -> Page:
+def _scores(folder: Path, runs: tuple[Run, ...], *, is_organiser: bool) -> Page:
     """The page of the scores, to which the runs are added."""
-    name = safe(found.team)
+    file, name = folder / METRICS_JSON, safe(folder.resolve().name)
     if not file.exists():
         note = ORGANISERS_NOTE if is_organiser else NOTE
-        title = f"{name}: runs of {count(len(found.runs), 'case')}"
-        return Page(title=title, kicker="", sections=(), audience_note=note)
+        title = f"{name}: runs of {count(len(runs), 'case')}"
+        return Page(title=title, sections=(), audience_note=note)
     evaluation = read_evaluation(file)
     if is_organiser:
         return organiser_page(evaluation, name=name)
     # The team's image was given these cases by their names, and was told how each
     # ended: unlike those of references, they are no secret.
-    known = frozenset(run.case for run in found.runs)
+    known = frozenset(run.case for run in runs)
     return participant_page(own_scores(evaluation, known), name=name)
 
 
-def _run_tiles(runs: tuple[Run, ...]) -> list[Tile]:
+def _tiles(runs: tuple[Run, ...]) -> list[Tile]:
     """How the runs ended, and what they took."""
     if not runs:
         return []
@@ -246,59 +236,43 @@ def _run_tiles(runs: tuple[Run, ...]) -> list[Tile]:
 
 
 def _run_parts(runs: tuple[Run, ...], doubtful: Collection[str]) -> list[Part]:
-    """Charts and tables of the runs."""
+    """A dot for each case in each chart, and a row for each in the table."""
     if not runs:
         return [Words("No case has been run.")]
-    rows = []
-    for run in sorted(runs, key=lambda run: run.is_ok):
-        is_doubtful = run.is_ok and run.case in doubtful
-        text = printable(run.status) + (", doubtful" if is_doubtful else "")
-        shade = DOUBTFUL if is_doubtful else "" if run.is_ok else FAILED
-        rows.append(
-            (
-                name_cell(run.case),
-                Cell(text, css=f"word {shade}".strip()),
-                number_cell(_seconds(run), decimals=2),
-                number_cell(run.gpu_mb, decimals=0),
-                number_cell(run.host_mb, decimals=0),
-                text_cell(run.message),
-            )
-        )
-    caption = (
-        f"Status, time and memory of {count(len(runs), 'case')}, failed ones first"
-    )
-    heads = ("case", "status", "running time (s)", "GPU memory (MB)", "memory (MB)")
-    words = ("case", "status", "message")
-    every = table(caption, (*heads, "message"), rows, words=words)
-    return [Pair(_run_charts(runs)), every]
-
-
-def _seconds(run: Run) -> float | None:
-    """The running time."""
-    return None if run.hundredths is None else run.hundredths / 100
-
-
-def _run_charts(runs: tuple[Run, ...]) -> list[Chart]:
-    """A dot for each case: its running time, and its memory."""
-    cases = [run.case for run in runs]
-    charts = []
+    cases, charts, rows = [run.case for run in runs], [], []
     for title, metric, values, decimals in (
-        ("Running time of each case, in s", "runtime_s", map(_seconds, runs), 2),
-        ("GPU memory of each case, in MB", "", (run.gpu_mb for run in runs), 0),
-        ("Memory of the container, in MB", "", (run.host_mb for run in runs), 0),
+        ("Running time of each case, in s", "runtime_s", [r.seconds for r in runs], 2),
+        ("GPU memory of each case, in MB", "", [r.gpu_mb for r in runs], 0),
+        ("Memory of the container, in MB", "", [r.host_mb for r in runs], 0),
     ):
-        row = list(values)
-        known = sum(value is not None for value in row)
-        if known:
+        if known := sum(value is not None for value in values):
             words = f"{known} values of {count(len(cases), 'case')}, as in the tables"
             chart = spread_chart(
                 metric,
                 ["runs"],
-                [row],
+                [values],
                 has_boxes=True,
                 title=title,
                 summary=words,
-                tips=(cases, [row], decimals),
+                tips=(cases, [values], decimals),
             )
             charts.append(chart)
-    return charts
+    for run in sorted(runs, key=lambda run: run.is_ok):
+        is_doubtful = run.is_ok and run.case in doubtful
+        text = printable(run.status) + (", doubtful" if is_doubtful else "")
+        shade = DOUBTFUL if is_doubtful else "" if run.is_ok else FAILED
+        row = (
+            name_cell(run.case),
+            Cell(text, css=f"left {shade}".strip()),
+            number_cell(run.seconds, decimals=2),
+            number_cell(run.gpu_mb, decimals=0),
+            number_cell(run.host_mb, decimals=0),
+            text_cell(run.message),
+        )
+        rows.append(row)
+    caption = (
+        f"Status, time and memory of {count(len(runs), 'case')}, failed ones first"
+    )
+    heads = ("case", "status", "running time (s)", "GPU memory (MB)", "memory (MB)")
+    texts = ("case", "status", "message")
+    return [Pair(charts), table(caption, (*heads, "message"), rows, words=texts)]

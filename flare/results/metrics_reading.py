@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,20 +31,18 @@ _BAD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, Recursio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """How scores were made, as far as a metrics.json tells it; None where it does not.
+    """How scores were made, as far as a metrics.json tells it; empty where not."""
 
-    What another program has written may be anything.
-    """
-
-    challenge: Any = None
-    challenge_sha256: Any = None
-    references_sha256: Any = None
-    rules: Any = None
-    rules_sha256: Any = None
-    rules_note: Any = None
-    version: Any = None
-    options: Any = None
-    names: Any = None
+    challenge: str = ""
+    challenge_sha256: str = ""
+    references_sha256: str = ""
+    rules_sha256: str = ""
+    rules_note: str = ""
+    version: str = ""
+    rules: Mapping[str, Any] | None = None
+    """All that the scores depend on; None in files of versions that did not tell."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +107,7 @@ def _scores_of(content: Any, file: Path, metrics: Iterable[str]) -> Scores:
             for n, value in by_case.get(metric, {}).items()
         }
         failed = {case_of(c): str(why) for c, why in content.get("failed", {}).items()}
-        evaluation = dict(content["evaluation"])
+        evaluation = _evaluation(content["evaluation"])
         low_scores = tuple(str(low["reason"]) for low in content.get("low_scores", ()))
     except _BAD as error:
         raise RankingError(str(file), NO_EVALUATION) from error
@@ -124,11 +122,22 @@ def _scores_of(content: Any, file: Path, metrics: Iterable[str]) -> Scores:
         cases=tuple(cases),
         values={key: value for key, value in found.items() if value is not None},
         failed=failed,
-        evaluation=Evaluation(
-            **{field.name: evaluation.get(field.name) for field in fields(Evaluation)}
-        ),
+        evaluation=evaluation,
         low_scores=low_scores,
     )
+
+
+def _evaluation(told: Mapping[str, Any]) -> Evaluation:
+    """What is told of how scores were made; what is of another type is not told."""
+    tables = ("rules", "options", "names")
+    found: dict[str, Any] = {
+        key: value if key in tables else str(value)
+        for key, value in told.items()
+        if key in Evaluation.__slots__
+        and value is not None
+        and (key not in tables or isinstance(value, dict))
+    }
+    return Evaluation(**found)
 
 
 def case_names(content: Mapping[str, Any]) -> dict[str, str]:

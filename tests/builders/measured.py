@@ -2,6 +2,8 @@
 
 import json
 
+from flare.challenge.digest import scoring_rules
+from flare.challenge.reading import read_challenge
 from flare.results.efficiency_csv import CaseRecord, RunStatus, write_records
 from flare.results.traces_csv import Sample, Trace, write_trace
 from tests.builders.pages import metrics_content, write_json
@@ -65,6 +67,7 @@ def write_measured(
     (folder / "measurement.json").write_text(json.dumps(MEASUREMENT))
     if scores:
         content = metrics_content(scores)
+        content["evaluation"]["rules"] = scoring_rules(read_challenge("flare21"))
         for key in ("gt_fname", "alg_fname"):
             content["case"][key] = {
                 str(n): f"{case}.nii.gz" for n, case in enumerate(cases)

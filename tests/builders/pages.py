@@ -52,7 +52,12 @@ def metrics_content(scores, failed=None, **more):
             for name, values in columns.items()
             for which, value in statistics(values).items()
         },
-        "evaluation": {"challenge": "flare21", "version": "0.2.0", "options": {}},
+        "evaluation": {
+            "challenge": "flare21",
+            "version": "0.2.0",
+            "rules": {},
+            "options": {},
+        },
         "failed": failed or {},
         "warnings": [],
     } | more

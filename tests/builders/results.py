@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 import flare
+from flare.challenge.digest import scoring_rules
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
 from flare.ranking.ranks import Board
@@ -84,7 +85,7 @@ def write_team(folder, scores, efficiency=None, failed=None, **evaluation):
         "case": {"dsc": by_case, "nsd": by_case, "gt_fname": names},
         "failed": failed or {},
         "evaluation": {"challenge_sha256": "a", "references_sha256": "b",
-                       "version": "1", **evaluation},
+                       "rules": scoring_rules(FLARE21), "version": "1", **evaluation},
     }  # fmt: skip
     (folder / "metrics.json").write_text(json.dumps(content))
     if efficiency is not None:

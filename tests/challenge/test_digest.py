@@ -86,23 +86,24 @@ def test_what_changes_no_score_changes_no_rule(read, old, new):
 @pytest.mark.parametrize(
     ("old", "new", "difference"),
     [
-        ("1.5", "2.5", "tolerance_mm of trachea: 1.5, now 2.5"),
-        ("label = 7", "label = 8", "label of lung: 7, now 8"),
-        ("= 3", "= 3\nin_mean = false", "in_mean of lung: true, now false"),
+        ("1.5", "2.5", "tolerance_mm of trachea 2.5 instead of 1.5"),
+        ("label = 7", "label = 8", "label of lung 8 instead of 7"),
+        ("= 3", "= 3\nin_mean = false", "in_mean of lung false instead of true"),
         ("[[ranking]]", "[absent_organs]\nin_both = 0\n[[ranking]]",
-         "absent_organs.in_both: 1, now 0"),
+         "absent_organs.in_both 0 instead of 1"),
         ("[[ranking]]", '[grid]\ncompare = "size"\n[[ranking]]',
-         "grid.compare: strict, now size"),
+         "grid.compare size instead of strict"),
         ("[[ranking]]", '[unknown_labels]\nreference = "zero"\n[[ranking]]',
-         "unknown_labels.reference: refuse, now zero"),
-        ('name = "Thorax"', 'name = "Thorax"\ndecimals = 4', "decimals: none, now 4"),
+         "unknown_labels.reference zero instead of refuse"),
+        ('name = "Thorax"', 'name = "Thorax"\ndecimals = 4',
+         "decimals 4 instead of none"),
     ],
 )  # fmt: skip
 def test_what_changes_scores_is_named_by_key_and_values(read, old, new, difference):
     before = scoring_rules(read(TEXT))
     after = scoring_rules(read(TEXT.replace(old, new, 1)))
 
-    assert rule_differences(before, after) == (difference,)
+    assert rule_differences(after, before) == (difference,)
     assert rules_digest(before) != rules_digest(after)
 
 
@@ -112,14 +113,14 @@ def test_a_z_range_and_an_organ_that_is_new(read):
     organ = '[[organs]]\nlabel = 9\nname = "heart"\ntolerance_mm = 2\n[[ranking]]'
     more = scoring_rules(read(TEXT.replace("[[ranking]]", organ)))
 
-    assert rule_differences(before, ranged) == (
-        "z_range.organs: none, now trachea",
-        "z_range.top_slice: none, now kept",
+    assert rule_differences(ranged, before) == (
+        "z_range.organs trachea instead of none",
+        "z_range.top_slice kept instead of none",
     )
-    assert rule_differences(before, more) == (
-        "in_mean of heart: new, now true",
-        "label of heart: new, now 9",
-        "tolerance_mm of heart: new, now 2",
+    assert rule_differences(more, before) == (
+        "in_mean of heart true instead of nothing",
+        "label of heart 9 instead of nothing",
+        "tolerance_mm of heart 2 instead of nothing",
     )
 
 

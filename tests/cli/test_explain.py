@@ -1,12 +1,11 @@
 """``flare explain``: what the code at the end of a message means."""
 
 import inspect
-import os
 import re
 
 import pytest
 
-from flare.cli.commands.explain import explanations
+from flare.cli.commands.explain import code, explanations
 from flare.cli.main import commands
 from flare.common.text import listing
 from tests.builders import run_flare
@@ -14,29 +13,13 @@ from tests.builders.errors import all_classes
 
 CODES = sorted(kind.code for kind in all_classes())
 
-F07 = """\
-F07: The prediction has a different size from the reference.
 
-The numbers of voxels are not those of the CT. Compare the two sizes in the message:
-
-- The same numbers in reverse order: the axes are reversed, because SimpleITK's arrays
-  are (z, y, x), and nibabel's are (x, y, z). Save `array.T`.
-- The same numbers in another order: two axes were swapped, or the image was turned
-  before it was predicted. Undo what your preprocessing did. Sizes are x, y, z: if y and
-  z are swapped, `array.transpose(0, 2, 1)` swaps them back in nibabel, and
-  `array.transpose(1, 0, 2)` in SimpleITK. Save it with the header of the CT, and look
-  at it over the CT: an axis may be mirrored, too.
-- Other numbers: it was resampled, so resample it to the CT (see F08), or it was
-  cropped, so put it back into an array of the CT's size.
-"""
-
-
-@pytest.mark.parametrize("word", ["F07", "f07", "[F07]", "[f07]"])
-def test_a_code_is_explained_however_it_is_written(word):
-    run = run_flare("explain", word, env={**os.environ, "COLUMNS": "120"})
+def test_a_code_is_explained_however_it_is_written():
+    run = run_flare("explain", "[f07]")
 
     assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout == F07
+    assert run.stdout == f"{explanations()['F07'].text}\n"
+    assert {code(word).code for word in ("F07", "f07", "[F07]")} == {"F07"}
 
 
 def test_without_a_code_all_are_listed():
@@ -58,7 +41,7 @@ def test_a_code_that_is_none_is_a_line_with_those_that_are():
 @pytest.mark.parametrize("kind", list(all_classes()), ids=lambda kind: kind.code)
 def test_a_code_has_a_title_and_says_what_helps_in_lines_that_fit(kind):
     title, blank, *body = inspect.getdoc(kind).splitlines()
-    text = explanations()[kind.code].text(88)
+    text = explanations()[kind.code].text
 
     assert re.fullmatch(r"\S.*[^.]\.", title)
     assert blank == ""
@@ -76,8 +59,8 @@ OF_ORGANISERS = (
 """Files and commands that a participant has no use for."""
 
 
-@pytest.mark.parametrize("code", [code for code in CODES if code.startswith("F")])
-def test_participants_are_told_of_nothing_that_is_the_organisers(code):
-    text = explanations()[code].body
+@pytest.mark.parametrize("name", [name for name in CODES if name[0] == "F"])
+def test_participants_are_told_of_nothing_that_is_the_organisers(name):
+    text = explanations()[name].body
 
     assert [name for name in OF_ORGANISERS if name in text] == []

@@ -17,7 +17,7 @@ from flare.measuring.outputs import Output, renamed
 from flare.measuring.rescore import evaluate_team
 from flare.ranking.results_folder import read_teams
 from tests.builders.archives import save
-from tests.builders.results import ranked, write_team
+from tests.builders.results import FLARE21, ranked, write_team
 from tests.builders.schemas import file_problems, problems
 from tests.builders.teams import LIMITS as TINY
 from tests.builders.teams import (
@@ -279,7 +279,7 @@ def test_teams_under_two_contracts_are_noted(tmp_path):
             record = {"settings": {"timeout_s": 60, **contract}, "sessions": [{}]}
             (tmp_path / team / "measurement.json").write_text(json.dumps(record))
 
-    found = read_teams(tmp_path, ranked("dsc", "runtime_s"))
+    found = read_teams(tmp_path, ranked("dsc", "runtime_s"), FLARE21)
 
     assert f"Teams were measured with different contract: a flare, b {OWN}" in (
         found.notes

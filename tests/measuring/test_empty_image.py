@@ -7,7 +7,6 @@ import tarfile
 
 import pytest
 
-from flare.common.archives import unpack_own
 from flare.common.errors import EngineError
 from flare.measuring.empty_image import HOLD, NOTHING, image_tar, output_volume
 
@@ -20,7 +19,8 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def programs(tmp_path):
     with tarfile.open(fileobj=io.BytesIO(image_tar())) as archive:
-        unpack_own(archive, tmp_path)
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(tmp_path)
     return tmp_path
 
 

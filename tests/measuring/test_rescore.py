@@ -218,9 +218,7 @@ def test_rank_advises_to_rescore_and_takes_what_comes_of_it(results, labels, tmp
 
     run = run_flare("rank", results, "--challenge", changed, *ranking)
     assert run.returncode == 1
-    assert "all teams were scored by other rules: tolerance_mm of kidney: 1, now" in (
-        run.stderr
-    )
+    assert "all teams: scored with tolerance_mm of kidney 1 instead of" in (run.stderr)
     assert f"flare rescore {results} --ground-truth LABELS" in run.stderr
 
     assert command(results, labels, "--challenge", changed).returncode == 0

@@ -11,7 +11,6 @@ import zipfile
 import pytest
 
 from flare.cli.main import command_names
-from flare.common.archives import unpack_own
 from tests.builders import ROOT, run_command
 
 pytestmark = pytest.mark.slow
@@ -126,7 +125,8 @@ def test_the_source_distribution_builds_the_same_wheel(
     wheel, source_distribution, tmp_path
 ):
     with tarfile.open(source_distribution) as archive:
-        unpack_own(archive, tmp_path)
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(tmp_path)
     (source,) = tmp_path.iterdir()
 
     again = build(source, tmp_path / "dist", "wheel")

@@ -7,7 +7,7 @@ import pytest
 from flare.ranking.table import read_results
 from flare.results.errors import RankingError
 from tests.builders import run_flare
-from tests.builders.results import ranked, write_table, write_team
+from tests.builders.results import FLARE21, ranked, write_table, write_team
 
 SCORES = {"c1": 0.91, "c2": 0.82, "c3": 0.73}
 RUNS = [(case, "ok", 5, 9) for case in SCORES]
@@ -82,7 +82,7 @@ def test_who_is_waited_for(results, refused, ledger, waiting):
     (results / "x").mkdir()
     write_sent(results, refused=refused, ledger=ledger)
 
-    roll = read_results(results, ranked("dsc")).roll
+    roll = read_results(results, ranked("dsc"), FLARE21).roll
 
     assert [found.team for found in roll.not_scored_yet] == waiting
     assert [found.is_ranked for found in roll.refused] == [False]
@@ -118,7 +118,7 @@ def test_a_team_that_is_not_scored_yet_makes_the_ranking_an_interim_one(
 
 def refusal(results):
     with pytest.raises(RankingError) as caught:
-        read_results(results, ranked("dsc"))
+        read_results(results, ranked("dsc"), FLARE21)
     return caught.value
 
 
@@ -168,7 +168,7 @@ def test_a_stray_folder_is_ignored_with_a_line(results, tmp_path):
 def copies(results):
     return [
         (c.teams, c.what)
-        for c in read_results(results, ranked("dsc")).roll.equal_results
+        for c in read_results(results, ranked("dsc"), FLARE21).roll.equal_results
     ]
 
 

@@ -11,7 +11,7 @@ from flare.ranking.rules import RankingRules
 from flare.ranking.table import read_results
 from flare.results.errors import RankingError
 from tests.builders import run_flare
-from tests.builders.results import DSC, ROWS, ranked, write_table
+from tests.builders.results import DSC, FLARE21, ROWS, ranked, write_table
 
 WHY = 'reason = "so"\ndate = "2026-01-01"\n'
 
@@ -28,7 +28,9 @@ def lines_of(folder, text):
 
 def decided(folder, text, rows=ROWS, metrics=("dsc",)):
     (folder / "decisions.toml").write_text(text)
-    table = read_results(write_table(folder / "results.csv", rows), ranked(*metrics))
+    table = read_results(
+        write_table(folder / "results.csv", rows), ranked(*metrics), FLARE21
+    )
     decisions = read_decisions(folder / "decisions.toml")
     table = apply_decisions(table, decisions, "decisions.toml")
     found = rank_teams(table, RankingRules(metrics=(DSC,)), decisions.guests)

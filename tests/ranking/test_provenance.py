@@ -8,7 +8,7 @@ import flare
 from flare.challenge.digest import scoring_rules
 from flare.challenge.rules import Organ
 from flare.common.text import safe
-from flare.ranking.provenance import Unlike, check_comparable
+from flare.ranking.provenance import check_comparable
 from flare.ranking.table import read_results
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_reading import read_evaluation
@@ -27,18 +27,18 @@ def with_tolerance(tolerance_mm):
     return replace(FLARE21, organs=(liver, *others), checksum="c" * 64)
 
 
-def of(challenge, **more):
+def of(given, **more):
     return {
         "challenge": "flare21",
-        "challenge_sha256": challenge.checksum,
-        "rules": scoring_rules(challenge),
+        "challenge_sha256": given.checksum,
+        "rules": scoring_rules(given),
         **more,
     }
 
 
-def refusal(tmp_path, challenge="", metrics=("dsc",)):
+def refusal(tmp_path, challenge):
     with pytest.raises(RankingError) as caught:
-        read_results(tmp_path, ranked(*metrics), challenge)
+        read_results(tmp_path, ranked("dsc"), challenge)
     # Long names of files are shortened, but not in commands.
     return (
         str(caught.value)
@@ -53,8 +53,8 @@ def test_scores_by_other_rules_than_those_given(tmp_path):
         write_team(tmp_path / team, {"c1": 0.9}, **of(FLARE21))
 
     assert refusal(tmp_path, with_tolerance(2.5)) == (
-        "RESULTS: all teams were scored by other rules: tolerance_mm of liver: 1, now"
-        " 2.5. Score what the teams have submitted anew: flare score TEAMS"
+        "RESULTS: all teams: scored with tolerance_mm of liver 1 instead of 2.5."
+        " Score what the teams have submitted anew: flare score TEAMS"
         " --ground-truth LABELS --challenge flare21 --output RESULTS. [G06]"
     )
 
@@ -73,14 +73,12 @@ def test_each_team_is_scored_anew_by_the_command_that_can(tmp_path, has_kept):
 
 
 def test_one_team_that_was_scored_by_other_rules(tmp_path):
-    """Whether the challenge is given or not, and wherever it stands in the alphabet."""
     for team, rules in (("a", with_tolerance(2.5)), ("b", FLARE21), ("c", FLARE21)):
         write_team(tmp_path / team, {"c1": 0.9}, **of(rules))
 
-    for given in (FLARE21, "flare21"):
-        assert refusal(tmp_path, given).startswith(
-            "RESULTS: a was scored by other rules: tolerance_mm of liver: 2.5, now 1."
-        )
+    assert refusal(tmp_path, FLARE21).startswith(
+        "RESULTS: a: scored with tolerance_mm of liver 2.5 instead of 1. Score"
+    )
 
 
 def test_a_comment_or_a_weight_changes_nothing(tmp_path):
@@ -95,58 +93,61 @@ def test_a_comment_or_a_weight_changes_nothing(tmp_path):
     assert table.notes == ()
 
 
-def test_the_only_one_with_other_options_is_named_with_the_command(tmp_path):
-    for team in ("aa", "crasher", "good"):
-        write_team(tmp_path / team, {"c1": 0.9}, RUN, **of(FLARE21, options=WORST))
-    write_team(tmp_path / "baseline", {"c1": 0.9}, **of(FLARE21, options={}))
+@pytest.mark.parametrize(
+    ("others", "odd", "problem"),
+    [
+        (
+            {"options": WORST},
+            {"options": {}},
+            "odd: scored with --grid nothing instead of size, --on-bad-case nothing"
+            " instead of worst, --unknown-labels nothing instead of ignore. Score what"
+            " the teams have submitted anew: flare score TEAMS --ground-truth LABELS"
+            " --challenge flare21 --on-bad-case worst --grid size --unknown-labels"
+            " ignore --output RESULTS. [G06]",
+        ),
+        ({}, {"version": "0.1"}, "odd: scored with version 0.1 instead of 1. Score"),
+        (
+            {},
+            {"references_sha256": "1" * 64},
+            "odd: scored with references_sha256 111111111111 instead of b. Score what",
+        ),
+        (
+            {},
+            {"challenge": "mine", "rules": {}},
+            "odd: scored by mine, not by flare21, with absent_organs.in_both nothing"
+            " instead of 1, ",
+        ),
+        (
+            {},
+            {"rules": None},
+            "odd: metrics.json of an earlier version, without the rules of scoring.",
+        ),
+    ],
+    ids=["options", "version", "references", "challenge", "no rules"],
+)
+def test_the_odd_one_out_is_named_with_all_that_differs(tmp_path, others, odd, problem):
+    for team in ("a", "z"):
+        write_team(tmp_path / team, {"c1": 0.9}, **of(FLARE21, **others))
+    write_team(tmp_path / "odd", {"c1": 0.9}, **of(FLARE21, **odd))
 
-    assert refusal(tmp_path, FLARE21) == (
-        "RESULTS: baseline was evaluated without --on-bad-case worst --grid size"
-        " --unknown-labels ignore. Evaluate it again with them: flare evaluate --input"
-        " PREDICTIONS --ground-truth LABELS --challenge flare21 --on-bad-case worst"
-        " --grid size --unknown-labels ignore --output RESULTS/baseline. [G06]"
-    )
+    text = refusal(tmp_path, FLARE21)
+
+    assert text.startswith(f"RESULTS: {problem}")
+    other = "If that challenge counts, give --challenge mine.toml. Else: Score what"
+    assert (other in text) == ("challenge" in odd)
 
 
 def test_of_two_teams_the_measured_one_is_right(tmp_path):
     write_team(tmp_path / "zz", {"c1": 0.9}, RUN, **of(FLARE21, options=WORST))
     write_team(tmp_path / "late", {"c1": 0.9}, **of(FLARE21, options={"decimals": "4"}))
+    (tmp_path / "late" / "predictions").mkdir()
 
-    assert (
-        "late was evaluated without --on-bad-case worst --grid size --unknown-labels"
-        " ignore and with --decimals 4. Evaluate"
-    ) in refusal(tmp_path, FLARE21)
+    text = refusal(tmp_path, FLARE21)
 
-
-@pytest.mark.parametrize("key", ["references_sha256", "version"])
-def test_the_odd_one_out_is_named_not_the_second(tmp_path, key):
-    write_team(tmp_path / "a", {"c1": 0.9}, **of(FLARE21, **{key: "other"}))
-    for team in "bc":
-        write_team(tmp_path / team, {"c1": 0.9}, **of(FLARE21))
-
-    assert refusal(tmp_path).startswith(
-        f"RESULTS/a/metrics.json: its {key} is other, that of others "
-    )
-
-
-def test_an_earlier_version_is_told_by_the_digest_of_its_file(tmp_path):
-    """It is taken if that is the file which is given, and doubted if not."""
-    write_team(tmp_path / "a", {"c1": 0.9}, challenge_sha256=FLARE21.checksum)
-    write_team(tmp_path / "b", {"c1": 0.8}, **of(FLARE21))
-    assert read_results(tmp_path, ranked("dsc"), challenge=FLARE21).notes == ()
-
-    other = {"challenge_sha256": "1" * 64}
-    (tmp_path / "a" / "metrics.json").unlink()
-    (tmp_path / "a").rmdir()
-    write_team(tmp_path / "a", {"c1": 0.9}, **other)
-    assert "a: an earlier version has scored this" in refusal(tmp_path, FLARE21)
-
-    (tmp_path / "b" / "metrics.json").unlink()
-    assert read_results(tmp_path, ranked("dsc"), challenge=FLARE21).notes[1:] == (
-        "By which rules a were scored, an earlier version does not tell, and the"
-        " challenge file was another one (111111111111): score them anew before you"
-        " publish",
-    )
+    assert text.startswith("RESULTS: late: scored with --decimals 4 instead of nothing")
+    # Kept predictions would be scored with the same options again.
+    assert "anew: flare rescore RESULTS" in text
+    assert "; teams without any: flare score TEAMS" in text
 
 
 # --- Evaluations that are compared ------------------------------------------------
@@ -174,22 +175,17 @@ RULES = {"rules": {"decimals": 4}}
 @pytest.mark.parametrize(
     ("evaluations", "problem"),
     [
-        ([{}, {"challenge": "flare22"}], "its challenge is flare22, that of "),
+        (
+            [RULES, RULES | {"challenge": "flare22"}],
+            "scored with challenge flare22 instead of ",
+        ),
         (
             [RULES, RULES, {"rules": {"decimals": 2}}],
-            "this file was scored by other rules: decimals: 2, now 4",
+            "scored with decimals 2 instead of 4, as ",
         ),
-        (
-            [RULES | {"challenge_sha256": "aa"}, {"challenge_sha256": "bb"}],
-            "this file: an earlier version has scored this, and does not tell by which"
-            " rules; its challenge_sha256 is bb, that of others is not",
-        ),
-        (
-            [{"challenge_sha256": "aa"}, {"challenge_sha256": "bb"}],
-            "its challenge_sha256 is bb, that of others aa",
-        ),
+        ([RULES, {"rules": None}], "metrics.json of an earlier version, without"),
     ],
-    ids=["challenge", "rules", "only one tells", "earlier versions"],
+    ids=["challenge", "rules", "an earlier version"],
 )
 def test_what_cannot_be_compared_is_named(tmp_path, evaluations, problem):
     """The last one, whose scores may be made anew."""
@@ -204,6 +200,8 @@ def test_what_cannot_be_compared_is_named(tmp_path, evaluations, problem):
 
 def test_evaluations_without_a_common_case_are_refused(tmp_path):
     contents = [metrics_content({"liver": [0.9]}) for _ in range(3)]
+    for content in contents:
+        content["evaluation"] |= RULES
     contents[1]["case"]["gt_fname"] = {"0": "other.nii.gz"}
     names = ("a.json", "b.json", "c.json")
     sources = [
@@ -211,21 +209,19 @@ def test_evaluations_without_a_common_case_are_refused(tmp_path):
     ]
     found = [read_evaluation(source) for source in sources]
 
-    for number, others in ((2, "the other has"), (3, "the files before it have")):
-        with pytest.raises(MetricsFileError) as caught:
-            check_comparable(sources[:number], found[:number])
-        assert caught.value.file == str(sources[1])
-        assert caught.value.problem == f"it has no case that {others}"
+    with pytest.raises(MetricsFileError) as caught:
+        check_comparable(sources, found)
+    assert caught.value.file == str(sources[1])
+    assert caught.value.problem == "it has no case of those before it"
 
 
 @pytest.mark.parametrize(
     ("evaluation", "unlike"),
     [
-        ({"references_sha256": "other"}, Unlike.REFERENCES),
-        ({"version": "0.1.0"}, Unlike.VERSION),
-        ({"options": {"on_bad_case": "worst"}}, Unlike.OPTIONS),
+        ({"references_sha256": "other"}, "other reference labels"),
+        ({"version": "0.1.0"}, "another version of the program"),
+        ({"options": {"on_bad_case": "worst"}}, "other options"),
     ],
 )
 def test_what_else_is_not_alike_is_told(tmp_path, evaluation, unlike):
-    assert checked(tmp_path, {}, evaluation) == (unlike,)
-    assert checked(tmp_path, evaluation, evaluation) == ()
+    assert checked(tmp_path, RULES, RULES | evaluation) == (unlike,)

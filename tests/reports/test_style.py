@@ -63,7 +63,7 @@ def test_shades_can_be_told_apart_in_grey(palette):
 @PALETTES
 def test_states_of_cases_can_be_told_apart_in_grey(palette):
     """On the page of a measurement: done, running, and four that are looked at."""
-    shades = [palette[css] for css in SHADES.values()]
+    shades = [palette[css] for css in SHADES]
 
     for one, other in combinations([palette["soft"], palette["mark"], *shades], 2):
         assert contrast(one, other) >= 1.15, (one, other)

@@ -23,7 +23,7 @@ from flare.results.team_folder import (
     folder_of,
     name_problem,
 )
-from tests.builders.results import ranked, write_table
+from tests.builders.results import FLARE21, ranked, write_table
 
 USABLE = ["team_a", "Team_A", "Jane.Doe", "医学影像", "équipe 1", "x" * LONGEST_BYTES]
 
@@ -120,7 +120,9 @@ def test_teams_and_cases_of_results_are_checked(tmp_path: Path, column: int) -> 
     rows[0][column], rows[1][column] = "team_a", "team_A"
 
     with pytest.raises(RankingError, match="s team_A, team_a differ only"):
-        read_results(write_table(tmp_path / "results.csv", rows), ranked("dsc"))
+        read_results(
+            write_table(tmp_path / "results.csv", rows), ranked("dsc"), FLARE21
+        )
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,7 +14,6 @@ import click
 
 import flare
 from flare.cli.command import Command, takes
-from flare.cli.console import terminal_columns
 from flare.common.errors import FlareError
 from flare.common.options import argument
 from flare.common.text import nearest
@@ -41,10 +39,10 @@ class Explanation:
         """The section of a page."""
         return f"## {self.code}: {self.title}\n\n{self.body}\n"
 
-    def text(self, columns: int) -> str:
-        """The section for a terminal, in lines of so many columns."""
-        blocks = [f"{self.code}: {self.title}", *self.body.split("\n\n")]
-        return "\n\n".join(_filled(block, columns) for block in blocks)
+    @property
+    def text(self) -> str:
+        """The section for a terminal."""
+        return f"{self.code}: {self.title}\n\n{self.body}"
 
 
 def explanations() -> dict[str, Explanation]:
@@ -68,20 +66,6 @@ def _classes(kind: type[FlareError]) -> Iterator[type[FlareError]]:
         if "code" in vars(child):
             yield child
         yield from _classes(child)
-
-
-def _filled(block: str, columns: int) -> str:
-    lines = re.sub(r"\n(?!- )\s*", " ", block).split("\n")
-    return "\n".join(
-        textwrap.fill(
-            line,
-            columns,
-            subsequent_indent="  " if line.startswith("- ") else "",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for line in lines
-    )
 
 
 def code(text: str) -> Explanation:
@@ -111,8 +95,7 @@ class Asked:
 def command(asked: Asked) -> None:
     """Print what a code means and what helps, or the list of all codes."""
     if asked.found:
-        text = asked.found.text(min(terminal_columns(), 88))
-        _log.info("%s", text)
+        _log.info("%s", asked.found.text)
     else:
         for known in explanations().values():
             _log.info("%s  %s", known.code, known.title)

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flare.common.archives import unpack_own
 from flare.common.engine import Engine
 from flare.common.errors import EngineError, InputError
 from flare.common.options import argument, option, positive
@@ -287,7 +286,9 @@ def _unpack(ground_truth: Path, target: Path) -> None:
         return
     try:
         with tarfile.open(ground_truth, "r:gz") as archive:
-            unpack_own(archive, target)
+            # An attribute, which Python before 3.11.4 does not look at.
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)
+            archive.extractall(target)
     except Exception as error:  # tarfile lets many kinds through, from zlib and others
         raise UploadError(
             f"{safe(ground_truth)}: it is not a .tar.gz file that can be read"

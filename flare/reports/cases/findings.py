@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,8 +18,9 @@ from flare.evaluation.metrics.finder import (
     Mask,
     ReusedMemory,
     Spacing,
+    find_labels,
 )
-from flare.evaluation.metrics.surfels import Surface, locate_surfels
+from flare.evaluation.metrics.surfels import locate_surfels
 from flare.evaluation.scoring.case import (
     MIRRORED_GAIN,
     Mirrored,
@@ -26,14 +28,7 @@ from flare.evaluation.scoring.case import (
     scored_slices,
 )
 from flare.reports.cases.planes import FieldOfView, Orientation, orientation_of
-from flare.reports.cases.surfaces import (
-    Component,
-    Nearest,
-    OrganSurfaces,
-    Weights,
-    add_weights,
-    far_components,
-)
+from flare.reports.cases.surfaces import OrganSurfaces, compare_surfaces
 
 MARGIN_MM = 12.0
 """Of what surrounds the organs, so much is seen."""
@@ -71,10 +66,6 @@ class OrganFinding:
     """In the whole of both label maps."""
     surfaces: OrganSurfaces | None = None
     """None if neither label map has the organ."""
-    false_positives: tuple[Component, ...] = ()
-    """Pieces of the prediction that lie far from the reference."""
-    false_negatives: tuple[Component, ...] = ()
-    """Pieces of the reference that lie far from the prediction."""
     scored: tuple[int, int] | None = None
     """The first slice that was scored, and the one after the last, from the feet; None
     if all were."""
@@ -94,7 +85,7 @@ class OrganFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFinding:
-    """What was found of one case; arrays are turned, as `Orientation` says."""
+    """What was found of one case: on turned axes, as `Orientation` says."""
 
     case: str
     scores: Mapping[str, float]
@@ -111,8 +102,6 @@ class CaseFinding:
     worst: tuple[int, int, int]
     """The slice of each plane in which errors weigh the most."""
     organs: tuple[OrganFinding, ...]
-    file_shape: tuple[int, int, int]
-    """Of the arrays before they were turned."""
 
     @property
     def is_blank(self) -> bool:
@@ -134,16 +123,8 @@ def look_at(
 ) -> CaseFinding:
     """Find out all that the page of a case shows.
 
-    Parameters
-    ----------
-    case : str
-        Its name.
-    reference, prediction : LabelMap
-        On the same grid.
-    challenge : Challenge
-        By whose rules it was scored.
-    scores : mapping
-        By metric, such as ``dsc_liver``; of the whole case such as ``dsc``.
+    Both label maps are on the same grid; scores are by metric, such as ``dsc_liver``,
+    or ``dsc`` of the whole case.
     """
     grid, metrics = reference.grid, [metric.name for metric in metrics_in(scores)]
     there = {*reference.present, *prediction.present}
@@ -151,59 +132,73 @@ def look_at(
     is_low = sum(dsc) < LOW_DSC * len(dsc)  # organs that are nowhere score 1
     way = mirrored(reference, prediction, challenge) if is_low else None
     orientation = orientation_of(grid)
-    memory, weights = ReusedMemory(), tuple(np.zeros(size) for size in grid.shape)
+    # Turned here, so that nothing below has to know how the file's axes run.
+    first, second = (
+        np.ascontiguousarray(orientation.volume(own.labels))
+        for own in (reference, prediction)
+    )
+    labels = [organ.label for organ in challenge.organs]
+    places, others = find_labels(first, labels), find_labels(second, labels)
+    spacing, memory = orientation.lengths(grid.spacing), ReusedMemory()
+    weights = tuple(np.zeros(size) for size in first.shape)
     held: dict[str, npt.NDArray[np.int64]] = {}
     organs, boxes = [], []
     for organ in challenge.organs:
-        occupied = reference.occupied[organ.label] | prediction.occupied[organ.label]
+        occupied = places[organ.label] | others[organ.label]
         box = (occupied.span_z, *occupied.span_yx(slice(None)))
-        masks = (
-            reference.labels[box] == organ.label,
-            prediction.labels[box] == organ.label,
-        )
+        masks = first[box] == organ.label, second[box] == organ.label
+        own = {name: scores[f"{name}_{organ.name}"] for name in metrics}
+        surfaces, part = None, None
+        if box[0].stop:
+            boxes.append(box)
+            axis, part = _scored(organ, reference, challenge, orientation)
+            maps = first, second
+            if part:
+                where = (slice(None),) * axis + (part,)
+                maps = (
+                    np.ascontiguousarray(first[where]),
+                    np.ascontiguousarray(second[where]),
+                )
+                within = (find_labels(m, [organ.label])[organ.label] for m in maps)
+                occupied = operator.or_(*within)
+            surfels = locate_surfels(
+                *maps, spacing, organ.tolerance_mm, occupied, memory
+            )
+            for surface in surfels:
+                surface.corners[:, axis] += part.start if part else 0
+            surfaces = compare_surfaces(
+                surfels, masks, box, spacing, weights, has_pieces=part is None
+            )
+            found = second[box][masks[0]]
+            if own["dsc"] < LOW_DSC and not way and found.size:
+                held[organ.name] = np.bincount(found, minlength=256)
         finding = OrganFinding(
             name=organ.name,
             label=organ.label,
             tolerance_mm=organ.tolerance_mm,
             in_mean=organ.in_mean,
-            scores={name: scores[f"{name}_{organ.name}"] for name in metrics},
-            counts=_counts(masks, box, orientation, grid.shape),
+            scores=own,
+            counts=_counts(masks, box, first.shape[0]),
+            surfaces=surfaces,
+            scored=(part.start, part.stop) if part and axis == 0 else None,
         )
-        if box[0].stop:
-            boxes.append(box)
-            zs = _scored(organ, reference, challenge)
-            maps = reference.labels[zs], prediction.labels[zs]
-            within = occupied.within(zs)
-            surfels = locate_surfels(
-                *maps, grid.spacing, organ.tolerance_mm, within, memory
-            )
-            for surface in surfels:
-                surface.corners[:, 0] += zs.start or 0
-            # Else pieces may lie where there are no surfels.
-            has_all = zs == slice(None)
-            finding = _compared(
-                finding, masks, box, surfels, weights, grid.spacing, has_all=has_all
-            )
-            if not has_all and orientation.axes[0] == 0:  # else they are not axial
-                ends = orientation.span(0, zs.start, zs.stop, grid.shape[0])
-                finding = replace(finding, scored=ends)
-            found = prediction.labels[box][masks[0]]
-            if finding.scores["dsc"] < LOW_DSC and not way and found.size:
-                held[organ.name] = np.bincount(found, minlength=256)
         organs.append(finding)
-    box = _around(boxes)
+    if not any(along.any() for along in weights):
+        for axis, along in enumerate(weights):
+            rest = tuple(other for other in range(3) if other != axis)
+            along += np.count_nonzero(first, axis=rest)  # the fullest slice, then
+    z, y, x = (int((w >= w.max() * (1 - SLACK)).argmax()) for w in weights)
     return CaseFinding(
         case=case,
         scores={name: scores[name] for name in metrics},
         mirrored=way,
         orientation=orientation,
-        spacing=orientation.lengths(grid.spacing),
-        reference=orientation.volume(reference.labels),
-        prediction=orientation.volume(prediction.labels),
-        box=_turned_box(box, orientation, grid.shape),
-        worst=_worst(reference, weights, orientation, box),
+        spacing=spacing,
+        reference=first,
+        prediction=second,
+        box=_around(boxes),
+        worst=(z, y, x),
         organs=tuple(_instead(organs, held)),
-        file_shape=grid.shape,
     )
 
 
@@ -212,12 +207,7 @@ def _instead(
 ) -> Iterator[OrganFinding]:
     """Organs, and which other ones were predicted in the place of some.
 
-    Parameters
-    ----------
-    organs : sequence of OrganFinding
-        All of them.
-    held : mapping
-        By organ, of the voxels of its reference: how many have each predicted label.
+    `held` has by organ, of the voxels of its reference, how many have each label.
     """
     for organ in organs:
         volume = organ.voxels[0]
@@ -231,102 +221,34 @@ def _instead(
         yield replace(organ, instead=(name, dsc)) if is_other else organ
 
 
-def _compared(
-    finding: OrganFinding,
-    masks: tuple[Mask, Mask],
-    box: Box,
-    surfels: tuple[Surface, Surface],
-    weights: Sequence[Weights],
-    spacing: Spacing,
-    *,
-    has_all: bool,
-) -> OrganFinding:
-    """The finding of an organ, with its surfaces, and pieces far away if it has all."""
-    before = (box[0].start, box[1].start, box[2].start)
-    reference, prediction = surfels
-    nearest = tuple(Nearest(surface, spacing) for surface in surfels)
-    to_reference = nearest[0].distances(prediction.corners[prediction.is_beyond])
-    to_prediction = nearest[1].distances(reference.corners[reference.is_beyond])
-    add_weights(weights, masks, before, nearest, spacing)
-    surfaces = OrganSurfaces(
-        reference=reference,
-        prediction=prediction,
-        to_prediction=to_prediction,
-        to_reference=to_reference,
-    )
-    if not has_all:
-        return replace(finding, surfaces=surfaces)
-    first, second = masks
-    return replace(
-        finding,
-        surfaces=surfaces,
-        false_positives=far_components(second, first, before, prediction, to_reference),
-        false_negatives=far_components(first, second, before, reference, to_prediction),
-    )
-
-
-def _counts(
-    masks: tuple[Mask, Mask],
-    box: Box,
-    orientation: Orientation,
-    shape: tuple[int, int, int],
-) -> SliceCounts:
+def _counts(masks: tuple[Mask, Mask], box: Box, size: int) -> SliceCounts:
     """The voxels of each slice of masks that were cut, from the feet to the head."""
-    axis = orientation.axes[0]
-    counts = np.zeros((3, shape[axis]), dtype=np.int64)
+    counts = np.zeros((3, size), dtype=np.int64)
     for own, mask in zip(counts, (*masks, masks[0] & masks[1]), strict=True):
-        for number, plane in enumerate(np.moveaxis(mask, axis, 0), box[axis].start):
-            own[number] = np.count_nonzero(plane)
-    return SliceCounts(*(counts[:, ::-1] if orientation.flips[0] else counts))
+        own[box[0]] = [np.count_nonzero(plane) for plane in mask]
+    return SliceCounts(*counts)
 
 
-def _scored(organ: Organ, reference: LabelMap, challenge: Challenge) -> slice:
-    """The slices of the file in which an organ was scored."""
+def _scored(
+    organ: Organ, reference: LabelMap, challenge: Challenge, orientation: Orientation
+) -> tuple[int, slice | None]:
+    """The turned axis of the file's slices, and those that were scored; None if all."""
     slices = reference.occupied[organ.label].span_z
     if organ.name not in challenge.z_range.organs or slices.start == slices.stop:
-        return slice(None)
-    return scored_slices(slices, challenge.z_range.top_slice)
+        return 0, None
+    found = scored_slices(slices, challenge.z_range.top_slice)
+    axis, size = orientation.axes.index(0), reference.labels.shape[0]
+    if orientation.flips[axis]:
+        found = slice(size - found.stop, size - found.start)
+    return axis, found
 
 
 def _around(boxes: list[Box]) -> Box:
     """The box around some boxes; empty if there are none."""
-    if not boxes:
-        return (slice(0, 0),) * 3
     z, y, x = (
         slice(min(part.start for part in parts), max(part.stop for part in parts))
-        for parts in zip(*boxes, strict=True)
+        for parts in zip(*boxes or [(slice(0, 0),) * 3], strict=True)
     )
-    return z, y, x
-
-
-def _turned_box(box: Box, orientation: Orientation, shape: tuple[int, int, int]) -> Box:
-    """A box on the turned axes."""
-    z, y, x = (
-        slice(*orientation.span(way, box[axis].start, box[axis].stop, shape[axis]))
-        for way, axis in enumerate(orientation.axes)
-    )
-    return z, y, x
-
-
-def _worst(
-    reference: LabelMap,
-    weights: Sequence[Weights],
-    orientation: Orientation,
-    box: Box,
-) -> tuple[int, int, int]:
-    """The slice of each plane in which errors weigh the most, or else the fullest."""
-    found = []
-    for way, axis in enumerate(orientation.axes):
-        along = weights[axis]
-        if not along.any() and box[0].stop:
-            along = np.zeros(along.size)
-            for number in range(box[axis].start, box[axis].stop):
-                plane = (slice(None),) * axis + (number,)
-                along[number] = np.count_nonzero(reference.labels[plane])
-        along = along[::-1] if orientation.flips[way] else along
-        heaviest = along >= along.max() * (1 - SLACK)
-        found.append(int(heaviest.argmax()))
-    z, y, x = found
     return z, y, x
 
 

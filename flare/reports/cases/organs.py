@@ -178,9 +178,10 @@ def _faults(
         shares = f"{missed / reference:.1%} missed, {added / reference:.1%} added"
         yield loss, f"{name}: DSC {organ.scores['dsc']:.3f}, {shares}"
         lost = f"{name} that was not found"
+        own = organ.surfaces
         for what, pieces, other in (
-            (name, organ.false_positives, "reference"),
-            (lost, organ.false_negatives, "prediction"),
+            (name, own and own.false_positives, "reference"),
+            (lost, own and own.false_negatives, "prediction"),
         ):
             if pieces:
                 yield WEAK_LOSS, _pieces(what, pieces, other)

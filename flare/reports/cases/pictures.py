@@ -31,7 +31,7 @@ from flare.reports.cases.drawing import (
     unit_of,
 )
 from flare.reports.cases.findings import CaseFinding
-from flare.reports.cases.planes import PLANES, FieldOfView, Pixels, Plane
+from flare.reports.cases.planes import FRONT, PLANES, FieldOfView, Pixels, Plane
 from flare.reports.render.svg import decimal, element
 
 BANDS_MM = (5.0, 10.0)
@@ -108,7 +108,7 @@ def all_surfels(found: CaseFinding) -> Seen:
         ):
             band = np.zeros(surface.areas.size, dtype=np.uint8)
             band[surface.is_beyond] = 1 + np.digitize(distances, BANDS_MM, right=True)
-            corners.append(found.orientation.corners(surface.corners, found.file_shape))
+            corners.append(surface.corners)
             bands.append(band)
     starts = np.array([part.start for part in found.box], dtype=np.int32)
     z, y, x = (part.stop - part.start + 1 for part in found.box)
@@ -117,6 +117,12 @@ def all_surfels(found: CaseFinding) -> Seen:
         bands=np.concatenate(bands),
         shape=(z, y, x),
     )
+
+
+def surface_views(found: CaseFinding) -> list[Image]:
+    """The surfaces of a case from the sides of all planes."""
+    surfels = all_surfels(found)
+    return [view(surfels, plane, found.spacing) for plane in PLANES]
 
 
 def view(seen: Seen, plane: Plane, spacing: tuple[float, float, float]) -> Image:
@@ -179,42 +185,33 @@ def surface_pictures(
     """Both surfaces of all organs from three sides."""
     pictures = []
     for plane, image in zip(PLANES, images, strict=True):
-        rows, columns = image.shape
         down, right = (
             found.box[axis].start - field.box[axis].start
             for axis in (plane.down, plane.right)
         )
         if plane.is_upside_down:
             down = field.box[plane.down].stop - found.box[plane.down].stop
-        content = element(
-            "image",
-            href=data_uri(png(image, picture_colours()), "png"),
-            x=right - 0.5,
-            y=down - 0.5,
-            width=columns,
-            height=rows,
-            preserveAspectRatio="none",
-        )
+        href = data_uri(png(image, picture_colours()), "png")
+        content = _image(href, image, x=right - 0.5, y=down - 0.5)
+        seen = int(np.count_nonzero(image))
+        share = int(np.count_nonzero(image > LEVELS)) / seen if seen else 0.0
         pictures.append(
             Picture(
                 title=f"From {plane.side}",
-                summary=_share(image),
+                summary=f"{share:.0%} of what is seen is beyond the tolerance",
                 drawing=film(plane, field, content),
             )
         )
     return pictures
 
 
-def _share(image: Image) -> str:
-    """How much of what is seen is beyond the tolerance, in words."""
-    seen = int(np.count_nonzero(image))
-    beyond = int(np.count_nonzero(image > LEVELS))
-    share = beyond / seen if seen else 0.0
-    return f"{share:.0%} of what is seen is beyond the tolerance"
-
-
-def thumbnail(image: Image, lengths: tuple[float, float]) -> Markup:
-    """A small picture of a view, which is so many mm high and wide."""
+def thumbnail(found: CaseFinding, images: list[Image]) -> Markup:
+    """A small picture of what is seen from the front."""
+    image = images[PLANES.index(FRONT)]
+    lengths = [
+        (found.box[axis].stop - found.box[axis].start + 1) * found.spacing[axis]
+        for axis in (FRONT.down, FRONT.right)
+    ]
     step = max(lengths) / THUMBNAIL
     rows, columns = (
         np.linspace(0, size - 1, max(1, round(length / step))).astype(np.intp)
@@ -233,17 +230,7 @@ def thumbnail(image: Image, lengths: tuple[float, float]) -> Markup:
 def plane_pictures(
     found: CaseFinding, field: FieldOfView, backgrounds: tuple[str, ...] = ()
 ) -> list[Picture]:
-    """The worst slice of each plane.
-
-    Parameters
-    ----------
-    found : CaseFinding
-        The case.
-    field : FieldOfView
-        What is seen of it.
-    backgrounds : tuple of str, optional
-        For each plane, the CT of its slice as a data URI.
-    """
+    """The worst slice of each plane, before its CT as a data URI."""
     pictures = []
     for number, plane in enumerate(PLANES):
         place = found.worst[plane.across]
@@ -251,61 +238,51 @@ def plane_pictures(
             plane.cut(labels, place, field)
             for labels in (found.reference, found.prediction)
         ]
-        background = backgrounds[number] if backgrounds else ""
+        reference, prediction = maps
+        words, parts = [], [patterns(plane, field)]
+        if backgrounds:
+            parts.append(_image(backgrounds[number], reference, class_="ct"))
+        differs = reference != prediction
+        for name, mask in (
+            ("missed", differs & (reference > 0)),
+            ("added", differs & (prediction > 0)),
+        ):
+            fill = {"fill": f"url(#{name}-{plane.name})", "class_": f"wrong {name}"}
+            parts += _outline(mask, **fill)
+        for organ in found.organs:
+            parts += _outline(prediction == organ.label, class_="pred")
+        for count_, organ in enumerate(found.organs):
+            own, other = reference == organ.label, prediction == organ.label
+            parts += _outline(own, class_=f"ref {organ_class(count_)}")
+            missed, added = (
+                int(np.count_nonzero(m)) for m in (own & ~other, other & ~own)
+            )
+            if missed or added:
+                name = organ.name.replace("_", " ")
+                words.append(f"{name} {count(missed, 'voxel')} missed, {added} added")
+        inside, names = Markup("").join(parts), _names(found, plane, field, maps)
         size = found.reference.shape[plane.across]
         pictures.append(
             Picture(
                 title=f"{plane.name.capitalize()}, slice {place + 1} of {size}",
-                summary=_summary(found, maps[0], maps[1]),
-                drawing=film(
-                    plane,
-                    field,
-                    _inside(found, plane, field, maps, background),
-                    _names(found, plane, field, maps),
-                ),
+                summary="; ".join(words) or "no voxel is wrong",
+                drawing=film(plane, field, inside, names),
             )
         )
     return pictures
 
 
-def _inside(
-    found: CaseFinding,
-    plane: Plane,
-    field: FieldOfView,
-    maps: list[Pixels],
-    background: str,
-) -> Markup:
-    """The CT, what is wrong, and the outlines, from the bottom to the top."""
-    reference, prediction = maps
-    rows, columns = reference.shape
-    parts = [patterns(plane, field)]
-    if background:
-        parts.append(
-            element(
-                "image",
-                href=background,
-                width=columns,
-                height=rows,
-                preserveAspectRatio="none",
-                class_="ct",
-            )
-        )
-    differs = reference != prediction
-    for name, mask in (
-        ("missed", differs & (reference > 0)),
-        ("added", differs & (prediction > 0)),
-    ):
-        path = outline(mask)
-        if path:
-            fill = f"url(#{name}-{plane.name})"
-            parts.append(element("path", d=path, fill=fill, class_=f"wrong {name}"))
-    for kind, labels in (("pred", prediction), ("ref", reference)):
-        for number, organ in enumerate(found.organs):
-            path = outline(labels == organ.label)
-            if path:
-                css = f"{kind} {organ_class(number)}" if kind == "ref" else kind
-                parts.append(element("path", d=path, class_=css))
-    return Markup("").join(parts)
+def _outline(mask: Mask, **attributes: object) -> list[Markup]:
+    """The path around a mask, if it holds anything."""
+    path = outline(mask)
+    return [element("path", d=path, **attributes)] if path else []
+
+
+def _image(href: str, pixels: Pixels, **attributes: object) -> Markup:
+    """A picture that is stretched over its voxels."""
+    rows, columns = pixels.shape
+    attributes |= {"width": columns, "height": rows, "preserveAspectRatio": "none"}
+    return element("image", href=href, **attributes)
 
 
 def _names(
@@ -384,19 +361,6 @@ class Places:
         hidden = np.count_nonzero(mask[box]) / np.count_nonzero(mask)
         away = np.linalg.norm(np.clip(heart, place - half, place + half) - heart)
         return float(bad.mean() + hidden + 4 * away / size.max())
-
-
-def _summary(found: CaseFinding, reference: Pixels, prediction: Pixels) -> str:
-    """What is missed and added in a slice, in words."""
-    words = []
-    for organ in found.organs:
-        first, second = reference == organ.label, prediction == organ.label
-        missed = int(np.count_nonzero(first & ~second))
-        added = int(np.count_nonzero(second & ~first))
-        if missed or added:
-            name = organ.name.replace("_", " ")
-            words.append(f"{name} {count(missed, 'voxel')} missed, {added} added")
-    return "; ".join(words) or "no voxel is wrong"
 
 
 def volume(found: CaseFinding, field: FieldOfView) -> dict[str, object] | None:

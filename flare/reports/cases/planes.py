@@ -51,20 +51,6 @@ class Orientation:
         z, y, x = (spacing[axis] for axis in self.axes)
         return z, y, x
 
-    def corners(
-        self, corners: npt.NDArray[np.int32], shape: tuple[int, int, int]
-    ) -> npt.NDArray[np.int32]:
-        """Corners of a grid of this shape, on the turned axes."""
-        turned = corners[:, list(self.axes)]
-        for axis, flip in enumerate(self.flips):
-            if flip:
-                turned[:, axis] = shape[self.axes[axis]] - turned[:, axis]
-        return turned
-
-    def span(self, axis: int, start: int, stop: int, size: int) -> tuple[int, int]:
-        """Where slices `start` to `stop` of `size` are on a turned axis."""
-        return (size - stop, size - start) if self.flips[axis] else (start, stop)
-
 
 def orientation_of(grid: Grid) -> Orientation:
     """How a grid has to be turned."""

@@ -148,19 +148,18 @@ def _rules(metrics: Path, found: EvaluationFile) -> tuple[Challenge, int | None]
     evaluation = found.scores.evaluation
     organs = dict.fromkeys(organ_of(metric) for _, metric in found.scores.values)
     organs.pop("", None)
-    options = evaluation.options if isinstance(evaluation.options, Mapping) else {}
+    options = evaluation.options
     decimals = options.get("decimals")
     try:
-        if not isinstance(evaluation.rules, Mapping):
+        if evaluation.rules is None:
             raise TypeError("no rules")
-        key = str(evaluation.challenge)
         challenge = with_options(
-            recorded_challenge(key, evaluation.rules, tuple(organs)),
+            recorded_challenge(evaluation.challenge, evaluation.rules, tuple(organs)),
             Options(
                 grid=options.get("grid"), unknown_labels=options.get("unknown_labels")
             ),
         )
-        names = build(FileNames, evaluation.names or {})
+        names = build(FileNames, dict(evaluation.names))
         challenge = replace(challenge, names=names)
         return challenge, None if decimals is None else int(decimals)
     except (ValueError, TypeError) as error:

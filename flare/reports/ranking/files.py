@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from flare.common.files import csv_text, file_names, write_whole
+from flare.common.files import csv_text, write_whole
 from flare.common.text import aligned, listing, printable
 from flare.ranking.means import ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
@@ -26,7 +26,7 @@ from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, Bootstrap, P
 from flare.reports.methods import methods_text
 from flare.reports.model import Table, name_cell, table
 from flare.reports.ranking.means import mean_files, public_lines
-from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
+from flare.reports.ranking.own import own_standing, sheet_names, sheet_text
 from flare.reports.ranking.words import (
     SHARED_FIRST,
     certainty_text,
@@ -36,6 +36,7 @@ from flare.reports.ranking.words import (
     missing_lines,
     plain,
     recount_text,
+    scheme_moves,
     too_few_text,
 )
 from flare.reports.render.text import (
@@ -135,10 +136,8 @@ def latex_text(analysis: Analysis) -> str:
     caption = (
         f"{_title(analysis)}: scores, and mean ranks by each metric; smaller is better."
     )
-    if analysis.rules.left_out:
-        caption += f" {left_out_text(analysis.rules.left_out)}"
-    if analysis.standings.guests:
-        caption += f" {guests_note(analysis)}"
+    notes = (caption, left_out_text(analysis.rules.left_out), guests_note(analysis))
+    caption = " ".join(filter(None, notes))
     found = ranking_table(analysis.standings.standings, titles, caption)
     heads = ("Rank", "Team", "Score", *titles.values())
     found = replace(found, heads=heads, words=("Team",))
@@ -184,53 +183,6 @@ def _titles(analysis: Analysis) -> dict[str, str]:
     return {rule.metric: metric_title(rule.metric) for rule in analysis.rules.metrics}
 
 
-# --- A team's own sheet -----------------------------------------------------------
-
-
-def sheet_names(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
-    """File names of the sheets, which no two teams share on any computer."""
-    by_team = sorted(standings, key=lambda standing: standing.team)
-    names = file_names([standing.team for standing in by_team])
-    return [(names[standing.team], standing) for standing in by_team]
-
-
-def sheet_text(own: OwnStanding) -> str:
-    """What a team gets to see: its own values and ranks, and no one else's."""
-    heads = ["case", *(head for metric in own.metrics for head in _heads(metric))]
-    rows = []
-    for case, results in zip(own.cases, own.results, strict=True):
-        cells = [printable(case)]
-        for metric, result in zip(own.metrics, results, strict=True):
-            if metric.is_told:
-                value = result.thousandths
-                cells.append("missing" if value is None else metric.text(value))
-            cells.append(str(plain(result.rank)))
-        rows.append(cells)
-    reasons = [
-        "- Case " + escaped_markdown(f"{printable(case)}, {title}: {reason}")
-        for case, title, reason in own.missing
-    ]
-    mean_ranks = "; ".join(f"{m.title} {m.mean_rank:.2f}" for m in own.metrics)
-    lines = [
-        f"# {escaped_markdown(printable(own.team))}",
-        "",
-        f"Rank in {escaped_markdown(printable(own.challenge))}: {own.place}.",
-        f"{own.score_note}: {escaped_markdown(mean_ranks)}.",
-        *([own.gate_note] if own.gate_note else []),
-        *([escaped_markdown(own.left_out)] if own.left_out else []),
-        "",
-        *markdown(table("", heads, rows)),
-    ]
-    if reasons:
-        lines += ["", "Missing results:", "", *reasons]
-    return "\n".join(lines) + "\n"
-
-
-def _heads(metric: OwnMetric) -> list[str]:
-    """The heads of a metric's columns."""
-    return [metric.title, "rank"] if metric.is_told else [f"{metric.title}: rank"]
-
-
 # --- On the terminal --------------------------------------------------------------
 
 
@@ -261,7 +213,7 @@ def _ranking_lines(analysis: Analysis) -> list[str]:
     metrics = [rule.metric for rule in analysis.rules.metrics]
     heads = {metric: f"mean rank {metric}" for metric in metrics}
     lines = terminal(ranking_table(analysis.standings.standings, heads))
-    return [*lines, guests_note(analysis)] if analysis.standings.guests else lines
+    return [*lines, *filter(None, [guests_note(analysis)])]
 
 
 def _remarks(analysis: Analysis) -> str:
@@ -331,23 +283,12 @@ def _cell(test: PairTest) -> str:
 
 
 def schemes_table(schemes: Sequence[Scheme]) -> str:
-    """Who moves when the teams are ranked in other ways."""
-    width = max(len(scheme.name) for scheme in schemes)
+    """Who moves when the teams are ranked in other ways, as text."""
+    found, still = scheme_moves(schemes)
+    rows = [
+        (own.name, "  - " if own.tau is None else f"{own.tau:4.2f}", listing(moves))
+        for own, moves in found
+    ]
     lines = ["Ranked in other ways (Kendall's tau with the ranking above, who moves):"]
-    still = [s for s in schemes if s.left_out is not None and not s.moved]
-    if len(still) > 1:
-        teams = [scheme.left_out or "" for scheme in still]
-        schemes = [scheme for scheme in schemes if scheme not in still]
-        width = max((len(scheme.name) for scheme in schemes), default=0)
-        last = f"  without any one of {listing(teams)}: nobody moves"
-    for scheme in schemes:
-        moves = [
-            f"{printable(team)} {scheme.before[team]} to {scheme.ranks[team]}"
-            for team in scheme.moved
-        ]
-        tau = "  - " if scheme.tau is None else f"{scheme.tau:4.2f}"
-        name = scheme.name.ljust(width)
-        lines.append(f"  {name}  {tau}  {listing(moves) if moves else 'nobody'}")
-    if len(still) > 1:
-        lines.append(last)
-    return "\n".join(lines)
+    lines += [f"  {line}" for line in aligned(rows)]
+    return "\n".join([*lines, *([f"  {still}: nobody moves"] if still else [])])

@@ -7,18 +7,18 @@ is rounded here as its metric says, and one in voxels is not here at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from flare.challenge.metrics import is_score, metric_of
-from flare.common.text import printable
+from flare.common.files import file_names
+from flare.common.text import count, printable
 from flare.ranking.rank import Analysis, Standing
 from flare.ranking.robustness.uncertainty import RankInterval
+from flare.reports.model import table
 from flare.reports.ranking.page import PublicRanking
-from flare.reports.ranking.words import (
-    left_out_text,
-    metric_title,
-)
+from flare.reports.ranking.words import left_out_text, metric_title, plain
+from flare.reports.render.text import escaped_markdown, markdown
 from flare.results.efficiency_csv import VALUES, RunStatus
 
 
@@ -80,14 +80,13 @@ class OwnStanding:
     cases: tuple[str, ...]
     results: tuple[tuple[OwnResult, ...], ...]
     """By case, and metric."""
-    gate_dsc: float
-    left_out: str
-    """By which metrics nobody is ranked, and why; empty without any."""
+    notes: tuple[str, ...]
+    """Why a rank may not match its value, and by which metrics nobody is ranked."""
     draws: tuple[RankInterval, ...] = ()
     """Of the team; empty without bootstrap, and for a team out of competition."""
     draws_note: str = ""
     interim: str = ""
-    counted: Mapping[str, float | None] = field(default_factory=dict)
+    counted: Mapping[str, float | None]
     """What missing results count as in means, by metric."""
 
     @property
@@ -100,28 +99,18 @@ class OwnStanding:
         """What stands before the mean ranks."""
         if self.rank:
             return f"Score: {self.score:.4f}, from the mean ranks"
-        teams = f"{self.teams} team{'s' if self.teams > 1 else ''} that compete"
+        teams = f"{count(self.teams, 'team')} that compete"
         return f"Mean ranks, as if it alone had joined the {teams}"
 
     @property
-    def missing(self) -> tuple[tuple[str, str, str], ...]:
+    def missing(self) -> list[tuple[str, str, str]]:
         """Case, title of the metric, and reason of each result that is not there."""
-        return tuple(
+        return [
             (case, metric.title, own.reason)
             for case, row in zip(self.cases, self.results, strict=True)
             for metric, own in zip(self.metrics, row, strict=True)
             if own.reason is not None
-        )
-
-    @property
-    def gate_note(self) -> str:
-        """Why a rank may not match the value beside it; empty without a gate."""
-        if not self.gate_dsc:
-            return ""
-        return (
-            "Metrics of efficiency count only on cases with a DSC of at least"
-            f" {self.gate_dsc:g}; on others they are ranked like missing ones."
-        )
+        ]
 
 
 def own_standing(
@@ -135,18 +124,24 @@ def own_standing(
     With what everybody may know of it, the draws and notes are told, too. By metric,
     `counted` is what a missing result counts as in a mean, if it does.
     """
-    drawn = public.draws if public else ()
-    table, team = analysis.table, standing.team
-    metrics = [rule.metric for rule in analysis.rules.metrics]
-    values = table.cube("value", [team], metrics)[0]
-    reasons, kinds = (
-        table.cube(name, [team], metrics)[0].tolist() for name in ("reason", "kind")
+    table, rules, team = analysis.table, analysis.rules, standing.team
+    values, reasons, kinds = (
+        table.cube(name, [team], list(rules.names))[0]
+        for name in ("value", "reason", "kind")
     )
     ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
     told = tuple(
         OwnMetric(metric=metric, mean_rank=float(standing.mean_ranks[metric]))
-        for metric in metrics
+        for metric in rules.names
     )
+    rows = zip(
+        *(part.tolist() for part in (values, ranks, reasons, kinds)), strict=True
+    )
+    gate = (
+        "Metrics of efficiency count only on cases with a DSC of at least"
+        f" {rules.gate_dsc:g}; on others they are ranked like missing ones."
+    )
+    notes = (gate if rules.gate_dsc else "", left_out_text(rules.left_out))
     return OwnStanding(
         team=team,
         challenge=analysis.challenge.name,
@@ -164,14 +159,15 @@ def own_standing(
                 )
                 for metric, value, rank, reason, kind in zip(told, *row, strict=True)
             )
-            for row in zip(values.tolist(), ranks.tolist(), reasons, kinds, strict=True)
+            for row in rows
         ),
-        gate_dsc=analysis.rules.gate_dsc,
-        left_out=left_out_text(analysis.rules.left_out),
-        draws=tuple(own for own in drawn if own.team == team),
+        notes=tuple(filter(None, notes)),
+        draws=tuple(
+            own for own in (public.draws if public else ()) if own.team == team
+        ),
         draws_note=public.draws_note if public else "",
         interim=public.interim if public else "",
-        counted={m: value for m, value in (counted or {}).items() if m in metrics},
+        counted={m: v for m, v in (counted or {}).items() if m in rules.names},
     )
 
 
@@ -187,3 +183,49 @@ def _told(value: float, metric: OwnMetric) -> int | None:
         return None
     known = metric_of(metric.metric)
     return round((known.told(value) if known else value) * 1000)
+
+
+# --- Its sheet --------------------------------------------------------------------
+
+
+def sheet_names(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
+    """File names of the sheets, which no two teams share on any computer."""
+    by_team = sorted(standings, key=lambda standing: standing.team)
+    names = file_names([standing.team for standing in by_team])
+    return [(names[standing.team], standing) for standing in by_team]
+
+
+def sheet_text(own: OwnStanding) -> str:
+    """What a team gets to see: its own values and ranks, and no one else's."""
+    heads = ["case", *(head for metric in own.metrics for head in _heads(metric))]
+    rows = []
+    for case, results in zip(own.cases, own.results, strict=True):
+        cells = [printable(case)]
+        for metric, result in zip(own.metrics, results, strict=True):
+            if metric.is_told:
+                value = result.thousandths
+                cells.append("missing" if value is None else metric.text(value))
+            cells.append(str(plain(result.rank)))
+        rows.append(cells)
+    reasons = [
+        "- Case " + escaped_markdown(f"{printable(case)}, {title}: {reason}")
+        for case, title, reason in own.missing
+    ]
+    mean_ranks = "; ".join(f"{m.title} {m.mean_rank:.2f}" for m in own.metrics)
+    lines = [
+        f"# {escaped_markdown(printable(own.team))}",
+        "",
+        f"Rank in {escaped_markdown(printable(own.challenge))}: {own.place}.",
+        f"{own.score_note}: {escaped_markdown(mean_ranks)}.",
+        *map(escaped_markdown, own.notes),
+        "",
+        *markdown(table("", heads, rows)),
+    ]
+    if reasons:
+        lines += ["", "Missing results:", "", *reasons]
+    return "\n".join(lines) + "\n"
+
+
+def _heads(metric: OwnMetric) -> list[str]:
+    """The heads of a metric's columns."""
+    return [metric.title, "rank"] if metric.is_told else [f"{metric.title}: rank"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from flare.challenge.metrics import metric_of
 from flare.common.text import count, printable, safe
-from flare.ranking.means import Mean, Means, ranking_means
+from flare.ranking.means import Means, ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
 from flare.ranking.robustness.uncertainty import CONFIDENCE, Bootstrap, RankInterval
 from flare.ranking.rules import RankingRules
@@ -47,13 +47,10 @@ from flare.reports.ranking.words import (
 from flare.reports.scores import group_title, silence
 from flare.results.groups_csv import Grouping
 
-PUBLIC_NOTE = (
-    "For everybody: it holds ranks, and what follows from ranks, but no value of any"
-    " case."
-)
-MEANS_PUBLIC_NOTE = (
-    "For everybody: it holds ranks, what follows from ranks, and rounded means over all"
-    " cases, but no value of any case."
+PUBLIC_NOTE = "For everybody: it holds ranks, {} no value of any case."
+ORGANISERS_NOTE = (
+    "For the organisers: it holds all teams' values on all cases. Do not publish it as"
+    " it is."
 )
 RANKS_NOTE = (
     "Ranked by the same rules, as if the cases of a group were all that there are."
@@ -88,19 +85,17 @@ class PublicRanking:
     certainty: str
     """How sure first place is, and what would change it."""
     interim: str
-    left_out: str
-    """By which metrics nobody is ranked, and why; empty without any."""
     metrics: Mapping[str, str]
     """Their titles."""
     means: Mapping[str, tuple[tuple[float | None, int], ...]]
     """By metric and place: the mean over the cases, and how many results are missing;
     empty where only organisers may know it."""
-    means_note: str
-    """What missing results count as; empty without any."""
+    notes: tuple[str, ...]
+    """By which metrics nobody is ranked, who does not compete, and what missing results
+    count as."""
     cases: int
     places: tuple[Standing, ...]
     """Best first, then those out of competition."""
-    guests_note: str
     draws: tuple[RankInterval, ...]
     """In the order of the ranking; empty without bootstrap."""
     draws_note: str
@@ -133,21 +128,18 @@ def public_ranking(
         f" {rule.weight:g})"
         for rule in rules.metrics
     )
+    notes = [left_out_text(rules.left_out), guests_note(analysis)]
+    if means and any(own.missing for own in means.rows):
+        notes.append(f"In a mean, a missing result {counted_text(means.counted)}.")
     return PublicRanking(
         challenge=printable(challenge.name),
         interim=analysis.table.roll.interim_text,
         certainty=certainty_text(analysis, is_organiser=is_organiser),
-        left_out=left_out_text(rules.left_out),
         metrics={rule.metric: metric_title(rule.metric) for rule in rules.metrics},
         means=_means(means, rules, is_organiser=is_organiser) if means else {},
-        means_note=(
-            f"In a mean, a missing result {counted_text(means.counted)}."
-            if means and any(own.missing for own in means.rows)
-            else ""
-        ),
+        notes=tuple(filter(None, notes)),
         cases=len(analysis.table.cases),
         places=analysis.standings.standings,
-        guests_note=guests_note(analysis) if analysis.standings.guests else "",
         draws=found.teams if found else (),
         draws_note=_draws_note(found) if found else "",
         decisions=analysis.decisions.lines,
@@ -177,22 +169,19 @@ def _means(
         metric = metric_of(name)
         if metric and not (is_organiser or metric.for_participants):
             continue
-        rows = [own for own in means.rows if (own.metric, own.organ) == (name, "")]
         found[name] = tuple(
             (
-                _told(own, means.cases, is_exact=is_organiser),
+                None
+                if own.mean is None or own.missing == means.cases
+                else own.mean
+                if is_organiser
+                else float(value_text(name, own.mean)),
                 own.missing,
             )
-            for own in rows
+            for own in means.rows
+            if (own.metric, own.organ) == (name, "")
         )
     return found
-
-
-def _told(own: Mean, cases: int, *, is_exact: bool) -> float | None:
-    """A mean, if there is any result; with no more digits than are shown, or exact."""
-    if own.mean is None or own.missing == cases:
-        return None
-    return own.mean if is_exact else float(value_text(own.metric, own.mean))
 
 
 def _draws_note(found: Bootstrap) -> str:
@@ -230,38 +219,34 @@ def _group_ranks(
 # --- The page ---------------------------------------------------------------------
 
 
-def public_page(found: PublicRanking, links: Mapping[str, str]) -> Page:
-    """What everybody may know; teams lead to their own pages by links."""
-    return ranking_page(found, links, MEANS_PUBLIC_NOTE if found.means else PUBLIC_NOTE)
-
-
 def ranking_page(
     found: PublicRanking,
     links: Mapping[str, str],
-    audience_note: str,
     *,
     look: Sequence[str] = (),
     doubts: Sequence[Part] = (),
     means: Sequence[Part] = (),
     more: Sequence[Section] = (),
 ) -> Page:
-    """What every page of a ranking has.
+    """What every page of a ranking has; teams lead to their own pages by links.
 
     For organisers, with what to look at before it is published, what else there is to
     say of how sure it is, means of groups, and other sections.
     """
-    notes = (found.left_out, found.guests_note, found.means_note, PRIZE_RULE)
     ranking: list[Part] = [
         _first_table(found, look, links),
-        *(Words(note, "note") for note in notes if note),
+        *(Words(note, "note") for note in (*found.notes, PRIZE_RULE)),
     ]
+    follows = "and what follows from ranks, but"
+    if found.means:
+        follows = "what follows from ranks, and rounded means over all cases, but"
     draws = draws_chart(found.draws, found.draws_note) if found.draws else None
     decisions = [lines_or(found.decisions, "There are none.")]
     groups = [part for own in found.groups for part in _rank_parts(own, found)]
     settings = pairs_table("What the ranking was made with", found.settings)
     return Page(
         title=f"{found.challenge}: ranking of {count(len(found.teams), 'team')}",
-        audience_note=audience_note,
+        audience_note=PUBLIC_NOTE.format(follows),
         lead=[
             *([Words(found.interim, "banner")] if found.interim else []),
             Words(found.certainty, "lead"),

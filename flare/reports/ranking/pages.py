@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,17 +14,10 @@ from flare.ranking.options import RankingOptions
 from flare.ranking.rank import Analysis, rank_results
 from flare.reports.charts import memory_charts
 from flare.reports.model import INDEX, MANY_ROWS, TEAMS, Chart, Page
-from flare.reports.ranking.files import sheet_names
 from flare.reports.ranking.organisers import organiser_page
-from flare.reports.ranking.own import own_standing
-from flare.reports.ranking.page import public_page, public_ranking
-from flare.reports.ranking.teams import (
-    TeamInField,
-    all_values,
-    field_page,
-    ranked_team_page,
-    team_in_field,
-)
+from flare.reports.ranking.own import own_standing, sheet_names
+from flare.reports.ranking.page import public_ranking, ranking_page
+from flare.reports.ranking.teams import Field, team_page
 from flare.reports.ranking.written import read_written
 from flare.results.groups_csv import Grouping, read_groups
 from flare.results.traces_csv import BUCKETS, read_curve, traced_cases
@@ -86,10 +79,10 @@ def ranking_pages(
     links = files if has_teams else {}
     means = ranking_means(analysis, has_organs=False)
     if not is_organiser:
-        yield INDEX, public_page(public, links)
+        yield INDEX, ranking_page(public, links)
         for standing in standings if has_teams else ():
             own = own_standing(analysis, standing, public, means.counted)
-            yield files[standing.team], ranked_team_page(own)
+            yield files[standing.team], team_page(own)
         return
     if figures:
         # Here, as pages should not wait for matplotlib.
@@ -105,11 +98,13 @@ def ranking_pages(
         curves=one_case(analysis, folders),
     )
     yield INDEX, index
-    every = all_values(analysis)
+    field = Field(analysis, means)
     for standing in standings if has_teams else ():
-        found = team_in_field(analysis, every, standing, public, means)
-        curves = own_curves(folders.get(standing.team), found)
-        yield files[standing.team], field_page(found, curves)
+        own = own_standing(analysis, standing, public, means.counted)
+        found = field.of(own.team)
+        memory = dict(zip(analysis.rules.names, found.values, strict=True)).get(MEMORY)
+        curves = own_curves(folders.get(own.team), own.cases, memory)
+        yield files[own.team], team_page(own, found, curves)
 
 
 def _groupings(file: Path | None, analysis: Analysis) -> tuple[Grouping, ...]:
@@ -170,17 +165,18 @@ def _memory(analysis: Analysis, case: str) -> float:
     return float(np.nan_to_num(column).max())
 
 
-def own_curves(folder: Path | None, page: TeamInField) -> list[Chart]:
+def own_curves(
+    folder: Path | None, cases: Sequence[str], memory: Sequence[float | None] | None
+) -> list[Chart]:
     """Memory over time of a team, on the cases where it needs most."""
     if folder is None:
         return []
     known = set(traced_cases(folder))
-    memory = next((own.values for own in page.metrics if own.metric == MEMORY), None)
     order = [
         (-(memory[n] or 0.0) if memory else 0.0, case)
-        for n, case in enumerate(page.own.cases)
+        for n, case in enumerate(cases)
         if case in known
     ]
-    cases = [case for _, case in sorted(order)[:OWN_CURVES]]
-    curves = [(case, read_curve(folder, case)) for case in cases]
+    shown = [case for _, case in sorted(order)[:OWN_CURVES]]
+    curves = [(case, read_curve(folder, case)) for case in shown]
     return memory_charts(curves, "case", "over time")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from flare.challenge.metrics import RUNTIME, is_score
 from flare.common.files import csv_text, write_whole
 from flare.common.text import count, printable
 from flare.ranking.rank import Analysis
+from flare.ranking.robustness.schemes import Scheme
 from flare.reports.charts import field_chart
 from flare.reports.methods import methods_text
 from flare.reports.model import Chart, Table, rank_shade, table
@@ -30,14 +32,11 @@ from flare.reports.paper_figures import (
 )
 from flare.reports.ranking.files import latex_text
 from flare.reports.ranking.organisers import (
-    Effects,
     MetricValues,
     case_chart,
-    effects_of,
     hardest_first,
     mean_table,
     metric_values,
-    scheme_ranks,
     tests_chart,
     values_chart,
 )
@@ -71,7 +70,7 @@ def write_ranking_figures(
     OutputError
         If a file cannot be written.
     """
-    metrics, teams = metric_values(analysis), public.teams
+    metrics = metric_values(analysis)
     plates = list(_ranking_plates(analysis, public, metrics))
     tables = []
     pairs = zip(stems(groupings), public.groups, strict=True)
@@ -81,14 +80,14 @@ def write_ranking_figures(
         names = group_names(grouping)
         for own in metrics:
             name = f"{stem}_{file_stem(own.metric)}"
-            found = mean_table(grouping, teams, own)
+            found = mean_table(grouping, own)
             heads, caption = ("Team", *names), f"{found.caption}."
             found = replace(found, heads=heads, caption=caption, words=("Team",))
             tables.append(latex(found, name))
             if is_score(own.metric):
-                plates.append(_mean_group_plate(public, own, grouping, name))
+                plates.append(_mean_group_plate(own, grouping, name))
                 continue
-            rows = (row[:5] for row in _mean_rows(public, own, grouping))
+            rows = (row[:5] for row in _mean_rows(own, grouping))
             text = csv_text(("team", "group", *MEAN_COLUMNS[:3]), rows)
             write_whole(folder / f"{name}.csv", text)
     write_plates(plates, folder)
@@ -101,22 +100,17 @@ def _ranking_plates(
     analysis: Analysis, public: PublicRanking, metrics: Sequence[MetricValues]
 ) -> Iterator[Plate]:
     """All figures of a ranking; those of a metric have it in their names."""
-    teams, cases = public.teams, analysis.board.cases
     yield _means_plate(public)
     if public.draws:
         yield _draws_plate(public)
     for own in metrics:
-        yield _values_plate(own, teams, cases)
+        yield _values_plate(own)
         if is_score(own.metric):
-            yield _hardest_plate(own, teams, cases)
-        if len(teams) > 1:
-            found = effects_of(analysis, own.metric)
-            chart = tests_chart(own, analysis, teams)
-            yield _tests_plate(own, teams, found, chart)
-    names, ranks = scheme_ranks(analysis.schemes, teams)
-    if names and len(teams) > 1:
-        labels = [f"{number} {name}" for number, name in enumerate(names)]
-        yield _schemes_plate(analysis, _rank_fields(labels, teams, ranks, len(teams)))
+            yield _hardest_plate(own)
+        if own.effects:
+            yield _tests_plate(own)
+    if len(public.teams) > 1:
+        yield _schemes_plate(analysis.schemes, public.teams)
 
 
 def _means_plate(public: PublicRanking) -> Plate:
@@ -170,9 +164,7 @@ def _draws_plate(public: PublicRanking) -> Plate:
     )
 
 
-def _values_plate(
-    own: MetricValues, teams: Sequence[str], cases: Sequence[str]
-) -> Plate:
+def _values_plate(own: MetricValues) -> Plate:
     """How the values of each team are spread."""
     note = " On a logarithmic axis." if own.metric.startswith(RUNTIME) else ""
     return Plate(
@@ -182,35 +174,31 @@ def _values_plate(
         columns=("team", "case", own.metric),
         rows=tuple(
             (team, case, value)
-            for team, row in zip(teams, own.values, strict=True)
-            for case, value in zip(cases, row, strict=True)
+            for team, row in zip(own.teams, own.values, strict=True)
+            for case, value in zip(own.cases, row, strict=True)
         ),
-        chart=replace(values_chart(own, teams, cases), labels=tuple(teams)),
+        chart=replace(values_chart(own), labels=tuple(own.teams)),
     )
 
 
-def _hardest_plate(
-    own: MetricValues, teams: Sequence[str], cases: Sequence[str]
-) -> Plate:
+def _hardest_plate(own: MetricValues) -> Plate:
     """Which cases are hard, and for whom."""
     order = hardest_first(own.values)
-    names = [printable(cases[number]) for number in order]
+    names = [printable(own.cases[number]) for number in order]
     return Plate(
         name=f"cases_{file_stem(own.metric)}",
         caption=f"{printable(own.title)} of each team and case, the hardest case first,"
         f" from {names[0]} to {names[-1]}; a line marks what has no result.",
-        columns=("case", *teams),
+        columns=("case", *own.teams),
         rows=tuple(
             (case, *(row[number] for row in own.values))
             for case, number in zip(names, order, strict=True)
         ),
-        chart=case_chart(own, teams, cases),
+        chart=case_chart(own),
     )
 
 
-def _tests_plate(
-    own: MetricValues, teams: Sequence[str], found: Effects, chart: Chart
-) -> Plate:
+def _tests_plate(own: MetricValues) -> Plate:
     """Which team is better than which other."""
     return Plate(
         name=f"tests_{file_stem(own.metric)}",
@@ -220,30 +208,33 @@ def _tests_plate(
         " and darker, the larger the effect (rank-biserial correlation).",
         columns=("team", "other", "effect", "significant"),
         rows=tuple(
-            (team, other, effect, "yes" if is_sure else "no")
-            for team in teams
-            for other in teams
-            if (team, other) in found
-            for effect, is_sure in [found[team, other]]
+            (*pair, own.effects[pair][0], "yes" if own.effects[pair][1] else "no")
+            for pair in product(own.teams, own.teams)
+            if pair in own.effects
         ),
-        chart=chart,
+        chart=tests_chart(own),
     )
 
 
-def _schemes_plate(analysis: Analysis, chart: Chart) -> Plate:
+def _schemes_plate(schemes: Sequence[Scheme], teams: Sequence[str]) -> Plate:
     """How the teams rank in other ways."""
+    whole = [scheme for scheme in schemes if scheme.left_out is None]
+    names = ["the ranking itself", *(scheme.name for scheme in whole)]
+    labels = [f"{number} {name}" for number, name in enumerate(names)]
+    columns = [schemes[0].before, *(scheme.ranks for scheme in whole)]
+    ranks = [[column[team] for team in teams] for column in columns]
     return Plate(
         name="other_schemes",
         caption="Ranks of the teams in other ways of ranking, each of which changes one"
         " thing; lighter is better. The numbers also have the rankings without one of"
-        f" the teams. Rows: {'; '.join(chart.labels)}.",
+        f" the teams. Rows: {'; '.join(labels)}.",
         columns=("scheme", "kendall_tau", "team", "rank", "rank_before"),
         rows=tuple(
             (scheme.name, scheme.tau, team, rank, scheme.before[team])
-            for scheme in analysis.schemes
+            for scheme in schemes
             for team, rank in scheme.ranks.items()
         ),
-        chart=chart,
+        chart=_rank_fields(labels, teams, ranks, len(teams)),
     )
 
 
@@ -284,9 +275,7 @@ def _rank_group_table(public: PublicRanking, ranked: GroupRanks) -> Table:
     return table(caption, heads, rows, words=("Team",))
 
 
-def _mean_group_plate(
-    public: PublicRanking, own: MetricValues, grouping: Grouping, name: str
-) -> Plate:
+def _mean_group_plate(own: MetricValues, grouping: Grouping, name: str) -> Plate:
     """The mean score of each team in each group."""
     means = [
         [group_mean(own.metric, row, numbers).mean for _, numbers in grouping.groups]
@@ -299,15 +288,13 @@ def _mean_group_plate(
         " cases with a result, with the number of cases of each group; the numbers"
         " have their intervals.",
         columns=("team", "group", *MEAN_COLUMNS),
-        rows=tuple(_mean_rows(public, own, grouping)),
-        chart=score_fields(public.teams, names, means, ".3f", own.metric),
+        rows=tuple(_mean_rows(own, grouping)),
+        chart=score_fields(own.teams, names, means, ".3f", own.metric),
     )
 
 
-def _mean_rows(
-    public: PublicRanking, own: MetricValues, grouping: Grouping
-) -> Iterator[tuple[object, ...]]:
+def _mean_rows(own: MetricValues, grouping: Grouping) -> Iterator[tuple[object, ...]]:
     """The mean of each team in each group, with what belongs to it."""
-    for team, row in zip(public.teams, own.values, strict=True):
+    for team, row in zip(own.teams, own.values, strict=True):
         for group, numbers in grouping.groups:
             yield team, group, *mean_numbers(group_mean(own.metric, row, numbers))

@@ -1,15 +1,14 @@
-"""Makes a team's own page of a ranking, and the organisers' page of a team.
+"""Makes the page of each team: its own, and that of organisers among all others.
 
-The one is made from `OwnStanding`, which holds nothing of other teams; the other has
-the team's values among those of all others.
+The one is made from `OwnStanding`, which holds nothing of other teams.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from flare.challenge.metrics import is_score
 from flare.common.text import count, printable, safe
 from flare.ranking.means import Means
-from flare.ranking.rank import Analysis, Standing
+from flare.ranking.rank import Analysis
 from flare.ranking.rules import Values
 from flare.reports.charts import spread_chart
 from flare.reports.model import (
@@ -38,10 +37,14 @@ from flare.reports.model import (
     table,
     text_cell,
 )
-from flare.reports.ranking.organisers import ORGANISERS_NOTE
-from flare.reports.ranking.own import OwnMetric, OwnStanding, own_standing
-from flare.reports.ranking.page import PublicRanking, draws_chart
-from flare.reports.ranking.words import counted_text, decimals_of, metric_title, plain
+from flare.reports.ranking.own import OwnMetric, OwnStanding
+from flare.reports.ranking.page import ORGANISERS_NOTE, draws_chart
+from flare.reports.ranking.words import (
+    counted_text,
+    decimals_of,
+    metric_title,
+    plain,
+)
 
 NOTE = (
     "For this team alone: its own values, to three decimals, and ranks. It has nothing"
@@ -51,256 +54,176 @@ NOTE = (
 LOW = 0.5
 """A team fails on a case if its score is not above this: the two darkest shades."""
 
-OTHERS = "median of the others"
+_Values = Sequence[float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricInField:
-    """A team's values by one metric, and the others'."""
+class InField:
+    """A team among all others: by metric its values, and theirs."""
 
-    metric: str
-    values: tuple[float | None, ...]
+    values: Sequence[_Values]
     """By case."""
-    others: tuple[float | None, ...]
+    others: Sequence[_Values]
     """The median of all other competing teams that have a result on the case."""
-    mean: float | None
-    other_means: tuple[float | None, ...]
-    """Of the means of the others the lowest, the median and the highest."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TeamInField:
-    """What the organisers' page of a team is made from."""
-
-    own: OwnStanding
-    metrics: tuple[MetricInField, ...]
-    alone: tuple[tuple[str, float | None, float], ...]
-    """Cases where it fails, and no other: its score, and the lowest of the others."""
-    missing: tuple[tuple[str, str, str], ...]
+    means: Sequence[_Values]
+    """The team's, and of those of the others the lowest, the median and the highest."""
+    alone: Table | None
+    """The cases where it fails, and no other."""
+    missing: Sequence[tuple[str, str, str]]
     """With the whole reasons, of which a team is told less."""
 
 
-def all_values(analysis: Analysis) -> Values:
-    """The values of all teams, of shape (teams, cases, metrics)."""
-    metrics = [rule.metric for rule in analysis.rules.metrics]
-    return analysis.table.cube("value", analysis.table.teams, metrics)
+class Field:
+    """The values of all teams, and their means, among which organisers see one's."""
 
+    def __init__(self, analysis: Analysis, means: Means) -> None:
+        self.analysis, self._names = analysis, analysis.rules.names
+        known = analysis.table
+        self._every = known.cube("value", known.teams, list(self._names))
+        self._means = {(m.metric, m.team): m.mean for m in means.rows if not m.organ}
 
-def team_in_field(
-    analysis: Analysis,
-    every: Values,
-    standing: Standing,
-    public: PublicRanking,
-    means: Means,
-) -> TeamInField:
-    """What organisers are told of a team; `every` is of `all_values`."""
-    told = {(own.metric, own.team): own.mean for own in means.rows if not own.organ}
-    table, team = analysis.table, standing.team
-    rivals = {*analysis.board.teams} - {team}
-    values = every[table.teams.index(team)]
-    others = every[[own in rivals for own in table.teams]]
-    medians = middle(others)
-    return TeamInField(
-        own=own_standing(analysis, standing, public, means.counted),
-        metrics=tuple(
-            MetricInField(
-                metric=rule.metric,
-                values=_known(values[:, n]),
-                others=_known(medians[:, n]),
-                mean=told[rule.metric, team],
-                other_means=_ends(told[rule.metric, own] for own in rivals),
+    def of(self, team: str) -> InField:
+        """What organisers are told of a team."""
+        known = self.analysis.table
+        rivals = {*self.analysis.board.teams} - {team}
+        own = self._every[known.teams.index(team)]
+        others = self._every[[other in rivals for other in known.teams]]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of what is NaN alone
+            medians = np.nanmedian(others, axis=0)
+        alone = None
+        score = next((n for n, m in enumerate(self._names) if is_score(m)), None)
+        if score is not None and len(others):
+            lowest = np.nan_to_num(others[:, :, score]).min(axis=0)
+            failed = np.flatnonzero(~(own[:, score] > LOW) & (lowest > LOW))
+            cells = zip(
+                _known(own[failed, score]), lowest[failed].tolist(), strict=True
             )
-            for n, rule in enumerate(analysis.rules.metrics)
-        ),
-        alone=_alone(analysis, values, others),
-        missing=tuple(
-            (found.case, metric_title(found.metric), found.reason)
-            for found in table.missing
-            if found.team == team
-        ),
-    )
+            rows = [
+                (known.cases[n], *pair) for n, pair in zip(failed, cells, strict=True)
+            ]
+            alone = _alone_table(self._names[score], rows)
+        return InField(
+            values=[_known(column) for column in own.T],
+            others=[_known(column) for column in medians.T],
+            means=[self._means_of(metric, team, rivals) for metric in self._names],
+            alone=alone,
+            missing=[
+                (found.case, metric_title(found.metric), found.reason)
+                for found in known.missing
+                if found.team == team
+            ],
+        )
+
+    def _means_of(self, metric: str, team: str, rivals: set[str]) -> _Values:
+        """The team's mean, and of the others' the lowest, the median, the highest."""
+        means = (self._means[metric, rival] for rival in rivals)
+        known = [mean for mean in means if mean is not None]
+        ends = (
+            (min(known), float(np.median(known)), max(known)) if known else [None] * 3
+        )
+        return self._means[metric, team], *ends
 
 
-def middle(values: Values) -> Values:
-    """The median over the first axis of what is not NaN; NaN where all are.
-
-    Examples
-    --------
-    >>> middle(np.array([[1.0, np.nan], [np.nan, np.nan], [4.0, np.nan]])).tolist()
-    [2.5, nan]
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of what is NaN alone
-        found: Values = np.nanmedian(values, axis=0)
-    return found
-
-
-def _known(values: Values) -> tuple[float | None, ...]:
+def _known(values: Values) -> list[float | None]:
     """Values; None where a table has NaN."""
-    return tuple(None if math.isnan(v) else v for v in values.tolist())
-
-
-def _ends(means: Iterable[float | None]) -> tuple[float | None, ...]:
-    """The lowest, the median and the highest of some means."""
-    known = [mean for mean in means if mean is not None]
-    if not known:
-        return (None,) * 3
-    return min(known), float(np.median(known)), max(known)
-
-
-def _alone(
-    analysis: Analysis, values: Values, others: Values
-) -> tuple[tuple[str, float | None, float], ...]:
-    """The cases on which a team fails by its first score, and no other team does."""
-    metrics = [rule.metric for rule in analysis.rules.metrics]
-    scores = [n for n, metric in enumerate(metrics) if is_score(metric)]
-    if not scores or not len(others):
-        return ()
-    own, rest = values[:, scores[0]], others[:, :, scores[0]]
-    lowest = np.nan_to_num(rest).min(axis=0)
-    failed = ~(own > LOW) & (lowest > LOW)
-    cases = analysis.table.cases
-    return tuple(
-        (cases[n], _known(own[n : n + 1])[0], float(lowest[n]))
-        for n in np.flatnonzero(failed)
-    )
+    return [None if math.isnan(value) else value for value in values.tolist()]
 
 
 # --- The pages --------------------------------------------------------------------
 
 
-def ranked_team_page(own: OwnStanding) -> Page:
-    """The page for the team, which leads nowhere: it is sent alone."""
-    values = [
-        [None if own.thousandths is None else own.thousandths / 1000 for own in column]
+def team_page(
+    own: OwnStanding, field: InField | None = None, curves: Sequence[Chart] = ()
+) -> Page:
+    """The page of a team.
+
+    Its own leads nowhere, as it is sent alone; that of organisers has the field, and
+    memory over time.
+    """
+    values: Sequence[_Values] = [
+        [None if one.thousandths is None else one.thousandths / 1000 for one in column]
         for column in zip(*own.results, strict=True)
     ]
-    return _page(own, NOTE, values, own.missing)
-
-
-def field_page(found: TeamInField, curves: Sequence[Chart]) -> Page:
-    """The organisers' page of a team among all others."""
-    page = _page(
-        found.own,
-        ORGANISERS_NOTE,
-        [metric.values for metric in found.metrics],
-        found.missing,
-        found.metrics,
-    )
-    note = Words("On the cases where it needs most; the page of its folder has all.")
-    ranks, *sections = page.sections
-    title = "Cases where it fails alone"
-    alone = [_alone_table(found)] if found.alone else []
-    return replace(
-        page,
-        lead=[
-            Words("", href=f"../{INDEX}", link="The ranking of all teams"),
-            *page.lead,
-        ],
-        tiles=[
-            *page.tiles,
-            Tile(name="Fails alone", value=str(len(found.alone)), note="cases"),
-        ],
-        sections=[
-            ranks,
-            Section("alone", "Fails alone", title, alone),
-            *sections,
-            Section(
-                "memory",
-                "Memory over time",
-                "Memory over time",
-                [note, *curves] if curves else [],
-            ),
-        ],
-    )
-
-
-def _page(
-    own: OwnStanding,
-    audience_note: str,
-    values: Sequence[Sequence[float | None]],
-    missing: Sequence[tuple[str, str, str]],
-    field: Sequence[MetricInField] = (),
-) -> Page:
-    """What both pages have; `values` are by metric, and `field` is for organisers."""
     charts, heads, columns = [], ["case"], [list(map(name_cell, own.cases))]
     for number, metric in enumerate(own.metrics):
-        named = {own.team: values[number]}
-        if field:
-            named[OTHERS] = field[number].others
+        shown = field.values[number] if field else values[number]
+        named = {own.team: shown}
         if metric.is_told or field:
-            charts.append(_values(metric, own.cases, named, has_boxes=bool(field)))
+            if field:
+                named["median of the others"] = field.others[number]
+            charts.append(
+                _values_chart(metric, own.cases, named, has_boxes=bool(field))
+            )
             heads.append(metric.title)
-            columns.append([_value_cell(metric, value) for value in values[number]])
+            columns.append([_value_cell(metric.metric, value) for value in shown])
         heads.append(f"rank: {metric.title}")
-        columns.append([_rank_cell(row[number].rank, own.teams) for row in own.results])
+        ranks = [float(row[number].rank) for row in own.results]
+        cells = (Cell(str(plain(r)), css=rank_shade(r, own.teams)) for r in ranks)
+        columns.append(list(cells))
         if field:
             heads.append(f"others' {metric.title}")
-            columns.append([_value_cell(metric, v) for v in field[number].others])
+            others = (_value_cell(metric.metric, v) for v in field.others[number])
+            columns.append(list(others))
     caption = "Values and ranks of each case; a rank has a shade of its own"
     if field:
         caption = "Values and ranks of each case, and the median of the other teams"
     cases = table(caption, heads, zip(*columns, strict=True), words=("case",))
-    ranks: list[Part] = [
-        _means_table(own, values, field),
-        *(Words(note, "note") for note in (own.gate_note, own.left_out) if note),
-    ]
-    draws = [draws_chart(own.draws, own.draws_note) if own.draws else None]
+    means = _means_table(own, field.means if field else None, values)
+    told: list[Part] = [means, *(Words(note, "note") for note in own.notes)]
+    draws = [draws_chart(own.draws, own.draws_note)] if own.draws else []
     absent = len({case for case, _, _ in own.missing})
+    score = f"{own.score:.4f}" if own.rank else "none"
+    smaller = "from the mean ranks; smaller is better"
+    tiles = [
+        Tile(name="Rank", value=own.place),
+        Tile(name="Score", value=score, note=smaller if own.rank else own.score_note),
+        Tile(
+            name="Cases",
+            value=str(len(own.cases)),
+            note=f"results are missing on {absent}" if absent else "",
+        ),
+    ]
+    lead = [Words(own.interim, "banner")] if own.interim else []
+    alone: list[Part] = []
+    if field:
+        lead.insert(0, Words("", href=f"../{INDEX}", link="The ranking of all teams"))
+        alone = [field.alone] if field.alone else []
+        lost = str(len(field.alone.rows) if field.alone else 0)
+        tiles.append(Tile(name="Fails alone", value=lost, note="cases"))
+    missing = _missing(field.missing if field else own.missing)
+    memory = "Memory over time"
+    most = Words("On the cases where it needs most; the page of its folder has all.")
     return Page(
         title=f"{safe(own.team)} in the ranking",
         kicker=printable(own.challenge),
-        audience_note=audience_note,
-        lead=[Words(own.interim, "banner")] if own.interim else [],
-        tiles=[
-            Tile(name="Rank", value=own.place),
-            Tile(
-                name="Score",
-                value=f"{own.score:.4f}" if own.rank else "none",
-                note="from the mean ranks; smaller is better"
-                if own.rank
-                else own.score_note,
-            ),
-            Tile(
-                name="Cases",
-                value=str(len(own.cases)),
-                note=f"results are missing on {absent}" if absent else "",
-            ),
-        ],
+        audience_note=ORGANISERS_NOTE if field else NOTE,
+        lead=lead,
+        tiles=tiles,
         sections=[
-            Section("ranks", "Ranks", "Means and ranks by each metric", ranks),
+            Section("ranks", "Ranks", "Means and ranks by each metric", told),
+            Section("alone", "Fails alone", "Cases where it fails alone", alone),
             Section("draws", "How sure it is", "How sure it is", draws),
             Section("values", "Values", "Values by each metric", [Pair(charts)]),
             Section("cases", "All cases", "All cases", [cases]),
-            Section("missing", "Missing results", "Missing results", _missing(missing)),
+            Section("missing", "Missing results", "Missing results", missing),
+            Section("memory", memory, memory, [most, *curves] if curves else []),
         ],
     )
 
 
-def _mean(values: Sequence[float | None], counted: float | None) -> float | None:
-    """The mean, in which missing values count, or are left out; None of no value."""
-    known = [value for value in values if value is not None]
-    if known and counted is not None:
-        known += [counted] * (len(values) - len(known))
-    return fmean(known) if known else None
-
-
 def _means_table(
-    own: OwnStanding,
-    values: Sequence[Sequence[float | None]],
-    field: Sequence[MetricInField],
+    own: OwnStanding, field: Sequence[_Values] | None, values: Sequence[_Values]
 ) -> Table:
     """Means and mean ranks by metric; for organisers, means of the others as well."""
     rows = []
     for number, metric in enumerate(own.metrics):
-        css = rank_shade(metric.mean_rank, own.teams)
         decimals, counted = decimals_of(metric.metric), own.counted.get(metric.metric)
-        means: Sequence[float | None] = (_mean(values[number], counted),)
-        if field:
-            means = (field[number].mean, *field[number].other_means)
+        means = field[number] if field else [_mean(values[number], counted)]
         mean, *others = (
             number_cell(m, decimals=decimals, exact=bool(field)) for m in means
         )
+        css = rank_shade(metric.mean_rank, own.teams)
         rank = number_cell(metric.mean_rank, decimals=2, css=css)
         shown = mean if metric.is_told or field else Cell("not told", css="none")
         rows.append((name_cell(metric.title), shown, rank, *others))
@@ -313,52 +236,55 @@ def _means_table(
     return table(caption, heads, rows, words=("metric",))
 
 
-def _values(
+def _mean(values: _Values, counted: float | None) -> float | None:
+    """The mean, in which missing values count, or are left out; None of no value."""
+    known = [value for value in values if value is not None]
+    if known and counted is not None:
+        known += [counted] * (len(values) - len(known))
+    return fmean(known) if known else None
+
+
+def _values_chart(
     metric: OwnMetric,
     cases: Sequence[str],
-    rows: Mapping[str, Sequence[float | None]],
+    rows: Mapping[str, _Values],
     *,
     has_boxes: bool,
 ) -> Chart:
     """A row of dots for each of some named sequences of values."""
-    number = sum(value is not None for row in rows.values() for value in row)
+    values = list(rows.values())
+    number = sum(value is not None for row in values for value in row)
     return spread_chart(
         metric.metric,
         [safe(name) for name in rows],
-        list(rows.values()),
+        values,
         has_boxes=has_boxes,
         title=metric.title,
         summary=f"{number} values of {count(len(cases), 'case')}, as in the tables",
-        tips=(cases, list(rows.values()), decimals_of(metric.metric)),
+        tips=(cases, values, decimals_of(metric.metric)),
     )
 
 
-def _rank_cell(rank: float, teams: int) -> Cell:
-    """A rank on its shade."""
-    return Cell(str(plain(rank)), css=rank_shade(rank, teams))
-
-
-def _value_cell(metric: OwnMetric, value: float | None) -> Cell:
+def _value_cell(metric: str, value: float | None) -> Cell:
     """A value; that of a score on its shade."""
-    css = metric_shade(metric.metric, value)
-    return number_cell(value, decimals=decimals_of(metric.metric), css=css)
+    css = metric_shade(metric, value)
+    return number_cell(value, decimals=decimals_of(metric), css=css)
 
 
-def _alone_table(found: TeamInField) -> Table:
-    """Where the team fails, and no other."""
-    own = next(own for own in found.own.metrics if is_score(own.metric))
-    title = own.title
-    caption = f"{count(len(found.alone), 'case')} where it alone has no {title} above"
-    rows = (
-        (
-            name_cell(case),
-            number_cell(score, css=metric_shade(own.metric, score)),
-            number_cell(lowest, css=metric_shade(own.metric, lowest)),
-        )
-        for case, score, lowest in found.alone
-    )
+def _alone_table(
+    metric: str, rows: Sequence[tuple[str, float | None, float]]
+) -> Table | None:
+    """Cases where a team fails, and no other: its score, and the lowest of theirs."""
+    if not rows:
+        return None
+    title = metric_title(metric)
+    cells = [
+        (name_cell(case), _value_cell(metric, score), _value_cell(metric, lowest))
+        for case, score, lowest in rows
+    ]
+    caption = f"{count(len(rows), 'case')} where it alone has no {title} above {LOW:g}"
     heads = ("case", title, "lowest of the others")
-    return table(f"{caption} {LOW:g}", heads, rows, words=("case",))
+    return table(caption, heads, cells, words=("case",))
 
 
 def _missing(missing: Sequence[tuple[str, str, str]]) -> list[Part]:

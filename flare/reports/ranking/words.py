@@ -12,6 +12,7 @@ from fractions import Fraction
 from flare.challenge.metrics import METRICS, metric_of, organ_of
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
+from flare.ranking.robustness.schemes import Scheme
 from flare.ranking.robustness.sensitivity import Sensitivity
 from flare.ranking.robustness.uncertainty import FEWEST_CASES
 from flare.results.efficiency_csv import MEASURED
@@ -104,7 +105,9 @@ def plain(number: Fraction | float) -> int | float:
 
 
 def guests_note(analysis: Analysis) -> str:
-    """What the ranks of teams out of competition mean."""
+    """What the ranks of teams out of competition mean; empty without any."""
+    if not analysis.standings.guests:
+        return ""
     return (
         "Below the line: out of competition, without rank or score; ranked on each case"
         " as if it alone had joined the"
@@ -280,3 +283,23 @@ def _without_a_team(recount: Sensitivity) -> str:
         for names, teams in by_names.items()
     ]
     return "; ".join(found) or "no other team's disqualification changes that"
+
+
+def scheme_moves(
+    schemes: Sequence[Scheme],
+) -> tuple[list[tuple[Scheme, list[str]]], str]:
+    """Who moves where under each scheme; and without which teams nobody does."""
+    still = [own for own in schemes if own.left_out is not None and not own.moved]
+    if len(still) < 2:
+        still = []
+    moves = [
+        (
+            own,
+            [f"{safe(t)} {own.before[t]} to {own.ranks[t]}" for t in own.moved]
+            or ["nobody"],
+        )
+        for own in schemes
+        if own not in still
+    ]
+    teams = listing(own.left_out or "" for own in still)
+    return moves, f"without any one of {teams}" if still else ""

@@ -21,7 +21,7 @@ from tests.builders import organ_boxes, write_nifti
 from tests.builders.errors import all_told, told
 from tests.builders.fewer import few_fast
 from tests.builders.many import CASES, marked, voxels_read, write_teams, zipped
-from tests.builders.results import ranked
+from tests.builders.results import FLARE21, ranked
 
 TEAMS = ("alpha", "beta", "gamma")
 
@@ -183,7 +183,7 @@ def test_cases_that_look_mirrored_are_flagged_for_organisers_alone(score, tmp_pa
         assert found["beta"].flags == (line,)
         assert read_flags(tmp_path / "results") == (Flag(team="beta", flag=line),)
     assert "mirror" not in metrics_of(tmp_path, "beta").decode()
-    found = read_results(tmp_path / "results", ranked("dsc"), "flare21")
+    found = read_results(tmp_path / "results", ranked("dsc"), FLARE21)
     assert found.warned[-1] == ("beta", line)
 
     for file in files[:2]:

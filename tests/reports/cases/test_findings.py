@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import nibabel as nib
 import numpy as np
 import pytest
 
@@ -47,7 +48,7 @@ def test_voxels_are_counted_slice_by_slice(tmp_path):
 
 def test_a_component_far_away_is_found(tmp_path):
     """From corner (6, 8, 8) to (12, 10, 10): sqrt(12**2 + 2**2 + 2**2) = 12.3 mm."""
-    (found,) = slot_found(tmp_path).organs[0].false_positives
+    (found,) = slot_found(tmp_path).organs[0].surfaces.false_positives
 
     assert (found.voxels, found.distance) == (2, pytest.approx(152**0.5))
 
@@ -212,6 +213,59 @@ def test_organs_of_a_z_range_are_looked_at_where_they_are_scored(tmp_path):
     assert organ.surfaces.nsd == pytest.approx(nsd)
     assert organ.surfaces.reference.corners[:, 0].tolist()[0] == 2
     assert notes(found) == ["aorta: scored in slices 3 to 6 alone, by the rules"]
+
+
+def turned(maps, axes):
+    """The maps of a file, and its header, with axes that run to these sides."""
+    to = nib.orientations.axcodes2ornt(axes)
+    files = []
+    for labels in maps:
+        image = nib.Nifti1Image(labels.T, SLOT_AFFINE)
+        way = nib.orientations.ornt_transform(
+            nib.orientations.io_orientation(SLOT_AFFINE), to
+        )
+        files.append(image.as_reoriented(way))
+    spacing = files[0].header.get_zooms()[::-1]
+    header = {"affine": files[0].affine, "spacing": tuple(map(float, spacing))}
+    return [np.asarray(file.dataobj).T for file in files], header
+
+
+@pytest.mark.parametrize("axes", ["RAS", "ILP", "PSR"])
+def test_files_whose_axes_run_elsewhere_have_the_same_findings(tmp_path, axes):
+    found = slot_found(tmp_path)
+    maps, header = turned(slot_and_stray(), axes)
+
+    other = found_of(tmp_path, maps, **header)
+
+    assert (other.worst, other.box) == (found.worst, found.box)
+    (one, two) = (own.organs[0] for own in (found, other))
+    assert two.surfaces.farthest == pytest.approx(one.surfaces.farthest)
+    assert two.surfaces.false_positives[0].voxels == 2
+    assert two.counts.prediction.tolist() == one.counts.prediction.tolist()
+    for own, rest in (
+        (one.surfaces.reference, two.surfaces.reference),
+        (one.surfaces.prediction, two.surfaces.prediction),
+    ):
+        assert sorted(own.corners.tolist()) == sorted(rest.corners.tolist())
+
+
+@pytest.mark.parametrize(("axes", "scored"), [("LPI", (3, 7)), ("SPL", None)])
+def test_a_z_range_is_that_of_the_slices_of_the_file(tmp_path, axes, scored):
+    """The top slice of the file is the lowest of the aorta, or lies across."""
+    labels = np.zeros((10, 12, 12), dtype=np.uint8)
+    labels[2:7, 3:8, 3:8] = 5
+    maps, header = turned((labels, labels), axes)
+
+    found = found_of(tmp_path, maps, challenge="flare22", **header)
+
+    (organ,) = [organ for organ in found.organs if organ.name == "aorta"]
+    assert organ.scored == scored
+    corners = organ.surfaces.reference.corners
+    ends = (corners.min(axis=0).tolist(), corners.max(axis=0).tolist())
+    if scored:
+        assert ends == ([3, 3, 3], [7, 8, 8])
+    else:
+        assert ends == ([2, 3, 3], [7, 8, 7])
 
 
 def test_where_nothing_is_wrong_the_fullest_slice_is_shown(tmp_path):

@@ -46,24 +46,6 @@ def test_a_turned_array_runs_to_the_head_the_back_and_the_left(axes):
     assert turn.tilt == pytest.approx(0.0)
 
 
-@pytest.mark.parametrize("axes", ["LPS", "RAS", "ILP", "PSR"])
-def test_corners_turn_with_their_voxels(axes):
-    affine = nib.orientations.inv_ornt_aff(
-        nib.orientations.axcodes2ornt(axes), (2, 3, 4)
-    )
-    shape = (4, 3, 2)
-    turn = orientation_of(grid_of(affine, shape))
-    mask = np.zeros(shape, dtype=np.uint8)
-    mask[3, 1, 0] = 1
-
-    corners = np.array([[3, 1, 0], [4, 2, 1]], dtype=np.int32)
-    turned = turn.corners(corners, shape)
-
-    (place,) = np.argwhere(turn.volume(mask))
-    assert turned.min(axis=0).tolist() == place.tolist()
-    assert turned.max(axis=0).tolist() == (place + 1).tolist()
-
-
 def test_an_axis_that_points_nowhere_gets_the_direction_that_is_left():
     affine = np.diag([-1.0, -1.0, 0.0, 1.0])
 

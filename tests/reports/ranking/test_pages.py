@@ -254,7 +254,7 @@ def test_the_values_of_every_case_are_there_hardest_first(results):
 
 def test_what_is_to_be_looked_at_is_in_a_box_and_at_the_team(results):
     """Of many lines, the first ones."""
-    for name in ("b", "c", "d"):
+    for name in ("b", "c", "d", "e"):
         scores, failed = dict.fromkeys(CASES, 0.0), dict.fromkeys(CASES, "crashed")
         write_team(results / name, scores, failed=failed)
 
