@@ -225,12 +225,8 @@ class Client:
         Another host that refuses does not know us: its addresses are signed, and each
         is good for some minutes.
 
-        Raises
-        ------
-        PlatformError
-            If it leads elsewhere.
-        PassingError
-            If it may be given later, from a new address.
+        Raises a `PlatformError` if it leads elsewhere, and a `PassingError` if it may
+        be given later, from a new address.
         """
         for _ in range(MOST_REDIRECTS):
             if not url.startswith("https://"):
@@ -260,12 +256,8 @@ class Client:
     ) -> Iterator[HTTPResponse]:
         """An answer of a host, whatever it says; the token is for the platform alone.
 
-        Raises
-        ------
-        PassingError
-            If the host cannot be reached, or says that it is at fault.
-        PlatformError
-            If there can be no such host, or nobody vouches for it.
+        Raises a `PassingError` if the host cannot be reached, or says that it is at
+        fault, and a `PlatformError` if there can be none, or nobody vouches for it.
         """
         # Not at the top: help, which asks nobody, starts sooner.
         from http.client import HTTPException, InvalidURL
@@ -363,16 +355,9 @@ def fetch(calls: Client, url: str, file: Path) -> None:
     Where the network fails, only what is missing is fetched again, if the host still
     has the same file. An address of the platform leads to a newly signed one each time.
 
-    Raises
-    ------
-    FileRefusedError
-        If the host refuses it; a new address may help.
-    TooLargeError
-        If it is too large.
-    PlatformError
-        If it does not arrive.
-    OutputError
-        If it cannot be written.
+    Raises a `FileRefusedError` if the host refuses it, so that a new address may help,
+    a `TooLargeError`, a `PlatformError` if it does not arrive, and an `OutputError` if
+    it cannot be written.
     """
     if file.exists():
         return

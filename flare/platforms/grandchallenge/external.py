@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flare.common.errors import MESSAGE_LIMIT
 from flare.common.files import at
 from flare.common.options import option
-from flare.common.text import printable, safe
+from flare.common.text import safe
 from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.archive.strict import ArchiveError, ModelError
@@ -182,14 +181,9 @@ class PhaseSource:
     def download(self, submission: Submission, folder: Path) -> Path:
         """Fetch the archive of the algorithm, whole, and its model, if it has one.
 
-        Raises
-        ------
-        ArchiveError, ModelError
-            If the platform has none, or one that is too large.
-        GoneError
-            If the platform does not have the file any more.
-        HostError
-            If it does not arrive, or cannot be written.
+        Raises an `ArchiveError` or `ModelError` if the platform has none, or one that
+        is too large, a `GoneError` if it does not have the file any more, and a
+        `HostError` if it does not arrive, or cannot be written.
         """
         file = folder / f"{submission.team}{SUFFIX}"
         self._fetch(submission, "image", file, ArchiveError)
@@ -241,13 +235,8 @@ class PhaseSource:
         calls = self._claimant(submission)
         if is_again and self._status(submission) in ANSWERED:
             return
-        update: dict[str, Any] = {"status": answer.status}
-        if answer.metrics is None:
-            update["error_message"] = printable(answer.message)[:MESSAGE_LIMIT]
-        else:
-            update["metrics"] = answer.metrics
         path = f"evaluations/{submission.key}/update_external_evaluation/"
-        reply = calls.call("PATCH", path, json=update)
+        reply = calls.call("PATCH", path, json=answer.content)
         if not _has(reply, status=answer.status):
             # Whatever else has answered in its place, only its status tells.
             status = self._status(submission)

@@ -246,13 +246,7 @@ class PhaseOptions:
     )
 
     def read(self) -> Phase:
-        """The settings from the file, or those of flare21.
-
-        Raises
-        ------
-        PhaseSettingsError
-            As `read_phase`.
-        """
+        """The settings from the file, or those of flare21, as `read_phase` does."""
         if self.phase_settings:
             return read_phase(self.phase_settings, self.phase)
         if PHASE_SETTINGS and self.phase != "external":  # the file is of the others

@@ -206,12 +206,8 @@ class Journal:
     def write_answer(self, submission: Submission, answer: Answer) -> None:
         """Write what is to be sent, so that each try sends the same.
 
-        Raises
-        ------
-        ValueError
-            If a number in it is not finite.
-        OutputError
-            If it cannot be written.
+        Raises a `ValueError` if a number in it is not finite, and an `OutputError` if
+        it cannot be written.
         """
         text = json.dumps(dump(answer), indent=2, allow_nan=False)
         write_whole(self._answer_file(submission), f"{text}\n", is_lasting=True)

@@ -166,12 +166,8 @@ class ServedWork:
     def measure(self, file: Path) -> None:
         """Run an image on all cases that are not done yet.
 
-        Raises
-        ------
-        SubmissionError
-            If it cannot be loaded.
-        HostError
-            If something on this computer stands in the way.
+        Raises a `SubmissionError` if it cannot be loaded, and a `HostError` if
+        something on this computer stands in the way.
         """
         archive = self._read(file)
         # What it predicts is scored in a step of its own.
