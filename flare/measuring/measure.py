@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge.reading import read_challenge
-from flare.common.engine import Engine, EngineRecord
+from flare.common.engine import Engine, EngineRecord, find_engine
 from flare.common.errors import FlareError, InputError, StoppedError
 from flare.common.text import safe
 from flare.measuring.archive.model import model_beside
@@ -217,7 +217,7 @@ def measure_teams(
     if not job.runnable:
         return ()
     job.check()
-    options, engine = job.options, Engine()
+    options, engine = job.options, find_engine(job.options.engine)
     with _opened_lanes(job, engine) as (pool, described), closing(pool):
         for weakness in find_weaknesses(described):
             _log.info("Before you run images of others: %s", weakness)

@@ -15,7 +15,7 @@ from typing import Any
 from flare.challenge.digest import measuring_rules
 from flare.challenge.rules import Challenge
 from flare.common.bulkhead import obey_stop
-from flare.common.engine import Engine
+from flare.common.engine import DOCKER, Engine
 from flare.common.errors import EngineError, FlareError
 from flare.common.files import remove_tree
 from flare.common.machine import describe_host
@@ -247,6 +247,7 @@ def _settings(of: TeamJob) -> Settings:
         processor=describe_host()["processor"],
         **options.contract.settings(),
         model_sha256=archive.model.sha256 if archive.model else "",
+        container_engine="" if options.engine == DOCKER else options.engine,
     )
     return replace(found, **of.lane.settings())
 

@@ -10,7 +10,7 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.cli.main import main
-from flare.common import engine as engine_module
+from flare.common import docker as engine_module
 from flare.common.containers import Limits
 from flare.measuring import cleanup, container
 from flare.measuring import measure as measure_module
@@ -141,7 +141,7 @@ class Bench:
             archives=tuple(archives),
         )
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(measure_module, "Engine", lambda: self.engine)
+            patch.setattr(measure_module, "find_engine", lambda _: self.engine)
             if gpu:
                 for module in (container, team_module):
                     patch.setattr(module, "open_gpu", lambda _: nullcontext(gpu))

@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from flare.common.engine import Engine
+from flare.common.docker import Docker
 from flare.common.errors import EngineError
 from flare.measuring import outputs
 from flare.measuring.outputs import DEEPEST, MOST_ENTRIES, MOST_FILES, take_out
@@ -47,7 +47,7 @@ def take(tmp_path):
         program.chmod(0o755)
         folder = tmp_path / "outputs"
         folder.mkdir()
-        return take_out(Engine(str(program)), "holder", folder, MOST_BYTES)
+        return take_out(Docker(str(program)), "holder", folder, MOST_BYTES)
 
     return run
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from flare.common.engine import Engine
+from flare.common.docker import Docker
 from flare.common.errors import EngineError, InputError
 from flare.common.options import argument, option, positive
 from flare.common.text import listing, safe
@@ -148,7 +148,7 @@ def rehearse(asked: Options, phase: Phase) -> Run:
     Raises an `EngineError` if the container engine, or the image, cannot be used, and
     an `UploadError` if the platform would refuse the upload, or the tarball, itself.
     """
-    engine, image = Engine(asked.engine), asked.image
+    engine, image = Docker(asked.engine), asked.image
     configuration = _inspect(engine, image)
     with tempfile.TemporaryDirectory(
         prefix="flare-rehearsal-", ignore_cleanup_errors=True
@@ -232,7 +232,7 @@ def _read_run(folder: Path) -> Run:
     )
 
 
-def _inspect(engine: Engine, image: str) -> dict[str, Any]:
+def _inspect(engine: Docker, image: str) -> dict[str, Any]:
     """The configuration of an image that the platform would accept."""
     found = engine.inspect_image(image)
     if not found:
@@ -262,7 +262,7 @@ def image_settings(image: str, engine: str = "docker") -> tuple[str, str]:
 
     Raises an `EngineError` if the container engine, or the image, cannot be used.
     """
-    docker = Engine(engine)
+    docker = Docker(engine)
     variables = _inspect(docker, image).get("Env") or []
     environment = dict(variable.partition("=")[::2] for variable in variables)
     challenge = environment.get("FLARE_CHALLENGE") or STANDARD_CHALLENGE

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from flare.challenge.reading import read_challenge
-from flare.common.engine import Engine
+from flare.common.engine import find_engine
 from flare.common.options import option, seconds
 from flare.measuring.container import opened_limits
 from flare.measuring.inputs import check_cases, find_cases
@@ -115,7 +115,7 @@ def serve(
     worst = {"runtime_s": timeout_s, "max_gpu_memory_mb": memory_mb}
     work = ServedWork(job=job, worst=worst, telling=telling, is_named=source.is_named)
     if options.dry_run:
-        Engine().describe()
+        find_engine(job.options.engine).describe()
         _log.info("%s", waiting_text(source, options.folder))
         return
     with FolderLock(options.folder, "served"):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from flare.challenge.formats import case_of
-from flare.common.engine import Engine
+from flare.common.engine import find_engine
 from flare.common.errors import OutputError, SubmissionError, raise_problems
 from flare.common.text import printable, safe
 from flare.measuring.archive.model import model_beside
@@ -141,7 +141,7 @@ class ServedWork:
         Raises a `HostError` if the engine, or the GPU, does not answer, or there is no
         room.
         """
-        Engine().describe()
+        find_engine(self.job.options.engine).describe()
         with opened_limits(self.job.options.limits):
             pass
         free = room(self.job.results).free_bytes

@@ -26,7 +26,7 @@ from flare.ranking.results_folder import EMPTY, CaseResult, Key, Reason
 from flare.ranking.rules import RankingRules
 from flare.ranking.table import ResultTable, table_of
 from flare.reports.model import RANKING_JSON
-from flare.results.csv_rows import COLUMNS, KEYS, check_value, number, read_rows
+from flare.results.csv_rows import COLUMNS, KEYS, read_rows
 from flare.results.errors import RankingError
 
 VALUES_CSV = "values.csv"
@@ -129,14 +129,12 @@ def _table(
 ) -> ResultTable:
     """The values, to which all decisions have been applied."""
     results: dict[Key, CaseResult] = {}
-    for where, row in read_rows(file, COLUMNS):
-        team, case, metric = (cell_text(row[name]) for name in KEYS)
-        value = number(row["value"], file, where)
-        if value is not None:
-            check_value(value, metric, file, where)
+    for row in read_rows(file, COLUMNS):
+        team, case, metric = (cell_text(row.cells[name]) for name in KEYS)
         key = (team, case, metric)
+        value = row.value(metric, "value")
         if key in results:
-            problem = f"{where}: {' '.join(map(safe, key))} is there twice"
+            problem = f"{row.where}: {' '.join(map(safe, key))} is there twice"
             raise RankingError(str(file), problem, _REMEDY)
         reason = None if value is not None else reasons.get(key, EMPTY)
         results[key] = CaseResult(

@@ -99,7 +99,7 @@ def test_cases_may_be_numbers():
         ([("a", 1.5, "dsc", 0.5)], "row 0: 1.5 is no name"),
         ([("a", " ", "dsc", 0.5)], "row 0: the team or the case is empty"),
         ([("a", "1", "mood", 0.5)], "row 0: unknown metric mood, not dsc"),
-        ([("a", "1", "dsc", float("inf"))], "row 0: dsc is inf, which nothing"),
+        ([("a", "1", "dsc", float("inf"))], "row 0: inf is not finite"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
