@@ -111,7 +111,7 @@ def serve(
         )
         _log.warning(text, len(cases), timeout_s, longest_h, hours)
     with opened_limits(options.limits) as (_, gpu):
-        memory_mb = float(gpu.read().total_mb) if gpu else None
+        memory_mb = gpu.read().gpu_total_mb if gpu else None
     worst = {"runtime_s": timeout_s, "max_gpu_memory_mb": memory_mb}
     work = ServedWork(job=job, worst=worst, telling=telling, is_named=source.is_named)
     if options.dry_run:
