@@ -140,20 +140,9 @@ def spread_chart(
 ) -> Chart:
     """A dot for each value in the row of its label; one without any says so.
 
-    Parameters
-    ----------
-    axis : Axis or str
-        Where values lie; or the metric that they are of.
-    labels, values : sequence
-        Of the rows.
-    has_boxes : bool
-        Whether there is a box for the middle half of each row.
-    intervals : sequence, optional
-        Of the mean of each row.
-    means : sequence of str, optional
-        That of each row, which stands at its end.
-    **more
-        Other fields of the chart.
+    The axis may be named by the metric that values are of. Each row may have a box for
+    its middle half, the interval of its mean, and that mean in words at its end;
+    `more` are other fields of the chart.
     """
     rows = [[value for value in row if value is not None] for row in values]
     if isinstance(axis, str):
@@ -213,18 +202,8 @@ def field_chart(
 ) -> Chart:
     """A shaded field for each label and column; a line marks what is not there.
 
-    Parameters
-    ----------
-    labels, columns : sequence of str
-        Names of the rows and of their fields.
-    values : sequence
-        By row and column.
-    shade_of : callable
-        The class of a value's shade.
-    form : str
-        In which numbers are written on paper.
-    **more
-        Other fields of the chart.
+    `shade_of` gives the class of a value's shade, `form` is that of numbers on paper,
+    and `more` are other fields of the chart.
     """
     return Chart(
         labels=tuple(labels),

@@ -384,10 +384,14 @@ def draws_chart(draws: Sequence[RankInterval], note: str) -> Chart:
 
 
 def _rank_parts(own: GroupRanks, found: PublicRanking) -> list[Part]:
+    """The ranks within groups; or why they are not told."""
+    note = Words(own.note or RANKS_NOTE, "note")
+    ranks = [] if own.note else [rank_table(own, found)]
+    return [Heading(f"Ranks by {safe(own.column)}"), note, *ranks]
+
+
+def rank_table(own: GroupRanks, found: PublicRanking) -> Table:
     """The rank of each team in the ranking itself, and within each group."""
-    heading = Heading(f"Ranks by {safe(own.column)}")
-    if own.note:
-        return [heading, Words(own.note, "note")]
     places = [place for place in found.places if place.rank is not None]
     rows = [
         (
@@ -401,5 +405,4 @@ def _rank_parts(own: GroupRanks, found: PublicRanking) -> list[Part]:
     ]
     names = (group_title(name, cases) for name, cases in own.groups)
     caption = f"Ranks of the teams by {safe(own.column)}, each group by itself"
-    ranks = table(caption, ("team", "all cases", *names), rows, words=("team",))
-    return [heading, Words(RANKS_NOTE, "note"), ranks]
+    return table(caption, ("team", "all cases", *names), rows, words=("team",))
