@@ -203,7 +203,7 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
     """
     inputs = image.fresh_folder("inputs")
     with image.fresh_volume() as volume:
-        runs = [image.run_ours(NOTHING, inputs, volume) for _ in range(times)]
+        runs = [image.run(inputs, volume, NOTHING) for _ in range(times)]
     for run in runs:
         if run.ended.problem or run.ended.exit_code:
             problem = run.ended.problem or f"exit code {run.ended.exit_code}"
