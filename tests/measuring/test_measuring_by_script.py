@@ -70,15 +70,6 @@ def test_the_status_of_a_team(bench, team):
     assert bench.told == [(team, "validation_001", status, 1, 1), team]
 
 
-def test_the_log_of_a_container_is_kept(bench):
-    script = "echo one; echo two >&2; exit 3"
-
-    bench.measure(bench.archive("crash", script), cases=1)
-
-    log = bench.results / "crash" / "logs" / "validation_001.log"
-    assert log.read_text() == "one\ntwo\n"
-
-
 def test_an_image_that_cannot_start_is_tried_twice_beside_one_of_ours(bench):
     bench.measure(bench.archive("nobody", NOBODY), cases=1)
 
@@ -215,14 +206,6 @@ def test_an_engine_that_fails_at_a_repeat_ends_no_team(bench):
     row = bench.rows("good")["validation_001"]
     assert row["status"] == "engine error"
     assert row["message"].endswith("; see logs/validation_001.log")
-
-
-def test_repeats_have_a_spread(bench):
-    bench.measure(bench.archive("good", PREDICT), cases=1, repeats=3)
-
-    row = bench.rows("good")["validation_001"]
-    assert row["repeats"] == "3"
-    assert float(row["runtime_s_spread"]) > 0
 
 
 @pytest.mark.slow

@@ -63,15 +63,6 @@ def test_a_model_under_another_name_is_given(bench, measure):
     assert {row["status"] for row in bench.rows("a").values()} == {"ok"}
 
 
-def test_without_its_model_the_image_fails(bench, measure):
-    """The test of the tests: the script does need it."""
-    bench.archive("a", NEEDS_MODEL)
-
-    measure()
-
-    assert {row["status"] for row in bench.rows("a").values()} == {"failed"}
-
-
 @pytest.mark.slow
 def test_a_team_is_not_measured_half_with_another_model(bench, measure):
     """Neither with one, nor without; a reason puts all that was measured aside."""
@@ -97,19 +88,6 @@ def test_a_team_is_not_measured_half_with_another_model(bench, measure):
     archive = sha256(bench.sent / "a.tar.gz")
     assert aside.name == f"a-{archive[:12]}-{first[:12]}"
     assert (aside / "efficiency.csv").exists()
-
-
-def test_a_record_with_another_model_is_not_gone_on_with(bench):
-    """Where only measurement.json tells."""
-    archive = bench.archive("a", NEEDS_MODEL)
-    bench.measure(archive, cases=1)
-    assert "model_sha256" not in bench.record("a")["settings"]
-    bench.change_setting("a", "model_sha256", "0" * 64)
-
-    error = bench.measure(archive, cases=1)["a"]
-
-    assert f"was measured with model_sha256 {'0' * 38}" in str(error)
-    assert "now it is none. Measure it as before" in str(error)
 
 
 def test_a_broken_model_is_the_teams_mistake(bench, measure):
@@ -152,13 +130,6 @@ def test_one_model_for_several_teams_is_refused(bench, measure):
     status, _, err = measure("--model", model)
 
     assert (status, told(err)) == (1, ("H01", "--model"))
-
-
-def test_models_of_a_folder_are_no_archives(tmp_path):
-    archive = save(tmp_path, FILES)
-    write_model(tmp_path)
-
-    assert find_archives(tmp_path) == (archive,)
 
 
 def test_a_model_without_an_archive_is_said(tmp_path):
