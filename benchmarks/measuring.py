@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from flare.common.containers import Limits  # noqa: E402
-from flare.common.engine import Engine  # noqa: E402  the checkout's
+from flare.common.docker import Docker  # noqa: E402  the checkout's
 from flare.measuring.container import Conditions  # noqa: E402
 from flare.measuring.empty_image import NOTHING, image_tar  # noqa: E402
 from flare.measuring.host import choose_caches, empty_caches  # noqa: E402
@@ -65,7 +65,7 @@ def make_image(folder: Path) -> str:
     return TEAM
 
 
-def run_plain(engine: Engine, image: str, folder: Path) -> Measured:
+def run_plain(engine: Docker, image: str, folder: Path) -> Measured:
     """Run a container with the published flags, and a folder for its output."""
     begin = time.perf_counter()
     identity = engine.call(
@@ -84,7 +84,7 @@ def run_plain(engine: Engine, image: str, folder: Path) -> Measured:
 
 
 def run_protected(
-    engine: Engine,
+    engine: Docker,
     image: str,
     empty: str,
     folder: Path,
@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--output", type=Path, default=HERE / "measuring.md")
     arguments = parser.parse_args()
-    engine = Engine()
+    engine = Docker()
     with tempfile.TemporaryDirectory(prefix="flare-benchmark-") as name:
         folder = Path(name)
         team, empty = make_image(folder), engine.import_image(image_tar(), EMPTY)
@@ -158,7 +158,7 @@ def main() -> None:
 
 
 def measure(
-    engine: Engine, team: str, empty: str, folder: Path, rounds: int
+    engine: Docker, team: str, empty: str, folder: Path, rounds: int
 ) -> dict[str, list[Measured]]:
     """All runs of each kind, which take turns."""
 

@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from flare.common.containers import Limits  # noqa: E402
-from flare.common.engine import Engine  # noqa: E402  the checkout's
+from flare.common.docker import Docker  # noqa: E402  the checkout's
 from flare.measuring.container import Conditions  # noqa: E402
 from flare.measuring.empty_image import image_tar  # noqa: E402
 from flare.measuring.image import LoadedImage  # noqa: E402
@@ -50,7 +50,7 @@ def make_image(folder: Path, kind: str) -> str:
     return tag
 
 
-def run_on(engine: Engine, image: str, empty: str, folder: Path, cpu: int) -> float:
+def run_on(engine: Docker, image: str, empty: str, folder: Path, cpu: int) -> float:
     """The running time of a container on one processor."""
     limits = Limits(memory="2g", shm_size="64m", output_size="1g", cpus=str(cpu))
     loaded = LoadedImage(
@@ -71,7 +71,7 @@ def run_on(engine: Engine, image: str, empty: str, folder: Path, cpu: int) -> fl
 
 
 def measure(
-    engine: Engine, image: str, empty: str, folder: Path, rounds: int
+    engine: Docker, image: str, empty: str, folder: Path, rounds: int
 ) -> list[tuple[float, float, float]]:
     """For each round: alone, and the two that ran side by side."""
     one, two = sorted(os.sched_getaffinity(0))[:2]
@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--output", type=Path, default=HERE / "side_by_side.md")
     arguments = parser.parse_args()
-    engine = Engine()
+    engine = Docker()
     table = ["| what | median | all rounds |", "|---|---|---|"]
     with tempfile.TemporaryDirectory(prefix="flare-benchmark-") as name:
         folder, empty = Path(name), engine.import_image(image_tar(), EMPTY)

@@ -39,10 +39,6 @@ LEFT: dict[tuple[str, str], str] = {
     ("measure", "--plots"): "flare report RESULTS/TEAM draws the traces",
     ("measure", "--interleave"): "teams are measured one after the other",
     ("measure", "--unlike-lanes"): "measure on computers and GPUs of one kind",
-    **dict.fromkeys(
-        ((name, "--engine") for name in ("check", "measure", "serve")),
-        "DOCKER_HOST names the socket of Podman, or of another Docker",
-    ),
 }
 """Options of earlier versions, by command and flag, and what to use instead."""
 

@@ -11,6 +11,7 @@ from enum import Enum
 from pathlib import Path
 
 from flare.common.containers import NO_GPU, Limits, limit, size
+from flare.common.engine import engine_option
 from flare.common.errors import InputError
 from flare.common.options import (
     argument,
@@ -102,6 +103,7 @@ class MeasuringOptions:
     )
     limits: Limits = field(default_factory=ServedLimits)
     contract: Contract = field(default_factory=Contract)
+    engine: str = engine_option()
     runs: RunOptions = field(default_factory=RunOptions)
     page: Path | None = option(
         "Show how it goes on, on this page, which a browser reads anew by itself;"

@@ -11,14 +11,14 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os.path import lexists
 from pathlib import Path
 from typing import Annotated, Any
 
 from flare.common.schema import Count, Is, Text
 from flare.common.text import count, listing, printable, safe
-from flare.results.csv_rows import TeamName
-from flare.results.errors import MeasurementError, RankingError
-from flare.results.ledger_csv import LEDGER_CSV, read_ledger
+from flare.results.csv_rows import TeamName, read_table
+from flare.results.ledger_csv import LEDGER_CSV, Entry
 from flare.results.metrics_reading import Scores
 from flare.results.refused_csv import Refusal
 from flare.results.team_folder import PREDICTIONS
@@ -231,10 +231,8 @@ def read_archives(
     RankingError
         If ledger.csv is there, but cannot be read.
     """
-    try:
-        entries = read_ledger(results / LEDGER_CSV)
-    except MeasurementError as error:
-        raise RankingError(str(results / LEDGER_CSV), "it cannot be read") from error
+    file = results / LEDGER_CSV
+    entries = read_table(file, Entry) if lexists(file) else []
     # The earliest entry comes last, and stays.
     first = {entries[n].team: n for n in reversed(range(len(entries)))}
     replaced = [

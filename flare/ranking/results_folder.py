@@ -174,7 +174,7 @@ def _read_efficiency(
                 values[key] = area_above(trace, rule.trace_tolerance_mb, runtime_s)
             elif rule.metric in row.cells:
                 values[key] = row.value(rule.metric)
-            spread = row.spread(rule.metric)
+            spread = row.number(f"{rule.metric}_spread")
             if spread is not None:
                 spreads[key] = spread
     unfinished = {row.case for row in rows.values() if row.is_unfinished}

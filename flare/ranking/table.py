@@ -29,10 +29,9 @@ from flare.ranking.rules import RankingRules, Values
 from flare.results.csv_rows import (
     COLUMNS,
     KEYS,
+    Row,
     TeamName,
     check_columns,
-    check_value,
-    number,
     read_rows,
 )
 from flare.results.efficiency_csv import VALUES, known_metrics
@@ -269,38 +268,34 @@ def _read_rows(
     """The ranked results of a table, in a file or in memory."""
     ranked = (rule.metric for rule in challenge.ranking)
     known = dict.fromkeys([*asked, *ranked, *known_metrics(challenge)])
-    file = IN_MEMORY if isinstance(source, pd.DataFrame) else source
     found: dict[Key, CaseResult] = {}
     seen: dict[Key, str] = {}
-    for where, key, cell in _rows(source):
-        team, case, metric = key
+    for row in _rows(source):
+        team, case, metric = (row.cells[name].strip() for name in KEYS)
+        key = (team, case, metric)
         if metric not in known:
-            raise RankingError(
-                str(file),
-                f"{where}: unknown metric {safe(metric)}, not {listing(known)}",
-            )
+            raise row.error(f"unknown metric {safe(metric)}, not {listing(known)}")
         if metric not in asked:
             continue
         if not team or not case:
-            raise RankingError(str(file), f"{where}: the team or the case is empty")
-        value = number(cell, file, where) if isinstance(cell, str) else cell
-        if value is not None:
-            check_value(value, metric, file, where)
+            raise row.error("the team or the case is empty")
+        value = row.value(metric, "value")
         if key in seen:
-            raise RankingError(
-                str(file),
-                f"{seen[key]} and {where} are both {' '.join(map(safe, key))}",
-            )
-        seen[key] = where
-        reason = EMPTY if value is None else None
+            both = f"{seen[key]} and {row.where} are both {' '.join(map(safe, key))}"
+            raise RankingError(str(row.file), both)
+        seen[key] = row.where
         found[key] = CaseResult(
-            team=team, case=case, metric=metric, value=value, reason=reason
+            team=team,
+            case=case,
+            metric=metric,
+            value=value,
+            reason=EMPTY if value is None else None,
         )
     return list(found.values())
 
 
-def _rows(source: Path | pd.DataFrame) -> Iterator[tuple[str, Key, str | float]]:
-    """Place, key and value of each row; a NaN or a None in memory is an empty value.
+def _rows(source: Path | pd.DataFrame) -> Iterator[Row]:
+    """The rows of a table; a NaN or a None in memory is an empty value.
 
     Raises
     ------
@@ -309,22 +304,18 @@ def _rows(source: Path | pd.DataFrame) -> Iterator[tuple[str, Key, str | float]]
         than a name or a number.
     """
     if not isinstance(source, pd.DataFrame):
-        for where, row in read_rows(source, COLUMNS):
-            team, case, metric = (row[name].strip() for name in KEYS)
-            yield where, (team, case, metric), row["value"]
+        yield from read_rows(source, COLUMNS)
         return
     check_columns(IN_MEMORY, list(map(str, source.columns)), COLUMNS)
     for label, *names, value in source[list(COLUMNS)].itertuples(name=None):
-        where = f"row {label}"
+        row = Row(
+            IN_MEMORY, f"row {label}", dict(zip(KEYS, map(str, names), strict=True))
+        )
         for name in names:
             # A case may be called by its number, but by no other thing.
             if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
-                raise RankingError(
-                    str(IN_MEMORY), f"{where}: {safe(str(name))} is no name"
-                )
-        team, case, metric = (str(name).strip() for name in names)
+                raise row.error(f"{safe(str(name))} is no name")
         if isinstance(value, str | bool | np.bool_):
-            raise RankingError(
-                str(IN_MEMORY), f"{where}: {safe(str(value))} is no number"
-            )
-        yield where, (team, case, metric), "" if pd.isna(value) else float(value)
+            raise row.error(f"{safe(str(value))} is no number")
+        cell = "" if pd.isna(value) else repr(float(value))
+        yield replace(row, cells={**row.cells, "value": cell})

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from flare.common.containers import LimitSettings, Setting, setting
-from flare.common.engine import EngineRecord
+from flare.common.engine import DOCKER, EngineRecord
 from flare.common.files import at, json_at, read_regular, write_whole
 from flare.common.installation import __version__, source_commit
 from flare.common.machine import Host
@@ -78,7 +78,7 @@ class Settings(LimitSettings, _Sent):
     way."""
     model_sha256: Sha256 = setting(default="", absent="none", is_compared=False)
     """SHA-256 of the model that was sent beside it; not there without one."""
-    container_engine: Text = setting(default="", absent="docker")
+    container_engine: Text = setting(default="", absent=DOCKER)
     """What has run the containers, such as `apptainer` in files of earlier versions;
     not there for Docker."""
 

@@ -10,6 +10,7 @@ REFUSED = {
     "choice": ("", "?", "Strict"),
     "code": ("F007", "Q99"),
     "decimals": ("-1", "16", "two", "4.0"),
+    "engine_name": ("podman", "apptainer"),
     "image_path": ("ct", "/images/ct", "images/../ct", "images/", "images/-x"),
     "image_socket": ("ct-image", "=images/ct", "CT=images/ct", "ct=ct"),
     "integer": ("two", "1.5", ""),

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from flare.common.engine import is_of_content
+from flare.common.docker import is_of_content
 from flare.common.errors import EngineError
 
 

@@ -6,7 +6,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from flare.common.engine import Engine
+from flare.common.docker import Docker
 
 DOCKER = Path(__file__).with_name("docker.sh")
 
@@ -22,7 +22,7 @@ INFO = {
 VERSION = {"Components": [{"Name": "runc", "Version": "1.3.4"}]}
 
 
-class ScriptedEngine(Engine):
+class ScriptedEngine(Docker):
     """The program `docker.sh` under the name docker, in a folder of its own.
 
     Images, volumes and containers are folders there; see `docker.sh` for what can be
@@ -81,7 +81,7 @@ def python_engine(folder, *lines):
         f"{code}\n"
     )
     program.chmod(0o755)
-    return Engine(str(program))
+    return Docker(str(program))
 
 
 def state_of(folder):

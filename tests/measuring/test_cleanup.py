@@ -21,7 +21,7 @@ from tests.builders import ROOT, wait_until
 KILLED = """
 import sys, time
 from pathlib import Path
-from flare.common.engine import Engine
+from flare.common.docker import Docker
 from flare.measuring import cleanup
 from flare.measuring.cleanup import guarded, label_of
 from flare.measuring.empty_image import image_tar
@@ -29,7 +29,7 @@ from flare.results.team_folder import FolderLock
 from flare.measuring.empty_image import output_volume
 
 cleanup.PAUSE_S = 0.05
-engine, folder, images = Engine(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
+engine, folder, images = Docker(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
 with (
     FolderLock(folder) as lock,
     guarded(engine, folder, images=images, lock=lock) as place,

@@ -9,7 +9,7 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from flare.common.engine import Engine
+from flare.common.docker import Docker
 from flare.common.errors import EngineError
 from flare.measuring import image as loading_module
 from flare.measuring.archive.reading import read_archive, write_image
@@ -35,7 +35,7 @@ def archive(tmp_path):
     return found
 
 
-class Loader(Engine):
+class Loader(Docker):
     """Has one image once a program has been given what is loaded `after` times."""
 
     def __init__(self, image="", *, words=("sh", "-c", "wc -c >&2"), after=1, tags=()):

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from flare.common.engine import Engine
+from flare.common.docker import Docker
 from flare.measuring import image as loading
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.image import LoadError
@@ -33,7 +33,7 @@ def test_a_tag_that_comes_while_an_image_is_loaded(
         subprocess.run([docker, "tag", found, other], check=True)
 
     monkeypatch.setattr(loading, "_feed", feed_and_tag)
-    engine = Engine(docker)
+    engine = Docker(docker)
     try:
         image = loading.load_image(engine, archive, OURS)
 
@@ -51,4 +51,4 @@ def test_a_name_that_sounds_like_the_computer_s_fault(docker, tmp_path, name):
     assert archive.problems == ()
 
     with pytest.raises(LoadError, match="file name too long"):
-        loading.load_image(Engine(docker), archive, OURS)
+        loading.load_image(Docker(docker), archive, OURS)

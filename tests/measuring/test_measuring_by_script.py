@@ -8,12 +8,15 @@ import re
 
 import pytest
 
+from flare.common.engine import ENGINES
 from flare.common.errors import EngineError
 from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.summary import count_done
 from flare.results.errors import MeasurementError
+from tests.builders.errors import told
 from tests.builders.fewer import few_fast
 from tests.builders.teams import PREDICT, SCRIPTS
+from tests.fakes.plain import PlainEngine
 from tests.measuring.conftest import FakeGpu
 
 HUNGRY = "touch $SCRIPTED/out-of-memory; echo killed; exit 137"
@@ -115,7 +118,7 @@ def test_the_first_case_is_run_once_more_to_warm_up(bench):
 
 
 def test_the_memory_of_a_gpu_is_that_of_all_samples(bench):
-    """1000 less 600 free and 100 reserved; at all times, so it is stable."""
+    """The same at all times, so it is stable."""
     script = f"sleep 0.2\n{PREDICT}"
     (bench.engine.state / "gpus").touch()
 
@@ -288,3 +291,40 @@ def test_what_is_asked_for_in_vain(bench, options, problem):
 
     with pytest.raises(MeasurementError, match=problem):
         bench.measure(*files, **options)
+
+
+# --- Another engine ---------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_an_engine_of_another_kind_measures_a_team(bench, flare, monkeypatch):
+    """It is a module of its own, and a line in the list of engines."""
+    monkeypatch.setitem(ENGINES, "plain", "tests.fakes.plain:PlainEngine")
+    monkeypatch.setattr(PlainEngine, "home", bench.folder / "plain", raising=False)
+    PlainEngine.home.mkdir()
+
+    status, _, stderr = flare(
+        *("measure", bench.archive("good", PREDICT), "--images", bench.images),
+        *("--output", bench.results, "--gpu", "none", "--engine", "plain"),
+        *("--interval", "0.02", "--no-warm-up"),
+    )
+
+    assert (status, stderr) == (0, "")
+    rows = bench.rows("good")
+    assert {(r["status"], r["engine_runtime_s"]) for r in rows.values()} == {
+        ("ok", "0.5")
+    }
+    record = bench.record("good")
+    (session,) = record["sessions"]
+    assert session["engine"]["version"] == "plain 1"
+    assert session["command"] == "plain IMAGE"
+    assert (bench.results / "good" / "logs" / "validation_001.log").read_text() == (
+        "as a plain process\n"
+    )
+    assert not (bench.engine.state / "calls").exists()
+    assert record["settings"]["container_engine"] == "plain"
+    image = bench.cases[0].image.path
+    archive = bench.archive("good", PREDICT)
+    assert flare("check", archive, "--run", image, "--engine", "plain")[0] == 0
+    failed = bench.measure(bench.archive("good", PREDICT))
+    assert told(failed["good"])[0] == "H07"

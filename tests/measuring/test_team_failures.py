@@ -84,7 +84,7 @@ def run(monkeypatch, tmp_path):
         monkeypatch.setattr(measured, "_opened", teams.open)
         monkeypatch.setattr(measured, "_run", teams.run_case)
         engine = SimpleNamespace(describe=dict, folder=lambda: None)
-        monkeypatch.setattr(measuring, "Engine", lambda: engine)
+        monkeypatch.setattr(measuring, "find_engine", lambda _: engine)
         job = Job(
             options=Options(
                 archives=tmp_path,

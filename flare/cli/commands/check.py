@@ -17,6 +17,7 @@ from flare.cli.command import Command, takes
 from flare.cli.commands.evaluate import on_case
 from flare.cli.console import OutcomeError, Progress
 from flare.common.containers import Limits
+from flare.common.engine import engine_option, find_engine
 from flare.common.errors import InputError
 from flare.common.options import argument, challenge_option, option, workers_option
 from flare.common.text import printable, safe
@@ -64,6 +65,7 @@ class Request:
     )
     limits: Limits = field(default_factory=Limits)
     contract: Contract = field(default_factory=Contract)
+    engine: str = engine_option()
     challenge: str = challenge_option()
     workers: int | None = workers_option()
 
@@ -151,7 +153,6 @@ def _check_archive(request: Request) -> None:
 
 def _try_archive(archive: Archive, request: Request, image: Path) -> None:
     """Run an image on one case, with the very flags that count."""
-    from flare.common.engine import Engine
     from flare.measuring.container import Conditions, opened_limits
     from flare.measuring.inputs import case_of
     from flare.measuring.trial import try_archive
@@ -164,7 +165,7 @@ def _try_archive(archive: Archive, request: Request, image: Path) -> None:
         opened_limits(request.limits) as (limits, gpu),
         try_archive(
             *(archive, Path(folder), case, challenge),
-            engine=Engine(),
+            engine=find_engine(request.engine),
             conditions=Conditions(limits=limits, gpu=gpu, contract=request.contract),
         ) as trial,
     ):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from flare.common.engine import Engine
+from flare.common.docker import Docker
 from flare.common.installation import __version__, source_commit
 from flare.evaluation.errors import ClusterError
 from flare.measuring.lane import look_at_place
@@ -83,7 +83,7 @@ def options(address=ADDRESS, gpu="none", lanes=None):
 
 def pool_of(client, **asked):
     """A pool of its workers."""
-    return ClusterPool(client, options(**asked), {}, Engine())
+    return ClusterPool(client, options(**asked), {}, Docker())
 
 
 def test_workers_of_a_computer_share_its_lanes():
@@ -243,7 +243,7 @@ def test_a_scheduler_that_hangs_is_given_up_after_a_minute():
 def test_something_else_than_an_address_is_refused():
     with (
         pytest.raises(ClusterError) as caught,
-        opened_cluster(options("slurm.yaml"), {}, Engine()),
+        opened_cluster(options("slurm.yaml"), {}, Docker()),
     ):
         pass
 
