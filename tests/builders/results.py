@@ -37,7 +37,7 @@ def write_table(file, rows):
     return file
 
 
-def make_table(values, spreads=None, reason=NO_ROW):
+def make_table(values, spreads=None, reason=None):
     """A table from values by team, case and metric; None for a missing result.
 
     The reason is that of all that are missing; CASE in it is the case.
@@ -48,7 +48,9 @@ def make_table(values, spreads=None, reason=NO_ROW):
             case=case,
             metric=metric,
             value=value,
-            reason="" if value is not None else reason.replace("CASE", case),
+            reason=""
+            if value is not None
+            else (reason or NO_ROW).replace("CASE", case),
             spread=(spreads or {}).get((team, case, metric)),
         )
         for (team, case, metric), value in values.items()
