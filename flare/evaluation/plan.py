@@ -22,7 +22,7 @@ from flare.common.installation import (
     library_version,
     source_commit,
 )
-from flare.common.text import safe
+from flare.common.text import safe, why
 from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
 from flare.evaluation.options import Options
 from flare.evaluation.scoring.reading import check_headers
@@ -30,6 +30,7 @@ from flare.evaluation.submission.find import (
     JOBS_FILE_NAME,
     Folder,
     LabelMapFile,
+    check_folder,
     find_label_maps,
     find_references,
     is_demonstration,
@@ -143,12 +144,7 @@ def _find_files(
     predictions: Path, ground_truth: Path, challenge: Challenge, *, is_measured: bool
 ) -> tuple[tuple[LabelMapFile, ...], Folder]:
     """The references, and what was submitted."""
-    if not predictions.is_dir():
-        there = "it is not a" if predictions.exists() else "there is no such"
-        problem = f"{safe(predictions)}: {there} folder"
-        if predictions.suffix.lower() == ".zip":
-            problem += " (unzip it first: only the platform does so itself)"
-        raise InputError(problem)
+    check_folder(predictions)
     is_algorithm = os.path.lexists(predictions / JOBS_FILE_NAME)
     is_hidden = is_algorithm and challenge.algorithm.hide_cases
     try:
@@ -256,9 +252,17 @@ def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
 
 
 def file_checksum(file: Path) -> str:
-    """SHA-256 of the bytes of a file, in hexadecimal digits."""
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+    """SHA-256 of the bytes of a reference, in hexadecimal digits.
+
+    Raises a GroundTruthError if it cannot be read.
+    """
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise GroundTruthError(
+            f"{safe(file.name)}: it cannot be read ({why(error)})"
+        ) from error
 
 
 def references_digest(

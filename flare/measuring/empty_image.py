@@ -97,23 +97,8 @@ def output_volume(
 ) -> Iterator[Volume]:
     """A fresh volume in memory for the output of a container.
 
-    It vanishes when no container has it any more: so one of ours holds it.
-
-    Parameters
-    ----------
-    engine : Engine
-        What makes it.
-    empty : str
-        ID of our own image.
-    label : str
-        Says which measurement it belongs to.
-    size : str
-        Such as 4g.
-
-    Yields
-    ------
-    Volume
-        It, and the container that holds it.
+    It vanishes when no container has it any more: so one of ours, of the image `empty`,
+    holds it.
     """
     name, holder = "", ""
     try:

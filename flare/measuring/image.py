@@ -139,23 +139,7 @@ def loaded_image(
 ) -> Iterator[LoadedImage]:
     """An image that is loaded, and removed in the end with all that was made for it.
 
-    Parameters
-    ----------
-    archive : Archive
-        Without problems.
-    folder : Path
-        Where folders for the container are made.
-    engine : Engine
-        What it is run by.
-    conditions : Conditions
-        Under which its containers are run.
-    lock : FolderLock
-        Of the folder.
-
-    Yields
-    ------
-    LoadedImage
-        To be run.
+    Folders for its containers are made in a folder whose lock is given.
 
     Raises
     ------

@@ -130,19 +130,7 @@ def check_cases(
 def lay_out(case: Case, inputs: Path, contract: Contract) -> Path:
     """Put the image of a case where a container looks for it.
 
-    Parameters
-    ----------
-    case : Case
-        Whose image is copied, under its own name.
-    inputs : Path
-        An empty folder, which the container will read.
-    contract : Contract
-        Says where.
-
-    Returns
-    -------
-    Path
-        The copy; nothing else is in its folder.
+    Returns the copy; nothing else is in its folder.
     """
     folder = inputs
     for part in PurePosixPath(contract.input_path).parts:

@@ -120,12 +120,7 @@ class Place:
 def look_at_place(gpus: Sequence[str], engine: Engine) -> Place:
     """Look at the computer that this is run on.
 
-    Parameters
-    ----------
-    gpus : sequence of str
-        Indexes or UUIDs of the GPUs that are to be used.
-    engine : Engine
-        What containers run in.
+    `gpus` are indexes or UUIDs of those that are to be used.
 
     Raises
     ------

@@ -36,14 +36,7 @@ class Listener:
     def on_run(self, team: str, record: CaseRecord, number: int, total: int) -> None:
         """Hear of a case that was run.
 
-        Parameters
-        ----------
-        team : str
-            Whose case it is.
-        record : CaseRecord
-            Its outcome.
-        number, total : int
-            Which one it was, of how many that are run.
+        It was number `number` of `total` that are run.
         """
 
     def on_team(self, team: str) -> None:
@@ -56,12 +49,7 @@ class Listener:
 class Failures:
     """Teams whose measurement has ended by an error, see `flare.common.bulkhead`.
 
-    Parameters
-    ----------
-    results : Path
-        The folder of all teams.
-    tell : callable, optional
-        Told of each team once, and of its first error.
+    Each team's first error is told, if somebody is to be told.
     """
 
     def __init__(
@@ -91,17 +79,7 @@ def count_done(folder: Path) -> int:
 
 
 def team_table(folder: Path, team: str, results: Results | None = None) -> str:
-    """What was measured of a team, and why cases score 0, as text.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the team.
-    team : str
-        Its name.
-    results : Results, optional
-        Its scores, if it was scored.
-    """
+    """What was measured of a team, and why cases score 0, as text."""
     records = read_records(folder / EFFICIENCY_CSV)
     counts = {
         status.value: sum(record.status is status for record in records.values())
@@ -170,17 +148,9 @@ def write_refused(
 ) -> None:
     """Write down which archives were refused, and why.
 
-    Teams that are not among these archives stay in the file as they are.
-
-    Parameters
-    ----------
-    archives : sequence of Archive
-        All that were looked at.
-    results : Path
-        The folder of all teams.
-    failed : sequence of tuple of str and FlareError
-        Teams that were not measured or scored to the end, and why. Where the host is to
-        blame, a team is not refused: the same command goes on with it.
+    Teams that are not among these archives stay in the file as they are. Of those that
+    have failed, where the host is to blame, a team is not refused: the same command
+    goes on with it.
 
     Raises
     ------

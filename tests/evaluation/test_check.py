@@ -262,7 +262,7 @@ def test_a_folder_that_is_none(predictions, tmp_path, option, name):
     folders = {"predictions": predictions, option: tmp_path / name}
 
     with pytest.raises(
-        InputError, match=f"{name}: (there is no such folder|it is a f)"
+        InputError, match=f"{name}: (there is no such|it is not a) folder"
     ):
         check_submission(challenge=FLARE21, **folders)
 

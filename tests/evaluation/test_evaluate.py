@@ -577,7 +577,7 @@ def test_a_folder_that_is_none(predictions, ground_truth, tmp_path, name, proble
 
     with pytest.raises(InputError, match=f"{name}: {problem}"):
         flare.evaluate(tmp_path / name, ground_truth)
-    with pytest.raises(InputError, match=f"{name}: there is no such folder"):
+    with pytest.raises(InputError, match=f"{name}: {problem}"):
         flare.evaluate(predictions, tmp_path / name)
 
 

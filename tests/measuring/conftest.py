@@ -21,9 +21,10 @@ from flare.measuring.contract import FLARE
 from flare.measuring.inputs import find_cases
 from flare.measuring.measure import measure_teams
 from flare.measuring.options import Caches, Options, RunOptions
-from flare.measuring.sampling.nvml import Device, DeviceState, MemoryReading
+from flare.measuring.sampling.nvml import Device, DeviceState
 from flare.measuring.summary import Listener
 from flare.measuring.team import Job
+from flare.results.traces_csv import Sample
 from tests.builders.archives import FILES, save
 from tests.builders.schemas import file_problems
 from tests.builders.teams import PREDICT, SCRIPTS, rows_of, write_team
@@ -75,8 +76,8 @@ class FakeGpu:
 
     device = Device(uuid="GPU-1", name="G", driver="1", version="v2")
 
-    def read(self):
-        return MemoryReading(total_mb=1000, free_mb=600, used_mb=400, reserved_mb=100)
+    def read(self, seconds=0.0):
+        return Sample(seconds=seconds, gpu_memory_mb=300)
 
     def processes(self):
         return frozenset({1})

@@ -13,7 +13,7 @@ from flare.measuring.archive.checks import Findings, check_configuration
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.contract import FLARE, Contract
 from flare.measuring.inputs import find_cases, lay_out
-from flare.measuring.outputs import Output, renamed
+from flare.measuring.outputs import WrongOutputError, move_map
 from flare.measuring.rescore import evaluate_team
 from flare.ranking.results_folder import read_teams
 from tests.builders.archives import save
@@ -102,33 +102,29 @@ def test_what_an_image_of_flare_is_given(tmp_path, case_data):
 ELSEWHERE = "expected one label map in /output/images/organs, found "
 
 
-def taken(folder, *files, others=(), problem=""):
-    """What comes of an output, by the algorithm's contract."""
+def taken(folder, *files, others=()):
+    """The label map of an output, by the algorithm's contract."""
     for name in files:
         (folder / "outputs" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "outputs" / name).write_text(name)
     (folder / "taken").mkdir()
-    output = Output(
-        folder=folder / "outputs", files=files, others=others, problem=problem
-    )
-    return renamed(output, "case_1", folder / "taken", ALGORITHM)
+    place = folder / "taken" / "case_1.x"
+    return move_map(folder / "outputs", dict(others), place, ALGORITHM)
 
 
 @pytest.mark.parametrize(
     ("name", "called"),
     [
-        ("images/organs/output.mha", "case_1.mha"),
-        ("images/organs/x.y.NII.GZ", "case_1.nii.gz"),
+        ("images/organs/output.mha", "case_1.x.mha"),
+        ("images/organs/x.y.NII.GZ", "case_1.x.nii.gz"),
     ],
 )
 def test_a_label_map_is_called_like_its_case(tmp_path, name, called):
     """Whatever lies elsewhere does not count, even a second label map."""
-    found = taken(tmp_path, name, "images/heat/map.mha", "results.json")
+    file = taken(tmp_path, name, "images/heat/map.mha", "results.json")
 
-    assert (found.files, found.others, found.problem) == ((called,), (), "")
-    assert found.folder == tmp_path / "taken"
-    assert [p.name for p in found.folder.iterdir()] == [called]
-    assert (found.folder / called).read_text() == name
+    assert [*(tmp_path / "taken").iterdir()] == [file]
+    assert (file.name, file.read_text()) == (called, name)
 
 
 @pytest.mark.parametrize(
@@ -138,21 +134,15 @@ def test_a_label_map_is_called_like_its_case(tmp_path, name, called):
         (("output.mha",), (), ELSEWHERE),
         (("images/organs/deeper/a.mha",), (), ELSEWHERE),
         (("images/organs/a.tif",), (), "images/organs/a.tif: it is no label map"),
-        ((), (("images/organs/a.mha", "a link"),), "images/organs/a.mha: it is a link"),
+        ((), [("images/organs/a.mha", "a link")], "images/organs/a.mha: it is a link"),
     ],
 )
 def test_an_output_that_cannot_be_used(tmp_path, files, others, problem):
-    found = taken(tmp_path, *files, others=others)
+    with pytest.raises(WrongOutputError) as caught:
+        taken(tmp_path, *files, others=others)
 
-    assert found.problem.startswith(problem)
-    assert all(name in found.problem for name in files)
-    assert found.files == files
-
-
-def test_an_output_that_was_refused_before(tmp_path):
-    assert taken(tmp_path, "images/organs/a.mha", problem="too much").problem == (
-        "too much"
-    )
+    assert str(caught.value).startswith(problem)
+    assert all(name in str(caught.value) for name in files)
 
 
 # --- Its archive --------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 from flare.common.errors import InputError
 from flare.measuring import host
 from flare.measuring.host import (
+    MANY,
     SPARE_BYTES,
     SPARE_FILES,
     DiskWatch,
@@ -28,11 +29,7 @@ GIB = 2**30
 def free(monkeypatch):
     """What is free, as (bytes, files) that a test can change."""
     now = {"bytes": 100 * GIB, "files": 5_000_000}
-    monkeypatch.setattr(
-        host,
-        "room",
-        lambda _: Room(free_bytes=now["bytes"], free_files=now["files"]),
-    )
+    monkeypatch.setattr(host, "room", lambda _: Room(now["bytes"], now["files"]))
     return now
 
 
@@ -62,7 +59,7 @@ def test_what_is_alarming(free, tmp_path, taken_bytes, taken_files, is_alarming)
         (SPARE_BYTES, SPARE_FILES, False),
         (SPARE_BYTES - 1, SPARE_FILES, True),
         (SPARE_BYTES, SPARE_FILES - 1, True),
-        (SPARE_BYTES, None, False),
+        (SPARE_BYTES, MANY, False),
     ],
 )
 def test_a_disk_that_is_nearly_full(free, tmp_path, left_bytes, left_files, is_low):

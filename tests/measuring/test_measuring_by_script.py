@@ -118,7 +118,7 @@ def test_the_first_case_is_run_once_more_to_warm_up(bench):
 
 
 def test_the_memory_of_a_gpu_is_that_of_all_samples(bench):
-    """1000 less 600 free and 100 reserved; at all times, so it is stable."""
+    """The same at all times, so it is stable."""
     script = f"sleep 0.2\n{PREDICT}"
     (bench.engine.state / "gpus").touch()
 

@@ -131,7 +131,7 @@ def test_a_model_needs_room(bench, monkeypatch):
     """A GiB more than it has; no fault of the team, and nothing is run."""
     archive = bench.archive("a", NEEDS_MODEL)
     write_model(archive.parent, name="a.model.tar.gz")
-    little, real = Room(free_bytes=2**29, free_files=None), host.room
+    little, real = Room(2**29, 0), host.room
     monkeypatch.setattr(
         host, "room", lambda folder: little if ".work" in str(folder) else real(folder)
     )

@@ -91,12 +91,7 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
 
 
 def plain_header(content: bytes) -> Header | None:
-    """The header, if it is an ordinary one without a fault.
-
-    Parameters
-    ----------
-    content : bytes
-        All that stands before the extensions.
+    """The header, all before the extensions, if it is an ordinary one without a fault.
 
     Raises
     ------

@@ -82,7 +82,7 @@ def match_cases(
         first = next(iter(of_organs))
         example = asked.get(first, example.replace(EXAMPLE, first))
         names = [name for own in of_organs.values() for name in own]
-        problems.append(OrganFilesError(names, example, tuple(organs.items())))
+        problems.append(OrganFilesError(names, example, organs))
         for case, own in of_organs.items():
             reasons[case] = "each file holds one organ alone", tuple(own)
     left = [file for file in folder.files if file.name not in names]
@@ -277,19 +277,8 @@ def find_organ_files(
 ) -> dict[str, list[str]]:
     """The names of files that hold one organ of a case, by that case.
 
-    Parameters
-    ----------
-    files : sequence of LabelMapFile
-        What was submitted.
-    organs : collection of str
-        The organs of the challenge.
-    cases : collection of str, optional
-        The cases that there are; None if that is not known.
-
-    Returns
-    -------
-    dict
-        Empty if there are files of fewer than two organs.
+    `cases` are those that there are; None if that is not known. There are none of such
+    files if they are of fewer than two organs.
     """
     found: dict[str, list[str]] = {}
     seen = set()

@@ -165,14 +165,7 @@ def check_content(
 ) -> None:
     """Find out what is wrong, and what is doubtful, about the files of an image.
 
-    Parameters
-    ----------
-    layers, image, contract
-        Of the image.
-    mounted : sequence of str
-        Folders of its containers that come from outside.
-    found : Findings
-        Gets it.
+    Those in `mounted` come from outside of its containers.
     """
     content = merge(layers)
     settings = image.get("config")
@@ -228,15 +221,6 @@ def _check_folders(
 
 def check_script(content: bytes, found: Findings, *, is_bash: bool) -> None:
     r"""Find out what is wrong, and what is doubtful, about predict.sh.
-
-    Parameters
-    ----------
-    content : bytes
-        The script.
-    found : Findings
-        Gets it.
-    is_bash : bool
-        Whether the image's ``sh`` is bash.
 
     Examples
     --------

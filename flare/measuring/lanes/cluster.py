@@ -47,14 +47,7 @@ LATE_S = 10.0
 def measure_on_worker(job: TeamJob, topic: str, token: str) -> int:
     """Measure a team in a process of this worker; returns the number of messages.
 
-    Parameters
-    ----------
-    job : TeamJob
-        What is to be done.
-    topic : str
-        Of the events that the messages become.
-    token : str
-        Goes with each message.
+    The messages become events of a topic; a token goes with each.
     """
     from distributed import get_worker
 
@@ -97,16 +90,7 @@ class _Running:
 class ClusterPool(Pool):
     """Lanes of the workers that have the resource.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Of the scheduler.
-    options : Options
-        The scheduler's address, and how each computer is to be divided.
-    folders : mapping of str to Path
-        What all workers have to see, by what it is for messages.
-    engine : Engine
-        What containers run in there.
+    All workers have to see the folders, which messages call by their keys.
     """
 
     def __init__(
@@ -297,15 +281,8 @@ def opened_cluster(
 ) -> Iterator[ClusterPool]:
     """The lanes of a scheduler's workers.
 
-    Parameters
-    ----------
-    options : Options
-        The scheduler's address, and how each computer is to be divided.
-    folders : mapping of str to Path
-        What all workers have to see; that of the results gets a folder for a moment,
-        as another one of the same path would not do.
-    engine : Engine
-        What containers run in there.
+    All workers have to see the folders; that of the results gets one for a moment, as
+    another one of the same path would not do.
 
     Raises
     ------

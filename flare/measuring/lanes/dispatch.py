@@ -51,18 +51,8 @@ class Dispatch:
 
     A team goes on on another lane where its process is killed, or its lane does not
     work. Teams are told of as done while nothing runs, so that scoring them takes no
-    processor from a container.
-
-    Parameters
-    ----------
-    job : Job
-        What is measured; its caches are decided.
-    engine : Engine
-        Runs the containers.
-    pool : Pool
-        Lanes of one kind.
-    listener : Listener
-        Told what happens.
+    processor from a container. The lanes of the pool are of one kind, and the caches of
+    the job are decided.
     """
 
     def __init__(
@@ -83,13 +73,7 @@ class Dispatch:
         self._total = 0
 
     def plan(self, *, is_here: bool) -> None:
-        """See what is left to do of each team, and tell how much is done.
-
-        Parameters
-        ----------
-        is_here : bool
-            Whether containers run on this computer.
-        """
+        """See what is left to do of each team, and tell how much is done."""
         cases = 0
         for archive in self._job.runnable:
             turn = Turn(archive=archive, left={*self._job.options.rerun})
