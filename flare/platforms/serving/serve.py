@@ -88,22 +88,8 @@ def serve(
 ) -> None:
     """Serve until nothing waits, if it is to look once, or for ever.
 
-    Parameters
-    ----------
-    options : ServiceOptions
-        How submissions are measured and answered.
-    source : Source
-        Where they come from.
-    telling : callable
-        As in `ServedWork`.
-    on_step : callable
-        As in `Service`.
-
-    Raises
-    ------
-    FlareError
-        What keeps the service from its work, or, if it is to look once, what is left
-        undone.
+    `telling` is as in `ServedWork`, and `on_step` as in `Service`. What is raised keeps
+    the service from its work, or is left undone, if it is to look once.
     """
     challenge = read_challenge(options.challenge)
     cases = find_cases(options.images or Path(), challenge)
