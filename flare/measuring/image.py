@@ -132,7 +132,12 @@ def loaded_image(
 ) -> Iterator[LoadedImage]:
     """An image that is loaded, and removed in the end with all that was made for it.
 
-    Folders for its containers are made in a folder whose lock is given.
+    Parameters
+    ----------
+    folder : Path
+        Where folders for the container are made.
+    lock : FolderLock
+        Of the folder.
 
     Raises
     ------

@@ -36,7 +36,10 @@ class Listener:
     def on_run(self, team: str, record: CaseRecord, number: int, total: int) -> None:
         """Hear of a case that was run.
 
-        It was number `number` of `total` that are run.
+        Parameters
+        ----------
+        number, total : int
+            Which one it was, of how many that are run.
         """
 
     def on_team(self, team: str) -> None:
@@ -49,7 +52,10 @@ class Listener:
 class Failures:
     """Teams whose measurement has ended by an error, see `flare.common.bulkhead`.
 
-    Each team's first error is told, if somebody is to be told.
+    Parameters
+    ----------
+    tell : callable, optional
+        Told of each team once, and of its first error.
     """
 
     def __init__(
@@ -134,9 +140,15 @@ def write_refused(
 ) -> None:
     """Write down which archives were refused, and why.
 
-    Teams that are not among these archives stay in the file as they are. Of those that
-    have failed, where the host is to blame, a team is not refused: the same command
-    goes on with it.
+    Teams that are not among these archives stay in the file as they are.
+
+    Parameters
+    ----------
+    archives : sequence of Archive
+        All that were looked at.
+    failed : sequence of tuple of str and FlareError
+        Teams that were not measured or scored to the end, and why. Where the host is to
+        blame, a team is not refused: the same command goes on with it.
 
     Raises
     ------

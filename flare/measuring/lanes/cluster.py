@@ -48,7 +48,12 @@ LATE_S = 5.0
 def measure_on_worker(job: TeamJob, topic: str, token: str) -> None:
     """Measure a team in a process of this worker.
 
-    The messages become events of a topic; a token goes with each.
+    Parameters
+    ----------
+    topic : str
+        Of the events that the messages become.
+    token : str
+        Goes with each message.
     """
     from distributed import get_worker
 
@@ -87,7 +92,12 @@ class _Running:
 class ClusterPool(Pool):
     """Lanes of the workers that have the resource.
 
-    All workers have to see the folders, which messages call by their keys.
+    Parameters
+    ----------
+    options : Options
+        The scheduler's address, and how each computer is to be divided.
+    folders : mapping of str to Path
+        What all workers have to see, by what it is for messages.
     """
 
     def __init__(
@@ -267,8 +277,13 @@ def opened_cluster(
 ) -> Iterator[ClusterPool]:
     """The lanes of a scheduler's workers.
 
-    All workers have to see the folders; that of the results gets one for a moment, as
-    another one of the same path would not do.
+    Parameters
+    ----------
+    options : Options
+        The scheduler's address, and how each computer is to be divided.
+    folders : mapping of str to Path
+        What all workers have to see; that of the results gets a folder for a moment,
+        as another one of the same path would not do.
 
     Raises
     ------

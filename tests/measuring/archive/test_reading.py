@@ -465,7 +465,7 @@ def test_the_command_says_all_that_is_wrong(tmp_path):
     ("arguments", "problem"),
     [
         (("{archive}", "--images", "."), "--images, --ground-truth: they are for"),
-        ((".", "--run", "x"), "--run: only an image can be run, TEAMNAME.tar.gz."),
+        ((".", "--run", "x"), "--run, --model: they are for an image, TEAMNAME"),
         (("no.tar.gz",), "no.tar.gz: there is no such file or folder."),
         (("{archive}", "--run", "no.nii.gz"), "no.nii.gz: there is no such image."),
     ],
