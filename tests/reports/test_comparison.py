@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, wilcoxon
 
+from flare.challenge.metrics import METRICS
 from flare.reports.comparison_page import comparison_page
+from flare.reports.model import Legend
 from flare.reports.scores import evaluation_names
 from tests.builders.pages import (
     Page,
@@ -114,13 +116,32 @@ def test_every_difference_is_that_of_both_files(tmp_path):
             assert [int(own[head]) for head in ("better", "equal", "worse")] == counts
 
 
-def test_the_largest_loss_comes_first(tmp_path):
-    page = compared(tmp_path, random_content(1), random_content(2))
+@pytest.mark.parametrize(
+    ("metric", "old", "new", "css"),
+    [
+        ("hd95", [9.0, 9.0, 9.0, 9.0], [8.5, 3.9, 14.5, 40.0], ["", "g2", "s4", "s5"]),
+        ("volume_difference", [0.5, 0.1, -0.2], [0.4, -0.1, -0.5], ["g2", "", "s5"]),
+    ],
+)
+def test_differences_of_other_metrics_are_shaded_too(tmp_path, metric, old, new, css):
+    """In mm by 1, 5 and 20; nothing that rounds to 0 has a sign."""
+    contents = [metrics_content({"liver": [0.5] * len(old)}) for _ in range(2)]
+    for content, values in zip(contents, (old, new), strict=True):
+        for end in ("", "_liver"):
+            content["case"][f"{metric}{end}"] = numbered(values)
 
-    for score in ("DSC", "NSD"):
-        rows = content_of(page, f"{score}, new against old: differences of each case")
-        found = [row["mean of organs"].exact for row in rows]
-        assert found == sorted(found)
+    page = compared(tmp_path, *contents)
+
+    title = METRICS[metric].title
+    rows = content_of(page, f"{title}, new against old: differences of each case")
+    shown = {row["case"]: row["liver"] for row in rows}
+    assert [shown[case].css for case in sorted(shown)] == css
+    assert "-0.000" not in shown.values()
+    legends = [own for own in parts_of(page) if isinstance(own, Legend)]
+    assert [own.key[0][1] for own in legends] == [
+        "loss above 0.20",
+        *(["loss above 20 mm"] if metric == "hd95" else []),
+    ]
 
 
 def test_many_evaluations_are_compared_with_the_first(tmp_path):
@@ -240,27 +261,9 @@ def test_dots_lie_where_the_differences_are(tmp_path, old, new, places):
 
     charts = parts_of(page)[:2]
     assert charts[0].rows[0].places == pytest.approx(places)
+    if places == [1, 0.75, 0]:  # NSD is half of DSC, and on the same axis
+        assert charts[1].rows[0].places == pytest.approx([0.75, 0.625, 0.25])
     assert [chart.zero for chart in charts] == [0.5, 0.5]
-
-
-def test_both_scores_are_drawn_on_the_same_axis(tmp_path):
-    """Differences of NSD are half of those of DSC, and so are half as far off."""
-    contents = [metrics_content({"liver": own}) for own in ([0.5, 0.5], [0.7, 0.3])]
-
-    page = compared(tmp_path, *contents)
-
-    places = [chart.rows[0].places for chart in parts_of(page)[:2]]
-    assert places == [pytest.approx([1, 0]), pytest.approx([0.75, 0.25])]
-
-
-@AUDIENCES
-def test_equal_input_gives_equal_bytes(tmp_path, audience):
-    first, second = (
-        compare(tmp_path, random_content(1), random_content(2), organiser=audience)
-        for _ in range(2)
-    )
-
-    assert first == second
 
 
 # --- Odd ones ---------------------------------------------------------------------

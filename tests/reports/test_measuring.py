@@ -3,7 +3,6 @@
 import pytest
 
 from flare.reports.measuring import (
-    duration,
     measuring_page,
     read_progress,
     seconds_left,
@@ -105,12 +104,6 @@ def test_a_team_that_has_ended_needs_no_time():
     assert seconds_left(running(CASES, b)) == 0
 
 
-def test_times_are_as_exact_as_anybody_needs():
-    assert [duration(s) for s in (59.4, 59.6, 3599, 86_399, 90_000, 172_800)] == [
-        *("59 s", "1 min", "1 h", "1 d", "1 d 1 h", "2 d")
-    ]
-
-
 @pytest.mark.parametrize(
     ("settings", "lead", "refresh_s"),
     [
@@ -155,19 +148,6 @@ def test_what_has_to_be_looked_at_comes_by_its_gravity():
         ("doubtful", "team_b", "case_004"),
     ]
     assert rows[-1]["what is said of it, or of the first case"] == "few samples"
-
-
-def test_many_cases_that_fail_alike_are_one_line():
-    cases = [f"c{n:02}" for n in range(40)]
-    records = [record(c, None, "failed", message=f"{c}: exit 1") for c in cases]
-
-    (alarms,) = parts_of(measuring_page(running(cases, team_run("a", records))), "look")
-
-    (row,) = rows_of(alarms)
-    assert row["cases"] == (
-        "40 cases: c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 30 more"
-    )
-    assert row["what is said of it, or of the first case"] == "c00: exit 1"
 
 
 def test_each_kind_of_doubt_is_a_line_whatever_its_numbers():

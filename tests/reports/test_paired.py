@@ -81,29 +81,3 @@ def test_p_values_are_scipys_and_holm_adjusts_for_all_of_them(seed):
     for place, number in enumerate(np.argsort(expected, kind="stable")):
         smallest = max(smallest, min(1, (6 - place) * expected[number]))
         assert flat[number].p_holm == pytest.approx(smallest)
-
-
-def test_equal_scores_are_not_tested():
-    found = compare((0.5, 0.6, 0.7), (0.5, 0.6, 0.7))
-
-    assert not found.is_tested
-    assert (found.counts, found.effect, found.p_holm, found.mean) == (
-        (0, 3, 0),
-        0,
-        1,
-        0,
-    )
-
-
-def test_a_case_that_one_has_no_score_of_is_no_pair():
-    found = compare((0.5, None, 0.7, 0.6), (0.6, 0.9, None, 0.6))
-
-    assert found.differences == (0.1, None, None, 0.0)
-    assert (found.before, found.after) == pytest.approx((0.55, 0.6))
-
-
-def test_without_any_pair_there_is_nothing_to_tell():
-    found = compare((0.5, None), (None, 0.5))
-
-    assert (found.mean, found.before, found.interval) == (None, None, None)
-    assert not found.is_tested
