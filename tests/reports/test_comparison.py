@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, wilcoxon
 
-from flare.challenge.metrics import METRICS, SCORES
-from flare.reports.comparison import compare_scores
+from flare.challenge.metrics import METRICS
 from flare.reports.comparison_page import comparison_page
 from flare.reports.model import Legend
-from flare.reports.scores import CaseScores, evaluation_names
+from flare.reports.scores import evaluation_names
 from tests.builders.pages import (
     Page,
     compare,
@@ -61,22 +60,15 @@ def test_five_cases_by_hand(tmp_path):
     """
     page = compared(tmp_path, metrics_content(OLD), metrics_content(NEW))
 
-    liver = {r["organ"]: r for r in content_of(page, "DSC, new against old: means")}[
-        "liver"
+    liver = content_of(page, "DSC, new against old: means")[1]
+    assert [*liver] == [
+        *("organ", "mean: old", "mean: new", "change", "95 % interval"),
+        *("better", "equal", "worse", "effect", "p", "p (Holm)"),
     ]
-    assert {head: str(cell) for head, cell in liver.items()} == {
-        "organ": "liver",
-        "mean: old": "0.700",
-        "mean: new": "0.708",
-        "change": "+0.008",
-        "95 % interval": liver["95 % interval"],
-        "better": "3",
-        "equal": "1",
-        "worse": "1",
-        "effect": "+0.20",
-        "p": "0.855",
-        "p (Holm)": "1.000",
-    }
+    assert [cell for head, cell in liver.items() if head != "95 % interval"] == [
+        *("liver", "0.700", "0.708", "+0.008"),
+        *("3", "1", "1", "+0.20", "0.855", "1.000"),
+    ]
     rows = content_of(page, "DSC, new against old: differences of each case")
     assert [(row["case"], row["liver"], row["left kidney"]) for row in rows] == [
         # Their means of organs: -0.15, -0.03, -0.015, 0.045 and 0.09.
@@ -88,82 +80,59 @@ def test_five_cases_by_hand(tmp_path):
     ]
 
 
-def scores_of(values):
-    """Scores of one organ: DSC, and an NSD of half of it."""
-    halves = tuple(value / 2 for value in values)
-    columns = {"dsc": tuple(values), "nsd": halves}
-    return CaseScores(
-        cases=tuple(map(str, range(len(values)))),
-        organs=("liver",),
-        values=columns | {f"{name}_liver": own for name, own in columns.items()},
-        challenge="",
-        failed={},
-    )
-
-
-def pairs_of(first, *others):
-    """How each of the others differs, by metric."""
-    metrics = [METRICS[name] for name in SCORES]
-    return compare_scores(scores_of(first), [*map(scores_of, others)], metrics)
-
-
-def test_equal_steps_are_ties_though_binary_fractions_are_not():
+def test_equal_steps_are_ties_though_binary_fractions_are_not(tmp_path):
     """0.9 - 0.8 and 0.8 - 0.7 differ by 1e-16; one rank for both makes the effect 0."""
-    ((found,),) = (own["dsc"] for own in pairs_of((0.8, 0.8), (0.9, 0.7)))
-
-    assert found.differences == (0.1, -0.1)
-    assert found.effect == 0
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_p_values_are_scipys_and_holm_adjusts_for_all_of_them(seed):
-    """By the definition of Holm's method: the smallest p times the number of tests."""
-    generator = np.random.default_rng(seed)
-    first = generator.integers(0, 40, size=30) / 80
-    others = [first + generator.integers(-3, 8, size=30) / 80 for _ in range(3)]
-
-    found = pairs_of(first.tolist(), *(own.clip(0, 1).tolist() for own in others))
-
-    flat = [own for pairs in found for score in ("dsc", "nsd") for own in pairs[score]]
-    expected = [
-        wilcoxon(own.differences, correction=True, method="asymptotic").pvalue
-        for own in flat
-    ]
-    assert [own.p for own in flat] == pytest.approx(expected)
-    smallest = 0.0
-    for place, number in enumerate(np.argsort(expected, kind="stable")):
-        smallest = max(smallest, min(1, (6 - place) * expected[number]))
-        assert flat[number].p_holm == pytest.approx(smallest)
-
-
-def test_every_difference_is_that_of_both_files(tmp_path):
-    contents = [random_content(1), random_content(2)]
+    contents = [metrics_content({"liver": own}) for own in ([0.8, 0.8], [0.9, 0.7])]
 
     page = compared(tmp_path, *contents)
 
+    (row,) = content_of(page, "DSC, new against old: means")
+    assert row["effect"].exact == 0
+
+
+def test_every_number_is_that_of_the_files_and_of_scipy(tmp_path):
+    """By the definition of Holm's method: the smallest p times the number of tests."""
+    first, *others = contents = [random_content(seed) for seed in (1, 2, 3)]
+    organs = {"mean of organs": "", "liver": "_liver", "pancreas": "_pancreas"}
+
+    page = compared(tmp_path, *contents)
+
+    tested = []
     for score in ("dsc", "nsd"):
-        title = f"{score.upper()}, new against old"
-        rows = {
-            r["case"]: r for r in content_of(page, f"{title}: differences of each case")
-        }
-        tests = {row["organ"]: row for row in content_of(page, f"{title}: means")}
-        for organ, end in (
-            *(("mean of organs", ""), ("liver", "_liver")),
-            ("pancreas", "_pancreas"),
-        ):
-            old, new = (column(content, score + end) for content in contents)
-            differences = [round(new[case] - old[case], 12) for case in old]
-            assert [rows[case][organ].exact for case in old] == differences
-            own = tests[organ]
-            for head, content in zip(("mean: old", "mean: new"), contents, strict=True):
-                assert own[head].exact == content["aggregates"][f"{score}{end}_mean"]
-            assert own["change"].exact == math.fsum(differences) / 30
-            changed = np.array([value for value in differences if value])
-            ranks = rankdata(abs(changed)) * np.sign(changed)
-            effect = ranks.sum() / abs(ranks).sum()
-            assert own["effect"].exact == pytest.approx(effect)
-            counts = [sum(np.sign(differences) == sign) for sign in (1, 0, -1)]
-            assert [int(own[head]) for head in ("better", "equal", "worse")] == counts
+        overview = content_of(page, f"Mean difference of {score.upper()} to old")
+        by_organ = {row["organ"]: row for row in overview}
+        means = content_of(page, f"Mean {score.upper()} over 30 cases")
+        for row, content in zip(means, contents, strict=True):
+            for organ, end in organs.items():
+                told = content["aggregates"][f"{score}{end}_mean"]
+                assert row[organ].exact == told
+        for name, other in zip(("new", "next"), others, strict=True):
+            title = f"{score.upper()}, {name} against old"
+            changes = content_of(page, f"{title}: differences of each case")
+            rows = {row["case"]: row for row in changes}
+            losses = [row["mean of organs"].exact for row in changes]
+            assert losses == sorted(losses)
+            for own in content_of(page, f"{title}: means"):
+                end = organs[own["organ"]]
+                old, new = (column(content, score + end) for content in (first, other))
+                differences = [round(new[case] - old[case], 12) for case in old]
+                assert [rows[c][own["organ"]].exact for c in old] == differences
+                assert own["change"].exact == math.fsum(differences) / 30
+                assert by_organ[own["organ"]][name].exact == own["change"].exact
+                changed = np.array([value for value in differences if value])
+                ranks = rankdata(abs(changed)) * np.sign(changed)
+                effect = ranks.sum() / abs(ranks).sum()
+                assert own["effect"].exact == pytest.approx(effect)
+                counts = [sum(np.sign(differences) == sign) for sign in (1, 0, -1)]
+                assert [int(own[h]) for h in ("better", "equal", "worse")] == counts
+                found = wilcoxon(differences, correction=True, method="asymptotic")
+                assert own["p"].exact == pytest.approx(found.pvalue)
+                tested.append((own["p"].exact, own["p (Holm)"].exact))
+    smallest = 0.0
+    for place, (p, adjusted) in enumerate(sorted(tested)):
+        smallest = max(smallest, min(1, (12 - place) * p))
+        assert adjusted == pytest.approx(smallest)
+    assert "adjusts for all 12 tests" in parts_of(page, "method")[0].text
 
 
 @pytest.mark.parametrize(
@@ -192,25 +161,6 @@ def test_differences_of_other_metrics_are_shaded_too(tmp_path, metric, old, new,
         "loss above 0.20",
         *(["loss above 20 mm"] if metric == "hd95" else []),
     ]
-
-
-def test_many_evaluations_are_compared_with_the_first(tmp_path):
-    contents = [random_content(seed) for seed in (1, 2, 3)]
-
-    page = compared(tmp_path, *contents)
-
-    means = content_of(page, "Mean DSC over 30 cases")
-    assert [row["evaluation"] for row in means] == ["old", "new", "next"]
-    for row, content in zip(means, contents, strict=True):
-        assert row["pancreas"].exact == content["aggregates"]["dsc_pancreas_mean"]
-    overview = {
-        row["organ"]: row for row in content_of(page, "Mean difference of NSD to old")
-    }
-    for name in ("new", "next"):
-        tests = content_of(page, f"NSD, {name} against old: means")
-        for row in tests:
-            assert overview[row["organ"]][name].exact == row["change"].exact
-    assert "adjusts for all 12 tests" in parts_of(page, "method")[0].text
 
 
 def test_gains_on_most_cases_with_a_lower_mean_are_told_as_such(tmp_path):
@@ -255,13 +205,10 @@ def test_cases_that_were_not_scored_are_told_and_count(tmp_path):
 
     page = compared(tmp_path, old, new)
 
-    assert content_of(page, "Cases of which something is said") == [
-        {
-            "case": "case_002",
-            "old": "not scored: no file was submitted",
-            "new": "scored",
-        },
-        {"case": "case_003", "old": "scored", "new": "labels are swapped"},
+    said = content_of(page, "Cases of which something is said")
+    assert [[*row.values()] for row in said] == [
+        ["case_002", "not scored: no file was submitted", "scored"],
+        ["case_003", "scored", "labels are swapped"],
     ]
     rows = content_of(page, "DSC, new against old: differences of each case")
     assert {row["case"]: row["remark"] for row in rows if row["remark"]} == {
@@ -277,16 +224,12 @@ def test_provenance_stands_side_by_side_and_what_differs_is_marked(tmp_path):
 
     page = compared(tmp_path, *contents)
 
-    assert content_of(page, "How the evaluations were made") == [
-        {"what": "challenge", "alike?": "", "old": "flare21", "new": "flare21"},
-        {"what": "version", "alike?": "", "old": "0.2.0", "new": "0.2.0"},
-        {"what": "options", "alike?": "differs", "old": "none", "new": "not told"},
-        {
-            "what": "references sha256",
-            "alike?": "differs",
-            "old": "a" * 64,
-            "new": "b" * 64,
-        },
+    made = content_of(page, "How the evaluations were made")
+    assert [[*row.values()] for row in made] == [
+        ["challenge", "", "flare21", "flare21"],
+        ["version", "", "0.2.0", "0.2.0"],
+        ["options", "differs", "none", "not told"],
+        ["references sha256", "differs", "a" * 64, "b" * 64],
     ]
     assert "were not made alike: other reference labels." in page.lead[1].text
 
@@ -393,21 +336,12 @@ def test_evaluations_have_short_names_of_their_own(sources, names):
 
 
 def test_long_names_that_would_be_shortened_alike_are_numbered():
-    """80 characters of each are shown."""
     sources = [Path("x" * 60 + middle + "x" * 60) / "m.json" for middle in "ab"]
 
-    found = evaluation_names(sources)
-
-    assert len({*found}) == 2
-    assert [name[:3] for name in found] == ["1: ", "2: "]
+    assert [name[:3] for name in evaluation_names(sources)] == ["1: ", "2: "]
 
 
 # --- Participants -----------------------------------------------------------------
-
-
-def own_page(folder, *contents):
-    """The participant's page of evaluations with these contents, as HTML."""
-    return compare(folder, *contents, organiser=False)
 
 
 def test_differences_are_those_of_rounded_scores(tmp_path):
@@ -434,20 +368,15 @@ def test_cases_are_called_by_the_participants_own_files(tmp_path):
         content["case"]["alg_fname"] = {"0": "mine.nii.gz", "1": "", "2": f"z{number}"}
     contents[1]["failed"] = {"secret_2": "no file"}
 
-    html = own_page(tmp_path, *contents)
+    html = compare(tmp_path, *contents, organiser=False)
 
     assert "secret" not in html
     page = Page(html)
     rows = page.table("DSC, new against old: differences of each case")
     assert [row["case"] for row in rows] == ["mine", "case 2, without a file"]
-    assert [row["case"] for row in page.table("Cases that are left out")] == [
-        "z0",
-        "z1",
-    ]
-    assert page.table("Cases of which") == [
-        {
-            "case": "case 2, without a file",
-            "old": "scored",
-            "new": "not scored: no file",
-        }
+    left_out = page.table("Cases that are left out")
+    assert [row["case"] for row in left_out] == ["z0", "z1"]
+    (row,) = page.table("Cases of which")
+    assert [*row.values()] == [
+        *("case 2, without a file", "scored", "not scored: no file"),
     ]

@@ -179,11 +179,8 @@ def test_a_score_that_is_not_there_is_said_in_words(tmp_path):
 @pytest.mark.parametrize("audience", [True, False], ids=["organiser", "participant"])
 @pytest.mark.parametrize(
     "scores",
-    [
-        pytest.param({"liver": [0.9]}, id="one case of one organ"),
-        pytest.param({"liver": [0.9, 0.0], "spleen": [1.0, 0.0]}, id="two cases"),
-        pytest.param({"lesion": [0.0] * 5}, id="nothing found"),
-    ],
+    [{"liver": [0.9]}, {"liver": [0.9, 0.0], "spleen": [1, 0]}, {"lesion": [0.0] * 5}],
+    ids=["one case of one organ", "two cases", "nothing found"],
 )
 def test_few_scores_are_a_page_too_of_the_same_bytes(tmp_path, scores, audience):
     source = write_json(tmp_path / "metrics.json", metrics_content(scores))
