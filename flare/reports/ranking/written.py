@@ -22,7 +22,7 @@ from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.options import MissingRule, Ties
 from flare.ranking.rank import Analysis, analyse
 from flare.ranking.ranking_json import shown
-from flare.ranking.results_folder import EMPTY, CaseResult, Key, Reason
+from flare.ranking.results_folder import EMPTY, CaseResult, Key
 from flare.ranking.rules import RankingRules
 from flare.ranking.table import ResultTable, table_of
 from flare.reports.model import RANKING_JSON
@@ -71,7 +71,7 @@ def _analysis(folder: Path, told: Mapping[str, Any]) -> Analysis:
     )
     challenge = _challenge(settings, rules)
     reasons = {
-        (m["team"], m["case"], m["metric"]): Reason(text=m["reason"], kind=m["kind"])
+        (m["team"], m["case"], m["metric"]): (m["reason"], m["kind"])
         for m in told["missing"]
     }
     guests = [str(team["team"]) for team in told["out_of_competition"]]
@@ -121,7 +121,7 @@ def _challenge(settings: Mapping[str, Any], rules: RankingRules) -> Challenge:
 
 
 def _table(
-    file: Path, reasons: Mapping[Key, Reason], rules: RankingRules
+    file: Path, reasons: Mapping[Key, tuple[str, str]], rules: RankingRules
 ) -> ResultTable:
     """The values, to which all decisions have been applied."""
     results: dict[Key, CaseResult] = {}
@@ -132,9 +132,9 @@ def _table(
         if key in results:
             problem = f"{row.where}: {' '.join(map(safe, key))} is there twice"
             raise RankingError(str(file), problem, _REMEDY)
-        reason = None if value is not None else reasons.get(key, EMPTY)
+        reason, kind = reasons.get(key, (EMPTY, "")) if value is None else ("", "")
         results[key] = CaseResult(
-            team=team, case=case, metric=metric, value=value, reason=reason
+            team=team, case=case, metric=metric, value=value, reason=reason, kind=kind
         )
     return table_of(results.values(), list(rules.names))
 
