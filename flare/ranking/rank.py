@@ -99,17 +99,10 @@ class Standings:
 def rank_teams(
     table: ResultTable, rules: RankingRules, guests: frozenset[str] = frozenset()
 ) -> Standings:
-    """Rank all teams.
+    """Rank all teams; ranks are averaged by their mean, whatever the rules say.
 
-    Parameters
-    ----------
-    table : ResultTable
-        Their results.
-    rules : RankingRules
-        How they are ranked; ranks are averaged by their mean.
-    guests : frozenset of str
-        Teams out of competition. A guest gets the rank that it would have if it alone
-        joined the others; theirs, and their number, do not change.
+    Guests are teams out of competition. Each gets the rank that it would have if it
+    alone joined the others; theirs, and their number, do not change.
 
     Raises
     ------
@@ -192,16 +185,7 @@ def rank_results(
     challenge: Challenge,
     options: RankingOptions | None = None,
 ) -> Analysis:
-    """Rank the teams of a folder or a table.
-
-    Parameters
-    ----------
-    source : Path or DataFrame
-        As in `flare.ranking.table.read_results`.
-    challenge : Challenge
-        Whose ranking it is.
-    options : RankingOptions, optional
-        What was chosen about the ranking.
+    """Rank the teams of a folder or a table, as `flare.ranking.table` reads them.
 
     Raises
     ------
@@ -218,14 +202,8 @@ def rank_results(
     if options.decisions:
         decisions = read_decisions(options.decisions)
         table = apply_decisions(table, decisions, str(options.decisions))
-    found = analyse(
-        table,
-        challenge,
-        rules,
-        decisions,
-        samples=options.bootstrap,
-        seed=options.seed,
-    )
+    samples, seed = options.bootstrap, options.seed
+    found = analyse(table, challenge, rules, decisions, samples=samples, seed=seed)
     return replace(found, shows_means=options.means)
 
 
@@ -240,20 +218,8 @@ def analyse(
 ) -> Analysis:
     """Rank teams, and look at the ranking from all sides.
 
-    Parameters
-    ----------
-    table : ResultTable
-        The results, to which the decisions have been applied.
-    challenge : Challenge
-        Whose ranking it is.
-    rules : RankingRules
-        How teams are ranked.
-    decisions : Decisions, optional
-        What the organisers have decided.
-    samples : int
-        Of the bootstrap; 0 for none.
-    seed : int
-        Of its generator.
+    The decisions have been applied to the table. Without samples, there is no
+    bootstrap.
 
     Raises
     ------
@@ -283,10 +249,7 @@ def analyse(
 def read_scored(results: Path, challenge: str) -> ResultTable | None:
     """What teams score, whether or not the challenge ranks by it.
 
-    Returns
-    -------
-    ResultTable or None
-        None where they cannot be compared yet.
+    None where they cannot be compared yet.
     """
     metrics = ranked_metrics(read_challenge("flare21"), SCORES)
     try:
@@ -296,13 +259,7 @@ def read_scored(results: Path, challenge: str) -> ResultTable | None:
 
 
 def ranks_by_scores(table: ResultTable) -> dict[str, int]:
-    """The ranks of teams by DSC and NSD alone, without a look from any other side.
-
-    Returns
-    -------
-    dict of str to int
-        By team, in the order of the ranks.
-    """
+    """The ranks of teams by DSC and NSD alone, in their order."""
     # Not each challenge says how it ranks; by these two, all do as FLARE 2021 did.
     rules = rules_of(read_challenge("flare21"), RankingOptions(metrics=SCORES))
     found = rank_teams(table, rules).standings
