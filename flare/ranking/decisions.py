@@ -228,7 +228,8 @@ def organ_flags(table: ResultTable) -> Iterator[str]:
             for n in np.flatnonzero(lost)
         ]
         if lines:
-            told = ", ".join(lines)
+            told = ", ".join(lines[:3])
+            told += f" and {len(lines) - 3} more organs" if lines[3:] else ""
             yield f"{safe(team)} has DSC 0 where others have found the organ: {told}"
 
 

@@ -99,10 +99,17 @@ class Standings:
 def rank_teams(
     table: ResultTable, rules: RankingRules, guests: frozenset[str] = frozenset()
 ) -> Standings:
-    """Rank all teams; ranks are averaged by their mean, whatever the rules say.
+    """Rank all teams.
 
-    Guests are teams out of competition. Each gets the rank that it would have if it
-    alone joined the others; theirs, and their number, do not change.
+    Parameters
+    ----------
+    table : ResultTable
+        Their results.
+    rules : RankingRules
+        How they are ranked; ranks are averaged by their mean.
+    guests : frozenset of str
+        Teams out of competition. A guest gets the rank that it would have if it alone
+        joined the others; theirs, and their number, do not change.
 
     Raises
     ------
@@ -185,7 +192,16 @@ def rank_results(
     challenge: Challenge,
     options: RankingOptions | None = None,
 ) -> Analysis:
-    """Rank the teams of a folder or a table, as `flare.ranking.table` reads them.
+    """Rank the teams of a folder or a table.
+
+    Parameters
+    ----------
+    source : Path or DataFrame
+        As in `flare.ranking.table.read_results`.
+    challenge : Challenge
+        Whose ranking it is.
+    options : RankingOptions, optional
+        What was chosen about the ranking.
 
     Raises
     ------
@@ -218,8 +234,20 @@ def analyse(
 ) -> Analysis:
     """Rank teams, and look at the ranking from all sides.
 
-    The decisions have been applied to the table. Without samples, there is no
-    bootstrap.
+    Parameters
+    ----------
+    table : ResultTable
+        The results, to which the decisions have been applied.
+    challenge : Challenge
+        Whose ranking it is.
+    rules : RankingRules
+        How teams are ranked.
+    decisions : Decisions, optional
+        What the organisers have decided.
+    samples : int
+        Of the bootstrap; 0 for none.
+    seed : int
+        Of its generator.
 
     Raises
     ------
@@ -249,7 +277,10 @@ def analyse(
 def read_scored(results: Path, challenge: str) -> ResultTable | None:
     """What teams score, whether or not the challenge ranks by it.
 
-    None where they cannot be compared yet.
+    Returns
+    -------
+    ResultTable or None
+        None where they cannot be compared yet.
     """
     metrics = ranked_metrics(read_challenge("flare21"), SCORES)
     try:
@@ -259,7 +290,13 @@ def read_scored(results: Path, challenge: str) -> ResultTable | None:
 
 
 def ranks_by_scores(table: ResultTable) -> dict[str, int]:
-    """The ranks of teams by DSC and NSD alone, in their order."""
+    """The ranks of teams by DSC and NSD alone, without a look from any other side.
+
+    Returns
+    -------
+    dict of str to int
+        By team, in the order of the ranks.
+    """
     # Not each challenge says how it ranks; by these two, all do as FLARE 2021 did.
     rules = rules_of(read_challenge("flare21"), RankingOptions(metrics=SCORES))
     found = rank_teams(table, rules).standings
