@@ -24,15 +24,15 @@ from flare.evaluation.errors import (
 from flare.evaluation.evaluate import OnCase, ignored_labels_text, score_cases
 from flare.evaluation.labelmaps.reading import read_label_map
 from flare.evaluation.options import Options
-from flare.evaluation.plan import Prepared, find_submission, plan_evaluation, prepare
+from flare.evaluation.plan import find_submission, plan_evaluation, prepare
 from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.find import (
     LabelMapFile,
-    check_folder,
     find_references,
     is_demonstration,
     refuse_twice,
 )
+from flare.evaluation.submission.match import Matching
 
 _IMAGES_REMEDY = (
     f"The folder of --images has to hold one {ANY_SUFFIX} file for each case."
@@ -93,7 +93,7 @@ def check_submission(
     unknown: list[tuple[int, ...]] = []
     cts = None if ground_truth else images
     for attempt in score_cases(
-        *(prepared, challenge), workers=workers, check_only=True, on_case=on_case
+        *(prepared.pairs, challenge), workers=workers, check_only=True, on_case=on_case
     ):
         organs.update(attempt.organs)
         unknown.append(attempt.unknown_labels)
@@ -117,13 +117,12 @@ def _prepare(
     images: Path | None,
     *,
     are_jobs_read: bool,
-) -> tuple[Prepared, str]:
+) -> tuple[Matching, str]:
     """Check names and headers, and say what they were compared with."""
     if ground_truth:
         plan = plan_evaluation(predictions, ground_truth, challenge, Options())
         note = "Scores depend on the labels: only an evaluation tells them."
         return plan.prepared, note
-    check_folder(predictions)
     references = _stand_ins(predictions, images, challenge) if images else None
     submitted = find_submission(
         predictions, references or (), challenge, are_jobs_read=are_jobs_read
@@ -170,7 +169,6 @@ def find_images(
     InputError
         If there are none, if a case has two, or if one is broken.
     """
-    check_folder(images)
     try:
         files = tuple(
             replace(file, case=names.case_of("image", file.case))

@@ -28,7 +28,6 @@ from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT
 from flare.evaluation.options import Options, check_count
 from flare.evaluation.plan import (
     Plan,
-    Prepared,
     file_checksum,
     plan_evaluation,
     provenance_of,
@@ -128,7 +127,7 @@ def evaluate(
     )
     _log_folder(plan.submitted)
     attempts = score_cases(
-        *(plan.prepared, plan.rules),
+        *(plan.prepared.pairs, plan.rules),
         workers=workers,
         check_only=plan.check_only,
         on_case=on_case,
@@ -152,7 +151,7 @@ def _log_folder(folder: Folder) -> None:
 
 
 def score_cases(
-    prepared: Prepared,
+    pairs: Sequence[CasePair],
     rules: Challenge,
     *,
     workers: int | None,
@@ -177,9 +176,8 @@ def score_cases(
     WorkerError
         If a case is too much for a process that has this computer to itself.
     """
-    pairs = prepared.pairs
     workers = workers or default_workers(
-        prepared.largest_voxels,
+        max((pair.voxels for pair in pairs), default=0),
         has_distances=any(each.needs_distances for each in metrics_in(rules.metrics)),
     )
     pool = LocalPool(max(1, min(workers, len(pairs))))
@@ -241,6 +239,7 @@ def results_of(
             problems.append(EmptyError(len(scores)))
         raise_problems(problems)
 
+    jobs = _durations(plan)
     unknown = {case: score.unknown_labels for case, score in scores.items()}
     line = ignored_labels_text([*unknown.values()], plan.rules)
     having = tuple(case for case, labels in unknown.items() if labels)
@@ -263,7 +262,7 @@ def results_of(
         ),
         low_scores=(*unusable, *ignored),
         decimals=plan.options.decimals,
-        jobs=_durations(plan),
+        jobs=jobs,
         provenance=provenance_of(plan, checksum or file_checksum),
     )
 

@@ -7,14 +7,14 @@ import logging
 import math
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from flare.challenge.digest import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
-from flare.common.errors import FileError, InputError, SubmissionError
+from flare.common.errors import FileError, InputError
 from flare.common.installation import (
     BUNDLED_GROUND_TRUTH,
     PLATFORM_GROUND_TRUTH,
@@ -30,12 +30,11 @@ from flare.evaluation.submission.find import (
     JOBS_FILE_NAME,
     Folder,
     LabelMapFile,
-    check_folder,
     find_label_maps,
     find_references,
     is_demonstration,
 )
-from flare.evaluation.submission.match import CasePair, Reason, match_cases
+from flare.evaluation.submission.match import Matching, match_cases
 from flare.results.scores import Provenance, References
 
 _log = logging.getLogger(__name__)
@@ -53,7 +52,7 @@ class Plan:
     ground_truth: Path
     references: tuple[LabelMapFile, ...]
     submitted: Folder
-    prepared: Prepared
+    prepared: Matching
 
     @property
     def check_only(self) -> bool:
@@ -91,32 +90,13 @@ def plan_evaluation(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A submission whose names and headers have been checked."""
-
-    pairs: tuple[CasePair, ...]
-    """Those whose voxels can be read."""
-    problems: tuple[SubmissionError, ...]
-    reasons: Mapping[str, Reason]
-    """Why other cases cannot be scored although files were submitted, by case."""
-    warnings: tuple[str, ...]
-    voxels: tuple[int, ...]
-    """Of the label maps of each pair."""
-
-    @property
-    def largest_voxels(self) -> int:
-        """Number of voxels of the largest label map."""
-        return max(self.voxels, default=0)
-
-
 def prepare(
     submitted: Folder, references: Sequence[LabelMapFile] | None, challenge: Challenge
-) -> Prepared:
+) -> Matching:
     """Match names, and check all headers, without reading any voxel."""
     matching = match_cases(submitted, references, challenge)
     problems, reasons = list(matching.problems), dict(matching.reasons)
-    pairs, voxels, warnings = [], [], []
+    pairs, warnings = [], []
     for pair in matching.pairs:
         try:
             if references is None:  # there is nothing to compare with
@@ -126,17 +106,14 @@ def prepare(
         except FileError as error:
             problems.append(error)
             reasons[pair.case] = error.problem, (error.file,)
-            continue
-        pairs.append(pair)
-        voxels.append(size)
-        if warning:
-            warnings.append(warning)
-    return Prepared(
+        else:
+            pairs.append(replace(pair, voxels=size))
+            warnings += [warning] if warning else []
+    return Matching(
         pairs=tuple(pairs),
         problems=tuple(problems),
         reasons=reasons,
         warnings=tuple(warnings),
-        voxels=tuple(voxels),
     )
 
 
@@ -144,7 +121,6 @@ def _find_files(
     predictions: Path, ground_truth: Path, challenge: Challenge, *, is_measured: bool
 ) -> tuple[tuple[LabelMapFile, ...], Folder]:
     """The references, and what was submitted."""
-    check_folder(predictions)
     is_algorithm = os.path.lexists(predictions / JOBS_FILE_NAME)
     is_hidden = is_algorithm and challenge.algorithm.hide_cases
     try:

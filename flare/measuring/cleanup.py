@@ -91,8 +91,14 @@ def guarded(
 ) -> Iterator[Made]:
     """Names for what a measurement makes, and a process that removes it.
 
-    That process outlives this one, and holds the lock of the team's folder until it is
-    done. `images` are IDs that the image will have, if it is not there yet.
+    That process outlives this one, and holds the lock until it is done.
+
+    Parameters
+    ----------
+    images : sequence of str
+        IDs that the image will have, if it is not there yet.
+    lock : FolderLock
+        Of the team's folder; it stays locked.
 
     Raises
     ------

@@ -97,8 +97,14 @@ def output_volume(
 ) -> Iterator[Volume]:
     """A fresh volume in memory for the output of a container.
 
-    It vanishes when no container has it any more: so one of ours, of the image `empty`,
-    holds it.
+    It vanishes when no container has it any more: so one of ours holds it.
+
+    Parameters
+    ----------
+    empty : str
+        ID of our own image.
+    size : str
+        Such as 4g.
     """
     name, holder = "", ""
     try:

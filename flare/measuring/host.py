@@ -133,7 +133,14 @@ class DiskWatch:
 
 
 def choose_caches(wanted: Caches | None, *, is_engine_here: bool) -> Caches:
-    """What is asked for; else cold where containers run on this computer, and we may.
+    """What is asked for; else cold where that is possible.
+
+    Parameters
+    ----------
+    wanted : Caches or None
+        None for whatever is possible.
+    is_engine_here : bool
+        Whether containers run on this computer, whose caches can be emptied.
 
     Raises
     ------
@@ -183,6 +190,11 @@ def busy_s(stat: Path = STAT, cpus: Sequence[int] = ()) -> float | None:
     """Seconds that processors, or all of the computer, have worked or were taken away.
 
     None where that is not known.
+
+    Parameters
+    ----------
+    cpus : sequence of int
+        Numbers of the processors; all of the computer if none is given.
     """
     names = {f"cpu{number}" for number in cpus} or {"cpu"}
     try:
@@ -205,7 +217,14 @@ def busy_s(stat: Path = STAT, cpus: Sequence[int] = ()) -> float | None:
 def is_busy(other_cpu_s: float | None, runtime_s: float, cpus: int) -> bool:
     """Whether other programs did enough to make a running time doubtful.
 
-    They took `other_cpu_s` seconds of its `cpus` processors while a container ran.
+    Parameters
+    ----------
+    other_cpu_s : float or None
+        Processor time of all but the container; None if unknown.
+    runtime_s : float
+        How long the container ran.
+    cpus : int
+        Of the computer.
 
     Examples
     --------

@@ -130,7 +130,15 @@ def check_cases(
 def lay_out(case: Case, inputs: Path, contract: Contract) -> Path:
     """Put the image of a case where a container looks for it.
 
-    Returns the copy; nothing else is in its folder.
+    Parameters
+    ----------
+    inputs : Path
+        An empty folder, which the container will read.
+
+    Returns
+    -------
+    Path
+        The copy; nothing else is in its folder.
     """
     folder = inputs
     for part in PurePosixPath(contract.input_path).parts:

@@ -120,7 +120,10 @@ class Place:
 def look_at_place(gpus: Sequence[str], engine: Engine) -> Place:
     """Look at the computer that this is run on.
 
-    `gpus` are indexes or UUIDs of those that are to be used.
+    Parameters
+    ----------
+    gpus : sequence of str
+        Indexes or UUIDs of the GPUs that are to be used.
 
     Raises
     ------

@@ -103,7 +103,10 @@ def _read(file: Path, options: Options) -> Archive:
 class Scorer(Listener):
     """Scores each team that is measured to the end, and says what was measured of it.
 
-    Without reference labels, nothing is scored.
+    Parameters
+    ----------
+    job : Job
+        What is measured; without reference labels, nothing is scored.
     """
 
     def __init__(self, job: Job) -> None:
@@ -128,8 +131,11 @@ class Scorer(Listener):
 def measure(job: Job, scorer: Scorer) -> str:
     """Measure and score teams, and note in refused.csv whose image cannot be run.
 
-    Returns what could not be done of the first team, and of how many others; an empty
-    text if all was done.
+    Returns
+    -------
+    str
+        What could not be done of the first team, and of how many others; empty if all
+        was done.
     """
     write_refused(job.archives, job.results)
     failed = measure_teams(job, scorer)
@@ -162,8 +168,12 @@ def measure_teams(
 
     Only cases without a result, with an engine error, or in `options.rerun` are run.
     A team is measured whole by one lane: of this computer, or of those of a cluster.
-    Returns teams whose measurement could not begin or go on, and why; what was measured
-    of them is kept.
+
+    Returns
+    -------
+    tuple of tuple of str and FlareError
+        Teams whose measurement could not begin or go on, and why; what was measured
+        of them is kept.
 
     Raises
     ------

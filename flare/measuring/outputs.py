@@ -63,9 +63,19 @@ def take_out(
 ) -> dict[str, str]:
     """Copy the files of a volume to a folder.
 
-    Returns names of what is not a file, and what it is; folders are not counted. No
-    honest file has more than `most_bytes`. The container of ours `holder` has the
-    volume, and the folder is empty, and closed to other users.
+    Parameters
+    ----------
+    holder : str
+        ID of the container of ours that holds it.
+    folder : Path
+        Empty, and closed to other users.
+    most_bytes : int
+        No honest file is larger.
+
+    Returns
+    -------
+    dict of str to str
+        Names of what is not a file, and what it is; folders are not counted.
 
     Raises
     ------
@@ -153,8 +163,14 @@ def move_map(
 ) -> Path:
     """Move the label map of an algorithm to where FLARE's contract has it.
 
-    It is called `file`, on the same file system, with its own ending. `others` is what
-    is not a file there, see `take_out`.
+    Parameters
+    ----------
+    folder : Path
+        Of what it has written.
+    others : mapping
+        What is not a file there, see `take_out`.
+    file : Path
+        On the same file system; its name is that of the case, and gets an ending.
 
     Raises
     ------

@@ -65,9 +65,18 @@ def record_of(
 ) -> CaseRecord:
     """The row of a case of which every repeat has worked.
 
-    All values are those of one repeat, see `counted_run`. Of the `cpus` of the
-    computer, `own_cpus` were those that no other container had; 0 if there was no
-    other.
+    All values are those of one repeat, see `counted_run`.
+
+    Parameters
+    ----------
+    runs : sequence of ContainerRun
+        All repeats; at least one.
+    cpus : int
+        Of the computer.
+    own_cpus : int
+        Those that no other container had; 0 if there was no other.
+    rerun : str
+        Why it was run again.
     """
     run = counted_run(runs)
     trace = run.trace
@@ -152,7 +161,12 @@ def keep_label_maps(
 ) -> None:
     """Move what a case has written to its place, where nothing older stays.
 
-    What is not a prediction is kept aside in part.
+    Parameters
+    ----------
+    files : sequence of Path
+        Label maps, on the same file system.
+    is_right : bool
+        Whether they are a prediction; else some of them are kept aside.
     """
     predictions = folder / PREDICTIONS
     rejected = folder / REJECTED / case

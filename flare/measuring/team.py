@@ -148,8 +148,11 @@ class TeamPlan:
 def measure_team(of: TeamJob) -> Iterator[CaseRecord]:
     """Run all cases of a team that are left to do, and keep what is measured.
 
-    Yields the record of each case, first of those that need not be run. Nothing of a
-    container is there meanwhile.
+    Yields
+    ------
+    CaseRecord
+        Of each case; first of those that need not be run. Nothing of a container is
+        there meanwhile.
 
     Raises
     ------
@@ -172,8 +175,15 @@ def measure_team(of: TeamJob) -> Iterator[CaseRecord]:
 def planned_team(of: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
     """Lock the folder of a team, enter it in the ledger, and see what is left to do.
 
-    Nobody else can change the folder meanwhile. What a run has left is removed if its
-    containers run on this computer.
+    Parameters
+    ----------
+    is_here : bool
+        Whether its containers run on this computer, and what a run has left is seen.
+
+    Yields
+    ------
+    TeamPlan
+        While nobody else can change the team's folder.
 
     Raises
     ------
@@ -243,8 +253,12 @@ def _settings(of: TeamJob) -> Settings:
 def _put_aside(ledger: Path, entry: Entry) -> bool:
     """Move what was measured of an archive that another one may replace.
 
-    It is kept in RESULTS/.replaced, where `flare rank` does not look. Returns whether
-    there was anything.
+    It is kept in RESULTS/.replaced, where `flare rank` does not look.
+
+    Returns
+    -------
+    bool
+        Whether there was anything.
 
     Raises
     ------

@@ -79,9 +79,17 @@ def check_output(
 ) -> None:
     """See that a run has written one label map that can be evaluated.
 
-    `others` is what is not a file there, see `take_out`, and `inputs` the folder of the
-    one image that it was given. The grid is compared by size, and unknown labels are
-    let pass, as when the team is evaluated.
+    Parameters
+    ----------
+    folder : Path
+        Of what it has written.
+    others : mapping
+        What is not a file there, see `take_out`.
+    inputs : Path
+        The folder of the one image that it was given.
+    challenge : Challenge
+        Whose labels are allowed; its grid is compared by size, and unknown labels are
+        let pass, as when the team is evaluated.
 
     Raises
     ------
@@ -150,7 +158,15 @@ def try_archive(
 ) -> Iterator[Trial]:
     """Load an image and run it on a case, as it will be measured; nothing is kept.
 
-    Folders for the container are made in a folder, for as long as this lasts.
+    Parameters
+    ----------
+    folder : Path
+        Where folders for the container are made, for as long as this lasts.
+
+    Yields
+    ------
+    Trial
+        The outcome; its files are there meanwhile.
 
     Raises
     ------
@@ -203,7 +219,7 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
     """
     inputs = image.fresh_folder("inputs")
     with image.fresh_volume() as volume:
-        runs = [image.run_ours(NOTHING, inputs, volume) for _ in range(times)]
+        runs = [image.run(inputs, volume, NOTHING) for _ in range(times)]
     for run in runs:
         if run.ended.problem or run.ended.exit_code:
             problem = run.ended.problem or f"exit code {run.ended.exit_code}"

@@ -5,23 +5,17 @@ import stat
 
 import pytest
 
-from flare.challenge.reading import read_challenge
 from flare.cli.main import main
 from flare.common.containers import Limits
 from flare.evaluation.submission.jobs import read_sockets
-from flare.measuring.archive.checks import Findings, check_configuration
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.contract import FLARE, Contract
 from flare.measuring.inputs import find_cases, lay_out
 from flare.measuring.outputs import WrongOutputError, move_map
-from flare.measuring.rescore import evaluate_team
-from flare.ranking.results_folder import read_teams
 from tests.builders.archives import save
-from tests.builders.results import FLARE21, ranked, write_team
 from tests.builders.schemas import file_problems, problems
 from tests.builders.teams import LIMITS as TINY
 from tests.builders.teams import (
-    PREDICT,
     brisk_command,
     flare_command,
     left_behind,
@@ -34,9 +28,6 @@ ALGORITHM = Contract(
     input_socket=("ct-image", "images/ct"),
     output_path="images/organs",
 )
-
-OWN = "algorithm ct-image=images/ct images/organs"
-"""As measurement.json has it."""
 
 PATIENT = Limits(timeout_s=60)
 """This computer may be busy."""
@@ -189,41 +180,7 @@ def test_what_an_algorithm_may_not_have(tmp_path, files, settings, problem):
     assert (found[: len(problem)], doubts) == (problem, ())
 
 
-@pytest.mark.parametrize(
-    ("contract", "where"),
-    [(ALGORITHM, "the program that is run"), (FLARE, "predict.sh")],
-)
-def test_a_variable_is_set_where_the_contract_has_its_start(contract, where):
-    """An algorithm has no predict.sh."""
-    found = Findings()
-
-    check_configuration({"config": {"Env": ["LD_PRELOAD=/x.so"]}}, contract, found)
-
-    assert f"Set it in {where} instead." in [remedy for _, remedy in found.problems]
-
-
 # --- Measured -----------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_an_algorithm_is_measured(bench):
-    """Its label maps, under whatever name, are those of the cases."""
-    archive = bench.algorithm("good", GOOD)
-
-    assert bench.measure(archive, contract=ALGORITHM, limits=PATIENT) == {}
-
-    assert {row["status"] for row in bench.rows("good").values()} == {"ok"}
-    team = bench.results / "good"
-    assert sorted(p.name for p in (team / "predictions").iterdir()) == [
-        f"{case.name}.nii.gz" for case in bench.cases
-    ]
-    evaluate_team(team, bench.labels, read_challenge("flare21"))
-    assert bench.metrics("good")["aggregates"]["dsc_mean"] == 1
-    record = bench.record("good")
-    assert record["settings"]["contract"] == OWN
-    command = record["sessions"][0]["command"]
-    assert command.endswith("--volume OUTPUTS:/output/ IMAGE")
-    assert bench.engine.left() == []
 
 
 @pytest.mark.parametrize(
@@ -245,35 +202,6 @@ def test_an_algorithm_that_writes_elsewhere(bench, script, status, message):
     row = bench.rows("bad")["validation_001"]
     assert row["status"] == status
     assert row["message"].startswith(message)
-
-
-def test_a_team_is_not_measured_by_two_contracts(bench):
-    """Neither way round, with an image that could be run in both."""
-    both = bench.archive("both", PREDICT, Cmd=["x"])
-    bench.measure(both, cases=1)
-
-    again = bench.measure(both, contract=ALGORITHM)["both"]
-    assert f"was measured with contract flare, now it is {OWN}. Mea" in str(again)
-
-    assert "contract" not in bench.record("both")["settings"]
-    bench.change_setting("both", "contract", OWN)
-    again = bench.measure(both)["both"]
-    assert f"was measured with contract {OWN}, now it is flare. Mea" in str(again)
-
-
-def test_teams_under_two_contracts_are_noted(tmp_path):
-    """FLARE's is not in the file; a team without a record is in no comparison."""
-    for team, contract in (("a", {}), ("b", {"contract": OWN}), ("c", None)):
-        write_team(tmp_path / team, {"c1": 0.9}, [("c1", "ok", 5, 9)])
-        if contract is not None:
-            record = {"settings": {"timeout_s": 60, **contract}, "sessions": [{}]}
-            (tmp_path / team / "measurement.json").write_text(json.dumps(record))
-
-    found = read_teams(tmp_path, ranked("dsc", "runtime_s"), FLARE21)
-
-    assert f"Teams were measured with different contract: a flare, b {OWN}" in (
-        found.notes
-    )
 
 
 @pytest.mark.slow

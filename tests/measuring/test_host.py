@@ -1,8 +1,6 @@
 """How busy a computer was, how full its disk is, and how safe its engine."""
 
-import mmap
 import os
-from pathlib import Path
 
 import pytest
 
@@ -115,16 +113,7 @@ def test_a_disk_that_cannot_be_seen():
     )
 
 
-def test_the_real_disk(tmp_path):
-    found = host.room(tmp_path)
-
-    assert found.free_bytes > 0
-
-
 TICKS = os.sysconf("SC_CLK_TCK")
-
-SIZE = 8 * 2**20
-"""Of a file that is put into the memory."""
 
 
 def test_busy_seconds_by_hand(tmp_path):
@@ -193,43 +182,6 @@ def test_caches_are_cold_where_that_is_possible(monkeypatch, tmp_path):
 def test_the_caches_of_another_computer():
     with pytest.raises(InputError, match="--caches cold: the engine is on another"):
         choose_caches(Caches.COLD, is_engine_here=False)
-
-
-@pytest.mark.slow  # whatever else runs here has to read its files again
-@pytest.mark.skipif(
-    not os.access(host.CACHES, os.W_OK), reason="only root may empty the caches"
-)
-@pytest.mark.usefixtures("page_cache")
-def test_a_file_is_really_gone_from_the_memory():
-    """As the kernel counts it: of a file that was read, hardly anything is left."""
-    file = Path(__file__).parent / ".caches-test"  # /tmp may be a file system in memory
-    try:
-        file.write_bytes(bytes(SIZE))
-        with file.open("rb") as content:
-            before = resident_pages(content)
-            empty_caches()
-            after = resident_pages(content)
-    finally:
-        file.unlink()
-
-    assert before == SIZE // mmap.PAGESIZE
-    assert after < before / 10
-
-
-def resident_pages(content):
-    """Pages of a file that are in memory, by mincore(2)."""
-    import ctypes
-
-    size = os.fstat(content.fileno()).st_size
-    library = ctypes.CDLL(None, use_errno=True)
-    library.mmap.restype = ctypes.c_void_p
-    address = library.mmap(
-        None, ctypes.c_size_t(size), 1, 1, content.fileno(), ctypes.c_long(0)
-    )
-    vector = (ctypes.c_ubyte * (size // mmap.PAGESIZE))()
-    assert library.mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), vector) == 0
-    library.munmap(ctypes.c_void_p(address), ctypes.c_size_t(size))
-    return sum(page & 1 for page in vector)
 
 
 WALLS = {"security": ["name=seccomp,profile=builtin", "name=rootless"], "limits": []}

@@ -128,15 +128,15 @@ def digest_of(pair: CasePair) -> str:
         return digest
 
 
-def split(todo: Iterable[tuple[CasePair, int]]) -> Iterator[tuple[CasePair, ...]]:
-    """Divide cases, each with how many voxels it has, into batches of equal work."""
+def split(pairs: Iterable[CasePair]) -> Iterator[tuple[CasePair, ...]]:
+    """Divide cases into batches of equal work."""
     batch: list[CasePair] = []
     size = 0
-    for pair, voxels in todo:
-        if batch and (size + voxels > BATCH_VOXELS or len(batch) == BATCH_CASES):
+    for pair in pairs:
+        if batch and (size + pair.voxels > BATCH_VOXELS or len(batch) == BATCH_CASES):
             yield tuple(batch)
             batch, size = [], 0
         batch.append(pair)
-        size += voxels
+        size += pair.voxels
     if batch:
         yield tuple(batch)

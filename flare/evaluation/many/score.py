@@ -255,20 +255,16 @@ class _Run:
             if team is None:
                 continue
             self._open[submission.team] = team
-            prepared = team.plan.prepared
-            todo = [
-                (pair, voxels)
-                for pair, voxels in zip(prepared.pairs, prepared.voxels, strict=True)
-                if pair.case not in team.known
-            ]
+            pairs = team.plan.prepared.pairs
+            todo = [pair for pair in pairs if pair.case not in team.known]
             team.left = len(todo)
             self._to_score += team.left
             if not todo:
                 self._finish(team)
-            for pairs in split(todo):
+            for some in split(todo):
                 yield Batch(
                     team=submission.team,
-                    pairs=pairs,
+                    pairs=some,
                     challenge=team.plan.rules,
                     check_only=team.plan.check_only,
                 )

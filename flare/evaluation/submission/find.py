@@ -145,15 +145,6 @@ def find_label_maps(
     )
 
 
-def check_folder(folder: Path) -> None:
-    """Raise an InputError if something is not a folder."""
-    if not folder.is_dir():
-        what = "it is not a" if folder.exists() else "there is no such"
-        zipped = " (unzip it first: only the platform does so itself)"
-        is_zip = folder.suffix.lower() == ".zip"
-        raise InputError(f"{safe(folder)}: {what} folder{zipped * is_zip}")
-
-
 def usual_references() -> Path:
     """Those that the platform has unpacked, if there are any, else the bundled ones."""
     folder = PLATFORM_GROUND_TRUTH
@@ -185,7 +176,6 @@ def find_references(
 
     if not folder.exists() and folder in (BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH):
         raise GroundTruthError("there is no such folder")
-    check_folder(folder)
     try:
         files = find_label_maps(
             folder, follow_links=True, npz=npz, case_of=case_of
@@ -266,8 +256,11 @@ def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
 
 def _refuse(error: OSError) -> NoReturn:
     """Say that a folder cannot be read."""
+    reason = why(error)
+    if Path(error.filename).suffix.lower() == ".zip":
+        reason += "; unzip it first: only the platform does so itself"
     raise InputError(
-        f"{safe(error.filename)}: the folder cannot be read ({why(error)})"
+        f"{safe(error.filename)}: the folder cannot be read ({reason})"
     ) from error
 
 

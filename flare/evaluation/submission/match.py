@@ -36,6 +36,8 @@ class CasePair:
     case: str
     reference: LabelMapFile
     prediction: LabelMapFile
+    voxels: int = 0
+    """Of each; known when the headers have been looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,8 @@ class Matching:
     pairs: tuple[CasePair, ...]
     """In the order of the cases' names."""
     problems: tuple[SubmissionError, ...]
+    warnings: tuple[str, ...] = ()
+    """Differences of grids that the challenge lets pass."""
     reasons: Mapping[str, Reason] = field(default_factory=dict)
     """By case, as far as files were submitted that cannot be used."""
 

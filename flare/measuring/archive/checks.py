@@ -165,7 +165,10 @@ def check_content(
 ) -> None:
     """Find out what is wrong, and what is doubtful, about the files of an image.
 
-    Those in `mounted` come from outside of its containers.
+    Parameters
+    ----------
+    mounted : sequence of str
+        Folders of its containers that come from outside.
     """
     content = merge(layers)
     settings = image.get("config")
@@ -221,6 +224,11 @@ def _check_folders(
 
 def check_script(content: bytes, found: Findings, *, is_bash: bool) -> None:
     r"""Find out what is wrong, and what is doubtful, about predict.sh.
+
+    Parameters
+    ----------
+    is_bash : bool
+        Whether the image's ``sh`` is bash.
 
     Examples
     --------

@@ -51,8 +51,16 @@ class Dispatch:
 
     A team goes on on another lane where its process is killed, or its lane does not
     work. Teams are told of as done while nothing runs, so that scoring them takes no
-    processor from a container. The lanes of the pool are of one kind, and the caches of
-    the job are decided.
+    processor from a container.
+
+    Parameters
+    ----------
+    job : Job
+        What is measured; its caches are decided.
+    pool : Pool
+        Lanes of one kind.
+    listener : Listener
+        Told what happens.
     """
 
     def __init__(
@@ -73,7 +81,13 @@ class Dispatch:
         self._total = 0
 
     def plan(self, *, is_here: bool) -> None:
-        """See what is left to do of each team, and tell how much is done."""
+        """See what is left to do of each team, and tell how much is done.
+
+        Parameters
+        ----------
+        is_here : bool
+            Whether containers run on this computer.
+        """
         cases = 0
         for archive in self._job.runnable:
             turn = Turn(archive=archive, left={*self._job.options.rerun})

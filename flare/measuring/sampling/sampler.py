@@ -31,7 +31,12 @@ Pause = Callable[[float], bool]
 class ControlGroup:
     """Memory and processor time of a container, from its control group.
 
-    It has the container's full ID.
+    Parameters
+    ----------
+    container : str
+        Its full ID.
+    root : Path
+        Where control groups are mounted.
     """
 
     def __init__(self, container: str, root: Path = CGROUPS) -> None:
@@ -178,7 +183,12 @@ def collect(
 class Sampler:
     """A thread that samples between the start and the end of a container.
 
-    The clock tells seconds, and only goes forward.
+    Parameters
+    ----------
+    interval_s : float
+        Time between two samples.
+    clock : callable
+        Seconds that only go forward.
     """
 
     def __init__(

@@ -251,10 +251,3 @@ def test_version_1(tmp_path):
 
     assert group.read() == (29.0, 1.5)
     assert group.processes() == {12}
-
-
-def test_a_container_that_is_not_there(tmp_path):
-    group = ControlGroup("abc", tmp_path)
-
-    assert group.read() == (None, None)
-    assert group.processes() == frozenset()
