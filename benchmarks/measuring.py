@@ -110,7 +110,7 @@ def run_protected(
             empty_caches()
         cpu = time.process_time()
         run = (
-            loaded.run_ours(NOTHING, folder, volume)
+            loaded.run(folder, volume, NOTHING)
             if is_ours
             else loaded.run(folder, volume)
         )

@@ -28,8 +28,8 @@ from cases import write_cases
 from flare.challenge.reading import read_challenge
 from flare.evaluation.evaluate import evaluate
 from flare.ranking.simulation import write_simulation
-from flare.reports.cases.pages import CasePages, case_html, case_pages
-from flare.reports.cases.sources import Folders
+from flare.reports.cases.options import CaseOptions
+from flare.reports.cases.pages import case_html, case_pages
 from flare.reports.evaluation import organiser_page, participant_page
 from flare.reports.measuring import Progress, TeamProgress, measuring_page
 from flare.reports.ranking import organisers, public
@@ -139,9 +139,7 @@ def case_pages_of(cases: int, folder: Path) -> Iterator[Drawn]:
     results, scoring_s = timed(lambda: evaluate(*folders, workers=1))
     file.write_text(metrics_json(results), encoding="utf-8")
     found = read_evaluation(file)
-    wanted = CasePages(
-        folders=Folders(predictions=folders[0], ground_truth=folders[1]), worst=0
-    )
+    wanted = CaseOptions(predictions=folders[0], ground_truth=folders[1], worst=0)
     list(case_pages(file, found, replace(wanted, worst=1)))
     pages, draw_s = timed(
         lambda: [case_html(page) for _, page in case_pages(file, found, wanted)]

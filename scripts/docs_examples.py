@@ -8,8 +8,7 @@ from pathlib import Path
 
 import flare
 from flare.ranking.simulation import write_simulation
-from flare.reports.cases.pages import CasePages
-from flare.reports.cases.sources import Folders
+from flare.reports.cases.options import CaseOptions
 from flare.reports.report import write_report
 
 FOLDER = "examples"
@@ -23,7 +22,7 @@ def example_files(root: Path) -> Iterator[tuple[str, bytes]]:
         work = Path(name) / "demonstration"
         pages, teams = work / "pages", work / "teams"
         metrics = flare.write_metrics(flare.evaluate(maps, references), work)
-        cases = CasePages(folders=Folders(ground_truth=references, predictions=maps))
+        cases = CaseOptions(ground_truth=references, predictions=maps)
         write_report([metrics], pages / "evaluation", is_organiser=True, cases=cases)
         write_report([metrics], pages / "participant.html", is_organiser=False)
         write_simulation(flare.read_challenge("flare21"), teams)

@@ -22,9 +22,9 @@ from flare.evaluation.errors import (
     UnexpectedCasesError,
 )
 from flare.evaluation.evaluate import OnCase, ignored_labels_text, score_cases
-from flare.evaluation.labelmaps.reading import read_grid, read_label_map
+from flare.evaluation.labelmaps.reading import read_label_map
 from flare.evaluation.options import Options
-from flare.evaluation.plan import Prepared, find_submission, plan_evaluation, prepare
+from flare.evaluation.plan import find_submission, plan_evaluation, prepare
 from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.find import (
     LabelMapFile,
@@ -32,6 +32,7 @@ from flare.evaluation.submission.find import (
     is_demonstration,
     refuse_twice,
 )
+from flare.evaluation.submission.match import Matching
 
 _IMAGES_REMEDY = (
     f"The folder of --images has to hold one {ANY_SUFFIX} file for each case."
@@ -69,23 +70,10 @@ def check_submission(
 ) -> Report:
     """Look for everything that the evaluation would refuse.
 
-    Parameters
-    ----------
-    predictions : Path
-        What would be zipped.
-    challenge : Challenge
-        Whose rules apply.
-    ground_truth : Path, optional
-        The reference labels, if they are public: names and grids are compared.
-    images : Path, optional
-        The CTs, if the labels are not: the same, as far as CTs tell.
-    workers : int, optional
-        Processes to use; None for as many as CPUs and memory allow.
-    on_case : callable, optional
-        Told of every label map as it has been read.
-    are_jobs_read : bool
-        Whether a predictions.json is taken for the platform's; a team's container may
-        have written one, which means nothing.
+    Names and grids are compared with the reference labels, if they are public, or with
+    the images, as far as CTs tell. `workers` and `on_case` are as in `flare.evaluate`.
+    A team's container may have written a predictions.json, which means nothing:
+    `are_jobs_read` says whether it is taken for the platform's.
 
     Raises
     ------
@@ -105,7 +93,7 @@ def check_submission(
     unknown: list[tuple[int, ...]] = []
     cts = None if ground_truth else images
     for attempt in score_cases(
-        *(prepared, challenge), workers=workers, check_only=True, on_case=on_case
+        *(prepared.pairs, challenge), workers=workers, check_only=True, on_case=on_case
     ):
         organs.update(attempt.organs)
         unknown.append(attempt.unknown_labels)
@@ -129,23 +117,20 @@ def _prepare(
     images: Path | None,
     *,
     are_jobs_read: bool,
-) -> tuple[Prepared, str]:
+) -> tuple[Matching, str]:
     """Check names and headers, and say what they were compared with."""
     if ground_truth:
         plan = plan_evaluation(predictions, ground_truth, challenge, Options())
         note = "Scores depend on the labels: only an evaluation tells them."
         return plan.prepared, note
-    _check_folder(predictions)
     references = _stand_ins(predictions, images, challenge) if images else None
     submitted = find_submission(
         predictions, references or (), challenge, are_jobs_read=are_jobs_read
     )
-    note = (
-        "Names and grids are those of the images."
-        if images
-        else "Whether names and grids are right, and every case is there, is not known:"
-        " add --images with the CTs."
-    )
+    note = "Names and grids are those of the images."
+    if not images:
+        note = "Whether names and grids are right, and every case is there, is not"
+        note += " known: add --images with the CTs."
     return prepare(submitted, references, challenge), note
 
 
@@ -184,7 +169,6 @@ def find_images(
     InputError
         If there are none, if a case has two, or if one is broken.
     """
-    _check_folder(images)
     try:
         files = tuple(
             replace(file, case=names.case_of("image", file.case))
@@ -192,7 +176,7 @@ def find_images(
         )
         refuse_twice(files)
         for file in files:
-            if min(read_grid(file.path, file.name).spacing) <= 0:
+            if min(file.read_grid().spacing) <= 0:
                 raise FileFormatError(file.name, "its header has a voxel size of 0")
     except (GroundTruthError, FileError) as error:
         found = error.problem if isinstance(error, GroundTruthError) else error.finding
@@ -200,24 +184,8 @@ def find_images(
     return files
 
 
-def _check_folder(folder: Path) -> None:
-    """Refuse what is not a folder."""
-    if not folder.is_dir():
-        what = "it is a file" if folder.exists() else "there is no such folder"
-        raise InputError(
-            f"{safe(folder)}: {what}",
-            "Give the folder of the label maps, or of the CTs.",
-        )
-
-
 def organs_in(files: Sequence[Path], challenge: Challenge) -> str:
-    """What would be scored of label maps that a container has written.
-
-    Raises
-    ------
-    SubmissionError
-        If one cannot be read.
-    """
+    """What would be scored of label maps that a container has written."""
     known = [organ.label for organ in challenge.organs]
     organs: Counter[str] = Counter()
     unknown = []

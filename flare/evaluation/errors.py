@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from flare.common.errors import (
@@ -27,16 +26,12 @@ class NothingToScoreError(SubmissionError):
 
     def __init__(self, found: Sequence[str], example: str, what: str = "") -> None:
         self.found = tuple(found)
-        self.example = example
+        holds = f"found {listing(found)}" if found else "it is empty"
+        self.finding = f"The submission holds no label map ({holds})"
         if what:
             self.finding = f"{listing(found)}: {what}, and no label map is beside it"
-        else:
-            holds = f"found {listing(found)}" if found else "it is empty"
-            self.finding = f"The submission holds no label map ({holds})"
-        self.remedy = (
-            "Zip the .nii.gz files themselves, one for each case, such as"
-            f" {safe(example)}."
-        )
+        zip_them = "Zip the .nii.gz files themselves, one for each case"
+        self.remedy = f"{zip_them}, such as {safe(example)}."
 
 
 class DuplicateCasesError(SubmissionError):
@@ -53,17 +48,15 @@ class DuplicateCasesError(SubmissionError):
         self.duplicates = tuple(duplicates)
         (case, files), *others = duplicates
         folders = {tuple(str(Path(file).parent) for file in f) for _, f in duplicates}
-        if others and len(folders) == 1:
-            # Not fifty pairs: the same cases in the same folders.
-            names = listing(f"{folder}/" for folder in folders.pop())
-            self.finding = (
-                f"{names}: these folders hold the same {len(duplicates)} cases"
-            )
-            self.remedy = "Keep one of the folders."
-            return
         self.finding = f"{listing(files)}: {len(files)} files for case {safe(case)}"
         if others:
             self.finding += f", likewise for {listing(case for case, _ in others)}"
+        if others and len(folders) == 1:
+            # Not fifty pairs: the same cases in the same folders.
+            names = listing(f"{folder}/" for folder in folders.pop())
+            same = f"these folders hold the same {len(duplicates)} cases"
+            self.finding = f"{names}: {same}"
+            self.remedy = "Keep one of the folders."
 
 
 class MisnamedCasesError(SubmissionError):
@@ -80,33 +73,25 @@ class MisnamedCasesError(SubmissionError):
         self, renames: Sequence[tuple[str, str]], is_off_by_one: bool = False
     ) -> None:
         self.renames = tuple(renames)
-        if is_off_by_one:
-            extra, missing = (safe(name) for name in renames[0])
-            self.finding = f"{extra}: no case has this name, and {missing} is missing"
-            self.remedy = (
-                "If the numbering is off by one, rename every file, not only this one:"
-                " each takes the name of its CT."
-            )
-            return
         (_, expected), *others = renames
         names = [_distinct(file, expected) for file, expected in renames]
         self.finding = f"{listing(names)}: no case has this name"
         self.remedy = f"Rename: did you mean {safe(expected)}?"
         if others:
             self.remedy = f"Rename, such as {safe(names[0])} to {safe(expected)}."
+        if is_off_by_one:
+            self.finding += f", and {safe(expected)} is missing"
+            self.remedy = (
+                "If the numbering is off by one, rename every file, not only this one:"
+                " each takes the name of its CT."
+            )
 
 
 def _distinct(name: str, expected: str) -> str:
-    """A name, in which letters of other scripts are seen if the expected has none."""
-    if not expected.isascii():
-        return name
-    return name.encode("ascii", "backslashreplace").decode() if _looks(name) else name
-
-
-def _looks(name: str) -> bool:
-    """Whether a name has Greek or Cyrillic letters, which may look like Latin ones."""
-    scripts = (unicodedata.name(char, "").split(" ")[0] for char in name)
-    return not {"GREEK", "CYRILLIC"}.isdisjoint(scripts)
+    """A name, in which letters are seen that only look like those of the expected."""
+    folder, slash, own = name.rpartition("/")
+    plain = own.encode("ascii", "backslashreplace").decode()
+    return f"{folder}{slash}{plain if expected.isascii() else own}"
 
 
 class UnexpectedCasesError(SubmissionError):
@@ -123,29 +108,22 @@ class UnexpectedCasesError(SubmissionError):
 
     def __init__(self, files: Sequence[str], example: str, cases: int = 0) -> None:
         self.files = tuple(files)
-        self.example = example
+        self.finding = f"{listing(files)}: no case has this name"
+        self.remedy = f"Remove, or name like the cases, such as {safe(example)}."
         if cases:  # the only file of a submission that should have more
             self.finding = f"{listing(files)}: one file for {cases} cases"
             self.remedy = f"Submit a file for each case, such as {safe(example)}."
-        else:
-            self.finding = f"{listing(files)}: no case has this name"
-            self.remedy = f"Remove, or name like the cases, such as {safe(example)}."
 
 
 class OrganFilesError(UnexpectedCasesError):
     """There is a file for each organ of a case instead of one label map."""
 
     def __init__(
-        self,
-        files: Sequence[str],
-        example: str,
-        labels: Sequence[tuple[str, int]],
-        cases: Sequence[str] = (),
+        self, files: Sequence[str], example: str, labels: Mapping[str, int]
     ) -> None:
         super().__init__(files, example)
-        self.labels, self.cases = tuple(labels), tuple(cases)
         self.finding = f"{listing(files)}: each is one organ of a case"
-        known = listing((f"{number} {name}" for name, number in labels), last=" and ")
+        known = listing((f"{labels[name]} {name}" for name in labels), last=" and ")
         self.remedy = (
             "Merge the organs of each case into one label map, such as"
             f" {safe(example)}, with the labels 0 background, {known}."
@@ -185,18 +163,14 @@ class MissingCasesError(SubmissionError):
         is_algorithm: bool = False,
     ) -> None:
         self.missing = tuple(missing)
-        self.expected = expected
-        self.unopened = tuple(unopened)
         count = f"{len(missing)} of {expected} cases"
         self.finding = f"Missing {count}: {listing(missing)}"
         if unopened:
             self.finding += f" (archives are not opened: {listing(unopened)})"
         self.remedy = f"Submit all {expected} files in one zip."
         if is_algorithm:
-            self.remedy = (
-                "The algorithm was not run on them, or failed: please ask the"
-                " organisers."
-            )
+            failed = "The algorithm was not run on them, or failed"
+            self.remedy = f"{failed}: please ask the organisers."
 
 
 class JobsFileError(SubmissionError):
@@ -232,7 +206,6 @@ class EmptyError(SubmissionError):
     )
 
     def __init__(self, cases: int) -> None:
-        self.cases = cases
         which = "The only label map is" if cases == 1 else f"All {cases} label maps are"
         self.finding = f"{which} empty: every voxel is background"
 
@@ -347,7 +320,6 @@ class LabelError(FileError):
 
     def __init__(self, file: str, problem: str, known: str) -> None:
         super().__init__(file, problem)
-        self.known = known
         self.remedy = f"Use {known}; map other labels to one of these, or to 0."
 
 

@@ -6,6 +6,7 @@ The spine: plan (`flare.evaluation.plan`), score, results.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,6 @@ from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT
 from flare.evaluation.options import Options, check_count
 from flare.evaluation.plan import (
     Plan,
-    Prepared,
     file_checksum,
     plan_evaluation,
     provenance_of,
@@ -127,7 +127,7 @@ def evaluate(
     )
     _log_folder(plan.submitted)
     attempts = score_cases(
-        *(plan.prepared, plan.rules),
+        *(plan.prepared.pairs, plan.rules),
         workers=workers,
         check_only=plan.check_only,
         on_case=on_case,
@@ -151,7 +151,7 @@ def _log_folder(folder: Folder) -> None:
 
 
 def score_cases(
-    prepared: Prepared,
+    pairs: Sequence[CasePair],
     rules: Challenge,
     *,
     workers: int | None,
@@ -160,20 +160,9 @@ def score_cases(
 ) -> Iterator[Attempt]:
     """Score cases whose headers have been checked, in worker processes.
 
-    Parameters
-    ----------
-    prepared : Prepared
-        The cases.
-    rules : Challenge
-        What applies.
-    workers : int, optional
-        Number of processes; with one, this process does the work itself. None for as
-        many as CPUs and memory allow.
-    check_only : bool
-        Only look for problems of the predictions: for a submission that is refused
-        anyway, so that its author learns of everything at once.
-    on_case : callable, optional
-        Called after each case, in their order.
+    With one worker, this process does the work itself; None is for as many as CPUs and
+    memory allow. With `check_only`, predictions are only searched for problems: of a
+    submission that is refused anyway, whose author learns of everything at once.
 
     Yields
     ------
@@ -187,28 +176,27 @@ def score_cases(
     WorkerError
         If a case is too much for a process that has this computer to itself.
     """
-    pairs = prepared.pairs
     workers = workers or default_workers(
-        prepared.largest_voxels,
+        max((pair.voxels for pair in pairs), default=0),
         has_distances=any(each.needs_distances for each in metrics_in(rules.metrics)),
     )
     pool = LocalPool(max(1, min(workers, len(pairs))))
     attempt = partial(attempt_case, challenge=rules, check_only=check_only)
     found: dict[str, Done[CasePair, Attempt]] = {}
-    number = 0
-    for some in completed(pool, attempt, pairs):
-        found[some.item.case] = some
-        while number < len(pairs) and pairs[number].case in found:
-            done = found.pop(pairs[number].case)
-            number += 1
-            if done.is_lost:
-                raise worker_error(done.item, done.error) from done.error
-            if done.error:
-                raise done.error
-            outcome = cast("Attempt", done.result)
-            yield outcome
-            if on_case:
-                on_case(number, len(pairs), outcome)
+    outcomes = completed(pool, attempt, pairs)
+    for number, pair in enumerate(pairs, start=1):
+        while pair.case not in found:
+            some = next(outcomes)
+            found[some.item.case] = some
+        done = found.pop(pair.case)
+        if done.is_lost:
+            raise worker_error(done.item, done.error) from done.error
+        if done.error:
+            raise done.error
+        outcome = cast("Attempt", done.result)
+        yield outcome
+        if on_case:
+            on_case(number, len(pairs), outcome)
 
 
 def worker_error(pair: CasePair, error: BaseException | None) -> WorkerError:
@@ -225,18 +213,10 @@ def results_of(
     absent: Collection[str] = (),
     checksum: Callable[[Path], str] | None = None,
 ) -> Results:
-    """Make the results of a submission from the outcomes of its cases.
+    """Make the results of a submission from the outcomes of its pairs, in their order.
 
-    Parameters
-    ----------
-    plan : Plan
-        What was to be scored.
-    attempts : iterable of Attempt
-        The outcome of each of its pairs, in their order.
-    absent : collection of str
-        Cases that are known to have no prediction: no warning tells of them.
-    checksum : callable, optional
-        The SHA-256 of a reference file, where that is known already.
+    `absent` are cases that are known to have no prediction, of which no warning tells;
+    `checksum` gives the SHA-256 of a reference file, where that is known already.
 
     Raises
     ------
@@ -259,12 +239,16 @@ def results_of(
             problems.append(EmptyError(len(scores)))
         raise_problems(problems)
 
-    ignored = _ignored_labels(scores, plan.rules)
+    jobs = _durations(plan)
+    unknown = {case: score.unknown_labels for case, score in scores.items()}
+    line = ignored_labels_text([*unknown.values()], plan.rules)
+    having = tuple(case for case, labels in unknown.items() if labels)
+    ignored = [LowScores(reason=line, cases=having)] if line else []
     asked = {f.case: f.asked for f in plan.references if f.case not in absent}
     unusable = _unusable(scores, reasons, asked, len(plan.references))
     cases = tuple(
         scores.get(file.case)
-        or worst_score(file, plan.rules, _text(*reasons.get(file.case, _NO_FILE)))
+        or worst_score(file, plan.rules, _failure(*reasons.get(file.case, _NO_FILE)))
         for file in plan.references
     )
     return Results(
@@ -278,7 +262,7 @@ def results_of(
         ),
         low_scores=(*unusable, *ignored),
         decimals=plan.options.decimals,
-        jobs=_durations(plan),
+        jobs=jobs,
         provenance=provenance_of(plan, checksum or file_checksum),
     )
 
@@ -305,7 +289,7 @@ _FOREIGN = (UnexpectedCasesError, NothingToScoreError)
 """What is said of files that belong to no case, and are left out."""
 
 
-def _text(reason: str, files: Sequence[str]) -> str:
+def _failure(reason: str, files: Sequence[str]) -> str:
     """Why a case has the worst score, with its files if it has any."""
     return f"{listing(files)}: {reason}" if files else reason
 
@@ -317,15 +301,13 @@ def _unusable(
     cases: int,
 ) -> list[LowScores]:
     """Which cases score 0 because they have no prediction that can be used, and why."""
-    groups: dict[str, dict[str, str]] = {}
+    groups: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for case, name in asked.items():
         if case not in scores:
             reason, files = reasons.get(case, _NO_FILE)
-            groups.setdefault(reason, {})[case] = listing(files or [name])
+            groups[reason][case] = listing(files or [name])
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    rest = {
-        case: name for _, names in ordered[REASONS:] for case, name in names.items()
-    }
+    rest = {k: name for _, names in ordered[REASONS:] for k, name in names.items()}
     found = []
     for reason, names in [*ordered[:REASONS], ("other reasons", rest)]:
         if names:
@@ -334,16 +316,6 @@ def _unusable(
             line = f"{count}: {reason} ({listing(names.values())})"
             found.append(LowScores(reason=line, cases=tuple(names)))
     return found
-
-
-def _ignored_labels(
-    scores: Mapping[str, CaseScore], challenge: Challenge
-) -> list[LowScores]:
-    """Which cases have labels that are no organs; one kind at most."""
-    unknown = {case: score.unknown_labels for case, score in scores.items()}
-    line = ignored_labels_text(list(unknown.values()), challenge)
-    having = tuple(case for case, labels in unknown.items() if labels)
-    return [LowScores(reason=line, cases=having)] if line else []
 
 
 def ignored_labels_text(files: Sequence[tuple[int, ...]], challenge: Challenge) -> str:

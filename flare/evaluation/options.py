@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from flare.common.options import decimals, option
@@ -58,13 +58,8 @@ class Options:
 
     def told(self) -> dict[str, str]:
         """What is not the default, as metrics.json has it."""
-        given = {
-            "on_bad_case": None if self.is_refused else self.on_bad_case,
-            "grid": self.grid,
-            "unknown_labels": self.unknown_labels,
-            "decimals": self.decimals,
-        }
-        return {name: str(value) for name, value in given.items() if value is not None}
+        given = {each: getattr(self, each.name) for each in fields(self)}
+        return {f.name: str(own) for f, own in given.items() if own != f.default}
 
 
 def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:

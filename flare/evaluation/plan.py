@@ -7,14 +7,14 @@ import logging
 import math
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from flare.challenge.digest import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
-from flare.common.errors import FileError, InputError, SubmissionError
+from flare.common.errors import FileError, InputError
 from flare.common.installation import (
     BUNDLED_GROUND_TRUTH,
     PLATFORM_GROUND_TRUTH,
@@ -22,7 +22,7 @@ from flare.common.installation import (
     library_version,
     source_commit,
 )
-from flare.common.text import safe
+from flare.common.text import safe, why
 from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
 from flare.evaluation.options import Options
 from flare.evaluation.scoring.reading import check_headers
@@ -34,7 +34,7 @@ from flare.evaluation.submission.find import (
     find_references,
     is_demonstration,
 )
-from flare.evaluation.submission.match import CasePair, Reason, match_cases
+from flare.evaluation.submission.match import Matching, match_cases
 from flare.results.scores import Provenance, References
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Plan:
     ground_truth: Path
     references: tuple[LabelMapFile, ...]
     submitted: Folder
-    prepared: Prepared
+    prepared: Matching
 
     @property
     def check_only(self) -> bool:
@@ -90,32 +90,13 @@ def plan_evaluation(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A submission whose names and headers have been checked."""
-
-    pairs: tuple[CasePair, ...]
-    """Those whose voxels can be read."""
-    problems: tuple[SubmissionError, ...]
-    reasons: Mapping[str, Reason]
-    """Why other cases cannot be scored although files were submitted, by case."""
-    warnings: tuple[str, ...]
-    voxels: tuple[int, ...]
-    """Of the label maps of each pair."""
-
-    @property
-    def largest_voxels(self) -> int:
-        """Number of voxels of the largest label map."""
-        return max(self.voxels, default=0)
-
-
 def prepare(
     submitted: Folder, references: Sequence[LabelMapFile] | None, challenge: Challenge
-) -> Prepared:
+) -> Matching:
     """Match names, and check all headers, without reading any voxel."""
     matching = match_cases(submitted, references, challenge)
     problems, reasons = list(matching.problems), dict(matching.reasons)
-    pairs, voxels, warnings = [], [], []
+    pairs, warnings = [], []
     for pair in matching.pairs:
         try:
             if references is None:  # there is nothing to compare with
@@ -125,17 +106,14 @@ def prepare(
         except FileError as error:
             problems.append(error)
             reasons[pair.case] = error.problem, (error.file,)
-            continue
-        pairs.append(pair)
-        voxels.append(size)
-        if warning:
-            warnings.append(warning)
-    return Prepared(
+        else:
+            pairs.append(replace(pair, voxels=size))
+            warnings += [warning] if warning else []
+    return Matching(
         pairs=tuple(pairs),
         problems=tuple(problems),
         reasons=reasons,
         warnings=tuple(warnings),
-        voxels=tuple(voxels),
     )
 
 
@@ -143,12 +121,6 @@ def _find_files(
     predictions: Path, ground_truth: Path, challenge: Challenge, *, is_measured: bool
 ) -> tuple[tuple[LabelMapFile, ...], Folder]:
     """The references, and what was submitted."""
-    if not predictions.is_dir():
-        there = "it is not a" if predictions.exists() else "there is no such"
-        problem = f"{safe(predictions)}: {there} folder"
-        if predictions.suffix.lower() == ".zip":
-            problem += " (unzip it first: only the platform does so itself)"
-        raise InputError(problem)
     is_algorithm = os.path.lexists(predictions / JOBS_FILE_NAME)
     is_hidden = is_algorithm and challenge.algorithm.hide_cases
     try:
@@ -256,9 +228,17 @@ def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
 
 
 def file_checksum(file: Path) -> str:
-    """SHA-256 of the bytes of a file, in hexadecimal digits."""
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+    """SHA-256 of the bytes of a reference, in hexadecimal digits.
+
+    Raises a GroundTruthError if it cannot be read.
+    """
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise GroundTruthError(
+            f"{safe(file.name)}: it cannot be read ({why(error)})"
+        ) from error
 
 
 def references_digest(

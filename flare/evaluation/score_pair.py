@@ -6,18 +6,20 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
 from flare.challenge.formats import NpzLayout, case_name
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
+from flare.common.streams import PlainStream
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.headers import (
+    image_header,
+    image_values,
     is_image,
     named,
-    open_image,
-    read_image_grid,
 )
 from flare.evaluation.labelmaps.reading import LabelMap, read_labels
 from flare.evaluation.metrics.finder import Labels
@@ -40,15 +42,16 @@ class ImageInMemory(LabelMapFile):
 
     def read_grid(self) -> Grid:
         """Its grid."""
-        return read_image_grid(self.image, self.name)
+        with named(self.name):
+            return image_header(self.image).grid
 
     def read_labels(
         self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
     ) -> LabelMap:
         """Its labels."""
-        header, stream = open_image(self.image, self.name)
         with named(self.name):
-            return read_labels(stream, header, known, allocate)
+            values = PlainStream(BytesIO(image_values(self.image).tobytes()))
+            return read_labels(values, image_header(self.image), known, allocate)
 
 
 def score_pair(

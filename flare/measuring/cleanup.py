@@ -9,12 +9,12 @@ import subprocess
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from flare.common.engine import Engine
 from flare.common.errors import OutputError, StoppedError
-from flare.common.files import remove_tree, write_whole
+from flare.common.files import at, json_at, remove_tree, write_whole
 from flare.common.text import safe, why
 from flare.results.errors import MeasurementError
 from flare.results.team_folder import FolderLock
@@ -54,28 +54,27 @@ def new_key(team_folder: Path) -> str:
 class Made:
     """What a measurement makes outside its results, and has to remove."""
 
+    folder: Path
+    """Of the team."""
     key: str
     """Value of the label of its containers and volumes."""
-    tags: tuple[str, ...]
-    """Of its images."""
-    images: tuple[str, ...]
+    images: tuple[str, ...] = ()
     """IDs of images that were not there before, and may lack a tag yet."""
-    work: str
-    """Name of its folder in that of the team."""
 
+    @property
+    def empty_tag(self) -> str:
+        """For the image of `flare.measuring.empty_image`."""
+        return f"flare-measure-empty-{self.key}:latest"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guarded:
-    """Names, and a folder, for what is removed in the end whatever happens."""
+    @property
+    def team_tag(self) -> str:
+        """For the team's image."""
+        return f"{TEAM_TAG}{self.key}:latest"
 
-    key: str
-    """Value of `LABEL`, for containers and volumes."""
-    empty_tag: str
-    """For the image of `flare.measuring.empty_image`."""
-    team_tag: str
-    """For the team's image."""
-    work: Path
-    """A folder that other users of the computer cannot enter."""
+    @property
+    def work(self) -> Path:
+        """A folder that other users of the computer cannot enter."""
+        return self.folder / f".work-{self.key}"
 
     @contextmanager
     def loading(self) -> Iterator[None]:
@@ -89,71 +88,32 @@ class Guarded:
 @contextmanager
 def guarded(
     engine: Engine, team_folder: Path, *, images: Sequence[str], lock: FolderLock
-) -> Iterator[Guarded]:
+) -> Iterator[Made]:
     """Names for what a measurement makes, and a process that removes it.
 
     That process outlives this one, and holds the lock until it is done.
 
     Parameters
     ----------
-    engine : Engine
-        What the containers run in.
-    team_folder : Path
-        It remembers what is to be removed.
     images : sequence of str
         IDs that the image will have, if it is not there yet.
     lock : FolderLock
         Of the team's folder; it stays locked.
-
-    Yields
-    ------
-    Guarded
-        The names, and the folder.
 
     Raises
     ------
     OutputError
         If the folder cannot be written to.
     """
-    key = new_key(team_folder)
-    place = Guarded(
-        key=key,
-        empty_tag=f"flare-measure-empty-{key}:latest",
-        team_tag=f"{TEAM_TAG}{key}:latest",
-        work=team_folder.resolve() / f".work-{key}",
-    )
-    made = Made(
-        key=key,
-        tags=(place.empty_tag, place.team_tag),
-        images=tuple(images),
-        work=place.work.name,
-    )
     clean_up(engine, team_folder)
-    write_whole(team_folder / STATE, json.dumps(asdict(made)))
-    guard = _start_guard(engine, made, place.work, lock)
-    is_cut = True
-    try:
-        try:
-            place.work.mkdir(mode=0o700)
-        except OSError as error:
-            problem = f"{safe(place.work)}: it cannot be made ({why(error)})"
-            raise OutputError(problem) from error
-        yield place
-        is_cut = False
-    except Exception as error:
-        is_cut = isinstance(error, StoppedError)
-        raise
-    finally:
-        end_guard(guard, lambda: clean_up(engine, team_folder), is_cut=is_cut)
-
-
-def _start_guard(
-    engine: Engine, made: Made, work: Path, lock: FolderLock
-) -> subprocess.Popen[bytes]:
-    """Start the process that removes everything if this one is killed."""
-    return subprocess.Popen(
+    folder = team_folder.resolve()
+    made = Made(folder=folder, key=new_key(folder), images=tuple(images))
+    state = {"key": made.key, "images": made.images}
+    write_whole(team_folder / STATE, json.dumps(state))
+    guard = subprocess.Popen(
         engine.guard_command(
-            *(label_of(made.key), made.tags, made.images, work),
+            *(label_of(made.key), (made.empty_tag, made.team_tag), made.images),
+            made.work,
             pause_s=PAUSE_S,
             loading_s=LOADING_S,
         ),
@@ -163,25 +123,39 @@ def _start_guard(
         start_new_session=True,  # Ctrl-C is for us alone
         pass_fds=(lock.fileno(),),
     )
+    is_cut = True
+    try:
+        try:
+            made.work.mkdir(mode=0o700)
+        except OSError as error:
+            problem = f"{safe(made.work)}: it cannot be made ({why(error)})"
+            raise OutputError(problem) from error
+        yield made
+        is_cut = False
+    except Exception as error:
+        is_cut = isinstance(error, StoppedError)
+        raise
+    finally:
+        _end_guard(guard, lambda: clean_up(engine, team_folder), is_cut=is_cut)
 
 
-def end_guard(
-    guard: subprocess.Popen[bytes], remove: Callable[[], None], *, is_cut: bool = False
+def _end_guard(
+    guard: subprocess.Popen[bytes], remove: Callable[[], None], *, is_cut: bool
 ) -> None:
     """Remove everything here; where that fails, the guard goes on with it.
 
     So it does where we were cut off, as by Ctrl-C: a command that was on its way to the
     engine then may be done only now.
     """
+    assert guard.stdin
     try:
         remove()
-        if guard.stdin and not is_cut:
+        if not is_cut:
             with suppress(OSError):
                 guard.stdin.write(b"done\n")
     finally:
-        if guard.stdin:
-            with suppress(OSError):
-                guard.stdin.close()
+        with suppress(OSError):
+            guard.stdin.close()
         guard.wait()
 
 
@@ -195,29 +169,27 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
     MeasurementError
         If a folder cannot be removed.
     """
-    made = read_state(team_folder / STATE)
+    made = _read_made(team_folder)
     if not made:
         return
     engine.remove_labelled(label_of(made.key))
-    engine.remove_tags(*made.tags)
+    engine.remove_tags(made.empty_tag, made.team_tag)
     engine.remove_untagged(*(f"sha256:{image}" for image in made.images))
-    folder = team_folder / Path(made.work).name
-    remove_tree(folder)
-    if folder.exists():
+    remove_tree(made.work)
+    if made.work.exists():
         raise MeasurementError(
-            str(folder),
+            str(made.work),
             "it cannot be removed",
-            f"Remove it as root: sudo rm -r {safe(folder)}",
+            f"Remove it as root: sudo rm -r {safe(made.work)}",
         )
     (team_folder / STATE).unlink(missing_ok=True)
 
 
-def read_state(file: Path) -> Made | None:
+def _read_made(team_folder: Path) -> Made | None:
     """What a measurement has made; None if that is not, or no longer, known."""
-    try:
-        state = json.loads(file.read_text(encoding="utf-8"))
-        made = Made(**{field.name: state[field.name] for field in fields(Made)})
-        names = [made.key, made.work, *made.tags, *made.images]
-    except (OSError, ValueError, KeyError, TypeError):
+    state = json_at(team_folder / STATE)
+    key, images = at(state, "key"), at(state, "images")
+    is_known = isinstance(key, str) and key.isalnum() and isinstance(images, list)
+    if not is_known or not all(isinstance(image, str) for image in images):
         return None
-    return made if all(isinstance(name, str) for name in names) else None
+    return Made(folder=team_folder, key=key, images=tuple(images))

@@ -50,11 +50,6 @@ class Conditions:
 def opened_limits(limits: Limits) -> Iterator[tuple[Limits, NvmlSource | None]]:
     """Limits of one container at a time on this computer, and its GPU, if it has one.
 
-    Parameters
-    ----------
-    limits : Limits
-        As asked for.
-
     Raises
     ------
     DeviceError
@@ -98,15 +93,6 @@ def run_container(
     engine: Engine, container: Container, conditions: Conditions
 ) -> ContainerRun:
     """Run a container, and measure it.
-
-    Parameters
-    ----------
-    engine : Engine
-        What it runs in.
-    container : Container
-        How it is made.
-    conditions : Conditions
-        How long it may run, and what is sampled.
 
     Raises
     ------

@@ -101,19 +101,10 @@ def output_volume(
 
     Parameters
     ----------
-    engine : Engine
-        What makes it.
     empty : str
         ID of our own image.
-    label : str
-        Says which measurement it belongs to.
     size : str
         Such as 4g.
-
-    Yields
-    ------
-    Volume
-        It, and the container that holds it.
     """
     name, holder = "", ""
     try:

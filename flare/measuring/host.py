@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from flare.common.errors import InputError
 from flare.common.text import safe, why
@@ -22,6 +21,9 @@ SPARE_FILES = 20_000
 
 MOST_FILES = 2_000_000
 """A container that makes more files than this is ended."""
+
+MANY = 2**63
+"""Files that there is room for where they are not counted."""
 
 CACHES = Path("/proc/sys/vm/drop_caches")
 
@@ -40,22 +42,22 @@ QUIET_SHARE = 0.1
 """and this part of all processors while it runs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class Room(NamedTuple):
     """What is free on a file system."""
 
     free_bytes: int
-    free_files: int | None
-    """None where files are not counted."""
+    free_files: int
+    """The same huge number where files are not counted."""
+
+
+SPARE = Room(SPARE_BYTES, SPARE_FILES)
 
 
 def room(folder: Path) -> Room:
     """What is free where a folder lies."""
     found = os.statvfs(folder)
-    return Room(
-        free_bytes=found.f_bavail * found.f_frsize,
-        free_files=found.f_favail if found.f_files else None,
-    )
+    is_counted = found.f_files > 0
+    return Room(found.f_bavail * found.f_frsize, found.f_favail if is_counted else MANY)
 
 
 def check_room(folder: Path, needed: int, file: str, what: str) -> None:
@@ -89,26 +91,29 @@ class DiskWatch:
     """
 
     def __init__(self, folder: Path | None, limit_bytes: int) -> None:
-        self._folder, self._limit_bytes = folder, limit_bytes
+        self._folder, self._most = folder, Room(limit_bytes, MOST_FILES)
         self._before = room(folder) if folder else None
-        self._alarm: tuple[Room, bool, bool] | None = None
+        self._alarm: tuple[Room, list[bool]] | None = None
+        """What was free then, and whether bytes, and files, were why."""
 
     @property
     def is_full(self) -> bool:
         """Whether there was too little room already when this began."""
-        return self._before is not None and any(_is_low(self._before))
+        free = self._before or SPARE
+        return any(now < spare for now, spare in zip(free, SPARE, strict=True))
 
     def is_alarming(self) -> bool:
         """Whether too much was taken, or too little is left."""
-        if not self._folder or not self._before:
-            return False
-        now = room(self._folder)
-        taken_bytes, taken_files = _taken(self._before, now)
-        has_few_bytes, has_few_files = _is_low(now)
-        bytes_ = has_few_bytes or taken_bytes > self._limit_bytes
-        files = has_few_files or taken_files > MOST_FILES
-        if bytes_ or files:
-            self._alarm = (now, bytes_, files)
+        if self._folder and self._before:
+            now = room(self._folder)
+            short = [
+                free < spare or was - free > most
+                for was, free, spare, most in zip(
+                    self._before, now, SPARE, self._most, strict=True
+                )
+            ]
+            if any(short):
+                self._alarm = (now, short)
         return self._alarm is not None
 
     def is_given_back(self) -> bool:
@@ -118,28 +123,13 @@ class DiskWatch:
         """
         if not self._folder or not self._before or not self._alarm:
             return False
-        at_alarm, *alarms = self._alarm
-        now = room(self._folder)
+        at_alarm, short = self._alarm
         return any(
-            is_alarm and was > 0 and back * 2 >= was
-            for is_alarm, was, back in zip(
-                alarms,
-                _taken(self._before, at_alarm),
-                _taken(now, at_alarm),
-                strict=True,
+            is_short and was > then and (now - then) * 2 >= was - then
+            for is_short, was, then, now in zip(
+                short, self._before, at_alarm, room(self._folder), strict=True
             )
         )
-
-
-def _is_low(now: Room) -> tuple[bool, bool]:
-    """Whether there is too little room for bytes, and for files."""
-    has_few_files = now.free_files is not None and now.free_files < SPARE_FILES
-    return now.free_bytes < SPARE_BYTES, has_few_files
-
-
-def _taken(before: Room, after: Room) -> tuple[int, int]:
-    files = (before.free_files or 0) - (after.free_files or 0)
-    return before.free_bytes - after.free_bytes, files
 
 
 def choose_caches(wanted: Caches | None, *, is_engine_here: bool) -> Caches:
@@ -197,14 +187,12 @@ def default_cpus() -> str:
 
 
 def busy_s(stat: Path = STAT, cpus: Sequence[int] = ()) -> float | None:
-    """Seconds that processors together have worked, or were taken away.
+    """Seconds that processors, or all of the computer, have worked or were taken away.
 
     None where that is not known.
 
     Parameters
     ----------
-    stat : Path
-        Where the kernel tells.
     cpus : sequence of int
         Numbers of the processors; all of the computer if none is given.
     """
@@ -248,58 +236,42 @@ def is_busy(other_cpu_s: float | None, runtime_s: float, cpus: int) -> bool:
     return other_cpu_s > QUIET_S + QUIET_SHARE * runtime_s * cpus
 
 
-@dataclass(frozen=True, slots=True)
-class Weakness:
-    """Something that a container could use against its computer."""
-
-    name: str
-    part: str
-    """As in what `flare.common.engine.Engine.describe` returns."""
-    numbers: str
-    """CVE numbers."""
-    repaired: tuple[tuple[int, ...], ...]
-    """First versions without it, one for each series that got one, oldest first."""
-
-
 _TOOLKIT = ("NVIDIA container toolkit", "nvidia_toolkit")
 
 WEAKNESSES = (
-    Weakness("runc", "runc", "CVE-2024-21626", ((1, 1, 12),)),
-    Weakness(
+    ("runc", "runc", "CVE-2024-21626", ((1, 1, 12),)),
+    (
         *("runc", "runc", "CVE-2025-31133, CVE-2025-52565, CVE-2025-52881"),
         ((1, 2, 8), (1, 3, 3)),
     ),
-    Weakness(
+    (
         *("containerd", "containerd", "CVE-2024-25621, CVE-2025-64329"),
         ((1, 7, 29), (2, 0, 7), (2, 1, 5)),
     ),
-    Weakness(*_TOOLKIT, "CVE-2024-0132, CVE-2024-0133", ((1, 16, 2),)),
-    Weakness(*_TOOLKIT, "CVE-2025-23359", ((1, 17, 4),)),
-    Weakness(*_TOOLKIT, "CVE-2025-23266, CVE-2025-23267", ((1, 17, 8),)),
+    (*_TOOLKIT, "CVE-2024-0132, CVE-2024-0133", ((1, 16, 2),)),
+    (*_TOOLKIT, "CVE-2025-23359", ((1, 17, 4),)),
+    (*_TOOLKIT, "CVE-2025-23266, CVE-2025-23267", ((1, 17, 8),)),
 )
-"""As the projects' own advisories and release notes had them in November 2026."""
+"""What a container could use against its computer: the name of a part of the engine,
+as people and as `flare.common.engine.Engine.describe` call it, CVE numbers, and the
+first versions without it, one for each series that got one, oldest first. As the
+projects' own advisories and release notes had them in November 2026."""
 
 
 def find_weaknesses(engine: Mapping[str, Any]) -> tuple[str, ...]:
-    """What organisers should know before they run other people's images.
-
-    Parameters
-    ----------
-    engine : mapping
-        What `flare.common.engine.Engine.describe` has returned.
-    """
+    """What organisers should know of an engine before they run others' images."""
     return (*_old_versions(engine), *_missing_walls(engine))
 
 
 def _old_versions(engine: Mapping[str, Any]) -> Iterator[str]:
     """Parts that are older than the repair of a known weakness."""
-    for weakness in WEAKNESSES:
-        text = str(engine.get(weakness.part, ""))
-        version = _version(text)
-        if version and not _is_repaired(version, weakness.repaired):
-            first = " or ".join(".".join(map(str, v)) for v in weakness.repaired)
+    for name, part, numbers, repaired in WEAKNESSES:
+        text = str(engine.get(part, ""))
+        found = re.match(r"v?(\d+)\.(\d+)\.(\d+)", text)
+        if found and not _is_repaired(tuple(map(int, found.groups())), repaired):
+            first = " or ".join(".".join(map(str, v)) for v in repaired)
             yield (
-                f"{weakness.name} {text} is older than {first}: {weakness.numbers};"
+                f"{name} {text} is older than {first}: {numbers};"
                 " update it, unless your distribution has repaired that version"
             )
 
@@ -318,12 +290,6 @@ def _is_repaired(
     """
     series = [first for first in repaired if first[:2] == version[:2]]
     return version >= (series[0] if series else repaired[-1])
-
-
-def _version(text: str) -> tuple[int, ...]:
-    """The numbers at the beginning of a version; none if there are none."""
-    found = re.match(r"v?(\d+)\.(\d+)\.(\d+)", text)
-    return tuple(map(int, found.groups())) if found else ()
 
 
 def _missing_walls(engine: Mapping[str, Any]) -> Iterator[str]:

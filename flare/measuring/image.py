@@ -82,46 +82,39 @@ class LoadedImage:
         size = self.conditions.limits.output_size
         return output_volume(self.engine, self.empty, self._label, size)
 
-    def run(self, inputs: Path, volume: Volume) -> ContainerRun:
-        """Run the team's image on what is in a folder, and measure it."""
-        model = str(self.model) if self.model else ""
-        made = self._container(self.image, str(inputs), volume.name, model, self._label)
-        return run_container(self.engine, made, self.conditions)
-
-    def run_ours(
-        self, words: tuple[str, ...], inputs: Path, volume: Volume
+    def run(
+        self, inputs: Path, volume: Volume, program: tuple[str, ...] = ()
     ) -> ContainerRun:
-        """Run a program of our own image, under the same conditions.
+        """Run the team's image on what is in a folder, and measure it.
 
-        See `flare.measuring.empty_image` for the programs.
+        Or, under the same conditions, a program of `flare.measuring.empty_image`.
         """
-        made = self._container(self.empty, str(inputs), volume.name, "", self._label)
-        ours = replace(made, command=words, environment=())
-        return run_container(self.engine, ours, self.conditions)
+        model = str(self.model) if self.model and not program else ""
+        made = self._container(str(inputs), volume.name, model, self._label)
+        if program:
+            made = replace(made, image=self.empty, command=program, environment=())
+        return run_container(self.engine, made, self.conditions)
 
     def command(self) -> str:
         """How a container is made, for the record."""
         model = "MODEL" if self.model else ""
-        return self.engine.command_line(
-            self._container("IMAGE", "INPUTS", "OUTPUTS", model, label_of("KEY"))
-        )
+        made = self._container("INPUTS", "OUTPUTS", model, label_of("KEY"))
+        return self.engine.command_line(replace(made, image="IMAGE"))
 
     @property
     def _label(self) -> str:
         return label_of(self.key)
 
     def _container(
-        self, image: str, inputs: str, outputs: str, model: str, label: str
+        self, inputs: str, outputs: str, model: str, label: str
     ) -> Container:
         contract = self.conditions.contract
+        models = ((model, MODEL_FOLDER),) if model else ()
         return Container(
-            image=image,
+            image=self.image,
             label=label,
             limits=self.conditions.limits,
-            reads=(
-                (inputs, contract.inputs),
-                *(((model, MODEL_FOLDER),) if model else ()),
-            ),
+            reads=((inputs, contract.inputs), *models),
             writes=(outputs, contract.outputs),
             environment=self.overrides,
             command=contract.command,
@@ -141,21 +134,10 @@ def loaded_image(
 
     Parameters
     ----------
-    archive : Archive
-        Without problems.
     folder : Path
         Where folders for the container are made.
-    engine : Engine
-        What it is run by.
-    conditions : Conditions
-        Under which its containers are run.
     lock : FolderLock
         Of the folder.
-
-    Yields
-    ------
-    LoadedImage
-        To be run.
 
     Raises
     ------
@@ -275,7 +257,7 @@ def _feed(engine: Engine, archive: Archive) -> None:
     )
     writer.start()
     try:
-        problem = wait_loaded(process, watch, archive.unpacked_bytes)
+        problem = _wait(process, watch, archive.unpacked_bytes)
     finally:
         process.kill()
         process.wait()
@@ -294,7 +276,7 @@ def _feed(engine: Engine, archive: Archive) -> None:
         raise error
 
 
-def wait_loaded(process: subprocess.Popen[bytes], watch: DiskWatch, size: int) -> str:
+def _wait(process: subprocess.Popen[bytes], watch: DiskWatch, size: int) -> str:
     """Wait until an image is loaded; why it has to be ended, if it has to."""
     deadline = time.monotonic() + LOAD_S + size / LOAD_BYTES_PER_S
     while True:

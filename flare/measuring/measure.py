@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,31 +100,6 @@ def _read(file: Path, options: Options) -> Archive:
 # --- The whole --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What could not be done of a measurement."""
-
-    refused: tuple[Archive, ...]
-    """Archives with problems."""
-    failed: tuple[tuple[str, FlareError], ...]
-    """Teams that were not measured to the end, and why."""
-    unscored: tuple[tuple[str, FlareError], ...]
-    """Teams that were measured, and not scored."""
-
-    @property
-    def line(self) -> str:
-        """The first problem, and how many other teams have one; empty if none has."""
-        problems: list[FlareError] = [a.problems[0] for a in self.refused]
-        problems += [error for _, error in self.failed]
-        line = str(problems[0]) if problems else ""
-        if not problems and self.unscored:
-            team, error = self.unscored[0]
-            line = f"{team}: measured, but not scored: {error}"
-        teams = {*dict(self.failed), *dict(self.unscored)}
-        others = len(teams) + len(self.refused) - 1
-        return f"{line} (and {others} other teams)" if line and others > 0 else line
-
-
 class Scorer(Listener):
     """Scores each team that is measured to the end, and says what was measured of it.
 
@@ -136,7 +111,7 @@ class Scorer(Listener):
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.unscored = Failures(job.results, self.on_unscored)
+        self.unscored = Failures(job.results)
 
     def on_team(self, team: str) -> None:
         """Score a team."""
@@ -149,33 +124,31 @@ class Scorer(Listener):
                 )
         with self.unscored.noted(team):
             _log.info("\n%s", team_table(folder, team, scored))
-        if team in self.unscored.found:
-            error = self.unscored.found[team]
+        if error := self.unscored.found.get(team):
             _log.info("%s: measured, but not scored: %s", team, error)
 
-    def on_unscored(self, team: str, error: FlareError) -> None:
-        """Hear of a team that could not be scored."""
 
-
-def measure(job: Job, scorer: Scorer) -> Outcome:
+def measure(job: Job, scorer: Scorer) -> str:
     """Measure and score teams, and note in refused.csv whose image cannot be run.
 
-    Parameters
-    ----------
-    job : Job
-        What is measured.
-    scorer : Scorer
-        Told what happens; it scores teams.
+    Returns
+    -------
+    str
+        What could not be done of the first team, and of how many others; empty if all
+        was done.
     """
     write_refused(job.archives, job.results)
     failed = measure_teams(job, scorer)
     for team, error in failed:
         _log.info("%s: not measured to the end: %s", team, error)
-    failed = (*job.unread, *failed)
-    unscored = tuple(scorer.unscored.found.items())
-    write_refused(job.archives, job.results, (*failed, *unscored))
-    refused = tuple(archive for archive in job.archives if archive.problems)
-    return Outcome(refused=refused, failed=failed, unscored=unscored)
+    failed, unscored = (*job.unread, *failed), scorer.unscored.found
+    write_refused(job.archives, job.results, (*failed, *unscored.items()))
+    lines = {a.team: str(a.problems[0]) for a in job.archives if a.problems}
+    lines |= {team: str(error) for team, error in failed}
+    for team, error in unscored.items():
+        lines.setdefault(team, f"{team}: measured, but not scored: {error}")
+    first, others = next(iter(lines.values()), ""), len(lines) - 1
+    return f"{first} (and {others} other teams)" if others > 0 else first
 
 
 def kept(job: Job) -> StoppedError:
@@ -195,13 +168,6 @@ def measure_teams(
 
     Only cases without a result, with an engine error, or in `options.rerun` are run.
     A team is measured whole by one lane: of this computer, or of those of a cluster.
-
-    Parameters
-    ----------
-    job : Job
-        What is measured, and how.
-    listener : Listener, optional
-        Told what happens.
 
     Returns
     -------

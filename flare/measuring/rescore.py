@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, InputError
 from flare.common.text import aligned, safe
 from flare.evaluation.evaluate import evaluate
-from flare.measuring.summary import Failures, unsaid_zeros
+from flare.measuring.summary import Failures
 from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, means, read_records
 from flare.results.errors import RankingError
 from flare.results.metrics_json import METRICS_JSON, write_metrics
@@ -43,14 +42,21 @@ class Rescored:
     team: str
     before: tuple[float | None, ...]
     """Its mean DSC and NSD; None where they were not known."""
-    after: tuple[float | None, ...]
+    scored: Results | None
     """None if it could not be scored, or was left as it is."""
-    is_left: bool = False
-    """Whether it was only evaluated, and no prediction is kept."""
-    zeros: tuple[str, ...] = ()
-    """Why cases score 0; what its evaluation has logged is not among it."""
-    error: FlareError | None = None
+    error: FlareError | None
     """Why it could not be scored."""
+
+    @property
+    def after(self) -> tuple[float | None, ...]:
+        """Its mean DSC and NSD now; None if it was not scored."""
+        mean = self.scored.mean if self.scored else lambda _: None
+        return tuple(map(mean, SCORES))
+
+    @property
+    def is_left(self) -> bool:
+        """Whether it was only evaluated, and no prediction is kept."""
+        return not self.scored and not self.error
 
 
 def rescore(
@@ -85,27 +91,22 @@ def rescore(
     InputError
         If there is no team in the folder.
     """
-    if not results.is_dir():
-        raise InputError(
-            f"{safe(results)}: there is no such folder",
-            "Give the folder that has one for each team.",
-        )
-    done = []
-    for folder in sorted(
-        p for p in results.iterdir() if p.is_dir() and p.name[0] != "."
-    ):
-        before = read_means(folder / METRICS_JSON)
+    done, failures = [], Failures(results)
+    folders = sorted(results.iterdir()) if results.is_dir() else ()
+    for folder in folders:
+        if not folder.is_dir() or folder.name[0] == ".":
+            continue
+        before, scored = read_means(folder / METRICS_JSON), None
         is_evaluated = (folder / METRICS_JSON).exists()
         if is_measured(folder) or (is_evaluated and (folder / PREDICTIONS).is_dir()):
             _log.info("%s:", safe(folder.name))  # above what its evaluation says
             score = evaluate_team if is_measured(folder) else _evaluate_again
-            arguments = (folder, ground_truth, challenge, workers)
-            found = _rescore_team(folder, before, partial(score, *arguments))
-        elif is_evaluated:
-            none = (None,) * len(SCORES)
-            found = Rescored(team=folder.name, before=before, after=none, is_left=True)
-        else:
+            with failures.noted(folder.name), FolderLock(folder):
+                scored = score(folder, ground_truth, challenge, workers)
+        elif not is_evaluated:
             continue  # no team's
+        error = failures.found.get(folder.name)
+        found = Rescored(team=folder.name, before=before, scored=scored, error=error)
         done.append(found)
         if on_team:
             on_team(found)
@@ -115,21 +116,6 @@ def rescore(
             "Give the folder that has one for each team.",
         )
     return tuple(done)
-
-
-def _rescore_team(
-    folder: Path, before: tuple[float | None, ...], score: Callable[[], Results]
-) -> Rescored:
-    failures, scored = Failures(folder.parent), []
-    with failures.noted(folder.name), FolderLock(folder):
-        scored.append(score())
-    return Rescored(
-        team=folder.name,
-        before=before,
-        after=_means(scored[0]) if scored else (None,) * len(SCORES),
-        zeros=unsaid_zeros(scored[0]) if scored else (),
-        error=failures.found.get(folder.name),
-    )
 
 
 def _evaluate_again(
@@ -160,10 +146,6 @@ def _options(file: Path) -> dict[str, Any]:
         "it does not say what the team was evaluated with",
         "Evaluate it again: flare evaluate --input PREDICTIONS.",
     )
-
-
-def _means(results: Results) -> tuple[float | None, ...]:
-    return tuple(map(results.mean, SCORES))
 
 
 def rescored_table(teams: tuple[Rescored, ...]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from flare.common.bulkhead import bulkhead
 from flare.common.errors import FlareError, ProgramError, SubmissionError
-from flare.common.text import aligned, safe
+from flare.common.text import aligned, listing, safe
 from flare.measuring.archive.reading import SUFFIX, Archive
 from flare.measuring.archive.strict import ArchiveError
 from flare.results import refused_csv
@@ -38,10 +38,6 @@ class Listener:
 
         Parameters
         ----------
-        team : str
-            Whose case it is.
-        record : CaseRecord
-            Its outcome.
         number, total : int
             Which one it was, of how many that are run.
         """
@@ -58,8 +54,6 @@ class Failures:
 
     Parameters
     ----------
-    results : Path
-        The folder of all teams.
     tell : callable, optional
         Told of each team once, and of its first error.
     """
@@ -91,17 +85,7 @@ def count_done(folder: Path) -> int:
 
 
 def team_table(folder: Path, team: str, results: Results | None = None) -> str:
-    """What was measured of a team, and why cases score 0, as text.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the team.
-    team : str
-        Its name.
-    results : Results, optional
-        Its scores, if it was scored.
-    """
+    """What was measured of a team, and why cases score 0, as text."""
     records = read_records(folder / EFFICIENCY_CSV)
     counts = {
         status.value: sum(record.status is status for record in records.values())
@@ -109,28 +93,14 @@ def team_table(folder: Path, team: str, results: Results | None = None) -> str:
     }
     found = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     texts = {case: r.message or r.doubts for case, r in sorted(records.items())}
-    shared = {text: cases for text, cases in _by_text(texts).items() if len(cases) > 1}
-    marks = {
-        case: f"[{number}]"
-        for number, cases in enumerate(shared.values(), start=1)
-        for case in cases
-    }
-    rows = [["case", "status", "seconds", "GPU memory in MB", ""]]
-    rows += [
-        [
-            safe(record.case),
-            record.status.value,
-            "-" if record.runtime_s is None else f"{record.runtime_s:.2f}",
-            "-"
-            if record.max_gpu_memory_mb is None
-            else f"{record.max_gpu_memory_mb:.0f}",
-            marks.get(record.case, texts[record.case]),
-        ]
-        for _, record in sorted(records.items())
-    ]
+    rows = [["case", "status", "seconds", "GPU memory in MB"]]
+    for case, record in sorted(records.items()):
+        values = (record.runtime_s, ".2f"), (record.max_gpu_memory_mb, ".0f")
+        cells = ["-" if v is None else format(v, form) for v, form in values]
+        rows.append([safe(case), record.status.value, *cells])
     notes = [
-        f"[{number}] {len(cases)} of {len(records)} cases: {text}"
-        for number, (text, cases) in enumerate(shared.items(), start=1)
+        f"{listing(cases)}: {text if len(cases) > 1 else texts[cases[0]]}"
+        for text, cases in _by_text(texts).items()
     ]
     said = [low.reason for low in results.low_scores] if results else []
     zeros = unsaid_zeros(results) if results else ()
@@ -176,8 +146,6 @@ def write_refused(
     ----------
     archives : sequence of Archive
         All that were looked at.
-    results : Path
-        The folder of all teams.
     failed : sequence of tuple of str and FlareError
         Teams that were not measured or scored to the end, and why. Where the host is to
         blame, a team is not refused: the same command goes on with it.

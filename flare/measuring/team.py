@@ -177,8 +177,6 @@ def planned_team(of: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
 
     Parameters
     ----------
-    of : TeamJob
-        The team.
     is_here : bool
         Whether its containers run on this computer, and what a run has left is seen.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,12 +18,16 @@ from flare.evaluation.errors import EmptyError, FileFormatError
 from flare.evaluation.labelmaps.reading import read_grid
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container import Conditions, ContainerRun, End
-from flare.measuring.contract import FLARE, Contract
 from flare.measuring.empty_image import NOTHING
 from flare.measuring.host import SPARE_BYTES
 from flare.measuring.image import LoadedImage, loaded_image
 from flare.measuring.inputs import Case, lay_out
-from flare.measuring.outputs import Output, renamed, take_out
+from flare.measuring.outputs import (
+    WrongOutputError,
+    files_of,
+    move_map,
+    take_out,
+)
 from flare.results.efficiency_csv import RunStatus
 from flare.results.team_folder import FolderLock
 
@@ -70,32 +74,33 @@ def status_of_run(run: ContainerRun) -> tuple[RunStatus, str]:
     return RunStatus.OK, ""
 
 
-def status_of_output(
-    output: Output, inputs: Path, challenge: Challenge, contract: Contract = FLARE
-) -> tuple[RunStatus, str]:
-    """The status of a run that has ended well, by what it has written.
+def check_output(
+    folder: Path, others: Mapping[str, str], inputs: Path, challenge: Challenge
+) -> None:
+    """See that a run has written one label map that can be evaluated.
 
     Parameters
     ----------
-    output : Output
-        What it has written.
+    folder : Path
+        Of what it has written.
+    others : mapping
+        What is not a file there, see `take_out`.
     inputs : Path
         The folder of the one image that it was given.
     challenge : Challenge
         Whose labels are allowed; its grid is compared by size, and unknown labels are
         let pass, as when the team is evaluated.
-    contract : Contract
-        Where it should have written.
+
+    Raises
+    ------
+    WrongOutputError
+        If it has not.
     """
-    if output.problem:
-        return RunStatus.WRONG_OUTPUT, output.problem
-    others = [(n, k) for n, k in output.others if case_name(Path(n))]
-    if not output.files and not output.others:
-        return RunStatus.NO_OUTPUT, f"it has written nothing to {contract.outputs}"
-    if others:
+    kinds = [(n, kind) for n, kind in others.items() if case_name(Path(n))]
+    if kinds:
         remedy = "Put the file itself there."
-        problems = [FileFormatError(n, f"it is {k}", remedy) for n, k in others[:3]]
-        return RunStatus.WRONG_OUTPUT, " ".join(map(str, problems))
+        errors = [FileFormatError(n, f"it is {kind}", remedy) for n, kind in kinds[:3]]
+        raise WrongOutputError(" ".join(map(str, errors)))
     rules = replace(
         challenge,
         grid=replace(challenge.grid, compare=GridComparison.SIZE),
@@ -103,37 +108,29 @@ def status_of_output(
             challenge.unknown_labels, prediction=UnknownLabels.IGNORE
         ),
     )
-    problem = _problem(output.folder, inputs, rules)
-    if problem:
-        return RunStatus.WRONG_OUTPUT, problem
-    if len(label_maps(output)) != 1:
-        names = listing(output.files)
-        return RunStatus.WRONG_OUTPUT, f"expected one label map, found {names}"
-    return RunStatus.OK, ""
-
-
-def _problem(folder: Path, inputs: Path, rules: Challenge) -> str:
-    """What the evaluation would refuse of an output; empty if it would not."""
     try:
         report = check_submission(
             folder, rules, images=inputs, workers=1, are_jobs_read=False
         )
     except (SubmissionError, OSError, ValueError, RecursionError) as error:
-        return str(error)  # it was provoked by what is there: nothing else was read
-    if all(isinstance(problem, EmptyError) for problem in report.problems):
-        return ""  # nothing was found, which may be right
-    return " ".join(report.lines)
+        # It was provoked by what is there: nothing else was read.
+        raise WrongOutputError(str(error)) from error
+    # That nothing was found may be right.
+    if not all(isinstance(problem, EmptyError) for problem in report.problems):
+        raise WrongOutputError(" ".join(report.lines))
+    if len(_label_maps(folder)) != 1:
+        names = listing(files_of(folder))
+        raise WrongOutputError(f"expected one label map, found {names}")
+
+
+def _label_maps(folder: Path) -> tuple[Path, ...]:
+    return tuple(folder / name for name in files_of(folder) if suffix_of(name))
 
 
 def largest_bytes(image: Path) -> int:
     """The most bytes that an honest label map of an image can take."""
     voxels = math.prod(read_grid(image, image.name).shape)
     return VOXEL_BYTES * voxels + HEADER_BYTES
-
-
-def label_maps(output: Output) -> tuple[Path, ...]:
-    """Files of an output that are label maps by their names."""
-    return tuple(output.folder / name for name in output.files if suffix_of(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,18 +160,8 @@ def try_archive(
 
     Parameters
     ----------
-    archive : Archive
-        Without problems.
     folder : Path
         Where folders for the container are made, for as long as this lasts.
-    case : Case
-        What it is run on.
-    challenge : Challenge
-        Its rules decide what a wrong output is.
-    engine : Engine
-        What it runs in.
-    conditions : Conditions
-        Under which it is run.
 
     Yields
     ------
@@ -232,7 +219,7 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
     """
     inputs = image.fresh_folder("inputs")
     with image.fresh_volume() as volume:
-        runs = [image.run_ours(NOTHING, inputs, volume) for _ in range(times)]
+        runs = [image.run(inputs, volume, NOTHING) for _ in range(times)]
     for run in runs:
         if run.ended.problem or run.ended.exit_code:
             problem = run.ended.problem or f"exit code {run.ended.exit_code}"
@@ -254,11 +241,19 @@ def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
         status, message = status_of_run(run)
         if status is not RunStatus.OK:
             return Trial(run=run, status=status, message=message)
-        output = take_out(image.engine, volume.holder, folder, most_bytes)
-    taken = image.fresh_folder("taken") if contract.is_algorithm else folder
-    output = renamed(output, case.name, taken, contract)
-    status, message = status_of_output(output, ct.parent, challenge, contract)
-    files = label_maps(output)
+        try:
+            others = take_out(image.engine, volume.holder, folder, most_bytes)
+            if not others and not files_of(folder):
+                message = f"it has written nothing to {contract.outputs}"
+                return Trial(run=run, status=RunStatus.NO_OUTPUT, message=message)
+            if contract.is_algorithm:
+                taken = image.fresh_folder("taken")
+                move_map(folder, others, taken / case.name, contract)
+                folder, others = taken, {}
+            check_output(folder, others, ct.parent, challenge)
+        except WrongOutputError as error:
+            status, message = RunStatus.WRONG_OUTPUT, str(error)
+    files = _label_maps(folder)
     if status is not RunStatus.OK:
         files = _kept(files)
     return Trial(run=run, status=status, message=message, files=files)

@@ -11,15 +11,14 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os.path import lexists
 from pathlib import Path
 from typing import Annotated, Any
 
 from flare.common.schema import Count, Is, Text
 from flare.common.text import count, listing, printable, safe
-from flare.results.csv_rows import TeamName
-from flare.results.errors import MeasurementError, RankingError
-from flare.results.ledger_csv import LEDGER_CSV, read_ledger
-from flare.results.metrics_reading import Scores
+from flare.results.csv_rows import TeamName, read_table
+from flare.results.ledger_csv import LEDGER_CSV, Entry
 from flare.results.refused_csv import Refusal
 from flare.results.team_folder import PREDICTIONS
 
@@ -37,63 +36,37 @@ class Copies:
     """What is the same."""
 
 
-def find_equal(scores: Mapping[str, Mapping[Any, float]]) -> tuple[Copies, ...]:
-    """Teams whose scores agree too often for a coincidence.
+def find_copies(
+    scores: Mapping[str, Mapping[Any, float]], path: Path | None = None
+) -> tuple[Copies, ...]:
+    """Teams with the same predictions, or with scores that agree too often for chance.
 
     Parameters
     ----------
     scores : mapping
         By team: DSC and NSD, by case and metric.
+    path : Path, optional
+        With a folder for each team; if not given, there are no predictions.
     """
     groups: defaultdict[Any, list[str]] = defaultdict(list)
     for team, own in sorted(scores.items()):
-        # Of zeros and ones, equal values say nothing.
-        if sum(value not in (0, 1) for value in own.values()) >= FEWEST_EQUAL:
-            groups[frozenset(own.items())].append(team)
-    what = "the same DSC and NSD in every digit, on all cases"
-    return tuple(
-        Copies(teams=tuple(teams), what=what)
-        for teams in groups.values()
-        if len(teams) > 1
-    )
-
-
-def find_copies(path: Path, scores: Mapping[str, Scores]) -> tuple[Copies, ...]:
-    """Teams with the same predictions, or the same scores, on all cases.
-
-    Parameters
-    ----------
-    path : Path
-        With a folder for each team.
-    scores : mapping of str to Scores
-        By team.
-    """
-    values = {
-        team: own.values
-        for team, own in scores.items()
-        if len(own.failed) < len(own.cases)
-    }
-    digests: defaultdict[str, list[str]] = defaultdict(list)
-    for teams in _equal(values):
-        for team in teams:
-            digests[_digest(path / team / PREDICTIONS)].append(team)
-    digests.pop("", None)
-    copies = [
-        Copies(teams=tuple(same), what="the same predictions, byte by byte")
-        for same in digests.values()
-        if len(same) > 1
-    ]
-    known = {found.teams for found in copies}
-    copies += [found for found in find_equal(values) if found.teams not in known]
-    return tuple(sorted(copies, key=lambda found: (found.teams, found.what)))
-
-
-def _equal(values: Mapping[str, Mapping[Any, float]]) -> list[list[str]]:
-    """Teams whose values are all equal, so that their files are worth comparing."""
-    groups: defaultdict[Any, list[str]] = defaultdict(list)
-    for team, own in values.items():
         groups[frozenset(own.items())].append(team)
-    return [teams for teams in groups.values() if len(teams) > 1]
+    found = []
+    for values, teams in groups.items():
+        digests: defaultdict[str, list[str]] = defaultdict(list)
+        if path and teams[1:]:
+            for team in teams:
+                digests[_digest(path / team / PREDICTIONS)].append(team)
+        digests.pop("", None)
+        same = [tuple(own) for own in digests.values() if own[1:]]
+        what = "the same predictions, byte by byte"
+        found += [Copies(teams=own, what=what) for own in same]
+        # Of zeros and ones, equal values say nothing.
+        is_telling = sum(value not in (0, 1) for _, value in values) >= FEWEST_EQUAL
+        if teams[1:] and is_telling and tuple(teams) not in same:
+            what = "the same DSC and NSD in every digit, on all cases"
+            found.append(Copies(teams=tuple(teams), what=what))
+    return tuple(sorted(found, key=lambda copies: (copies.teams, copies.what)))
 
 
 def _digest(folder: Path) -> str:
@@ -231,10 +204,8 @@ def read_archives(
     RankingError
         If ledger.csv is there, but cannot be read.
     """
-    try:
-        entries = read_ledger(results / LEDGER_CSV)
-    except MeasurementError as error:
-        raise RankingError(str(results / LEDGER_CSV), "it cannot be read") from error
+    file = results / LEDGER_CSV
+    entries = read_table(file, Entry) if lexists(file) else []
     # The earliest entry comes last, and stays.
     first = {entries[n].team: n for n in reversed(range(len(entries)))}
     replaced = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os.path import lexists
 from pathlib import Path
@@ -33,26 +33,10 @@ from flare.results.refused_csv import read_flags, read_refused
 from flare.results.team_folder import finished_cases, is_measured, is_team
 from flare.results.traces_csv import TRACES, area_above
 
-CaseMetric = tuple[str, str]
-"""A case, and a metric."""
-
 Key = tuple[str, str, str]
 """A team, a case, and a metric."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """Why a result is missing."""
-
-    text: str
-    kind: str
-    """What many cases may share of the text, such as ``status failed``."""
-
-
-NO_ROW = Reason(text="there is no row", kind="there is no row")
-
-
-EMPTY = Reason(text="the value is empty", kind="the value is empty")
+NO_ROW, EMPTY = "there is no row", "the value is empty"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +48,11 @@ class CaseResult:
     metric: str
     value: float | None
     """None if it is missing."""
-    reason: Reason | None = None
+    reason: str = ""
     """Why it is missing, if it is."""
+    kind: str = ""
+    """What many cases may share of the reason, such as ``status failed``, if that is
+    not all of it."""
     spread: float | None = None
     """How far repeated measurements lay apart, or those of an empty container, if that
     is known."""
@@ -77,129 +64,11 @@ class CaseResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TeamResults:
-    """What a team has achieved."""
-
-    team: str
-    results: tuple[CaseResult, ...]
-    """By the metrics that were asked for, and by other scores that are there."""
-    unfinished: tuple[str, ...]
-    """Cases that have no value though the team is not to blame."""
-    measurement: Measurement
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Measured:
-    """What efficiency.csv holds, by case and metric."""
-
-    values: dict[CaseMetric, float | None] = field(default_factory=dict)
-    """None where the cell is empty."""
-    spreads: dict[CaseMetric, float] = field(default_factory=dict)
-    failed: dict[str, Reason] = field(default_factory=dict)
-    unfinished: tuple[str, ...] = ()
-
-
-def read_team(
-    folder: Path, scores: Scores, metrics: Sequence[RankedMetric]
-) -> TeamResults:
-    """Bring together what a team has achieved.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the team.
-    scores : Scores
-        What its metrics.json holds.
-    metrics : sequence of RankedMetric
-        What is asked for, as in `flare.ranking.table.read_results`.
-
-    Raises
-    ------
-    RankingError
-        If a file cannot be read, or contradicts another one.
-    """
-    measured = _read_efficiency(folder / EFFICIENCY_CSV, metrics, scores.cases)
-    measurement = read_measurement(folder / MEASUREMENT_JSON)
-    # A run that failed has no results, not good ones: it was not slow, and needed
-    # no memory.
-    failed = {c: Reason(text=why, kind=why) for c, why in scores.failed.items()}
-    failed |= measured.failed
-    asked = [rule.metric for rule in metrics]
-    results = []
-    for key in ((case, metric) for case in scores.cases for metric in asked):
-        case, metric = key
-        value = scores.values.get(key, measured.values.get(key))
-        reason = failed.get(case)
-        if reason is None and value is None:
-            reason = EMPTY if key in measured.values else NO_ROW
-        noise = measurement.noise_s if metric == "runtime_s" else None
-        results.append(
-            CaseResult(
-                team=folder.name,
-                case=case,
-                metric=metric,
-                value=None if reason else value,
-                reason=reason,
-                spread=measured.spreads.get(key, noise),
-            )
-        )
-    results += [
-        CaseResult(team=folder.name, case=case, metric=metric, value=value)
-        for (case, metric), value in scores.values.items()
-        if metric not in asked and case not in failed
-    ]
-    return TeamResults(
-        team=folder.name,
-        results=tuple(results),
-        unfinished=measured.unfinished,
-        measurement=measurement,
-    )
-
-
-def _read_efficiency(
-    file: Path, metrics: Sequence[RankedMetric], cases: Sequence[str]
-) -> _Measured:
-    """What was measured of a team; nothing if nothing was."""
-    if not lexists(file):
-        return _Measured()
-    values: dict[CaseMetric, float | None] = {}
-    spreads: dict[CaseMetric, float] = {}
-    rows = read_by_case(file)
-    for row in rows.values():
-        for rule in metrics if row.is_ok else ():
-            key = (row.case, rule.metric)
-            if rule.trace_tolerance_mb:
-                trace = file.parent / TRACES / f"{row.case}.csv"
-                runtime_s = row.number("runtime_s")
-                values[key] = area_above(trace, rule.trace_tolerance_mb, runtime_s)
-            elif rule.metric in row.cells:
-                values[key] = row.value(rule.metric)
-            spread = row.spread(rule.metric)
-            if spread is not None:
-                spreads[key] = spread
-    unfinished = {row.case for row in rows.values() if row.is_unfinished}
-    unfinished |= set(cases) - rows.keys()
-    found = _Measured(
-        values=values,
-        spreads=spreads,
-        failed={row.case: _failure(row) for row in rows.values() if not row.is_ok},
-        unfinished=tuple(sorted(unfinished)),
-    )
-    check_known_cases(file, rows, cases)
-    return found
-
-
-def _failure(row: MeasuredCase) -> Reason:
-    """Why a case has no values, as its row tells it."""
-    kind = f"status {row.status or 'missing'}"
-    return Reason(text=f"{kind}: {row.message}" if row.message else kind, kind=kind)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AllResults:
-    """Everything that the folders of all teams hold."""
+    """Everything that the folders of all teams, or a table, hold."""
 
-    teams: tuple[TeamResults, ...] = ()
+    results: Sequence[CaseResult] = ()
+    """By the metrics that were asked for, and by other scores that are there."""
     notes: tuple[str, ...] = ()
     """What is odd about how teams were measured."""
     warned: tuple[tuple[str, str], ...] = ()
@@ -208,17 +77,6 @@ class AllResults:
     origin: Origin | None = None
     is_unmeasured: bool = False
     """Whether the folders tell that no team was measured."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Folders:
-    """The folders in a folder of results."""
-
-    scored: tuple[Path, ...]
-    unscored: tuple[Path, ...]
-    """Of teams without scores; one that was not measured yet is not there."""
-    strays: tuple[str, ...]
-    """Names of those that are no team's."""
 
 
 def read_teams(
@@ -240,32 +98,45 @@ def read_teams(
     RankingError
         If a file is missing, cannot be read, or contradicts another one.
     """
-    _check_parent(path)
+    if is_team(path):
+        above = safe(path.resolve().parent.name or "/")
+        remedy = f"Give the folder above it, {above}, which has one for each team."
+        raise RankingError(str(path), "it is the folder of one team", remedy)
     refused = read_refused(path)
     accepted, replaced = read_archives(path, refused)
-    folders = _sort_folders(path, accepted, {found.team for found in refused})
+    scored, unscored, strays = _sort_folders(path, accepted, {r.team for r in refused})
     asked = [rule.metric for rule in metrics]
-    scores = {f.name: read_scores(f / METRICS_JSON, asked) for f in folders.scored}
-    waiting = _find_waiting(path, folders.unscored, scores)
+    scores = {f.name: read_scores(f / METRICS_JSON, asked) for f in scored}
+    waiting = _find_waiting(path, unscored, scores)
     if not scores:
         return AllResults()
-    origin = check_origins(
-        [
-            Evaluated(
-                team=folder.name,
-                file=folder / METRICS_JSON,
-                evaluation=scores[folder.name].evaluation,
-                is_measured=is_measured(folder),
-            )
-            for folder in folders.scored
-        ],
-        challenge,
-        path,
-    )
-    teams = tuple(
-        read_team(folder, scores[folder.name], metrics) for folder in folders.scored
-    )
-    measurements = {found.team: found.measurement for found in teams}
+    told = [
+        Evaluated(
+            team=folder.name,
+            file=folder / METRICS_JSON,
+            evaluation=scores[folder.name].evaluation,
+            is_measured=is_measured(folder),
+        )
+        for folder in scored
+    ]
+    origin = check_origins(told, challenge, path)
+    measured = {f.name: read_measurement(f / MEASUREMENT_JSON) for f in scored}
+    efficiency = {f.name: _read_efficiency(f, scores[f.name].cases) for f in scored}
+    results: list[CaseResult] = []
+    for folder in scored:
+        own = scores[folder.name], efficiency[folder.name], measured[folder.name]
+        results += _results(folder.name, metrics, *own)
+    unfinished = {
+        team: [c for c in scores[team].cases if c not in rows or rows[c].is_unfinished]
+        for team, rows in efficiency.items()
+        if rows is not None
+    }
+    unfinished = {team: cases for team, cases in unfinished.items() if cases}
+    values = {
+        team: own.values
+        for team, own in scores.items()
+        if len(own.failed) < len(own.cases)
+    }
     roll = RollCall(
         refused=tuple(
             RefusedTeam(
@@ -278,67 +149,120 @@ def read_teams(
         ),
         replaced=replaced,
         not_scored_yet=waiting,
-        not_measured_to_the_end=tuple(own.team for own in teams if own.unfinished),
-        equal_results=find_copies(path, scores),
-        ignored=folders.strays,
+        not_measured_to_the_end=tuple(unfinished),
+        equal_results=find_copies(values, path),
+        ignored=strays,
     )
+    ignored = f"Ignored, as there are no results in them: {listing(strays)}"
     return AllResults(
-        teams=teams,
-        warned=(*_warned(scores), *_flagged(path, scores)),
+        results=results,
+        warned=(
+            *((team, line) for team, own in scores.items() for line in own.low_scores),
+            *((own.team, own.flag) for own in read_flags(path) if own.team in scores),
+        ),
         notes=(
-            *_ignored_notes(folders.strays),
-            *_unfinished_notes(teams),
-            *unlike_settings(measurements),
-            *unlike_hosts(measurements),
+            *([ignored] if strays else []),
+            *(
+                f"{safe(team)} was not measured to the end ({listing(cases)}), and"
+                " ranks last there, without its fault: measure it again before you"
+                " publish"
+                for team, cases in unfinished.items()
+            ),
+            *unlike_settings(measured),
+            *unlike_hosts(measured),
         ),
         roll=roll,
         origin=replace(
             origin,
-            measured=all_settings(measurements),
-            teams_measured=sum(bool(own.settings) for own in measurements.values()),
+            measured=all_settings(measured),
+            teams_measured=sum(bool(own.settings) for own in measured.values()),
         ),
-        is_unmeasured=not any(map(is_measured, (*folders.scored, *folders.unscored))),
+        is_unmeasured=not any(map(is_measured, (*scored, *unscored))),
     )
 
 
-def _warned(scores: Mapping[str, Scores]) -> tuple[tuple[str, str], ...]:
-    """What explains why teams score 0, in the words of the evaluation."""
-    return tuple(
-        (team, line) for team, own in scores.items() for line in own.low_scores
-    )
+def _read_efficiency(
+    folder: Path, cases: Sequence[str]
+) -> dict[str, MeasuredCase] | None:
+    """What was measured of a team, by case; None if nothing was."""
+    file = folder / EFFICIENCY_CSV
+    if not lexists(file):
+        return None
+    rows = read_by_case(file)
+    check_known_cases(file, rows, cases)
+    return rows
 
 
-def _flagged(path: Path, scores: Mapping[str, Scores]) -> list[tuple[str, str]]:
-    """What was found odd when the teams were scored."""
-    return [(own.team, own.flag) for own in read_flags(path) if own.team in scores]
+def _results(
+    team: str,
+    metrics: Sequence[RankedMetric],
+    scores: Scores,
+    rows: Mapping[str, MeasuredCase] | None,
+    measurement: Measurement,
+) -> Iterator[CaseResult]:
+    """Bring together what a team has achieved.
+
+    A run that failed has no results, not good ones: it was not slow, and needed no
+    memory.
+    """
+    asked = {rule.metric for rule in metrics}
+    failed = dict(scores.failed)
+    for case in scores.cases:
+        row, kind = (rows or {}).get(case), ""
+        if row and not row.is_ok:
+            kind = f"status {row.status or 'missing'}"
+            failed[case] = f"{kind}: {row.message}" if row.message else kind
+        ok = row if row and row.is_ok else None
+        for rule in metrics:
+            value = scores.values.get((case, rule.metric))
+            measured = _measured(ok, rule) if ok else None
+            is_there = ok and (rule.trace_tolerance_mb or rule.metric in ok.cells)
+            value = measured if value is None else value
+            reason = failed.get(case, "")
+            if not reason and value is None:
+                reason = EMPTY if is_there else NO_ROW
+            spread = ok.number(f"{rule.metric}_spread") if ok else None
+            if spread is None and rule.metric == "runtime_s":
+                spread = measurement.noise_s
+            yield CaseResult(
+                team=team,
+                case=case,
+                metric=rule.metric,
+                value=None if reason else value,
+                reason=reason,
+                kind=kind,
+                spread=spread,
+            )
+    for (case, metric), value in scores.values.items():
+        if metric not in asked and case not in failed:
+            yield CaseResult(team=team, case=case, metric=metric, value=value)
 
 
-def _check_parent(path: Path) -> None:
-    """Refuse the folder of one team."""
-    if is_team(path):
-        problem = "it is the folder of one team"
-        above = safe(path.resolve().parent.name or "/")
-        remedy = f"Give the folder above it, {above}, which has one for each team."
-        raise RankingError(str(path), problem, remedy)
+def _measured(row: MeasuredCase, rule: RankedMetric) -> float | None:
+    """What was measured of a case by a metric; None if nothing was."""
+    if not rule.trace_tolerance_mb:
+        return row.value(rule.metric)
+    trace = row.file.parent / TRACES / f"{row.case}.csv"
+    return area_above(trace, rule.trace_tolerance_mb, row.number("runtime_s"))
 
 
 def _sort_folders(
     path: Path, accepted: Sequence[str], refused: Collection[str]
-) -> _Folders:
-    """The folders of all teams, also of those whose archives alone are known."""
-    scored, unscored, strays = [], [], []
+) -> tuple[list[Path], list[Path], tuple[str, ...]]:
+    """The folders of teams with scores, and without, and names that are no team's.
+
+    A team without scores that was not measured yet has no folder, but its archive was
+    accepted.
+    """
+    scored, unscored, strays = [], {path / team for team in accepted}, []
     for folder in sorted(p for p in path.iterdir() if p.is_dir() and p.name[0] != "."):
         if lexists(folder / METRICS_JSON):
             scored.append(folder)
-        elif folder.name in accepted or is_measured(folder):
-            unscored.append(folder)
-        elif folder.name not in refused:
+        elif is_measured(folder):
+            unscored.add(folder)
+        elif folder not in unscored and folder.name not in refused:
             strays.append(folder.name)
-    names = {folder.name for folder in (*scored, *unscored)}
-    unscored += [path / team for team in accepted if team not in names]
-    return _Folders(
-        scored=tuple(scored), unscored=tuple(sorted(unscored)), strays=tuple(strays)
-    )
+    return scored, sorted(unscored.difference(scored)), tuple(strays)
 
 
 def _find_waiting(
@@ -353,40 +277,21 @@ def _find_waiting(
     """
     cases = {case for own in scores.values() for case in own.cases}
     found = []
+    again = f"flare rescore {shell_word(path)} --ground-truth LABELS."
     for folder in folders:
         done = finished_cases(folder)
         if cases and cases <= done:
             problem = "it is not there, though the team was measured to the end"
-            remedy = (
-                f"Score it: flare rescore {shell_word(path)} --ground-truth LABELS."
+            raise RankingError(
+                str(folder / METRICS_JSON), problem, f"Score it: {again}"
             )
-            raise RankingError(str(folder / METRICS_JSON), problem, remedy)
         found.append(Waiting(team=folder.name, cases_measured=len(done)))
     if found and not scores:
         counts = listing(f"{w.team} ({w.cases_measured} cases measured)" for w in found)
-        problem = f"no team has a metrics.json: {counts}"
-        remedy = (
+        raise RankingError(
+            str(path),
+            f"no team has a metrics.json: {counts}",
             "Go on with flare measure --ground-truth LABELS, or score what there is:"
-            f" flare rescore {shell_word(path)} --ground-truth LABELS."
+            f" {again}",
         )
-        raise RankingError(str(path), problem, remedy)
     return tuple(found)
-
-
-# --- How teams were measured ------------------------------------------------------
-
-
-def _ignored_notes(strays: Sequence[str]) -> list[str]:
-    """Folders that are no team's."""
-    text = f"Ignored, as there are no results in them: {listing(strays)}"
-    return [text] if strays else []
-
-
-def _unfinished_notes(teams: Iterable[TeamResults]) -> list[str]:
-    """Teams that rank last on cases though they are not to blame."""
-    return [
-        f"{safe(found.team)} was not measured to the end ({listing(found.unfinished)}),"
-        " and ranks last there, without its fault: measure it again before you publish"
-        for found in teams
-        if found.unfinished
-    ]

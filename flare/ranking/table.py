@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,14 +14,13 @@ from flare.challenge.metrics import MetricName, metric_of
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Text
 from flare.common.text import listing, safe
-from flare.ranking.completeness import RollCall, find_equal
+from flare.ranking.completeness import RollCall, find_copies
 from flare.ranking.provenance import Origin
 from flare.ranking.ranks import Board
 from flare.ranking.results_folder import (
     EMPTY,
     NO_ROW,
     AllResults,
-    CaseMetric,
     CaseResult,
     Key,
     read_teams,
@@ -29,10 +29,9 @@ from flare.ranking.rules import RankingRules, Values
 from flare.results.csv_rows import (
     COLUMNS,
     KEYS,
+    Row,
     TeamName,
     check_columns,
-    check_value,
-    number,
     read_rows,
 )
 from flare.results.efficiency_csv import VALUES, known_metrics
@@ -143,33 +142,21 @@ def table_of(results: Iterable[CaseResult], metrics: Sequence[str]) -> ResultTab
         Those that are ranked; all others are scores that are only shown.
     """
     found = list(results)
-    teams, cases = (
-        tuple(sorted({result.key[n] for result in found})) for n in range(2)
-    )
-    others = tuple(sorted({result.metric for result in found} - set(metrics)))
-    names = (teams, cases, (*metrics, *others))
-    number = [{name: n for n, name in enumerate(level)} for level in names]
-    shape = tuple(map(len, names))
-    values, spreads = np.full(shape, np.nan), np.full(shape, np.nan)
-    reasons = np.full(shape, NO_ROW.text, dtype=object)
-    kinds = np.full(shape, NO_ROW.kind, dtype=object)
-    for result in found:
-        at = tuple(level[name] for level, name in zip(number, result.key, strict=True))
-        if result.value is not None:
-            values[at] = result.value
-            reasons[at] = kinds[at] = ""
-        elif result.reason:
-            reasons[at], kinds[at] = result.reason.text, result.reason.kind
-        if result.spread is not None:
-            spreads[at] = result.spread
-    columns = {"value": values, "reason": reasons, "kind": kinds, "spread": spreads}
+    keys = list(zip(*(r.key for r in found), strict=True))
+    teams, cases, named = (tuple(sorted(set(own))) for own in keys)
+    others = tuple(name for name in named if name not in metrics)
+    rows = [(r.value, r.reason, r.kind or r.reason, r.spread) for r in found]
     frame = pd.DataFrame(
-        {
-            name: pd.Series(cells.ravel(), dtype=cells.dtype)
-            for name, cells in columns.items()
-        }
-    )
-    frame.index = make_index(*names)
+        rows,
+        columns=["value", "reason", "kind", "spread"],
+        # As objects: names of files may hold bytes that are no text.
+        index=pd.MultiIndex.from_arrays(
+            [pd.Index(own, dtype=object) for own in keys], names=KEYS
+        ),
+        dtype=object,
+    ).reindex(make_index(teams, cases, (*metrics, *others)))
+    reasons = frame[["reason", "kind"]].fillna(NO_ROW)
+    frame = frame.astype({"value": float, "spread": float}).assign(**reasons)
     return ResultTable(
         frame=frame, teams=teams, cases=cases, metrics=tuple(metrics), others=others
     )
@@ -179,7 +166,6 @@ def make_index(
     teams: Sequence[str], cases: Sequence[str], metrics: Sequence[str]
 ) -> pd.MultiIndex:
     """Every combination of team, case and metric; the metric varies fastest."""
-    # As objects: names of files may hold bytes that are no text.
     levels = [pd.Index(level, dtype=object) for level in (teams, cases, metrics)]
     return pd.MultiIndex.from_product(levels, names=KEYS)
 
@@ -218,23 +204,24 @@ def read_results(
     """
     asked = [rule.metric for rule in metrics]
     if isinstance(source, pd.DataFrame) or source.is_file():
-        results = _read_rows(source, asked, challenge)
-        folders = AllResults(roll=RollCall(equal_results=find_equal(_scores(results))))
+        rows = _read_rows(source, asked, challenge)
+        roll = RollCall(equal_results=find_copies(_scores(rows)))
+        found = AllResults(results=rows, roll=roll)
     elif source.is_dir():
-        folders = read_teams(source, metrics, challenge)
-        results = [result for team in folders.teams for result in team.results]
+        found = read_teams(source, metrics, challenge)
     else:
         raise RankingError(str(source), "there is no such file or folder")
     file = str(IN_MEMORY if isinstance(source, pd.DataFrame) else source)
-    there = {found.metric for found in results if found.value is not None}
+    results = found.results
+    there = {own.metric for own in results if own.value is not None}
     efficiency = tuple(metric for metric in asked if metric in VALUES)
     left_out: tuple[str, ...] = ()
-    if not needs_all and folders.is_unmeasured and there.isdisjoint(efficiency):
+    if not needs_all and found.is_unmeasured and there.isdisjoint(efficiency):
         left_out = efficiency if len(efficiency) < len(asked) else ()
-        results = [found for found in results if found.metric not in left_out]
+        results = [own for own in results if own.metric not in left_out]
     # Before there is a table: names may be no text at all.
-    check_names(file, "team", sorted({found.team for found in results}))
-    check_names(file, "case", sorted({found.case for found in results}))
+    check_names(file, "team", sorted({own.team for own in results}))
+    check_names(file, "case", sorted({own.case for own in results}))
     if not results:
         raise RankingError(file, "there is no result in it")
     wanted = [metric for metric in asked if metric not in left_out]
@@ -245,17 +232,17 @@ def read_results(
         raise RankingError(file, f"no team has a value of {listing(absent)}", remedy)
     return replace(
         table_of(results, wanted),
-        notes=folders.notes,
-        roll=folders.roll,
-        warned=folders.warned,
-        origin=folders.origin,
+        notes=found.notes,
+        roll=found.roll,
+        warned=found.warned,
+        origin=found.origin,
         left_out=left_out,
     )
 
 
-def _scores(results: Iterable[CaseResult]) -> dict[str, dict[CaseMetric, float]]:
+def _scores(results: Iterable[CaseResult]) -> dict[str, dict[Any, float]]:
     """The scores by team, and then by case and metric."""
-    scores: dict[str, dict[CaseMetric, float]] = {}
+    scores: dict[str, dict[Any, float]] = {}
     for found in results:
         if metric_of(found.metric) and found.value is not None:
             own = scores.setdefault(found.team, {})
@@ -269,38 +256,34 @@ def _read_rows(
     """The ranked results of a table, in a file or in memory."""
     ranked = (rule.metric for rule in challenge.ranking)
     known = dict.fromkeys([*asked, *ranked, *known_metrics(challenge)])
-    file = IN_MEMORY if isinstance(source, pd.DataFrame) else source
     found: dict[Key, CaseResult] = {}
     seen: dict[Key, str] = {}
-    for where, key, cell in _rows(source):
-        team, case, metric = key
+    for row in _rows(source):
+        team, case, metric = (row.cells[name].strip() for name in KEYS)
+        key = (team, case, metric)
         if metric not in known:
-            raise RankingError(
-                str(file),
-                f"{where}: unknown metric {safe(metric)}, not {listing(known)}",
-            )
+            raise row.error(f"unknown metric {safe(metric)}, not {listing(known)}")
         if metric not in asked:
             continue
         if not team or not case:
-            raise RankingError(str(file), f"{where}: the team or the case is empty")
-        value = number(cell, file, where) if isinstance(cell, str) else cell
-        if value is not None:
-            check_value(value, metric, file, where)
+            raise row.error("the team or the case is empty")
+        value = row.value(metric, "value")
         if key in seen:
-            raise RankingError(
-                str(file),
-                f"{seen[key]} and {where} are both {' '.join(map(safe, key))}",
-            )
-        seen[key] = where
-        reason = EMPTY if value is None else None
+            both = f"{seen[key]} and {row.where} are both {' '.join(map(safe, key))}"
+            raise RankingError(str(row.file), both)
+        seen[key] = row.where
         found[key] = CaseResult(
-            team=team, case=case, metric=metric, value=value, reason=reason
+            team=team,
+            case=case,
+            metric=metric,
+            value=value,
+            reason=EMPTY if value is None else "",
         )
     return list(found.values())
 
 
-def _rows(source: Path | pd.DataFrame) -> Iterator[tuple[str, Key, str | float]]:
-    """Place, key and value of each row; a NaN or a None in memory is an empty value.
+def _rows(source: Path | pd.DataFrame) -> Iterator[Row]:
+    """The rows of a table; a NaN or a None in memory is an empty value.
 
     Raises
     ------
@@ -309,22 +292,18 @@ def _rows(source: Path | pd.DataFrame) -> Iterator[tuple[str, Key, str | float]]
         than a name or a number.
     """
     if not isinstance(source, pd.DataFrame):
-        for where, row in read_rows(source, COLUMNS):
-            team, case, metric = (row[name].strip() for name in KEYS)
-            yield where, (team, case, metric), row["value"]
+        yield from read_rows(source, COLUMNS)
         return
     check_columns(IN_MEMORY, list(map(str, source.columns)), COLUMNS)
     for label, *names, value in source[list(COLUMNS)].itertuples(name=None):
-        where = f"row {label}"
+        row = Row(
+            IN_MEMORY, f"row {label}", dict(zip(KEYS, map(str, names), strict=True))
+        )
         for name in names:
             # A case may be called by its number, but by no other thing.
             if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
-                raise RankingError(
-                    str(IN_MEMORY), f"{where}: {safe(str(name))} is no name"
-                )
-        team, case, metric = (str(name).strip() for name in names)
+                raise row.error(f"{safe(str(name))} is no name")
         if isinstance(value, str | bool | np.bool_):
-            raise RankingError(
-                str(IN_MEMORY), f"{where}: {safe(str(value))} is no number"
-            )
-        yield where, (team, case, metric), "" if pd.isna(value) else float(value)
+            raise row.error(f"{safe(str(value))} is no number")
+        cell = "" if pd.isna(value) else repr(float(value))
+        yield replace(row, cells={**row.cells, "value": cell})

@@ -63,7 +63,6 @@ WORST_CASES = 10
 """So many cases are named before all others."""
 
 NO_LINKS: Mapping[str, str] = {}
-"""No case has a page of its own."""
 
 
 def participant_page(
@@ -72,10 +71,10 @@ def participant_page(
     """What a participant may know, from a type that holds nothing else."""
     title = f"your scores on {count(len(scores.cases), 'case')}"
     return Page(
-        title=": ".join(filter(None, (name or scores.challenge, title))),
+        title=f"{name or scores.challenge}: {title}".removeprefix(": "),
         kicker=scores.challenge if name else "",
         audience_note=NOTE,
-        lead=[Words(text) for text in [scores.missed] if text],
+        lead=_lead(scores),
         tiles=score_tiles(scores),
         sections=score_sections(scores, {}, groupings),
     )
@@ -89,31 +88,26 @@ def organiser_page(
 ) -> Page:
     """All that an evaluation has found; `links` are the pages of single cases."""
     scores = scores_of(found)
-    said = reasons_of(found)
-    title = f"evaluation of {count(len(scores.cases), 'case')}"
+    title = f"{name}: evaluation of {count(len(scores.cases), 'case')}"
+    caption = "As metrics.json has it; the digests tell whether two were made alike"
+    provenance = [pairs_table(caption, found.provenance)]
     return Page(
-        title=": ".join(filter(None, (name, title))),
+        title=title.removeprefix(": "),
         kicker=scores.challenge,
         audience_note=ORGANISERS_NOTE,
-        lead=[Words(text) for text in [scores.missed] if text],
+        lead=_lead(scores),
         tiles=score_tiles(scores),
         sections=[
-            *score_sections(scores, said, groupings, links),
+            *score_sections(scores, reasons_of(found), groupings, links),
             Section("remarks", "Remarks", "Remarks", _remarks(found)),
-            Section(
-                "provenance",
-                "Provenance",
-                "Provenance",
-                [
-                    pairs_table(
-                        "As metrics.json has it; the digests tell whether two were made"
-                        " alike",
-                        found.provenance,
-                    )
-                ],
-            ),
+            Section("provenance", "Provenance", "Provenance", provenance),
         ],
     )
+
+
+def _lead(scores: CaseScores) -> list[Part]:
+    """What is missed comes before all numbers."""
+    return [Words(scores.missed)] if scores.missed else []
 
 
 def _remarks(found: EvaluationFile) -> list[Part]:
@@ -122,10 +116,10 @@ def _remarks(found: EvaluationFile) -> list[Part]:
     told = {own.reason for own in found.low_scores}
     warnings = [printable(line) for line in found.warnings if line not in told]
     failed = found.scores.failed
+    free = [printable(own.text) for own in found.free_cases]
     parts: list[Part] = []
-    if found.free_cases:
-        parts.append(Heading("Cases without an organ, or without a lesion"))
-        parts.append(Lines([printable(free.text) for free in found.free_cases]))
+    if free:
+        parts += [Heading("Cases without an organ, or without a lesion"), Lines(free)]
     if failed:
         caption = "Cases that were not scored, and got the worst value instead"
         pairs = failed.items()
@@ -135,9 +129,8 @@ def _remarks(found: EvaluationFile) -> list[Part]:
     if warnings:
         parts += [Heading("Warnings of the evaluation"), Lines(warnings)]
     if not (failed or low or warnings):
-        parts.append(
-            Words("All cases were scored, and the evaluation has warned of nothing.")
-        )
+        words = "All cases were scored, and the evaluation has warned of nothing."
+        parts.append(Words(words))
     return parts
 
 
@@ -146,22 +139,16 @@ def score_tiles(scores: CaseScores) -> list[Tile]:
     found = []
     for metric in scores.metrics:
         mean = scores.cell(metric, scores.mean(metric.name))
-        interval = metric_interval(metric.name, scores.present(metric.name))
-        note = f"{INTERVAL} {interval_words(metric.name, interval)}"
-        few = "too few cases for an interval" if metric.is_share else ""
-        if "median" in metric.statistics and (present := scores.present(metric.name)):
-            few = f"median {metric.text(median(present))}"
-        found.append(
-            Tile(
-                name=f"Mean {title_within(metric)}",
-                value=mean.text,
-                exact=mean.exact,
-                note=note if interval else few,
-            )
-        )
-    failed = len(scores.failed)
+        values = scores.present(metric.name)
+        note = "too few cases for an interval" if metric.is_share else ""
+        if interval := metric_interval(metric.name, values):
+            note = f"{INTERVAL} {interval_words(metric.name, interval)}"
+        elif "median" in metric.statistics and values:
+            note = f"median {metric.text(median(values))}"
+        name = f"Mean {title_within(metric)}"
+        found.append(Tile(name=name, value=mean.text, exact=mean.exact, note=note))
+    failed, number = len(scores.failed), str(len(scores.cases))
     note = f"{failed} not scored" if failed else "all scored"
-    number = str(len(scores.cases))
     return [*found, Tile(name="Cases", value=number, note=note, is_alarm=failed > 0)]
 
 
@@ -177,11 +164,11 @@ def score_sections(
         href="cases/index.html",
         link="Pages of the hardest cases",
     )
-    cases: list[Part] = []
+    cases: list[Part | None] = []
     for metric in scores.metrics:
         key = metric_key(metric.name)
-        cases += [Heading(metric.title), *([Legend(key)] if key else [])]
-        cases.append(case_table(scores, metric, links))
+        table_ = case_table(scores, metric, links)
+        cases += [Heading(metric.title), Legend(key) if key else None, table_]
     groups = [part for own in groupings for part in _group_parts(scores, own)]
     alike = _alike_text(scores) if scores.exact else ""
     means: list[Part | None] = [
@@ -189,10 +176,7 @@ def score_sections(
         Words(alike) if alike else None,
         Words(METHOD, "note"),
     ]
-    worst: list[Part | None] = [
-        _worst_table(scores, said, links),
-        pages if links else None,
-    ]
+    worst = [_worst_table(scores, said, links), pages if links else None]
     return [
         Section("means", "Means", "Means, and how the cases are spread", means),
         Section("worst", "Worst cases", "The worst cases first", worst),
@@ -210,12 +194,11 @@ def _alike_text(scores: CaseScores) -> str:
         if len(rest) < len(values):
             mean = f" (mean of the others {fmean(rest):.3f})" if rest else ""
             found.append(f"{title} on {len(values) - len(rest)}{mean}")
-    if not found:
-        return ""
-    return (
+    told = (
         f"{first.title} is exactly {first.best:g}, as where neither the reference nor"
         f" the prediction has the organ: {', '.join(found)}."
     )
+    return told if found else ""
 
 
 def distribution(scores: CaseScores, metric: Metric) -> Chart:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from flare.common.files import write_whole
 from flare.ranking.options import RankingOptions
+from flare.reports.cases.options import CaseOptions
 from flare.reports.model import INDEX, RANKING_JSON, TEAMS, Page
 from flare.reports.render.html import page_html
 from flare.results.efficiency_csv import EFFICIENCY_CSV
@@ -18,7 +19,7 @@ from flare.results.metrics_reading import is_evaluation, read_evaluation
 from flare.results.team_folder import is_team
 
 if TYPE_CHECKING:
-    from flare.reports.cases.pages import CasePages
+    from flare.reports.cases.pages import OnDrawn
 
 
 class Kind(Enum):
@@ -72,7 +73,8 @@ def write_report(
     is_organiser: bool,
     figures: Path | None = None,
     groups: Path | None = None,
-    cases: CasePages | None = None,
+    cases: CaseOptions | None = None,
+    on_drawn: OnDrawn | None = None,
     ranking: RankingOptions | None = None,
 ) -> Path:
     """Write pages of results.
@@ -92,9 +94,9 @@ def write_report(
         A folder for figures for a paper, which only organisers get.
     groups : Path, optional
         A CSV file of groups of cases, as `flare.results.groups_csv` reads it.
-    cases : CasePages, optional
+    cases : CaseOptions, optional
         For the organisers' report of one evaluation, in a folder: the pages of cases
-        that it gets as well.
+        that it gets as well; each is told to `on_drawn`.
     ranking : RankingOptions, optional
         How teams are ranked, and what of a ranking everybody may see.
 
@@ -118,7 +120,7 @@ def write_report(
         has_teams=is_folder,
         figures=figures,
         groups=groups,
-        links=_write_cases(sources[0], output, cases) if cases else {},
+        links=_write_cases(sources[0], output, cases, on_drawn) if cases else {},
         ranking=ranking or RankingOptions(),
     )
     if not is_folder:
@@ -135,13 +137,15 @@ def write_report(
     return output / INDEX
 
 
-def _write_cases(source: Path, folder: Path, cases: CasePages) -> Mapping[str, str]:
+def _write_cases(
+    source: Path, folder: Path, cases: CaseOptions, on_drawn: OnDrawn | None
+) -> Mapping[str, str]:
     """Write the pages of cases before those that lead to them: the file of each."""
     # Here, as other pages should not wait for SciPy.
     from flare.reports.cases.pages import case_html, case_links, case_pages
 
     evaluation = read_evaluation(source)
-    for file, page in case_pages(source, evaluation, cases):
+    for file, page in case_pages(source, evaluation, cases, on_drawn):
         write_whole(folder / file, case_html(page))
     return case_links(evaluation, cases)
 

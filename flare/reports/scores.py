@@ -311,9 +311,12 @@ def group_mean(
 ) -> GroupMean:
     """The mean of the values of some cases."""
     known = [value for number in numbers if (value := values[number]) is not None]
-    interval = metric_interval(metric, known)
-    missing = len(numbers) - len(known)
-    return GroupMean(len(numbers), missing, fmean(known) if known else None, interval)
+    return GroupMean(
+        cases=len(numbers),
+        missing=len(numbers) - len(known),
+        mean=fmean(known) if known else None,
+        interval=metric_interval(metric, known),
+    )
 
 
 def metric_interval(metric: str, values: Sequence[float]) -> tuple[float, float] | None:

@@ -121,7 +121,7 @@ def read_runs(folder: Path, *, is_organiser: bool) -> TeamRuns:
         (row.case, before + text)
         for row in rows
         for column, before in (("doubts", ""), ("rerun", "run again: "))
-        if (text := row.text(column).strip() if column in row.cells else "")
+        if (text := row.text(column))
     )
     told = read_measurement(folder / MEASUREMENT_JSON)
     measured = {**told.made_with, **told.settings}

@@ -1,4 +1,7 @@
-"""Reads and writes rows of CSV files: strictly, each with its place, or as records."""
+"""Reads and writes rows of CSV files: strictly, each with its place, or as records.
+
+A record's fields are the columns, in their order: see `flare.common.schema`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import io
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_type_hints
 
@@ -24,10 +27,78 @@ Sha256OrEmpty = Annotated[str, Is(pattern="^[0-9a-f]{64}$", may_be_empty=True)]
 TeamName = Annotated[str, Is(about="Name of the team, as it is shown.", minLength=1)]
 
 
-def read_rows(
-    path: Path, columns: Sequence[str]
-) -> Iterator[tuple[str, dict[str, str]]]:
-    """The rows of a CSV file that has these columns, each with its line.
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+
+LARGEST = 1e15
+"""A larger number is a mistake: nothing that is ranked comes near it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table that any program may have written."""
+
+    file: Path
+    where: str
+    """Such as ``line 2``."""
+    cells: Mapping[str, str]
+    """By column."""
+
+    def error(self, problem: str) -> RankingError:
+        """What is wrong with the row."""
+        return RankingError(str(self.file), f"{self.where}: {problem}")
+
+    def text(self, column: str) -> str:
+        """What a cell says; empty if it is not there."""
+        return cell_text(self.cells.get(column, "").strip())
+
+    def number(self, column: str) -> float | None:
+        """The number that a cell holds; None if it is empty, or not there.
+
+        Raises
+        ------
+        RankingError
+            If the cell holds something else.
+        """
+        text = self.cells.get(column, "").strip()
+        if not text:
+            return None
+        if text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+            raise self.error(f"{safe(text)} is not finite")
+        if not _NUMBER.fullmatch(text):
+            raise self.error(f"{safe(text)} is no number")
+        return float(text)
+
+    def value(self, metric: str, column: str = "") -> float | None:
+        """A value that a metric can have, in the column of its name or another one.
+
+        Raises
+        ------
+        RankingError
+            If the cell holds something else.
+        """
+        found = self.number(column or metric)
+        if found is not None and (problem := value_problem(found, metric)):
+            raise self.error(problem)
+        return found
+
+
+def value_problem(value: float, metric: str) -> str:
+    """Why a metric cannot have a value; empty if it can."""
+    known = metric_of(metric)
+    if not math.isfinite(value) or value > LARGEST:
+        return f"{metric} is {value}, which nothing that was measured is"
+    if value < (known.range[0] if known else 0):
+        # Not a sentinel of some other program: it would be the best running time.
+        return f"{metric} is {value:g}, negative; leave a missing value empty"
+    if value > 1 and is_score(metric):
+        return f"{metric} is {value}, above 1; is it percent? Divide it by 100"
+    if value == 0 and metric.startswith(RUNTIME):
+        return f"{metric} is 0, which no run takes; leave a missing value empty"
+    return ""
+
+
+def read_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+    """The rows of a CSV file that has these columns.
 
     Raises
     ------
@@ -38,17 +109,36 @@ def read_rows(
         with open_regular(path) as content:
             file = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
             table = csv.DictReader(file)
-            names = list(table.fieldnames or [])
-            check_columns(path, names, columns)
-            for row in table:
+            check_columns(path, list(table.fieldnames or []), columns)
+            for cells in table:
                 where = f"line {table.line_num}"
-                if None in row or None in row.values():
+                if None in cells or None in cells.values():
                     problem = f"{where} has another number of cells than the first line"
                     raise RankingError(str(path), problem)
-                yield where, row
+                yield Row(path, where, cells)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         problem = f"it cannot be read ({safe(str(error))})"
         raise RankingError(str(path), problem) from error
+
+
+def read_table(file: Path, kind: type[_Record]) -> list[_Record]:
+    """The records of a table that this program has written.
+
+    Raises
+    ------
+    RankingError
+        If it cannot be read, or has other columns or values than the records.
+    """
+    columns = tuple(cell_types(kind))  # type: ignore[arg-type]
+    found = []
+    for row in read_rows(file, columns):
+        if len(row.cells) > len(columns):
+            raise row.error(f"there are other columns than {listing(columns)}")
+        try:
+            found.append(record_of(kind, row.cells))
+        except ValueError as error:
+            raise row.error(safe(str(error))) from error
+    return found
 
 
 def rows_text(
@@ -136,10 +226,6 @@ def _columns_remedy(names: Sequence[str], columns: Sequence[str]) -> str:
     return ""
 
 
-LARGEST = 1e15
-"""A larger number is a mistake: nothing that is ranked comes near it."""
-
-
 class ValueRow(TypedDict):
     """Every value of every team, also of single organs. `flare rank` reads any table of
     this form; other columns are ignored.
@@ -160,46 +246,3 @@ COLUMNS = tuple(ValueRow.__annotations__)
 
 KEYS = COLUMNS[:-1]
 """What identifies a result, from the outermost to the innermost level of a table."""
-
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
-
-
-def number(text: str, path: Path, where: str) -> float | None:
-    """The number that a cell holds; None if the cell is empty.
-
-    Raises
-    ------
-    RankingError
-        If the text is something else, or no value that a metric can have.
-    """
-    text = text.strip()
-    if not text:
-        return None
-    if text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
-        raise RankingError(str(path), f"{where}: {safe(text)} is not finite")
-    if not _NUMBER.fullmatch(text):
-        raise RankingError(str(path), f"{where}: {safe(text)} is no number")
-    return float(text)
-
-
-def check_value(value: float, metric: str, path: Path, where: str) -> float:
-    """A value, if a metric can have it.
-
-    Raises
-    ------
-    RankingError
-        If not.
-    """
-    problem, known = "", metric_of(metric)
-    if not math.isfinite(value) or value > LARGEST:
-        problem = f"{metric} is {value}, which nothing that was measured is"
-    elif value < (known.range[0] if known else 0):
-        # Not a sentinel of some other program: it would be the best running time.
-        problem = f"{metric} is {value:g}, negative; leave a missing value empty"
-    elif value > 1 and is_score(metric):
-        problem = f"{metric} is {value}, above 1; is it percent? Divide it by 100"
-    elif value == 0 and metric.startswith(RUNTIME):
-        problem = f"{metric} is 0, which no run takes; leave a missing value empty"
-    if problem:
-        raise RankingError(str(path), f"{where}: {problem}")
-    return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from pathlib import Path
@@ -15,15 +15,8 @@ from flare.challenge.reading import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.files import write_whole
 from flare.common.schema import Amount, Count, Length, Positive, Text
-from flare.common.text import alike, cell_text, nearest, safe
-from flare.results.csv_rows import (
-    cell_types,
-    check_value,
-    number,
-    read_rows,
-    record_of,
-    rows_text,
-)
+from flare.common.text import alike, nearest, safe
+from flare.results.csv_rows import Row, cell_types, read_rows, read_table, rows_text
 from flare.results.errors import MeasurementError, RankingError
 
 if TYPE_CHECKING:
@@ -31,10 +24,6 @@ if TYPE_CHECKING:
 
 
 EFFICIENCY_CSV = "efficiency.csv"
-
-
-SPREAD = "_spread"
-"""METRIC_spread is the largest less the smallest value of a case's repeats."""
 
 
 class RunStatus(Enum):
@@ -156,21 +145,28 @@ def means(records: Iterable[CaseRecord], cases: int) -> dict[str, float]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredCase:
+class MeasuredCase(Row):
     """A row as any program may have written it: only case and status have to be there.
 
     Whatever stands beside a status that is not ``ok`` does not count.
     """
 
-    file: Path
-    where: str
-    """Such as ``line 2``."""
-    case: str
-    status: str
-    message: str
-    cells: Mapping[str, str]
-    """By column."""
+    __slots__ = ()
+
+    @property
+    def case(self) -> str:
+        """Name of the case."""
+        return case_of(self.text("case"))
+
+    @property
+    def status(self) -> str:
+        """How the run ended."""
+        return self.text("status")
+
+    @property
+    def message(self) -> str:
+        """Why there are no values."""
+        return self.text("message")
 
     @property
     def is_ok(self) -> bool:
@@ -181,37 +177,6 @@ class MeasuredCase:
     def is_unfinished(self) -> bool:
         """Whether the case has to be run again, through no fault of the team."""
         return self.status == RunStatus.ENGINE_ERROR.value
-
-    def number(self, column: str) -> float | None:
-        """What a cell holds; None if it is empty, or not there.
-
-        Raises
-        ------
-        RankingError
-            If it is no number.
-        """
-        return number(self.cells.get(column, ""), self.file, self.where)
-
-    def text(self, column: str) -> str:
-        """What a cell says."""
-        return cell_text(self.cells[column])
-
-    def value(self, metric: str) -> float | None:
-        """A value that a metric can have; None if there is none.
-
-        Raises
-        ------
-        RankingError
-            If the cell holds something else.
-        """
-        found = self.number(metric)
-        if found is not None:
-            check_value(found, metric, self.file, self.where)
-        return found
-
-    def spread(self, metric: str) -> float | None:
-        """How far repeated measurements lay apart; None if that is not known."""
-        return self.number(f"{metric}{SPREAD}")
 
 
 # --- The file ---------------------------------------------------------------------
@@ -229,38 +194,20 @@ def write_records(records: Iterable[CaseRecord], file: Path) -> None:
     write_whole(file, rows_text(CaseRecord, ordered))
 
 
-def read_cases(file: Path) -> Iterator[MeasuredCase]:
-    """All rows, whichever program has written them.
-
-    Raises
-    ------
-    RankingError
-        If the file cannot be read, or has no column of cases or of statuses.
-    """
-    for where, cells in read_rows(file, ("case", "status")):
-        yield MeasuredCase(
-            file=file,
-            where=where,
-            case=case_of(cell_text(cells["case"].strip())),
-            status=cells["status"].strip(),
-            message=cell_text(cells.get("message", "").strip()),
-            cells=cells,
-        )
-
-
 def read_by_case(file: Path) -> dict[str, MeasuredCase]:
     """All rows by case, whichever program has written them.
 
     Raises
     ------
     RankingError
-        If the file cannot be read, or has a case twice.
+        If the file cannot be read, has no column of cases or of statuses, or has a
+        case twice.
     """
     rows: dict[str, MeasuredCase] = {}
-    for row in read_cases(file):
+    for each in read_rows(file, ("case", "status")):
+        row = MeasuredCase(each.file, each.where, each.cells)
         if row.case in rows:
-            problem = f"{row.where}: {safe(row.case)} is there twice"
-            raise RankingError(str(file), problem)
+            raise row.error(f"{safe(row.case)} is there twice")
         rows[row.case] = row
     return rows
 
@@ -276,9 +223,8 @@ def read_records(file: Path) -> dict[str, CaseRecord]:
     if not file.exists():
         return {}
     try:
-        records = [record_of(CaseRecord, row.cells) for row in read_cases(file)]
-        return {record.case: record for record in records}
-    except (RankingError, ValueError) as error:
+        return {record.case: record for record in read_table(file, CaseRecord)}
+    except RankingError as error:
         problem = "it is not what this program has written"
         remedy = "Move it away, or give another --output."
         raise MeasurementError(str(file), problem, remedy) from error

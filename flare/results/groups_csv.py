@@ -9,8 +9,8 @@ from typing import Annotated, TypedDict
 
 from flare.challenge.formats import case_of
 from flare.common.schema import Family, Is, Text
-from flare.common.text import cell_text, listing, nearest, safe
-from flare.results.csv_rows import read_rows
+from flare.common.text import listing, nearest, safe
+from flare.results.csv_rows import Row, read_rows
 from flare.results.errors import GroupsFileError, RankingError
 
 NOT_GIVEN = "not given"
@@ -83,7 +83,7 @@ def read_groups(
         raise GroupsFileError(str(file), error.problem) from error
     if not rows:
         raise GroupsFileError(str(file), "it has no row below the first")
-    columns = [name for name in rows[0][1] if name != CASE]
+    columns = [name for name in rows[0].cells if name != CASE]
     if not columns:
         raise GroupsFileError(str(file), "it has no column but case")
     if any(not name.strip() for name in columns):
@@ -92,33 +92,30 @@ def read_groups(
     return tuple(_grouping(file, column, cases, known) for column in columns)
 
 
-def _by_case(
-    file: Path, rows: Sequence[tuple[str, dict[str, str]]], cases: Collection[str]
-) -> dict[str, Mapping[str, str]]:
+def _by_case(file: Path, rows: Sequence[Row], cases: Collection[str]) -> dict[str, Row]:
     """The row of each case."""
-    found: dict[str, Mapping[str, str]] = {}
-    first: dict[str, str] = {}
-    for where, row in rows:
-        case = case_of(cell_text(row[CASE].strip()))
+    found: dict[str, Row] = {}
+    for row in rows:
+        case, problem = case_of(row.text(CASE)), ""
         if case in found:
-            problem = f"{where}: case {safe(case)} again, after {first[case]}"
-            raise GroupsFileError(str(file), problem)
-        if not case:
-            raise GroupsFileError(str(file), f"{where}: the case is empty")
-        if case not in cases:
-            problem = f"{where}: there is no case {safe(case)}{nearest(case, cases)}"
-            raise GroupsFileError(str(file), problem)
-        found[case], first[case] = row, where
+            problem = f"case {safe(case)} again, after {found[case].where}"
+        elif not case:
+            problem = "the case is empty"
+        elif case not in cases:
+            problem = f"there is no case {safe(case)}{nearest(case, cases)}"
+        if problem:
+            raise GroupsFileError(str(file), f"{row.where}: {problem}")
+        found[case] = row
     return found
 
 
 def _grouping(
-    file: Path, column: str, cases: Sequence[str], rows: Mapping[str, Mapping[str, str]]
+    file: Path, column: str, cases: Sequence[str], rows: Mapping[str, Row]
 ) -> Grouping:
     """The groups of a column."""
     groups: dict[str, list[int]] = {}
     for number, case in enumerate(cases):
-        name = cell_text(rows[case][column].strip()) if case in rows else ""
+        name = rows[case].text(column) if case in rows else ""
         groups.setdefault(name or NOT_GIVEN, []).append(number)
     given = sorted(name for name in groups if name != NOT_GIVEN)
     if not given:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os.path import lexists
 from pathlib import Path
 from typing import Annotated
 
-from flare.common.files import read_regular, write_whole
+from flare.common.files import write_whole
 from flare.common.schema import Is, Sha256, Text
-from flare.common.text import cell_text, safe
-from flare.results.csv_rows import Sha256OrEmpty, cell_types, rows_text
-from flare.results.errors import MeasurementError
+from flare.common.text import safe
+from flare.results.csv_rows import Sha256OrEmpty, read_table, rows_text
+from flare.results.errors import MeasurementError, RankingError
 
 LEDGER_CSV = "ledger.csv"
 
@@ -30,8 +28,7 @@ class Entry:
     archive_sha256: Sha256
     """SHA-256 of its archive."""
     model_sha256: Sha256OrEmpty = ""
-    """SHA-256 of the model that was sent beside it; empty for none. Files of earlier
-    versions do not have the column."""
+    """SHA-256 of the model that was sent beside it; empty for none."""
     paper: str
     """Its short paper, as `--paper` names it."""
     date: Annotated[str, Is(format="date")]
@@ -47,12 +44,6 @@ class Entry:
         )
 
 
-COLUMNS = tuple(cell_types(Entry))
-
-OLD_COLUMNS = tuple(name for name in COLUMNS if name != "model_sha256")
-"""Of ledgers that earlier versions have written."""
-
-
 def read_ledger(file: Path) -> tuple[Entry, ...]:
     """All entries, the oldest first; none if there is no ledger yet.
 
@@ -62,17 +53,9 @@ def read_ledger(file: Path) -> tuple[Entry, ...]:
         If it is there, but cannot be read.
     """
     try:
-        if not lexists(file):
-            return ()
-        rows = list(csv.reader(io.StringIO(read_regular(file), newline="")))
-        if not rows or tuple(rows[0]) not in (COLUMNS, OLD_COLUMNS):
-            raise MeasurementError(str(file), f"its columns are not {COLUMNS}")
-        return tuple(
-            Entry(**dict(zip(rows[0], map(cell_text, row), strict=True)))
-            for row in rows[1:]
-        )
-    except (OSError, ValueError, csv.Error) as error:
-        raise MeasurementError(str(file), "it cannot be read") from error
+        return tuple(read_table(file, Entry)) if lexists(file) else ()
+    except RankingError as error:
+        raise MeasurementError(str(file), error.problem) from error
 
 
 def find_earlier(file: Path, entry: Entry) -> Entry | None:

@@ -14,7 +14,7 @@ from flare.challenge.formats import CASE, case_of
 from flare.challenge.metrics import SCORES, metric_of
 from flare.common.files import csv_text, json_at, read_regular, write_whole
 from flare.common.text import listing, safe, why
-from flare.results.csv_rows import COLUMNS, check_value
+from flare.results.csv_rows import COLUMNS, value_problem
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_json import METRICS_JSON, find_free_cases
 from flare.results.scores import FreeCases, LowScores
@@ -169,7 +169,9 @@ def _score(value: object, metric: str, file: Path, case: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         problem = f"{safe(case)}: {metric} is {safe(json.dumps(value))}, no number"
         raise RankingError(str(file), problem)
-    return check_value(float(value), metric, file, safe(case))
+    if found := value_problem(float(value), metric):
+        raise RankingError(str(file), f"{safe(case)}: {found}")
+    return float(value)
 
 
 def read_means(file: Path) -> tuple[float | None, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import time
 from collections import defaultdict
@@ -12,16 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from flare.common.files import open_regular, unwritable, write_whole
+from flare.common.files import unwritable, write_whole
 from flare.common.schema import Text
-from flare.common.text import cell_text
-from flare.results.csv_rows import (
-    Sha256OrEmpty,
-    cell_types,
-    read_rows,
-    record_of,
-    rows_text,
-)
+from flare.results.csv_rows import Sha256OrEmpty, read_rows, read_table, rows_text
+from flare.results.errors import RankingError
 
 REFUSED_CSV = "refused.csv"
 """In RESULTS."""
@@ -135,22 +127,12 @@ def _own_rows(file: Path, kind: type[_Row]) -> list[_Row]:
         If it cannot be read now: what it holds would be lost.
     """
     try:
-        with open_regular(file) as content:
-            text = content.read().decode("utf-8-sig")  # a spreadsheet may have saved it
-        rows = list(csv.reader(io.StringIO(text, newline="")))
-    except FileNotFoundError:
+        return read_table(file, kind)
+    except RankingError as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError):
+            raise unwritable(file, cause) from error
         return []
-    except OSError as error:
-        raise unwritable(file, error) from error
-    except (ValueError, csv.Error):
-        return []
-    if not rows or rows[0] != list(cell_types(kind)):  # type: ignore[arg-type]
-        return []
-    return [
-        record_of(kind, dict(zip(rows[0], row, strict=True)))
-        for row in rows[1:]
-        if len(row) == len(rows[0])
-    ]
 
 
 def read_flags(results: Path) -> tuple[Flag, ...]:
@@ -161,6 +143,8 @@ def read_flags(results: Path) -> tuple[Flag, ...]:
 def read_refused(results: Path) -> tuple[Refusal, ...]:
     """What was refused, by team; nothing if nothing was.
 
+    Organisers may have added rows.
+
     Raises
     ------
     RankingError
@@ -169,17 +153,13 @@ def read_refused(results: Path) -> tuple[Refusal, ...]:
     file = results / REFUSED_CSV
     if not os.path.lexists(file):
         return ()
-    found = []
-    for _, row in read_rows(file, ("team",)):
-        cells = {key: cell_text(cell.strip()) for key, cell in row.items()}
-        reason = cells.get("problem") or cells.get("reason") or "no reason is given"
-        name = cells.get("archive") or cells.get("file") or "what it has sent"
-        found.append(
-            Refusal(
-                team=cells["team"],
-                archive=name,
-                archive_sha256=cells.get("archive_sha256", ""),
-                problem=reason,
-            )
+    found = [
+        Refusal(
+            team=row.text("team"),
+            archive=row.text("archive") or "what it has sent",
+            archive_sha256=row.text("archive_sha256"),
+            problem=row.text("problem") or "no reason is given",
         )
+        for row in read_rows(file, ("team", "archive", "problem"))
+    ]
     return tuple(sorted(found, key=lambda f: (f.team, f.archive, f.problem)))

@@ -21,7 +21,7 @@ from typing import Self
 
 from flare.common.errors import OutputError
 from flare.common.text import csv_cell, listing, safe, why
-from flare.results.efficiency_csv import EFFICIENCY_CSV, read_cases
+from flare.results.efficiency_csv import EFFICIENCY_CSV, read_by_case
 from flare.results.errors import MeasurementError, RankingError
 from flare.results.measurement_json import (
     MEASUREMENT_JSON,
@@ -51,8 +51,8 @@ def finished_cases(folder: Path) -> set[str]:
         If efficiency.csv cannot be read.
     """
     file = folder / EFFICIENCY_CSV
-    rows = read_cases(file) if lexists(file) else ()
-    return {row.case for row in rows if not row.is_unfinished}
+    rows = read_by_case(file) if lexists(file) else {}
+    return {case for case, row in rows.items() if not row.is_unfinished}
 
 
 REMEDY = "Give the team another name."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from flare.challenge.rules import MaxMemory
 from flare.common.files import write_whole
 from flare.common.schema import Amount
-from flare.results.csv_rows import cell_types, number, read_rows, rows_text
+from flare.results.csv_rows import cell_types, read_rows, rows_text
 from flare.results.errors import RankingError
 
 if TYPE_CHECKING:
@@ -193,20 +193,6 @@ def write_trace(trace: Trace, file: Path) -> None:
     write_whole(file, rows_text(Sample, trace.samples))
 
 
-def read_columns(
-    file: Path, columns: Sequence[str]
-) -> Iterator[tuple[str, tuple[float | None, ...]]]:
-    """The numbers of some columns, row by row, and where they stand; None for none.
-
-    Raises
-    ------
-    RankingError
-        If the file cannot be read, has no such column, or a cell is no number.
-    """
-    for where, cells in read_rows(file, columns):
-        yield where, tuple(number(cells[c], file, where) for c in columns)
-
-
 def area_above(file: Path, tolerance_mb: float, runtime_s: float | None) -> float:
     """Area under the GPU memory above a tolerance, in MB s, by true time stamps.
 
@@ -216,10 +202,10 @@ def area_above(file: Path, tolerance_mb: float, runtime_s: float | None) -> floa
         If the trace cannot be read, or ends before the run, of so many seconds.
     """
     points: list[tuple[float, float]] = []
-    for where, (seconds, memory_mb) in read_columns(file, ("seconds", "gpu_memory_mb")):
+    for row in read_rows(file, ("seconds", "gpu_memory_mb")):
+        seconds, memory_mb = row.number("seconds"), row.number("gpu_memory_mb")
         if seconds is None or memory_mb is None or (points and seconds < points[-1][0]):
-            problem = f"{where}: expected seconds, in order, and the memory in MB"
-            raise RankingError(str(file), problem)
+            raise row.error("expected seconds, in order, and the memory in MB")
         points.append((seconds, max(0.0, memory_mb - tolerance_mb)))
     # A sampler that has died has seen no memory: that is no small area.
     end = points[-1][0] if len(points) > 1 else 0.0
@@ -269,13 +255,13 @@ def read_curve(folder: Path, case: str, buckets: int = BUCKETS) -> MemoryCurve:
     file = folder / TRACES / f"{case}.csv"
     found: dict[str, list[Point]] = {"gpu_memory_mb": [], "host_memory_mb": []}
     samples = 0
-    for where, cells in read_rows(file, ("seconds",)):
-        seconds = number(cells["seconds"], file, where)
+    for row in read_rows(file, ("seconds",)):
+        seconds = row.number("seconds")
         if seconds is None:
             continue
         samples += 1
         for name, points in found.items():
-            memory = number(cells.get(name, ""), file, where)
+            memory = row.number(name)
             if memory is not None:
                 points.append((round(seconds * 100), round(memory)))
     gpu, host = (thinned(points, buckets) for points in found.values())
@@ -329,11 +315,7 @@ def read_trace(file: str | Path) -> pd.DataFrame:
     """
     import pandas as pd
 
-    file = Path(file)
-    rows = list(read_rows(file, ("seconds",)))
-    columns = [c for c in cell_types(Sample) if not rows or c in rows[0][1]]
-    numbers = [
-        [number(cells[column], file, where) for column in columns]
-        for where, cells in rows
-    ]
+    rows = list(read_rows(Path(file), ("seconds",)))
+    columns = [c for c in cell_types(Sample) if not rows or c in rows[0].cells]
+    numbers = [[row.number(column) for column in columns] for row in rows]
     return pd.DataFrame(numbers, columns=columns, dtype="float64").set_index("seconds")

@@ -10,8 +10,8 @@ from flare.challenge.reading import read_challenge
 from flare.evaluation.scoring.case import score_labels
 from flare.evaluation.submission.find import LabelMapFile
 from flare.reports.cases.findings import look_at
-from flare.reports.cases.pages import CasePages, case_pages
-from flare.reports.cases.sources import Folders
+from flare.reports.cases.options import CaseOptions
+from flare.reports.cases.pages import case_pages
 from flare.reports.report import write_report
 from flare.results.metrics_reading import read_evaluation
 from tests.builders import AFFINE, SPACING, write_nifti
@@ -26,31 +26,27 @@ class Evaluated:
     predictions: Path
     pages: Path
 
-    def write(self, *, images=None, worst=20, on_drawn=None):
+    def options(self, **more):
+        """Of the pages of its cases."""
+        return CaseOptions(
+            ground_truth=self.references, predictions=self.predictions, **more
+        )
+
+    def write(self, *, on_drawn=None, **more):
         """Write the report with its case pages; the folder that holds them."""
         write_report(
             [self.metrics],
             self.pages,
             is_organiser=True,
-            cases=CasePages(
-                folders=Folders(
-                    ground_truth=self.references,
-                    predictions=self.predictions,
-                    images=images,
-                ),
-                worst=worst,
-                on_drawn=on_drawn,
-            ),
+            cases=self.options(**more),
+            on_drawn=on_drawn,
         )
         return self.pages / "cases"
 
-    def drawn(self, *, images=None):
+    def drawn(self, **more):
         """The pages of all cases as content, by case, and the index."""
-        folders = Folders(
-            ground_truth=self.references, predictions=self.predictions, images=images
-        )
-        found = read_evaluation(self.metrics)
-        pages = case_pages(self.metrics, found, CasePages(folders=folders, worst=0))
+        found, options = read_evaluation(self.metrics), self.options(worst=0, **more)
+        pages = case_pages(self.metrics, found, options)
         return {Path(file).stem: page for file, page in pages}
 
 

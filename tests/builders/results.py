@@ -11,7 +11,7 @@ from flare.challenge.digest import scoring_rules
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
 from flare.ranking.ranks import Board
-from flare.ranking.results_folder import CaseResult, Reason
+from flare.ranking.results_folder import NO_ROW, CaseResult
 from flare.ranking.rules import RankingRules
 from flare.ranking.table import table_of
 
@@ -48,17 +48,14 @@ def make_table(values, spreads=None, reason=None):
             case=case,
             metric=metric,
             value=value,
-            reason=_reason(reason, case) if reason else None,
+            reason=""
+            if value is not None
+            else (reason or NO_ROW).replace("CASE", case),
             spread=(spreads or {}).get((team, case, metric)),
         )
         for (team, case, metric), value in values.items()
     ]
     return table_of(results, tuple(dict.fromkeys(key[2] for key in values)))
-
-
-def _reason(text, case):
-    text = text.replace("CASE", case)
-    return Reason(text=text, kind=text)
 
 
 def values_of(table, column="value"):

@@ -77,8 +77,8 @@ def test_help_is_a_command_too():
 def test_a_number_below_0_and_a_text_with_spaces_are_values(tmp_path):
     """But texts that begin with a hyphen alone are options."""
     command = load("demonstration")
-    words = ["--output", "- x", "--seed", "-1"]
-    assert command.make_context("demonstration", words).params["seed"] == -1
+    words = ["--output", "- x"]
+    assert str(command.make_context("demonstration", words).params["output"]) == "- x"
     run = run_flare("rank", "x", "--output", "y", "--gate", "-0.5")
     assert "'-0.5' is not a number from 0 to 1" in run.stderr
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from flare.cli.commands.measure import LivePage
+from flare.cli.commands.measure import Told
 from flare.common.errors import EngineError
 from flare.results.efficiency_csv import write_records
 from tests.builders.running import record
@@ -18,18 +18,21 @@ def job(tmp_path):
     archive = SimpleNamespace(team="a", doubts=("odd",))
     cases = [SimpleNamespace(name=f"case_{n}") for n in (1, 2)]
     return SimpleNamespace(
-        results=results, runnable=(archive,), archives=(archive,), cases=cases
+        options=SimpleNamespace(page=tmp_path / "new" / "live.html"),
+        results=results,
+        runnable=(archive,),
+        archives=(archive,),
+        cases=cases,
     )
 
 
-def test_a_page_is_there_from_the_start_to_the_end(job, tmp_path, caplog):
+def test_a_page_is_there_from_the_start_to_the_end(job, caplog):
     caplog.set_level("INFO", logger="flare")
-    file = tmp_path / "new" / "live.html"
+    file = job.options.page
 
-    with LivePage(file, job) as page:
+    with Told(job) as told:
         first = file.read_text()
-        page.problems["a"] = "it is gone"
-        page.write()
+        told.on_failure("a", EngineError("it is gone"))
         assert "it is gone" in file.read_text()
     last = file.read_text()
 
@@ -51,41 +54,38 @@ def test_a_page_is_there_from_the_start_to_the_end(job, tmp_path, caplog):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
-def test_what_ends_a_measurement_ends_its_page(job, tmp_path, error, words):
+def test_what_ends_a_measurement_ends_its_page(job, error, words):
     """And goes on to whoever waits for it."""
-    file = tmp_path / "live.html"
-
-    with pytest.raises(type(error)), LivePage(file, job):
+    with pytest.raises(type(error)), Told(job):
         raise error
 
-    html = file.read_text()
+    html = job.options.page.read_text()
     assert f"{words} 1 of 2 cases are measured and kept." in html
     assert 'http-equiv="refresh"' not in html
 
 
-def test_a_page_that_cannot_be_written_is_one_warning(job, tmp_path, caplog):
+def test_a_page_that_cannot_be_written_is_one_warning(job, caplog):
     """And it is written again as soon as that can be."""
-    folder = tmp_path / "taken"
-    folder.write_text("no folder")
-    file = folder / "live.html"
+    file = job.options.page
+    file.parent.write_text("no folder")
 
-    with LivePage(file, job) as page:
-        page.write()
-        folder.unlink()
-        page.write()
+    with Told(job) as told:
+        told.on_run("a", record("case_1", 5.0), 1, 2)
+        file.parent.unlink()
+        told.on_run("a", record("case_2", 5.0), 2, 2)
         assert file.exists()
 
-    (line,) = caplog.messages
+    (line,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert line.startswith("The page is not up to date: ")
     assert "live.html: it cannot be written (" in line
     assert line.endswith("[H02]; measuring goes on")
 
 
-def test_a_page_that_cannot_be_drawn_is_one_warning(job, tmp_path, caplog):
+def test_a_page_that_cannot_be_drawn_is_one_warning(job, caplog):
     (job.results / "a" / "efficiency.csv").write_text("no table")
 
-    with LivePage(tmp_path / "live.html", job) as page:
-        page.write()
+    with Told(job):
+        pass
 
     (found,) = caplog.records
     end = "MeasurementError; measuring goes on"

@@ -261,9 +261,7 @@ def test_a_folder_that_is_none(predictions, tmp_path, option, name):
     (tmp_path / "mine.zip").write_bytes(b"")
     folders = {"predictions": predictions, option: tmp_path / name}
 
-    with pytest.raises(
-        InputError, match=f"{name}: (there is no such folder|it is a f)"
-    ):
+    with pytest.raises(InputError, match=f"{name}: the folder cannot be read"):
         check_submission(challenge=FLARE21, **folders)
 
 

@@ -21,9 +21,10 @@ from flare.measuring.contract import FLARE
 from flare.measuring.inputs import find_cases
 from flare.measuring.measure import measure_teams
 from flare.measuring.options import Caches, Options, RunOptions
-from flare.measuring.sampling.nvml import Device, DeviceState, MemoryReading
+from flare.measuring.sampling.nvml import Device, DeviceState
 from flare.measuring.summary import Listener
 from flare.measuring.team import Job
+from flare.results.traces_csv import Sample
 from tests.builders.archives import FILES, save
 from tests.builders.schemas import file_problems
 from tests.builders.teams import PREDICT, SCRIPTS, rows_of, write_team
@@ -33,6 +34,14 @@ RUNS = {"interval_s": 0.02, "repeats": 1, "caches": Caches.WARM, "has_warm_up": 
 
 QUICK = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
 """What commands are told to measure on anything, and soon."""
+
+FILES_OF = {
+    "metrics.json": "metrics",
+    "measurement.json": "measurement",
+    "efficiency.csv": "efficiency-row",
+    "traces/validation_001.csv": "trace-row",
+}
+"""Files of a team that is measured and scored, and their schemas."""
 
 LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
 
@@ -75,8 +84,8 @@ class FakeGpu:
 
     device = Device(uuid="GPU-1", name="G", driver="1", version="v2")
 
-    def read(self):
-        return MemoryReading(total_mb=1000, free_mb=600, used_mb=400, reserved_mb=100)
+    def read(self, seconds=0.0):
+        return Sample(seconds=seconds, gpu_memory_mb=300)
 
     def processes(self):
         return frozenset({1})
@@ -164,6 +173,13 @@ class Bench:
         record["settings"][name] = value
         file = self.results / team / "measurement.json"
         file.write_text(json.dumps(record))
+
+    def file_problems(self, team):
+        """What is wrong with the files of a team, by their schemas."""
+        folder = self.results / team
+        return [
+            p for n, kind in FILES_OF.items() for p in file_problems(folder / n, kind)
+        ]
 
     def metrics(self, team):
         """A team's metrics.json."""

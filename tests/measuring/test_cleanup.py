@@ -13,7 +13,7 @@ import pytest
 
 from flare.common.errors import EngineError, OutputError, StoppedError
 from flare.measuring import cleanup
-from flare.measuring.cleanup import clean_up, guarded, label_of, new_key, remove_tree
+from flare.measuring.cleanup import clean_up, guarded, label_of
 from flare.results.errors import MeasurementError
 from flare.results.team_folder import FolderLock
 from tests.builders import ROOT, wait_until
@@ -234,13 +234,6 @@ def test_an_image_of_ours_that_lacks_a_tag_is_removed(scripted_engine, tmp_path)
     assert scripted_engine.left() == ["tags/theirs:latest", f"images/{'b' * 64}"]
 
 
-def test_keys_of_a_folder_begin_alike(tmp_path):
-    first, second, other = new_key(tmp_path), new_key(tmp_path), new_key(tmp_path / "x")
-
-    assert first != second
-    assert first[:8] == second[:8] != other[:8]
-
-
 def test_a_folder_of_work_that_cannot_be_made(scripted_engine, tmp_path, monkeypatch):
     monkeypatch.setattr(cleanup, "new_key", lambda _: "k")
     folder = tmp_path / "team"
@@ -254,12 +247,3 @@ def test_a_folder_of_work_that_cannot_be_made(scripted_engine, tmp_path, monkeyp
             pass
 
     assert not (folder / ".measuring.json").exists()
-
-
-def test_a_link_is_removed_and_not_what_it_leads_to(tmp_path):
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "kept")
-
-    remove_tree(tmp_path / "link")
-
-    assert [path.name for path in tmp_path.iterdir()] == ["kept"]

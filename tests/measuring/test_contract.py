@@ -5,23 +5,17 @@ import stat
 
 import pytest
 
-from flare.challenge.reading import read_challenge
 from flare.cli.main import main
 from flare.common.containers import Limits
 from flare.evaluation.submission.jobs import read_sockets
-from flare.measuring.archive.checks import Findings, check_configuration
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.contract import FLARE, Contract
 from flare.measuring.inputs import find_cases, lay_out
-from flare.measuring.outputs import Output, renamed
-from flare.measuring.rescore import evaluate_team
-from flare.ranking.results_folder import read_teams
+from flare.measuring.outputs import WrongOutputError, move_map
 from tests.builders.archives import save
-from tests.builders.results import FLARE21, ranked, write_team
 from tests.builders.schemas import file_problems, problems
 from tests.builders.teams import LIMITS as TINY
 from tests.builders.teams import (
-    PREDICT,
     brisk_command,
     flare_command,
     left_behind,
@@ -34,9 +28,6 @@ ALGORITHM = Contract(
     input_socket=("ct-image", "images/ct"),
     output_path="images/organs",
 )
-
-OWN = "algorithm ct-image=images/ct images/organs"
-"""As measurement.json has it."""
 
 PATIENT = Limits(timeout_s=60)
 """This computer may be busy."""
@@ -102,33 +93,29 @@ def test_what_an_image_of_flare_is_given(tmp_path, case_data):
 ELSEWHERE = "expected one label map in /output/images/organs, found "
 
 
-def taken(folder, *files, others=(), problem=""):
-    """What comes of an output, by the algorithm's contract."""
+def taken(folder, *files, others=()):
+    """The label map of an output, by the algorithm's contract."""
     for name in files:
         (folder / "outputs" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "outputs" / name).write_text(name)
     (folder / "taken").mkdir()
-    output = Output(
-        folder=folder / "outputs", files=files, others=others, problem=problem
-    )
-    return renamed(output, "case_1", folder / "taken", ALGORITHM)
+    place = folder / "taken" / "case_1.x"
+    return move_map(folder / "outputs", dict(others), place, ALGORITHM)
 
 
 @pytest.mark.parametrize(
     ("name", "called"),
     [
-        ("images/organs/output.mha", "case_1.mha"),
-        ("images/organs/x.y.NII.GZ", "case_1.nii.gz"),
+        ("images/organs/output.mha", "case_1.x.mha"),
+        ("images/organs/x.y.NII.GZ", "case_1.x.nii.gz"),
     ],
 )
 def test_a_label_map_is_called_like_its_case(tmp_path, name, called):
     """Whatever lies elsewhere does not count, even a second label map."""
-    found = taken(tmp_path, name, "images/heat/map.mha", "results.json")
+    file = taken(tmp_path, name, "images/heat/map.mha", "results.json")
 
-    assert (found.files, found.others, found.problem) == ((called,), (), "")
-    assert found.folder == tmp_path / "taken"
-    assert [p.name for p in found.folder.iterdir()] == [called]
-    assert (found.folder / called).read_text() == name
+    assert [*(tmp_path / "taken").iterdir()] == [file]
+    assert (file.name, file.read_text()) == (called, name)
 
 
 @pytest.mark.parametrize(
@@ -138,21 +125,15 @@ def test_a_label_map_is_called_like_its_case(tmp_path, name, called):
         (("output.mha",), (), ELSEWHERE),
         (("images/organs/deeper/a.mha",), (), ELSEWHERE),
         (("images/organs/a.tif",), (), "images/organs/a.tif: it is no label map"),
-        ((), (("images/organs/a.mha", "a link"),), "images/organs/a.mha: it is a link"),
+        ((), [("images/organs/a.mha", "a link")], "images/organs/a.mha: it is a link"),
     ],
 )
 def test_an_output_that_cannot_be_used(tmp_path, files, others, problem):
-    found = taken(tmp_path, *files, others=others)
+    with pytest.raises(WrongOutputError) as caught:
+        taken(tmp_path, *files, others=others)
 
-    assert found.problem.startswith(problem)
-    assert all(name in found.problem for name in files)
-    assert found.files == files
-
-
-def test_an_output_that_was_refused_before(tmp_path):
-    assert taken(tmp_path, "images/organs/a.mha", problem="too much").problem == (
-        "too much"
-    )
+    assert str(caught.value).startswith(problem)
+    assert all(name in str(caught.value) for name in files)
 
 
 # --- Its archive --------------------------------------------------------------------
@@ -199,41 +180,7 @@ def test_what_an_algorithm_may_not_have(tmp_path, files, settings, problem):
     assert (found[: len(problem)], doubts) == (problem, ())
 
 
-@pytest.mark.parametrize(
-    ("contract", "where"),
-    [(ALGORITHM, "the program that is run"), (FLARE, "predict.sh")],
-)
-def test_a_variable_is_set_where_the_contract_has_its_start(contract, where):
-    """An algorithm has no predict.sh."""
-    found = Findings()
-
-    check_configuration({"config": {"Env": ["LD_PRELOAD=/x.so"]}}, contract, found)
-
-    assert f"Set it in {where} instead." in [remedy for _, remedy in found.problems]
-
-
 # --- Measured -----------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_an_algorithm_is_measured(bench):
-    """Its label maps, under whatever name, are those of the cases."""
-    archive = bench.algorithm("good", GOOD)
-
-    assert bench.measure(archive, contract=ALGORITHM, limits=PATIENT) == {}
-
-    assert {row["status"] for row in bench.rows("good").values()} == {"ok"}
-    team = bench.results / "good"
-    assert sorted(p.name for p in (team / "predictions").iterdir()) == [
-        f"{case.name}.nii.gz" for case in bench.cases
-    ]
-    evaluate_team(team, bench.labels, read_challenge("flare21"))
-    assert bench.metrics("good")["aggregates"]["dsc_mean"] == 1
-    record = bench.record("good")
-    assert record["settings"]["contract"] == OWN
-    command = record["sessions"][0]["command"]
-    assert command.endswith("--volume OUTPUTS:/output/ IMAGE")
-    assert bench.engine.left() == []
 
 
 @pytest.mark.parametrize(
@@ -255,35 +202,6 @@ def test_an_algorithm_that_writes_elsewhere(bench, script, status, message):
     row = bench.rows("bad")["validation_001"]
     assert row["status"] == status
     assert row["message"].startswith(message)
-
-
-def test_a_team_is_not_measured_by_two_contracts(bench):
-    """Neither way round, with an image that could be run in both."""
-    both = bench.archive("both", PREDICT, Cmd=["x"])
-    bench.measure(both, cases=1)
-
-    again = bench.measure(both, contract=ALGORITHM)["both"]
-    assert f"was measured with contract flare, now it is {OWN}. Mea" in str(again)
-
-    assert "contract" not in bench.record("both")["settings"]
-    bench.change_setting("both", "contract", OWN)
-    again = bench.measure(both)["both"]
-    assert f"was measured with contract {OWN}, now it is flare. Mea" in str(again)
-
-
-def test_teams_under_two_contracts_are_noted(tmp_path):
-    """FLARE's is not in the file; a team without a record is in no comparison."""
-    for team, contract in (("a", {}), ("b", {"contract": OWN}), ("c", None)):
-        write_team(tmp_path / team, {"c1": 0.9}, [("c1", "ok", 5, 9)])
-        if contract is not None:
-            record = {"settings": {"timeout_s": 60, **contract}, "sessions": [{}]}
-            (tmp_path / team / "measurement.json").write_text(json.dumps(record))
-
-    found = read_teams(tmp_path, ranked("dsc", "runtime_s"), FLARE21)
-
-    assert f"Teams were measured with different contract: a flare, b {OWN}" in (
-        found.notes
-    )
 
 
 @pytest.mark.slow

@@ -1,23 +1,15 @@
 """Images as honest teams make them, which no protection may break."""
 
 import os
-import shutil
-import subprocess
-import tempfile
-import time
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from tests.builders.teams import (
     PREDICT,
-    brisk_command,
-    flare_command,
     measure_teams,
     rows_of,
     save_team,
-    write_team,
 )
 from tests.builders.teams import docker as run_docker
 
@@ -117,68 +109,3 @@ def test_images_as_teams_build_them(docker, two_cases, tmp_path):
 
 
 # --- Engines with stronger walls --------------------------------------------------
-
-
-@pytest.fixture
-def mapped_engine(docker):
-    """A second engine, in which root of a container is nobody on the computer."""
-    needed = ("dockerd", "unshare", "useradd")
-    if os.geteuid() != 0 or not all(map(shutil.which, needed)):
-        pytest.skip("only root may start a second engine, with dockerd and unshare")
-    tmp_path = Path(tempfile.mkdtemp(dir="/var/tmp"))
-    tmp_path.chmod(0o755)  # for the user who root becomes
-    socket = f"unix://{tmp_path}/engine.sock"
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(
-            ["unshare", "--net", "dockerd", "--userns-remap=default", "--host", socket,
-             "--data-root", tmp_path / "data", "--exec-root", tmp_path / "exec",
-             "--pidfile", tmp_path / "pid", "--bridge", "none", "--iptables=false"],
-            stdout=log, stderr=log,
-        )  # fmt: skip
-    environment = os.environ | {"DOCKER_HOST": socket}
-    deadline = time.monotonic() + 60
-    while subprocess.run(["docker", "info"], env=environment, capture_output=True,
-                         check=False).returncode:  # fmt: skip
-        if time.monotonic() > deadline or process.poll() is not None:
-            process.kill()
-            pytest.skip(f"it does not start: {(tmp_path / 'log').read_text()[-500:]}")
-        time.sleep(0.3)
-    yield environment
-    process.terminate()
-    process.wait(60)
-    shutil.rmtree(tmp_path, ignore_errors=True)
-
-
-def test_root_that_is_nobody(mapped_engine, one_case, tmp_path):
-    """The user namespace is found, and measuring works in it as elsewhere."""
-    script = f"cat /proc/self/uid_map\n{PREDICT}\nchmod 000 /workspace/outputs/*"
-    archive = write_team(tmp_path, "mapped", script)
-
-    stdout, _ = measure_teams(tmp_path, one_case, archive, env=mapped_engine)
-
-    folder = tmp_path / "results" / "mapped"
-    assert {row["status"] for row in rows_of(folder).values()} == {"ok"}
-    log = (folder / "logs" / "validation_001.log").read_text()
-    inside, outside, _ = log.splitlines()[0].split()
-    assert (inside, outside == "0") == ("0", False)
-    assert "root in a container is root of this computer" not in stdout
-
-
-@pytest.mark.parametrize("runtime", ["runc", "nosuch"])
-def test_a_runtime_can_be_chosen(archives, one_case, tmp_path, runtime):
-    """One that is not there is no team's fault: not even our own image can be run."""
-    is_there = runtime == "runc"
-
-    stdout, stderr = measure_teams(
-        *(tmp_path, one_case, archives["good"]),
-        more=("--runtime", runtime),
-        run=brisk_command if is_there else flare_command,
-        status=int(not is_there),
-    )
-
-    if not is_there:
-        assert "nosuch" in stderr
-        assert stderr.endswith("[H05]\n")
-        assert not (tmp_path / "results" / "good" / "efficiency.csv").exists()
-    else:
-        assert "good: 1 ok" in stdout

@@ -4,9 +4,6 @@ Nobody else may fill the disk, empty the memory, or keep the processors busy, me
 """
 
 import os
-import re
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -117,60 +114,9 @@ def measure_repeats(archive, cases, output, caches):
 
 
 @needs_root
-@pytest.mark.tools("fincore")  # apt-get install util-linux-extra
-@pytest.mark.usefixtures("page_cache")
-def test_a_volume_of_the_image_is_as_cold_as_the_rest(team_base, one_case, tmp_path):
-    """An engine would copy it before the start, and so read it into the memory."""
-    script = f"fincore --bytes --noheadings --output RES /model/weights\n{PREDICT}"
-    lines = ("RUN mkdir /model && head -c 10000000 /dev/zero > /model/weights",
-             "VOLUME /model")  # fmt: skip
-    archive = save_team(tmp_path, "volume", script, *lines)
-
-    measure_teams(tmp_path, one_case, archive, more=("--caches", "cold"))
-
-    results = tmp_path / "results"
-    assert statuses(results / "volume") == {"ok"}
-    log = results / "volume" / "logs" / "validation_001.log"
-    assert int(log.read_text().split()[0]) < 1_000_000
-    assert left_behind(results) == []
-
-
-@needs_root
 @pytest.mark.usefixtures("page_cache")
 def test_cold_caches_tell_the_next_run_nothing(remembering, two_cases, tmp_path):
     """No run is quicker by the three seconds, however busy the computer is."""
     for row in measure_repeats(remembering, two_cases, tmp_path, "cold"):
         assert float(row["runtime_s"]) > 3
         assert float(row["runtime_s_spread"]) < 2
-
-
-@needs_root
-@pytest.mark.usefixtures("page_cache")
-def test_warm_caches_are_noticed(remembering, two_cases, tmp_path):
-    """The first run counts, and the row says why; the first case cannot be helped."""
-    first, other = measure_repeats(remembering, two_cases, tmp_path, "warm")
-
-    assert float(first["runtime_s"]) > 3
-    assert float(first["runtime_s_spread"]) > 2
-    assert re.search(
-        r"a repeat took \d\.\d\d s, and the first run \d\.\d\d s, which counts",
-        first["doubts"],
-    )
-    assert float(other["engine_runtime_s"]) < 3
-
-
-def test_a_busy_computer_is_a_doubt(team_base, one_case, tmp_path):
-    slow = write_team(tmp_path, "slow", f"sleep 1.5\n{PREDICT}")
-    busy = [sys.executable, "-c", "while True: pass"]
-    processes = [subprocess.Popen(busy) for _ in range(os.cpu_count() or 1)]
-    try:
-        measure_teams(tmp_path, one_case, slow)
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-    for row in rows_of(tmp_path / "results" / "slow").values():
-        assert re.search(
-            r"other programs took \d+\.\d s of the processors meanwhile", row["doubts"]
-        )

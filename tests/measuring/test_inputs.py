@@ -39,7 +39,7 @@ def test_what_is_missing_is_said_in_one_line(tmp_path, images):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "ct.nii.gz").write_bytes(b"no image")
     for call, problem in (
-        (lambda: find_cases(tmp_path / "no"), "there is no such folder"),
+        (lambda: find_cases(tmp_path / "no"), "the folder cannot be read"),
         (lambda: find_cases(tmp_path / "empty"), "there is no label map in their"),
         (lambda: find_cases(tmp_path / "broken"), "ct.nii.gz: "),
         (lambda: find_archives(tmp_path / "empty"), "there is no TEAMNAME.tar.gz"),

@@ -147,39 +147,4 @@ def test_metrics_and_efficiency_lie_side_by_side(results):
     assert crash["failed"]["validation_001"].startswith("failed: the container ended")
 
 
-def test_measured_teams_can_be_ranked(results, tmp_path):
-    """The good ones before all that failed; a crash is no fast run."""
-    options = ("--metrics", "dsc,nsd,runtime_s", "--output", tmp_path)
-
-    flare_command("rank", results, *options)
-
-    with (tmp_path / "ranking.csv").open() as content:
-        ranks = {row["team"]: int(row["rank"]) for row in csv.DictReader(content)}
-    good = {team for team, status in STATUSES.items() if status == "ok"}
-    assert max(ranks[team] for team in good) < min(
-        rank for team, rank in ranks.items() if team not in good
-    )
-    # All good ones have the same scores: times decide, whatever has kept them busy.
-    times = {
-        float(rows_of(results / team)["validation_001"]["runtime_s"]): ranks[team]
-        for team in good
-    }
-    assert [times[time] for time in sorted(times)] == list(range(1, len(good) + 1))
-
-
 # --- Checked -----------------------------------------------------------------------
-
-
-def test_check_runs_an_image_as_it_will_be_measured(archives, one_case):
-    image = one_case / "images" / "validation_001_0000.nii.gz"
-    limits = ("--memory", "120m", "--shm-size", "16m")
-
-    stdout, _ = flare_command("check", archives["good"], "--run", image, *limits)
-    assert re.search(r"^validation_001: ok, \d\.\d\d s\.$", stdout, re.MULTILINE)
-
-    stdout, stderr = flare_command(
-        "check", archives["crash"], "--run", image, *limits, status=1
-    )
-    assert "The container says:\n  no model\n" in stdout
-    assert "crash, validation_001: failed: the container ended with exit" in stdout
-    assert stderr == ""

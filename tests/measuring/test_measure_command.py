@@ -11,6 +11,7 @@ from flare.measuring import team as team_module
 from tests.builders import case_names
 from tests.builders.errors import told
 from tests.builders.pages import Page
+from tests.builders.schemas import file_problems
 from tests.builders.teams import PREDICT, SCRIPTS
 
 
@@ -37,9 +38,10 @@ def test_two_teams_and_a_refused_archive(bench, measure):
     assert list(crash["failed"]) == case_names(3)
     told_of = re.findall(r"^\[\d/6\] (\w+) ", stdout, re.MULTILINE)
     assert told_of == ["crash"] * 3 + ["good"] * 3
-    assert (
-        "3 of 3 cases: the container ended with exit code 3 after some time" in stdout
-    )
+    assert ": the container ended with exit code 3 after some time" in stdout
+    assert bench.file_problems("good") == bench.file_problems("crash") == []
+    for name in ("ledger", "refused"):
+        assert file_problems(bench.results / f"{name}.csv", f"{name}-row") == []
     assert bench.engine.left() == []
 
 

@@ -13,7 +13,6 @@ from tests.builders.teams import (
     BRISK,
     LIMITS,
     brisk_command,
-    flare_command,
     left_behind,
     rows_of,
     wait_for_container,
@@ -105,36 +104,6 @@ def test_ctrl_c_ends_it_with_one_line(archives, one_case, tmp_path, number, stat
     assert process.returncode == status, stderr
     assert stderr.decode().count("\n") == 1
     assert left_behind(tmp_path) == []
-
-
-def test_what_ctrl_c_leaves_is_told_and_scored(archives, two_cases, tmp_path):
-    """The first team is scored before the second one, which hangs, is ended."""
-    process = start(
-        *(two_teams(archives, tmp_path, "good", "hang"), two_cases),
-        *(tmp_path / "results", "--ground-truth", two_cases / "labels"),
-        *("--timeout", "3600"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    hanging = tmp_path / "results" / "hang"
-    wait_until((hanging / "measurement.json").exists, 120)
-    wait_for_container(hanging.parent, process)
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
-
-    assert process.returncode == 130
-    assert stderr == (
-        "Measuring was interrupted. 2 of 4 cases are measured and kept; the same"
-        " command goes on. [H04]\n"
-    )
-    assert "good: 2 ok" in stdout
-    assert (tmp_path / "results" / "good" / "metrics.json").exists()
-    ranking = ("--metrics", "dsc,nsd", "--output", tmp_path / "ranking")
-    stdout, _ = flare_command("rank", tmp_path / "results", *ranking)
-    assert stdout.startswith(
-        "Interim ranking: 1 team is not measured to the end (hang)"
-    )
 
 
 def test_a_rerun_that_is_killed_leaves_what_there_was(archives, two_cases, tmp_path):

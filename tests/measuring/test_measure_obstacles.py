@@ -2,12 +2,11 @@
 
 import json
 import os
-import shutil
 import subprocess
 
 import pytest
 
-from tests.builders import ROOT, write_cases
+from tests.builders import ROOT
 from tests.builders.teams import (
     BASE,
     BRISK,
@@ -15,11 +14,8 @@ from tests.builders.teams import (
     PREDICT,
     brisk_command,
     docker,
-    flare_command,
     left_behind,
-    measure_teams,
     rows_of,
-    save_team,
     write_team,
 )
 
@@ -35,28 +31,6 @@ def measure_good(archives, cases, output, *options, team="good", status=0):
         *("--output", output, *LIMITS, "--no-warm-up", *options),
         status=status,
     )
-
-
-def test_an_image_that_cannot_start_is_its_team_s_fault(archives, one_case, tmp_path):
-    """A user that is not there, and an entrypoint that does not run the command."""
-    nobody = save_team(tmp_path, "nobody", PREDICT, "USER nobodyhere")
-    entrypoint = 'ENTRYPOINT ["/workspace/start.sh"]'
-    swallow = save_team(
-        tmp_path, "swallow", PREDICT, "RUN echo 'exit 4' > start.sh", entrypoint,
-        "RUN chmod 755 start.sh && sed -i '1i #!/bin/sh' start.sh || true",
-    )  # fmt: skip
-
-    measure_teams(tmp_path, one_case, nobody, swallow, archives["good"])
-
-    found = {
-        team: {row["status"] for row in rows_of(tmp_path / "results" / team).values()}
-        for team in ("nobody", "swallow", "good")
-    }
-    assert found == {"nobody": {"failed"}, "swallow": {"failed"}, "good": {"ok"}}
-    log = tmp_path / "results" / "nobody" / "logs" / "validation_001.log"
-    assert "unable to find user nobodyhere" in log.read_text()
-    for row in rows_of(tmp_path / "results" / "nobody").values():
-        assert row["message"].startswith("the engine cannot run it: unable to find")
 
 
 @pytest.fixture
@@ -104,38 +78,3 @@ def test_two_measurements_of_a_team_wait_for_each_other(archives, one_case, tmp_
     record = json.loads((tmp_path / "good" / "measurement.json").read_text())
     assert len(record["sessions"]) == 1
     assert left_behind(tmp_path) == []
-
-
-@pytest.mark.tools("cc")
-@pytest.mark.skipif(bool(shutil.which("nvidia-smi")), reason="there is a real GPU")
-def test_an_engine_that_knows_no_gpu(archives, one_case, tmp_path):
-    """A driver answers, but the engine cannot hand its GPU on: no team is blamed."""
-    source = ROOT / "tests" / "fakes" / "nvml.c"
-    library = tmp_path / "libnvidia-ml.so.1"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
-    (tmp_path / "script").write_text("10000 300 0 0 0 0")
-    environment = os.environ | {
-        "LD_LIBRARY_PATH": str(tmp_path),
-        "FAKE_NVML": str(tmp_path / "script"),
-    }
-
-    _, stderr = flare_command(
-        *("measure", archives["good"], "--images", one_case / "images", "--gpu", "0"),
-        *("--output", tmp_path / "results", "--memory", "120m", "--shm-size", "16m"),
-        status=1,
-        env=environment,
-    )
-
-    assert stderr.startswith("An empty container cannot be run (could not select")
-    assert not (tmp_path / "results" / "good" / "efficiency.csv").exists()
-    assert left_behind(tmp_path) == []
-
-
-def test_cases_whose_names_begin_alike_keep_their_predictions(archives, tmp_path):
-    """`a` and `a.b`, which is measured first."""
-    folder = write_cases(tmp_path / "data" / "images", ["a.b_0000", "a_0000"])
-
-    measure_good(archives, folder.parent, tmp_path)
-
-    files = sorted(file.name for file in (tmp_path / "good/predictions").iterdir())
-    assert files == ["a.b.nii.gz", "a.nii.gz"]

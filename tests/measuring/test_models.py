@@ -1,8 +1,6 @@
 """Images that are measured with a model beside them, with an engine by script."""
 
 import hashlib
-import shutil
-from pathlib import Path
 
 import pytest
 
@@ -63,15 +61,6 @@ def test_a_model_under_another_name_is_given(bench, measure):
     assert {row["status"] for row in bench.rows("a").values()} == {"ok"}
 
 
-def test_without_its_model_the_image_fails(bench, measure):
-    """The test of the tests: the script does need it."""
-    bench.archive("a", NEEDS_MODEL)
-
-    measure()
-
-    assert {row["status"] for row in bench.rows("a").values()} == {"failed"}
-
-
 @pytest.mark.slow
 def test_a_team_is_not_measured_half_with_another_model(bench, measure):
     """Neither with one, nor without; a reason puts all that was measured aside."""
@@ -99,19 +88,6 @@ def test_a_team_is_not_measured_half_with_another_model(bench, measure):
     assert (aside / "efficiency.csv").exists()
 
 
-def test_a_record_with_another_model_is_not_gone_on_with(bench):
-    """Where only measurement.json tells."""
-    archive = bench.archive("a", NEEDS_MODEL)
-    bench.measure(archive, cases=1)
-    assert "model_sha256" not in bench.record("a")["settings"]
-    bench.change_setting("a", "model_sha256", "0" * 64)
-
-    error = bench.measure(archive, cases=1)["a"]
-
-    assert f"was measured with model_sha256 {'0' * 38}" in str(error)
-    assert "now it is none. Measure it as before" in str(error)
-
-
 def test_a_broken_model_is_the_teams_mistake(bench, measure):
     """The other team is measured; refused.csv has the line."""
     bench.archive("a", NEEDS_MODEL)
@@ -131,7 +107,7 @@ def test_a_model_needs_room(bench, monkeypatch):
     """A GiB more than it has; no fault of the team, and nothing is run."""
     archive = bench.archive("a", NEEDS_MODEL)
     write_model(archive.parent, name="a.model.tar.gz")
-    little, real = Room(free_bytes=2**29, free_files=None), host.room
+    little, real = Room(2**29, 0), host.room
     monkeypatch.setattr(
         host, "room", lambda folder: little if ".work" in str(folder) else real(folder)
     )
@@ -152,13 +128,6 @@ def test_one_model_for_several_teams_is_refused(bench, measure):
     status, _, err = measure("--model", model)
 
     assert (status, told(err)) == (1, ("H01", "--model"))
-
-
-def test_models_of_a_folder_are_no_archives(tmp_path):
-    archive = save(tmp_path, FILES)
-    write_model(tmp_path)
-
-    assert find_archives(tmp_path) == (archive,)
 
 
 def test_a_model_without_an_archive_is_said(tmp_path):
@@ -203,17 +172,11 @@ def test_check_runs_an_image_with_its_model(bench, capfd):
     assert bench.engine.left() == []
 
 
-@pytest.mark.parametrize("kind", ["folder", "zip", "other"])
-def test_predictions_have_no_model(tmp_path, capfd, predictions, kind):
-    file = predictions
-    if kind == "zip":
-        file = Path(shutil.make_archive(str(tmp_path / "mine"), "zip", predictions))
-    elif kind == "other":
-        file = next(predictions.iterdir())
+def test_predictions_have_no_model(tmp_path, capfd, predictions):
+    status = main(["check", str(predictions), "--model", str(write_model(tmp_path))])
 
-    status = main(["check", str(file), "--model", str(write_model(tmp_path))])
-
-    assert (status, told(capfd.readouterr().err)) == (1, ("H01", "--model"))
+    error = capfd.readouterr().err
+    assert (status, error.startswith("--run, --model: they are for an im")) == (1, True)
 
 
 # --- A real engine ------------------------------------------------------------------

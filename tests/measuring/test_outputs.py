@@ -9,7 +9,14 @@ import pytest
 from flare.common.docker import Docker
 from flare.common.errors import EngineError
 from flare.measuring import outputs
-from flare.measuring.outputs import DEEPEST, MOST_ENTRIES, MOST_FILES, take_out
+from flare.measuring.outputs import (
+    DEEPEST,
+    MOST_ENTRIES,
+    MOST_FILES,
+    WrongOutputError,
+    files_of,
+    take_out,
+)
 
 MOST_BYTES = 1000
 
@@ -47,13 +54,14 @@ def take(tmp_path):
         program.chmod(0o755)
         folder = tmp_path / "outputs"
         folder.mkdir()
-        return take_out(Docker(str(program)), "holder", folder, MOST_BYTES)
+        others = take_out(Docker(str(program)), "holder", folder, MOST_BYTES)
+        return folder, others
 
     return run
 
 
 def test_files_are_taken_as_they_are(take):
-    found = take(
+    folder, others = take(
         tar(
             entry("./", tarfile.DIRTYPE),
             entry("./b.nii.gz", size=3),
@@ -63,20 +71,19 @@ def test_files_are_taken_as_they_are(take):
         )
     )
 
-    assert (found.files, found.others, found.problem) == (
-        *(("b.nii.gz", "c.json", "d/a.nii.gz"), (), ""),
-    )
-    assert (found.folder / "b.nii.gz").read_bytes() == b"xxx"
-    assert (found.folder / "c.json").read_bytes() == b"", "only its name counts"
-    assert (found.folder / "d" / "a.nii.gz").stat().st_size == MOST_BYTES
+    assert (files_of(folder), others) == (["b.nii.gz", "c.json", "d/a.nii.gz"], {})
+    assert (folder / "b.nii.gz").read_bytes() == b"xxx"
+    assert (folder / "c.json").read_bytes() == b"", "only its name counts"
+    assert (folder / "d" / "a.nii.gz").stat().st_size == MOST_BYTES
 
 
 def test_nothing_but_the_bytes_is_taken(take):
     """Neither programs that change the user, nor what may not be read."""
-    found = take(tar(entry("./a", size=1, mode=0o6755), entry("./b", size=1, mode=0)))
+    modes = {"./a": 0o6755, "./b": 0}
+    folder, _ = take(tar(*(entry(n, size=1, mode=m) for n, m in modes.items())))
 
-    for name in found.files:
-        mode = (found.folder / name).stat().st_mode
+    for name in modes:
+        mode = (folder / name).stat().st_mode
         assert not mode & (stat.S_ISUID | stat.S_ISGID | stat.S_IXUSR)
         assert mode & stat.S_IRUSR
 
@@ -92,10 +99,10 @@ def test_nothing_but_the_bytes_is_taken(take):
     ],
 )
 def test_what_is_no_file_is_only_named(take, kind, what):
-    found = take(tar(entry("./x.nii.gz", kind, link="/etc/passwd")))
+    folder, others = take(tar(entry("./x.nii.gz", kind, link="/etc/passwd")))
 
-    assert (found.files, found.others) == ((), (("x.nii.gz", what),))
-    assert list(found.folder.iterdir()) == []
+    assert others == {"x.nii.gz": what}
+    assert list(folder.iterdir()) == []
 
 
 REFUSED = {
@@ -126,38 +133,40 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("entries", "problem"), REFUSED.values(), ids=list(REFUSED))
-def test_outputs_that_are_refused(take, tmp_path, monkeypatch, entries, problem):
+UNREAD = {
+    "endless header": entry("./a", tarfile.GNUTYPE_LONGNAME, size=2**31).tobuf(),
+    "nothing": b"",
+    "text": b"no tar" * 200,
+    "cut": tar(entry("./a", size=9))[:515],
+}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        *((tar(*entries), problem) for entries, problem in REFUSED.values()),
+        *((content, "the engine cannot read it") for content in UNREAD.values()),
+        # What only claims to be large is not waited for.
+        (entry("./a", size=2**43).tobuf(), "a: 8796093022208 bytes are more than any"),
+    ],
+    ids=[*REFUSED, *UNREAD, "claim"],
+)
+def test_outputs_that_are_refused(take, tmp_path, monkeypatch, content, problem):
     """With a tenth of the entries that are allowed: to write so many takes a while."""
     monkeypatch.setattr(outputs, "MOST_ENTRIES", MOST_ENTRIES // 10)
-    found = take(tar(*entries))
 
-    assert problem in found.problem
+    with pytest.raises(WrongOutputError) as caught:
+        take(content)
+
+    assert problem in str(caught.value)
     assert {path.name for path in tmp_path.iterdir()} == {
         *("content", "engine", "outputs"),
     }
 
 
-def test_a_file_that_only_claims_to_be_large_is_not_waited_for(take):
-    found = take(entry("./a", size=2**43).tobuf())
-
-    assert found.problem.startswith("a: 8796093022208 bytes are more than any")
-
-
-def test_headers_without_end(take):
-    found = take(entry("./a", tarfile.GNUTYPE_LONGNAME, size=2**31).tobuf())
-
-    assert found.problem == "the engine cannot read it"
-
-
-@pytest.mark.parametrize(
-    ("content", "status"),
-    [(b"", 0), (b"no tar" * 200, 0), (tar(entry("./a", size=9))[:515], 0),
-     (tar(entry("./a", size=9)), 1)],
-    ids=["nothing", "text", "cut", "failed"],
-)  # fmt: skip
-def test_an_output_that_cannot_be_read(take, content, status):
-    assert take(content, status).problem == "the engine cannot read it"
+def test_an_engine_that_fails_at_the_end(take):
+    with pytest.raises(WrongOutputError, match="the engine cannot read it"):
+        take(tar(entry("./a", size=9)), status=1)
 
 
 def test_an_engine_that_is_gone_is_no_team_s_fault(take):

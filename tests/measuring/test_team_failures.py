@@ -216,13 +216,3 @@ def test_what_was_refused_before_stays_in_the_list(tmp_path):
     write_refused([archive("bad")], results)
     (left,) = read_refused(results)
     assert left.problem.startswith("also.tar.gz: it has no /bin/bash. Write it with")
-
-
-def test_a_list_of_another_program_is_read(tmp_path):
-    (tmp_path / "refused.csv").write_text("team,reason\nx,no label map\n")
-
-    (found,) = read_refused(tmp_path)
-
-    assert (found.team, found.archive, found.problem) == (
-        *("x", "what it has sent", "no label map"),
-    )

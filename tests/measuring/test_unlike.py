@@ -68,15 +68,3 @@ def test_another_gpu_of_the_same_name_can_be_accepted(tmp_path):
     log = MeasurementLog(file, {"gpu": "GPU-2"}, accepted=("gpu",))
 
     assert log.unlike == ["gpu is GPU-2 instead of GPU-1"]
-
-
-def test_a_team_of_apptainer_does_not_go_on_with_docker(measured):
-    """Earlier versions had it; their files are still read."""
-    bench, archive = measured
-    bench.change_setting("good", "container_engine", "apptainer")
-
-    failed = bench.measure(archive, cases=1, unlike_host="it is gone", **AGAIN)
-
-    assert said(failed["good"]).startswith(
-        "the team was measured with container_engine apptainer, now it is docker."
-    )

@@ -11,7 +11,7 @@ from tests.builders.results import FLARE21, ranked, write_table, write_team
 
 SCORES = {"c1": 0.91, "c2": 0.82, "c3": 0.73}
 RUNS = [(case, "ok", 5, 9) for case in SCORES]
-LEDGER = "team,archive_sha256,paper,date,reason\n"
+LEDGER = "team,archive_sha256,model_sha256,paper,date,reason\n"
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_what_was_sent_is_told_of_everywhere(results, tmp_path):
         results,
         refused="bad,bad.tar.gz,1,it is no image. [F15]\n"
         "worse,,,too late\nb,b.tar.gz,2,it has no /bin/bash. [F15]\n",
-        ledger="a,1,,2026-01-01,\nb,2,,2026-01-01,\na,3,,2026-02-02,a wrong path\n",
+        ledger="a,1,,,2026-01-01,\nb,2,,,2026-01-01,\na,3,,,2026-02-02,a wrong path\n",
     )
 
     text, found, methods = rank(results, tmp_path)
@@ -70,11 +70,11 @@ def test_what_was_sent_is_told_of_everywhere(results, tmp_path):
     ("refused", "ledger", "waiting"),
     [
         # Its archive was accepted, and the engine could not load it.
-        ("x,x.tar.gz,5,the engine cannot load it. [F15]\n", "x,5,,2026-01-01,\n", []),
+        ("x,x.tar.gz,5,the engine cannot load it. [F15]\n", "x,5,,,2026-01-01,\n", []),
         # The last archive that it has sent is another one.
-        ("x,x.tar.gz,6,it is no image. [F15]\n", "x,7,,2026-01-01,\n", ["x"]),
+        ("x,x.tar.gz,6,it is no image. [F15]\n", "x,7,,,2026-01-01,\n", ["x"]),
         # The same bytes, refused for the name that they were sent under.
-        ("Copy,Copy.tar.gz,5,a team's name. [F15]\n", "x,5,,2026-01-01,\n", ["x"]),
+        ("Copy,Copy.tar.gz,5,a team's name. [F15]\n", "x,5,,,2026-01-01,\n", ["x"]),
     ],
     ids=["not loaded", "another archive", "a refused copy"],
 )
@@ -93,7 +93,7 @@ def test_a_team_that_is_not_scored_yet_makes_the_ranking_an_interim_one(
     results, tmp_path
 ):
     """One was begun, the other has sent an archive."""
-    (results / "ledger.csv").write_text(f"{LEDGER}late,1,,2026-01-01,\n")
+    (results / "ledger.csv").write_text(f"{LEDGER}late,1,,,2026-01-01,\n")
     (results / "half").mkdir()
     (results / "half" / "efficiency.csv").write_text("case,status\nc1,ok\n")
 

@@ -14,7 +14,6 @@ from flare.results.efficiency_csv import (
     CaseRecord,
     RunStatus,
     means,
-    read_cases,
     read_records,
     write_records,
 )
@@ -256,16 +255,3 @@ def test_efficiency_that_cannot_be_read_names_the_line(tmp_path, rows, problem):
         flare.read_efficiency(file)
 
     assert caught.value.problem == problem
-
-
-def test_what_ranking_reads_of_a_row(tmp_path):
-    """The spread of repeats, which tells what is measured equal, is there as well."""
-    file = tmp_path / "efficiency.csv"
-    file.write_text(
-        "case,status,runtime_s,runtime_s_spread,max_gpu_memory_mb\nc1,ok,2.5,0.2,\n"
-    )
-
-    (row,) = read_cases(file)
-
-    assert (row.value("runtime_s"), row.spread("runtime_s")) == (2.5, 0.2)
-    assert (row.value("max_gpu_memory_mb"), row.spread("cpu_s")) == (None, None)

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from flare.common.errors import OutputError
+from flare.results.errors import RankingError
 from flare.results.refused_csv import Refusal, read_refused, write_refused
 
 A = Refusal(team="a", archive="a.tar.gz", problem="=no image", archive_sha256="1")
@@ -48,9 +49,14 @@ def test_without_a_refusal_there_is_no_file(tmp_path):
     assert read_refused(tmp_path) == ()
 
 
-def test_a_file_of_another_program_may_have_other_columns(tmp_path):
-    (tmp_path / "refused.csv").write_text("team,file\n x , x.zip \n")
+def test_organisers_may_add_a_row(tmp_path):
+    write_refused(tmp_path, [A], {"a"})
+    with (tmp_path / "refused.csv").open("a") as file:
+        file.write(" x ,,,\n")
 
-    assert read_refused(tmp_path) == (
-        Refusal(team="x", archive="x.zip", problem="no reason is given"),
+    assert read_refused(tmp_path)[1:] == (
+        Refusal(team="x", archive="what it has sent", problem="no reason is given"),
     )
+    (tmp_path / "refused.csv").write_text("team,file\nx,x.zip\n")
+    with pytest.raises(RankingError, match="it has no column archive, problem"):
+        read_refused(tmp_path)

@@ -90,11 +90,11 @@ def command(request: Request) -> None:
 
 def _refuse_options(request: Request) -> None:
     """Say what is for images alone."""
-    remedy = "Give it in the place of the predictions."
-    if request.run:
-        raise InputError("--run: only an image can be run, TEAMNAME.tar.gz", remedy)
-    if request.model:
-        raise InputError("--model: only an image has one, TEAMNAME.tar.gz", remedy)
+    if request.run or request.model:
+        raise InputError(
+            "--run, --model: they are for an image, TEAMNAME.tar.gz",
+            "Give it in the place of the predictions.",
+        )
 
 
 def _check_folder(request: Request, folder: Path) -> None:

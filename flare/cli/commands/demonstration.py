@@ -9,20 +9,12 @@ from pathlib import Path
 import click
 
 from flare.cli.command import Command, takes
-from flare.common.options import option
+from flare.common.options import option, whole
 from flare.evaluation.demonstration import SEED, write_demonstration
 
 PLACE = ("For developers", 1)
 
 _log = logging.getLogger(__name__)
-
-
-def integer(text: str) -> int:
-    """A whole number, which may be below 0."""
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a whole number") from None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +27,7 @@ class Asked:
     seed: int = option(
         "Start the random generator here (default: that of the bundled set).",
         default=SEED,
-        parse=integer,
+        parse=whole,
         metavar="N",
     )
 

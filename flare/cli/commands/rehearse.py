@@ -8,8 +8,12 @@ import click
 
 from flare.cli.command import Command, takes
 from flare.cli.console import OutcomeError
-from flare.platforms.grandchallenge.rehearse import Options, rehearse
-from flare.platforms.grandchallenge.verdict import judge, verdict_text
+from flare.platforms.grandchallenge.rehearse import (
+    Options,
+    judge,
+    rehearse,
+    verdict_text,
+)
 from flare.results.metrics_json import METRICS_JSON, prepare_output
 from flare.results.metrics_reading import evaluation_text
 

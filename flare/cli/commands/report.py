@@ -6,19 +6,17 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
 from flare.cli.command import Command, takes
 from flare.cli.console import Progress
-from flare.common.options import argument, option, whole
+from flare.common.options import argument, option
 from flare.common.text import safe
 from flare.ranking.options import RankingOptions
-from flare.reports.report import Kind, kind_of
-
-if TYPE_CHECKING:
-    from flare.reports.cases.pages import CasePages
+from flare.reports.cases.options import CaseOptions
+from flare.reports.report import Kind, is_page, kind_of, write_report
 
 PLACE = ("For everybody", 1)
 
@@ -34,60 +32,6 @@ def page_or_folder(text: str) -> Path:
             f"{text!r} is neither a page, such as report.html, nor a folder"
         )
     return Path(text)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CaseOptions:
-    """Of which cases there are pages."""
-
-    ground_truth: Path | None = option(
-        "With --predictions, also make a page of each of the hardest cases, with"
-        " pictures of what is wrong: these are the reference labels that were scored."
-        " For organisers, and into a folder.",
-        default=None,
-        metavar="DIR",
-    )
-    predictions: Path | None = option(
-        "With --ground-truth, the predictions that were scored.",
-        default=None,
-        metavar="DIR",
-    )
-    images: Path | None = option(
-        "Draw the pages of cases over these CTs, named like the cases.",
-        default=None,
-        metavar="DIR",
-    )
-    worst: int | None = option(
-        "Make pages of the N cases with the lowest DSC, 0 for all (default: 20).",
-        default=None,
-        parse=whole,
-        metavar="N",
-    )
-
-    def given(self) -> list[str]:
-        """Those that were given."""
-        return [row.name for row in fields(self) if getattr(self, row.name) is not None]
-
-    def pages(self) -> CasePages | None:
-        """What is asked for, if anything."""
-        if self.ground_truth is None or self.predictions is None:
-            return None
-        # Here, as help and completion should not wait for it.
-        from flare.reports.cases.pages import WORST, CasePages
-        from flare.reports.cases.sources import Folders
-
-        progress = Progress(logs_time=False)
-        return CasePages(
-            folders=Folders(
-                ground_truth=self.ground_truth,
-                predictions=self.predictions,
-                images=self.images,
-            ),
-            worst=WORST if self.worst is None else self.worst,
-            on_drawn=lambda number, total, case: progress(
-                number, total, f"{safe(case)} drawn"
-            ),
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,13 +98,15 @@ def command(asked: Asked) -> None:
         from flare.reports.render.paper import check_figures
 
         check_figures(asked.figures)
-    from flare.reports.report import write_report
-
+    progress = Progress(logs_time=False)
     page = write_report(
         asked.sources,
         asked.output,
         is_organiser=asked.audience == "organiser",
-        cases=asked.cases.pages(),
+        cases=asked.cases if asked.cases.ground_truth else None,
+        on_drawn=lambda number, total, case: progress(
+            number, total, f"{safe(case)} drawn"
+        ),
         figures=asked.figures,
         groups=asked.groups,
         ranking=asked.ranking,
@@ -173,20 +119,21 @@ def command(asked: Asked) -> None:
 def _problems(asked: Asked, context: click.Context) -> Iterator[str]:
     """Options that do not go together, or mean nothing for such sources."""
     kind, typed = kind_of(asked.sources), click.core.ParameterSource.COMMANDLINE
-    for name, kinds in _ONLY_FOR.items():
-        if kind not in kinds and context.get_parameter_source(name) is typed:
+    given = [name for name in _ONLY_FOR if context.get_parameter_source(name) is typed]
+    for name in given:
+        if kind not in (kinds := _ONLY_FOR[name]):
             yield f"{_flag(name)}: only for {' or '.join(k.value for k in kinds)}"
     is_organiser = asked.audience == "organiser"
     if asked.figures and not is_organiser:
         yield "--figures: only with --audience organiser"
-    given = asked.cases.given()
+    cases = [row.name for row in fields(CaseOptions) if row.name in given]
     for needed in ("ground_truth", "predictions"):
-        if given and needed not in given:
-            yield f"{_flag(given[0])}: only together with {_flag(needed)}"
-    if given and not is_organiser:
-        yield f"{_flag(given[0])}: only with --audience organiser"
-    if given and asked.output.suffix.lower() in (".html", ".htm"):
-        yield f"{_flag(given[0])}: only where --output is a folder"
+        if cases and needed not in cases:
+            yield f"{_flag(cases[0])}: only together with {_flag(needed)}"
+    if cases and not is_organiser:
+        yield f"{_flag(cases[0])}: only with --audience organiser"
+    if cases and is_page(asked.output):
+        yield f"{_flag(cases[0])}: only where --output is a folder"
 
 
 def _flag(name: str) -> str:

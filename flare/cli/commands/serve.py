@@ -15,12 +15,11 @@ from typing import Annotated, Literal, TypedDict
 import click
 
 from flare.cli.command import Command, takes
-from flare.cli.commands.measure import Told, opened_page
+from flare.cli.commands.measure import Told
 from flare.cli.console import stopping_with
 from flare.common.errors import OutputError, StoppedError
 from flare.common.schema import DateTime, Is, Positive, Text
 from flare.common.text import safe, why
-from flare.measuring.team import Job
 from flare.platforms.grandchallenge.access import read_tokens
 from flare.platforms.grandchallenge.client import TRIES, Client
 from flare.platforms.grandchallenge.external import ExternalOptions, PhaseSource
@@ -88,7 +87,7 @@ def command(options: Options) -> None:
 
         check_pages(service.page)
     with json_lines(service.log), stopping_with(_stopped):
-        serve(service, options.source(), telling=told, on_step=tell)
+        serve(service, options.source(), telling=Watched, on_step=tell)
 
 
 class Watched(Told):
@@ -108,13 +107,6 @@ class Watched(Told):
         }
         text = f"{team}: {record.case}: {record.status.value}"
         _facts.info("%s", text, extra={"facts": found})
-
-
-@contextmanager
-def told(job: Job) -> Iterator[Watched]:
-    """Who is told of the cases of a submission."""
-    with opened_page(job) as page:
-        yield Watched(job, page)
 
 
 def tell(entry: Entry) -> None:

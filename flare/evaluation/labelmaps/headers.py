@@ -7,7 +7,6 @@ that names it.
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
 import sys
@@ -21,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.common.errors import FileError
-from flare.common.streams import PlainStream, Stream
 from flare.common.text import safe
 from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
 from flare.evaluation.labelmaps.grid import Grid
@@ -54,12 +52,6 @@ LINES = 1000
 LPS = np.array([-1.0, -1.0, 1.0])
 """What turns a position in LPS (to the left, back and top), as SimpleITK writes it,
 into one in RAS."""
-
-
-_Floats = npt.NDArray[np.float64]
-
-_Place = tuple[_Floats, _Floats, _Floats, _Floats]
-"""Axes, spacing, origin and space, as `make_placed_grid` takes them."""
 
 
 class NamelessError(Exception):
@@ -307,103 +299,86 @@ def stored_type(kind: str | None, found: str, order: str) -> np.dtype[Any]:
 # --- Images in memory -------------------------------------------------------------
 
 
-def is_image(value: object) -> bool:
-    """Whether something is an image of nibabel or SimpleITK."""
-    package = _loaded("nibabel")
-    is_nibabel = package and isinstance(value, package.spatialimages.SpatialImage)
-    return is_nibabel or _is_simpleitk(value)
-
-
-def read_image_grid(image: Any, name: str) -> Grid:
-    """The grid of an image, called `name` in an error.
-
-    Raises
-    ------
-    FileFormatError
-        If it is of a kind that no label map has.
-    """
-    place_of = _simpleitk_place if _is_simpleitk(image) else _nibabel_place
-    sizes, place = place_of(image, name)
-    with named(name):
-        return make_placed_grid(check_sizes(sizes), *place)
-
-
-def open_image(image: Any, name: str) -> tuple[Header, Stream]:
-    """What its header would promise, and its voxels, as in a file.
-
-    Raises
-    ------
-    FileFormatError
-        If it is of a kind that no label map has.
-    DamagedFileError
-        If nibabel cannot read its voxels from its file.
-    """
-    grid = read_image_grid(image, name)
-    values_of = _simpleitk_values if _is_simpleitk(image) else _nibabel_values
-    values, slope, intercept = values_of(image, name)
-    with named(name):
-        check_type(values.dtype)
-    header = Header(grid=grid, dtype=values.dtype, slope=slope, intercept=intercept)
-    return header, PlainStream(io.BytesIO(values.tobytes()))
-
-
-def _loaded(package: str) -> Any:
-    """A package if it is loaded, as it is wherever there is an image of it.
+def _package_of(image: object) -> str:
+    """The library that an image is of, of those that are loaded; empty if none.
 
     To load nibabel takes a tenth of a second, and SimpleITK half of one.
     """
-    return sys.modules.get(package)
+    kinds = {
+        name: getattr(package, kind)
+        for name, package, kind in (
+            ("SimpleITK", sys.modules.get("SimpleITK"), "Image"),
+            ("nibabel", sys.modules.get("nibabel.spatialimages"), "SpatialImage"),
+        )
+        if package
+    }
+    return next((name for name, kind in kinds.items() if isinstance(image, kind)), "")
 
 
-def _is_simpleitk(value: object) -> bool:
-    """Whether something is an image of SimpleITK."""
-    package = _loaded("SimpleITK")
-    return package is not None and isinstance(value, package.Image)
+def is_image(value: object) -> bool:
+    """Whether something is an image of nibabel or SimpleITK."""
+    return bool(_package_of(value))
 
 
-def _nibabel_place(image: Any, _: str) -> tuple[Sequence[int], _Place]:
-    """Numbers of voxels along x, y, z, and where they are, from (x, y, z) arrays."""
+def image_header(image: Any) -> Header:
+    """What the header of an image of nibabel or SimpleITK would promise, in a file.
+
+    Raises
+    ------
+    NamelessFormatError
+        If it is of a kind that no label map has.
+    """
+    if _package_of(image) == "SimpleITK":
+        return _simpleitk_header(image)
     header = image.header
     spacing = np.array(header.get_zooms(), dtype=np.float64)
-    if isinstance(header, _loaded("nibabel").Nifti1Header):  # as `nifti` takes it
+    if "pixdim" in header:  # as `nifti` takes it
         spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
     affine = header.get_best_affine() if image.affine is None else image.affine
     steps = np.array(affine[:3], dtype=np.float64)
-    return image.shape, (steps[:, :3].T, spacing, steps[:, 3], np.ones(3))
-
-
-def _nibabel_values(image: Any, name: str) -> tuple[npt.NDArray[Any], float, float]:
-    """Its values, of shape (Z, Y, X), with what turns them into labels."""
+    shape = check_sizes(image.shape)
+    grid = make_placed_grid(shape, steps[:, :3].T, spacing, steps[:, 3], np.ones(3))
     data = image.dataobj
-    if not isinstance(data, _loaded("nibabel").arrayproxy.ArrayProxy):
-        return np.asarray(data).T, 1.0, 0.0
-    try:
-        values = data.get_unscaled()  # nibabel reads voxels when they are needed
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        problem = "its voxels cannot be read from its file"
-        raise DamagedFileError(name, problem) from error
-    return np.asarray(values).T, float(data.slope), float(data.inter)
+    check_type(data.dtype)
+    slope, intercept = getattr(data, "slope", 1), getattr(data, "inter", 0)
+    return Header(
+        grid=grid, dtype=data.dtype, slope=float(slope), intercept=float(intercept)
+    )
 
 
-def _simpleitk_place(image: Any, name: str) -> tuple[Sequence[int], _Place]:
+def _simpleitk_header(image: Any) -> Header:
     """The same of SimpleITK, whose positions are in LPS."""
-    if image.GetNumberOfComponentsPerPixel() != 1:
-        raise FileFormatError(name, "its voxels have several channels", ONE_VOLUME)
-    spacing = np.array(image.GetSpacing())
-    turn = np.array(image.GetDirection()).reshape(spacing.size, spacing.size)
-    # Each column of the direction is where an axis of the voxels points.
-    axes = turn.T * spacing[:, np.newaxis]
-    return image.GetSize(), (axes, spacing, np.array(image.GetOrigin()), LPS)
-
-
-def _simpleitk_values(image: Any, name: str) -> tuple[npt.NDArray[Any], float, float]:
-    """Its values, of shape (Z, Y, X), which are the labels themselves."""
     kind = image.GetPixelIDTypeAsString()
-    if kind.startswith("label"):  # SimpleITK would end the whole program
-        raise FileFormatError(
-            name,
+    if image.GetNumberOfComponentsPerPixel() != 1:
+        raise NamelessFormatError("its voxels have several channels", ONE_VOLUME)
+    if kind.startswith("label"):  # to look at its voxels would end the whole program
+        raise NamelessFormatError(
             f"its voxels are of type {kind}, expected numbers",
             "Use SimpleITK.LabelMapToLabel first.",
         )
-    values = _loaded("SimpleITK").GetArrayViewFromImage(image)
-    return values, 1.0, 0.0
+    spacing, origin = np.array(image.GetSpacing()), np.array(image.GetOrigin())
+    turn = np.array(image.GetDirection()).reshape(spacing.size, spacing.size)
+    # Each column of the direction is where an axis of the voxels points.
+    axes = turn.T * spacing[:, np.newaxis]
+    grid = make_placed_grid(check_sizes(image.GetSize()), axes, spacing, origin, LPS)
+    dtype = image_values(image).dtype
+    check_type(dtype)
+    return Header(grid=grid, dtype=dtype)
+
+
+def image_values(image: Any) -> npt.NDArray[Any]:
+    """The stored values of an image, of shape (Z, Y, X).
+
+    Raises
+    ------
+    NamelessDamageError
+        If nibabel, which reads them when they are needed, cannot do so.
+    """
+    if _package_of(image) == "SimpleITK":
+        return np.asarray(sys.modules["SimpleITK"].GetArrayViewFromImage(image))
+    data = image.dataobj
+    try:
+        return np.asarray(getattr(data, "get_unscaled", lambda: data)()).T
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        problem = "its voxels cannot be read from its file"
+        raise NamelessDamageError(problem) from error

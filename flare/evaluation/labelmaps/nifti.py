@@ -51,13 +51,6 @@ _PLAIN_TYPES = {
 }
 """Stored types by their code."""
 
-_UNUSUAL_TYPES = {
-    0: "of no type (datatype 0)",
-    1: "single bits (datatype 1)",
-    1536: "numbers of 128 bits (datatype 1536)",
-}
-"""Types that are numbers, and that hardly any program reads."""
-
 _FIELDS = struct.Struct("<i36x8h14xh4x8f3f132x2h24x12f16x4s")
 """Size, numbers of voxels, type, pixdim, offset and scaling, codes, sform, magic."""
 
@@ -91,12 +84,7 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
 
 
 def plain_header(content: bytes) -> Header | None:
-    """The header, if it is an ordinary one without a fault.
-
-    Parameters
-    ----------
-    content : bytes
-        All that stands before the extensions.
+    """The header, all before the extensions, if it is an ordinary one without a fault.
 
     Raises
     ------
@@ -191,15 +179,13 @@ def _dtype(header: Any) -> np.dtype[Any]:
     """The stored type: whole or floating-point numbers of at most eight bytes."""
     from nibabel.spatialimages import HeaderDataError
 
-    code = int(header["datatype"])
+    unknown = f"its voxels have the unknown type {int(header['datatype'])}"
     try:
         dtype: np.dtype[Any] = header.get_data_dtype()
     except (HeaderDataError, KeyError) as error:
-        raise NamelessFormatError(f"its voxels have the unknown type {code}") from error
-    if code in _UNUSUAL_TYPES:
-        raise NamelessFormatError(
-            f"its voxels are {_UNUSUAL_TYPES[code]}, expected uint8"
-        )
+        raise NamelessFormatError(unknown) from error
+    if not dtype.itemsize:
+        raise NamelessFormatError(unknown)
     check_type(dtype)
     return dtype
 

@@ -9,7 +9,7 @@ everything else in this program is (z, y, x).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -63,16 +63,9 @@ class LabelMap:
 
 
 def read_grid(path: Path, name: str, npz: NpzLayout | None = None) -> Grid:
-    """Read the grid of a label map from its header.
+    """Read the grid of a label map, called `name` in an error, from its header.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    name : str
-        What the file is called in an error.
-    npz : NpzLayout, optional
-        What is in it if it is a .npz file; without it, it must not be one.
+    `npz` says what is in a .npz file; without it, the file must not be one.
 
     Raises
     ------
@@ -93,21 +86,22 @@ def read_label_map(
     known: Sequence[int],
     allocate: Callable[[int], Labels] | None = None,
     npz: NpzLayout | None = None,
+    stream: BinaryIO | None = None,
 ) -> LabelMap:
     """Read a whole label map and verify it.
 
+    Its header decides how much memory this takes: look at it first.
+
     Parameters
     ----------
-    path : Path
-        The file. Its header decides how much memory this takes: look at it first.
-    name : str
-        What the file is called in an error.
+    path, name, npz
+        As for `read_grid`.
     known : sequence of int
         The labels, from 1 to 255, that may be there beside 0.
     allocate : callable, optional
         Gives an array of uint8 of shape (n,) for n labels, with any content.
-    npz : NpzLayout, optional
-        As for `read_grid`.
+    stream : file, optional
+        What it is read from, if it is open already.
 
     Raises
     ------
@@ -119,8 +113,8 @@ def read_label_map(
     FractionError
         If a voxel is not a whole number.
     """
-    with _opened(path, name, npz) as (header, stream):
-        return read_labels(stream, header, known, allocate)
+    with _opened(path, name, npz, stream) as (header, voxels):
+        return read_labels(voxels, header, known, allocate)
 
 
 def read_labels(
@@ -131,14 +125,8 @@ def read_labels(
 ) -> LabelMap:
     """Read the voxels behind a header, to their verified end.
 
-    Parameters
-    ----------
-    stream : Stream
-        What follows the header, in the order x, y, z: x is the fastest.
-    header : Header
-        What it promises.
-    known, allocate
-        As for `read_label_map`.
+    The stream is in the order x, y, z: x is the fastest. `known` and `allocate` are as
+    for `read_label_map`.
 
     Raises
     ------
@@ -196,18 +184,21 @@ def verify_voxels(path: Path, name: str) -> None:
 
 @contextmanager
 def _opened(
-    path: Path, name: str, npz: NpzLayout | None = None
+    path: Path,
+    name: str,
+    npz: NpzLayout | None = None,
+    stream: BinaryIO | None = None,
 ) -> Iterator[tuple[Header, Stream]]:
     """Open a file by what it holds, whatever it is called: its header, then its voxels.
 
     What is wrong with it, also later, becomes an error that names it.
     """
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for
+        # A pipe, or what another user makes of a file, would be waited for.
+        if not stream and path.exists() and not path.is_file():
             raise FileFormatError(name, "it is no regular file")
-        # What another user may do to a file on its way is not waited for, either.
-        is_path = isinstance(path, Path)
-        with named(name), open_regular(path) if is_path else path.open("rb") as file:
+        with named(name), nullcontext(stream) if stream else open_regular(path) as file:
+            file.seek(0)
             start = file.read(SNIFFED_BYTES)
             file.seek(0)
             yield _read_header(file, start, npz)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from flare.challenge.rules import Challenge
 from flare.common.bulkhead import as_flare_error
@@ -17,7 +17,6 @@ from flare.common.files import open_regular
 from flare.common.machine import reuse_freed_memory
 from flare.common.text import safe, why
 from flare.evaluation.errors import GroundTruthError
-from flare.evaluation.plan import file_checksum
 from flare.evaluation.scoring.case import (
     MIRRORED_BELOW,
     Attempt,
@@ -61,127 +60,83 @@ def score_batch(batch: Batch) -> tuple[Attempt, ...]:
 
 def _scored(pair: CasePair, batch: Batch) -> Attempt:
     """Score a case; what nobody expected of it is its team's, and ends no other's."""
-    reference = Digested(pair.reference.path)
-    prediction = Digested(pair.prediction.path, IN_MEMORY_BYTES)
-    files = replace(
-        pair,
-        reference=_reading(pair.reference, reference),
-        prediction=_reading(pair.prediction, prediction),
-    )
     mirrored = None
     try:
-        attempt = attempt_case(
-            files, challenge=batch.challenge, check_only=batch.check_only
-        )
-        digests = reference.sha256, prediction.sha256
-        if attempt.score and attempt.score.dsc < MIRRORED_BELOW:
-            mirrored = find_mirrored(files, batch.challenge)
+        with (
+            read_once(pair.reference) as (reference, reference_sha256),
+            read_once(pair.prediction, IN_MEMORY_BYTES) as (prediction, sha256),
+        ):
+            files = replace(pair, reference=reference, prediction=prediction)
+            attempt = attempt_case(
+                files, challenge=batch.challenge, check_only=batch.check_only
+            )
+            if attempt.score and attempt.score.dsc < MIRRORED_BELOW:
+                mirrored = find_mirrored(files, batch.challenge)
     except (OrganiserError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001  it is this team's alone
         fault = as_flare_error(error)
         return Attempt(pair=pair, score=None, problem=None, seconds=0.0, fault=fault)
+    digests = reference_sha256, sha256
     return replace(attempt, pair=pair, digests=digests, mirrored=mirrored)
 
 
-def _reading(file: LabelMapFile, digested: Digested) -> LabelMapFile:
-    """The same file, whose digest is taken as it is read."""
-    return replace(file, path=digested)  # type: ignore[arg-type]
-
-
-class Digested:
-    """What a label map needs of a path, and the SHA-256 of what was read of it.
+@contextmanager
+def read_once(
+    file: LabelMapFile, most_bytes: int | None = None
+) -> Iterator[tuple[LabelMapFile, str]]:
+    """Open a file: its content in memory, whatever happens to it meanwhile.
 
     Parameters
     ----------
-    path : Path
-        The file.
+    file : LabelMapFile
+        A reference, or a prediction.
     most_bytes : int, optional
         Of a prediction. A larger one is read without a digest, so that it need not be
         in memory; one that a link leads to by now is refused.
-    """
 
-    def __init__(self, path: Path, most_bytes: int | None = None) -> None:
-        self._path, self._most_bytes = path, most_bytes
-        self.sha256 = ""
-        """Empty if nothing was read."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._path, name)
-
-    def __fspath__(self) -> str:
-        return os.fspath(self._path)
-
-    def open(self, _: str = "rb") -> BinaryIO:
-        """Open the file: its content in memory, whatever happens to it meanwhile.
-
-        Raises
-        ------
-        OSError
-            If it is a prediction that cannot be read.
-        GroundTruthError
-            If it is a reference.
-        """
-        try:
-            file = open_regular(self._path, is_real=self._most_bytes is not None)
-            size = os.fstat(file.fileno()).st_size
-            if self._most_bytes is not None and size > self._most_bytes:
-                return file
-            with file:
-                content = file.read(size)
-        except OSError as error:
-            if self._most_bytes is not None:
-                raise
-            raise GroundTruthError(
-                f"{safe(self._path.name)}: it cannot be read ({why(error)})"
-            ) from error
-        self.sha256 = hashlib.sha256(content).hexdigest()
-        return BytesIO(content)
-
-
-def digest_of(pair: CasePair) -> str:
-    """SHA-256 of the prediction of a case; empty if nothing is kept of it.
+    Yields
+    ------
+    tuple of LabelMapFile and str
+        The same file, to be read from there; and the SHA-256 of what is read.
 
     Raises
     ------
     InputError
-        If it cannot be read any more.
-    """
-    prediction = Digested(pair.prediction.path, IN_MEMORY_BYTES)
-    try:
-        prediction.open().close()
-    except OSError as error:
-        raise InputError(
-            f"{safe(pair.prediction.name)}: it cannot be read ({why(error)})"
-        ) from error
-    return prediction.sha256
-
-
-def reference_digest(file: Path) -> str:
-    """SHA-256 of a reference.
-
-    Raises
-    ------
+        If it is a prediction that cannot be read.
     GroundTruthError
-        If it cannot be read.
+        If it is a reference.
     """
+    content = None
     try:
-        return file_checksum(file)
+        stream: BinaryIO = open_regular(file.path, is_real=most_bytes is not None)
+        if most_bytes is None or os.fstat(stream.fileno()).st_size <= most_bytes:
+            with stream:
+                content = stream.read()
+            stream = BytesIO(content)
     except OSError as error:
-        raise GroundTruthError(
-            f"{safe(file.name)}: it cannot be read ({why(error)})"
-        ) from error
+        kind = GroundTruthError if most_bytes is None else InputError
+        raise kind(f"{safe(file.name)}: it cannot be read ({why(error)})") from error
+    with stream:
+        digest = "" if content is None else hashlib.sha256(content).hexdigest()
+        yield replace(file, stream=stream), digest
 
 
-def split(todo: Iterable[tuple[CasePair, int]]) -> Iterator[tuple[CasePair, ...]]:
-    """Divide cases, each with how many voxels it has, into batches of equal work."""
+def digest_of(pair: CasePair) -> str:
+    """SHA-256 of the prediction of a case; empty if nothing is kept of it."""
+    with read_once(pair.prediction, IN_MEMORY_BYTES) as (_, digest):
+        return digest
+
+
+def split(pairs: Iterable[CasePair]) -> Iterator[tuple[CasePair, ...]]:
+    """Divide cases into batches of equal work."""
     batch: list[CasePair] = []
     size = 0
-    for pair, voxels in todo:
-        if batch and (size + voxels > BATCH_VOXELS or len(batch) == BATCH_CASES):
+    for pair in pairs:
+        if batch and (size + pair.voxels > BATCH_VOXELS or len(batch) == BATCH_CASES):
             yield tuple(batch)
             batch, size = [], 0
         batch.append(pair)
-        size += voxels
+        size += pair.voxels
     if batch:
         yield tuple(batch)

@@ -59,14 +59,8 @@ def cluster_pool(
 ) -> Iterator[ClusterPool]:
     """Connect to a scheduler whose workers are as they should be.
 
-    Parameters
-    ----------
-    address : str
-        Of the scheduler.
-    folders : mapping of str to Path
-        What all workers have to see, by what it is for messages.
-    on_start : callable, optional
-        Told of the address of Dask's dashboard.
+    All have to see `folders`, which are named by what they are for messages; `on_start`
+    is told of the address of Dask's dashboard.
 
     Raises
     ------
@@ -112,10 +106,11 @@ def connected(address: str) -> Iterator[Any]:
             client = stack.enter_context(Client(address, timeout=WAIT_S))
             client.wait_for_workers(1, timeout=WAIT_S)
         except TypeError as error:  # so Dask says that it has no certificate
-            problem = f"{safe(address)}: Dask's settings name no certificate here"
-            remedy = "Set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, and as CLIENT__CERT"
-            remedy += " and CLIENT__KEY what it is to use."
-            raise ClusterError(problem, remedy) from error
+            raise ClusterError(
+                f"{safe(address)}: Dask's settings name no certificate here",
+                "Set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, and as CLIENT__CERT and"
+                " CLIENT__KEY what it is to use.",
+            ) from error
         except (OSError, TimeoutError, ValueError) as error:
             raise ClusterError(
                 f"{safe(address)}: no worker answers there",
@@ -157,21 +152,10 @@ def _quiet() -> Iterator[None]:
 def check_workers(
     client: Any, folders: Mapping[str, Path], workers: Sequence[str] | None = None
 ) -> None:
-    """See that workers run this program, and see the same files.
+    """Raise a ClusterError unless workers run this program, and see the same files.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Of the scheduler.
-    folders : mapping of str to Path
-        What they have to see, by what it is for messages.
-    workers : sequence of str, optional
-        Their addresses; all if not given.
-
-    Raises
-    ------
-    ClusterError
-        If one does not.
+    `folders` are named by what they are for messages; `workers` are addresses, all if
+    not given.
     """
     here = (__version__, source_commit())
     paths = {what: str(path.resolve()) for what, path in folders.items()}

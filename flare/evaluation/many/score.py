@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
@@ -23,7 +23,6 @@ from flare.evaluation.evaluate import results_of, worker_error
 from flare.evaluation.many.batches import (
     Batch,
     digest_of,
-    reference_digest,
     score_batch,
     split,
 )
@@ -45,7 +44,7 @@ from flare.evaluation.many.teams import (
     opened,
 )
 from flare.evaluation.options import Options, check_count
-from flare.evaluation.plan import plan_evaluation
+from flare.evaluation.plan import file_checksum, plan_evaluation
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.match import CasePair
 from flare.results.errors import MeasurementError
@@ -198,14 +197,10 @@ class _Run:
 
     def __post_init__(self) -> None:
         """Begin with no team."""
-        self._reference_checksum = lru_cache(maxsize=None)(reference_digest)
+        self._checksum = lru_cache(maxsize=None)(file_checksum)
         self._refused = TeamRows(self.output / REFUSED_CSV, Refusal)
         self._flags = TeamRows(self.output / FLAGS_CSV, Flag)
         self._open: dict[str, OpenTeam] = {}
-        self._again: list[Batch] = []
-        """Cases that waited for an equal file, which has changed meanwhile."""
-        self._awaited: dict[str, list[tuple[OpenTeam, CasePair]]] = {}
-        """Who else waits for the outcome of a case that is on its way, by its key."""
         self._done: list[ScoredTeam] = []
         self._scored, self._known = 0, 0
         self._looked_at, self._to_score = 0, 0
@@ -222,10 +217,12 @@ class _Run:
             # No process is started for nothing: all may have been scored before.
             if first := next(batches, None):
                 with opened_pool() as pool:
-                    self._score(pool, chain((first,), batches), len(submissions))
-                    while self._again:
-                        again, self._again = self._again, []
-                        self._score(pool, iter(again), len(submissions))
+                    work = chain((first,), batches)
+                    for done in completed(pool, score_batch, work, Batch.single):
+                        if done.error and not done.is_lost:
+                            raise done.error
+                        self._take(done)
+                        self._tell_progress(len(submissions))
         finally:
             for team in self._open.values():
                 team.stack.close()
@@ -234,25 +231,19 @@ class _Run:
             self._flags.write()
         return tuple(sorted(self._done, key=lambda found: found.team))
 
-    def _score(self, pool: Pool, batches: Iterator[Batch], teams: int) -> None:
-        """Score batches, and take in their outcomes."""
-        for done in completed(pool, score_batch, batches, Batch.single):
-            if done.error and not done.is_lost:
-                raise done.error
-            self._take(done)
-            if self.on_progress:
-                self.on_progress(self._progress(teams))
-
-    def _progress(self, teams: int) -> Progress:
-        """How far the run has come."""
-        expected = round(self._to_score * teams / self._looked_at)
-        return Progress(
-            teams=len(self._done),
-            all_teams=teams,
-            scored=self._scored,
-            kept=self._known,
-            left=max(0, expected - self._scored),
-        )
+    def _tell_progress(self, teams: int) -> None:
+        """Tell how far the run has come."""
+        if self.on_progress:
+            expected = round(self._to_score * teams / self._looked_at)
+            self.on_progress(
+                Progress(
+                    teams=len(self._done),
+                    all_teams=teams,
+                    scored=self._scored,
+                    kept=self._known,
+                    left=max(0, expected - self._scored),
+                )
+            )
 
     def _batches(self, submissions: Sequence[Submission]) -> Iterator[Batch]:
         """What is to be scored of all teams, one after the other."""
@@ -263,13 +254,20 @@ class _Run:
                 team = self._opened(submission)
             if team is None:
                 continue
-            todo = tuple(self._unknown(team))
-            self._to_score += len(todo)
             self._open[submission.team] = team
-            if not team.left:
+            pairs = team.plan.prepared.pairs
+            todo = [pair for pair in pairs if pair.case not in team.known]
+            team.left = len(todo)
+            self._to_score += team.left
+            if not todo:
                 self._finish(team)
-            for pairs in split(todo):
-                yield team.batch(pairs)
+            for some in split(todo):
+                yield Batch(
+                    team=submission.team,
+                    pairs=some,
+                    challenge=team.plan.rules,
+                    check_only=team.plan.check_only,
+                )
 
     def _alone(
         self, submission: Submission, team: OpenTeam | None = None
@@ -277,23 +275,6 @@ class _Run:
         """Let an error within the block end this team, unless it concerns all."""
         refuse = partial(self._refuse, submission, team)
         return bulkhead(self.output, submission.team, refuse)
-
-    def _unknown(self, team: OpenTeam) -> Iterator[tuple[CasePair, int]]:
-        """Cases that are to be scored, and how many voxels they have.
-
-        An equal file of another team may be on its way already, and is waited for.
-        """
-        prepared = team.plan.prepared
-        for pair, voxels in zip(prepared.pairs, prepared.voxels, strict=True):
-            key = team.keys[pair.case]
-            if pair.case in team.known:
-                continue
-            team.left += 1
-            if key in self._awaited:
-                self._awaited[key].append((team, pair))
-            else:
-                self._awaited[key] = []
-                yield pair, voxels
 
     def _opened(self, submission: Submission) -> OpenTeam:
         """A team, with what is known of its cases."""
@@ -305,8 +286,8 @@ class _Run:
             rules = rules_key(plan.rules, check_only=plan.check_only)
             team = OpenTeam(submission=submission, plan=plan, rules=rules)
             for pair in plan.prepared.pairs:
-                team.keys[pair.case] = self._key(team, pair, digest_of(pair))
-                attempt = self.kept.find(pair, team.keys[pair.case])
+                key = self._key(team, pair, digest_of(pair))
+                attempt = self.kept.find(pair, key)
                 if attempt:
                     team.known[pair.case] = attempt
             self._known += len(team.known)
@@ -314,68 +295,40 @@ class _Run:
         return team
 
     def _key(self, team: OpenTeam, pair: CasePair, prediction: str) -> str:
-        """What the outcome of a case is kept under; it is its own without a digest."""
-        if not prediction:
-            return f"{team.submission.team}/{pair.case}"
-        reference = self._reference_checksum(pair.reference.path)
+        """What the outcome of a case is kept under."""
+        reference = self._checksum(pair.reference.path)
         return key_of(pair, team.rules, reference, prediction)
 
     def _take(self, done: Done[Batch, tuple[Attempt, ...]]) -> None:
-        """Keep the outcomes of a batch, and give them to all teams that wait."""
+        """Keep the outcomes of a batch, under the digests of what was really read."""
         team = self._open[done.item.team]
-        found = {attempt.pair.case: attempt for attempt in done.result or ()}
-        whole = {case: found[case] for case in found if not found[case].fault}
-        real = {case: self._real_key(team, whole[case]) for case in whole}
+        whole = [attempt for attempt in done.result or () if not attempt.fault]
+        for attempt in whole:
+            reference = attempt.pair.reference
+            if attempt.digests[0] != self._checksum(reference.path):
+                raise GroundTruthError(
+                    f"{safe(reference.name)}: it changed while it was evaluated"
+                )
+            team.known[attempt.pair.case] = attempt
         self.kept.keep(
-            (real[case], attempt)
-            for case, attempt in whole.items()
+            (self._key(team, attempt.pair, attempt.digests[1]), attempt)
+            for attempt in whole
             if attempt.digests[1]
         )
+        faults = [attempt.fault for attempt in done.result or () if attempt.fault]
+        if done.is_lost:
+            faults = [worker_error(done.item.pairs[0], done.error)]
+        team.error = next(filter(None, [team.error, *faults]), None)
         team.scored += len(whole)
         self._scored += len(whole)
-        for pair in done.item.pairs:
-            attempt, key = whole.get(pair.case), team.keys[pair.case]
-            error: FlareError | None = None
-            if done.is_lost:
-                error = worker_error(pair, done.error)
-            elif not attempt:
-                error = found[pair.case].fault
-            for waiting, own in self._awaited.pop(key, ()):
-                if done.is_lost or (attempt and real[pair.case] == key):
-                    self._give(waiting, own, attempt, error)
-                else:  # what is no fault of the content may be one of this file
-                    self._again.append(waiting.batch((own,)))
-            self._give(team, pair, attempt, error)
-
-    def _real_key(self, team: OpenTeam, attempt: Attempt) -> str:
-        """What an outcome is kept under: the digests of what was really read."""
-        pair, (reference, prediction) = attempt.pair, attempt.digests
-        if reference and reference != self._reference_checksum(pair.reference.path):
-            raise GroundTruthError(
-                f"{safe(pair.reference.name)}: it changed while it was evaluated"
-            )
-        return self._key(team, pair, prediction)
-
-    def _give(
-        self,
-        team: OpenTeam,
-        pair: CasePair,
-        attempt: Attempt | None,
-        error: FlareError | None,
-    ) -> None:
-        """Take the outcome of a case; the last one finishes its team."""
-        if attempt:
-            team.known[pair.case] = replace(attempt, pair=pair)
-        team.error = team.error or error
-        team.left -= 1
+        team.left -= len(done.item.pairs)
         if not team.left:
             self._finish(team)
 
     def _finish(self, team: OpenTeam) -> None:
         """Write what a team has scored, or why it was refused."""
-        submission = team.submission
+        submission, found = team.submission, None
         del self._open[submission.team]
-        found = None
         with team.stack, self._alone(submission, team):
             found = self._written(team)
         if found:
@@ -387,7 +340,7 @@ class _Run:
             raise team.error
         # In the order of the cases, in which problems are told, too.
         attempts = [team.known[p.case] for p in team.plan.prepared.pairs]
-        results = results_of(team.plan, attempts, checksum=self._reference_checksum)
+        results = results_of(team.plan, attempts, checksum=self._checksum)
         name = team.submission.team
         with FolderLock(self.output / name, USE):
             write_metrics(results, self.output / name)

@@ -15,11 +15,9 @@ from flare.common.bulkhead import FAULTS
 from flare.common.errors import FlareError, InputError
 from flare.common.files import is_file, is_folder, remove_tree
 from flare.common.text import count, listing, safe, why
-from flare.evaluation.many.batches import Batch
 from flare.evaluation.plan import Plan
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.find import ARCHIVE_SUFFIXES
-from flare.evaluation.submission.match import CasePair
 from flare.evaluation.submission.unpack import unpack_zip
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.team_folder import REMEDY, confusable, is_measured, name_problem
@@ -43,25 +41,14 @@ class Submission:
     problem: InputError | None = None
     """Why it cannot even be opened."""
 
-    @property
-    def is_zip(self) -> bool:
-        """Whether it has to be unpacked."""
-        return not is_folder(self.path)
-
 
 def find_submissions(
     folder: Path, settled: Collection[str] = ()
 ) -> tuple[Submission, ...]:
     """All submissions, in the order of the teams' names.
 
-    Hidden files and folders are nobody's.
-
-    Parameters
-    ----------
-    folder : Path
-        With a folder, or a zip file, for each team.
-    settled : collection of str
-        Names of teams that have results already.
+    Hidden files and folders are nobody's; names that can be taken for those of teams
+    in `settled`, which have results already, are refused.
 
     Raises
     ------
@@ -75,23 +62,20 @@ def find_submissions(
         raise InputError(
             f"{safe(folder)}: it cannot be read as a folder ({why(error)})", _REMEDY
         ) from error
-    maps = [e.name for e in entries if suffix_of(e.name) and not is_folder(e)]
+    maps = listing(e.name for e in entries if suffix_of(e.name) and not is_folder(e))
     if maps:
-        names = listing(maps)
         raise InputError(
-            f"{safe(folder)}: label maps lie in it ({names}), not teams", _REMEDY
+            f"{safe(folder)}: label maps lie in it ({maps}), not teams", _REMEDY
         )
-    found: dict[str, list[Path]] = {}
-    others: dict[str, list[Path]] = {}
+    found: defaultdict[str, list[Path]] = defaultdict(list)
+    others: defaultdict[str, list[Path]] = defaultdict(list)
     for entry in entries:
         suffix = suffix_of(entry.name, ARCHIVE_SUFFIXES)
-        leads_nowhere = entry.is_symlink() and not (is_file(entry) or suffix)
-        if is_folder(entry) or leads_nowhere:
-            found.setdefault(entry.name, []).append(entry)
-        elif suffix == _ZIP:
-            found.setdefault(entry.stem, []).append(entry)
+        if is_folder(entry) or (entry.is_symlink() and not (is_file(entry) or suffix)):
+            found[entry.name].append(entry)
         elif suffix:
-            others.setdefault(entry.name[: -len(suffix)], []).append(entry)
+            kind = found if suffix == _ZIP else others
+            kind[entry.name[: -len(suffix)]].append(entry)
     # Of a team that has nothing else: otherwise it was unpacked beside its folder.
     found = others | found
     if not found:
@@ -129,7 +113,7 @@ def opened(submission: Submission, results: Path) -> Iterator[Path]:
             f"{safe(folder)}: it holds what was measured of the team",
             "Use flare rescore, or another --output.",
         )
-    if not submission.is_zip:
+    if is_folder(submission.path):
         yield submission.path.resolve()
         return
     unpacked = results.resolve() / UNPACKED / submission.team
@@ -147,8 +131,6 @@ class OpenTeam:
 
     submission: Submission
     plan: Plan
-    keys: dict[str, str] = field(default_factory=dict)
-    """Under which outcomes are kept, by case."""
     known: dict[str, Attempt] = field(default_factory=dict)
     """The outcomes of its cases so far."""
     left: int = 0
@@ -161,15 +143,6 @@ class OpenTeam:
     stack: ExitStack = field(default_factory=ExitStack)
     """What is to be let go when the team is done."""
 
-    def batch(self, pairs: tuple[CasePair, ...]) -> Batch:
-        """Cases of it, for a worker."""
-        return Batch(
-            team=self.submission.team,
-            pairs=pairs,
-            challenge=self.plan.rules,
-            check_only=self.plan.check_only,
-        )
-
 
 _REMEDY = (
     "Give the folder that has a folder, or a zip file, for each team; flare evaluate"
@@ -179,21 +152,22 @@ _REMEDY = (
 
 def _problem(team: str, paths: Sequence[Path], alike: str | None) -> InputError | None:
     """Why what a team has submitted cannot be opened, or kept under its name."""
-    if len(paths) > 1:
-        names = listing(path.name for path in paths)
+    path, *others = paths
+    name = safe(path.name)
+    if others:
+        names = listing(each.name for each in paths)
         problem = f"{names}: {len(paths)} submissions of one team"
         return InputError(problem, "Keep one of them.")
-    reason = name_problem(team)
-    if not reason and alike:
-        reason = f"its name can be taken for that of {safe(alike)}"
-    if reason:
+    if reason := name_problem(team):
         return InputError(f"{safe(team)}: {reason}", REMEDY)
-    (path,) = paths
+    if alike:
+        problem = f"{safe(team)}: its name can be taken for that of {safe(alike)}"
+        return InputError(problem, REMEDY)
     if path.is_symlink() or not (is_folder(path) or is_file(path)):
-        problem = f"{safe(path.name)}: it is a link, or no regular file or folder"
+        problem = f"{name}: it is a link, or no regular file or folder"
         return InputError(problem, "Put the folder or the zip file itself there.")
     if is_file(path) and path.suffix.lower() != _ZIP:
-        problem = f"{safe(path.name)}: it is an archive, but no zip file"
+        problem = f"{name}: it is an archive, but no zip file"
         return InputError(problem, "Unpack it into a folder, or make a zip file of it.")
     return None
 
@@ -215,16 +189,6 @@ class ScoredTeam:
     """What organisers should look at: it is in flags.csv alone."""
     refusal: str = ""
     """Why it was refused, with what its author can do."""
-
-    @property
-    def dsc(self) -> float | None:
-        """Mean; None if it was refused."""
-        return self.means.get("dsc")
-
-    @property
-    def nsd(self) -> float | None:
-        """Mean; None if it was refused."""
-        return self.means.get("nsd")
 
 
 def mirrored_lines(attempts: Iterable[Attempt]) -> Iterator[str]:
@@ -258,14 +222,9 @@ class ScoredTeams:
 
         from flare.results.metrics_reading import read_metrics
 
-        frames = {
-            found.team: read_metrics(self.output / found.team / METRICS_JSON)
-            for found in self.teams
-            if not found.refusal
-        }
-        if not frames:
-            return pd.DataFrame()
-        return pd.concat(frames, names=["team"])
+        scored = [found.team for found in self.teams if not found.refusal]
+        frames = {t: read_metrics(self.output / t / METRICS_JSON) for t in scored}
+        return pd.concat(frames, names=["team"]) if frames else pd.DataFrame()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.challenge.metrics import METRICS, SCORES
-from flare.challenge.rules import Challenge, Organ, TopSlice, UnknownLabels
+from flare.challenge.rules import Challenge, TopSlice, UnknownLabels
 from flare.common.errors import FileError, FlareError
 from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
@@ -48,22 +48,11 @@ def score_labels(
     challenge: Challenge,
     memory: ReusedMemory | None = None,
 ) -> tuple[OrganScore, ...]:
-    """Score every organ of a challenge.
+    """Score every organ of a challenge, in the order of its organs.
 
-    Parameters
-    ----------
-    reference, prediction : LabelMap
-        Of equal shape. The spacing of the reference counts.
-    challenge : Challenge
-        Whose rules are applied, in this order: unknown labels that make a case 0,
-        the z-range, absent organs, the smallest DSC for NSD, rounding.
-    memory : ReusedMemory, optional
-        To be used again, when many cases are scored.
-
-    Returns
-    -------
-    tuple of OrganScore
-        In the order of the challenge's organs.
+    The rules are applied in this order: unknown labels that make a case 0, the z-range,
+    absent organs, the smallest DSC for NSD, rounding. Both label maps are of one shape;
+    the spacing of the reference counts. `memory` is used again for the next case.
 
     Notes
     -----
@@ -96,14 +85,14 @@ def score_labels(
         agreement = agreements[organ.label]
         values = {"dsc": agreement.dsc, "nsd": agreement.nsd}
         voxels = (agreement.reference_voxels, agreement.prediction_voxels)
-        common = agreement.common_voxels
         for name in challenge.metrics[len(SCORES) :]:
             value = _function(name)(agreement) if any(voxels) else METRICS[name].best
             if value is None:
                 value = _worst(name, reference.grid, challenge)
             values[name] = value
-        score = _organ_score(organ, values, voxels, challenge)
-        found.append(replace(score, voxels=(*voxels, common)))
+        _apply_rules(values, voxels, challenge)
+        sizes = (*voxels, agreement.common_voxels)
+        found.append(OrganScore(organ=organ.name, by_metric=values, voxels=sizes))
     return tuple(found)
 
 
@@ -117,24 +106,12 @@ def scored_slices(slices: slice, top_slice: TopSlice) -> slice:
     return slice(slices.start, slices.stop - (1 if is_dropped else 0))
 
 
-def _organ_score(
-    organ: Organ,
-    values: dict[str, float],
-    voxels: tuple[int, int],
-    challenge: Challenge,
-) -> OrganScore:
-    """Apply the rules for one organ to what was measured.
+def _apply_rules(
+    values: dict[str, float], voxels: tuple[int, int], challenge: Challenge
+) -> None:
+    """Apply the rules for one organ to its `values` by metric, which are changed.
 
-    Parameters
-    ----------
-    organ : Organ
-        Which one.
-    values : dict
-        By metric; changed here.
-    voxels : tuple of int
-        How many reference and prediction have of it.
-    challenge : Challenge
-        Whose rules are applied.
+    `voxels` are how many reference and prediction have of it.
     """
     absent = challenge.absent_organs
     if not all(voxels):
@@ -148,7 +125,6 @@ def _organ_score(
         # The official scripts round NumPy's floats, whose ties differ from Python's.
         for name, value in values.items():
             values[name] = float(np.round(value, challenge.decimals))
-    return OrganScore(organ=organ.name, by_metric=values)
 
 
 @cache
@@ -205,7 +181,11 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
             pair.prediction.name, "it changed while it was evaluated"
         )
     organs = score_labels(reference, prediction, challenge, memory)
-    free_of = free_organs(reference, challenge)
+    free_of = _free_organs(reference, challenge)
+    labels = challenge.labels_by_name
+    is_zero = challenge.unknown_labels.prediction is UnknownLabels.ZERO
+    # What scores 0 because of another label has left nothing empty.
+    left = () if prediction.unknown and is_zero else free_of
     return CaseScore(
         case=pair.case,
         reference_file=pair.reference.file_name,
@@ -215,7 +195,7 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
         organs=organs,
         by_metric=_means(organs, challenge),
         free_of=free_of,
-        left_empty=left_empty(free_of, prediction, challenge),
+        left_empty=tuple(n for n in left if labels[n] not in prediction.present),
         map_voxels=reference.labels.size,
     )
 
@@ -243,7 +223,7 @@ def worst_score(
         organs=organs,
         by_metric=_means(organs, challenge),
         failure=failure,
-        free_of=free_organs(found, challenge) if found else (),
+        free_of=_free_organs(found, challenge) if found else (),
     )
 
 
@@ -271,18 +251,8 @@ def mirrored(
 ) -> Mirrored | None:
     """How a prediction would have to be mirrored to be far better, if that helps.
 
-    Parameters
-    ----------
-    reference, prediction : LabelMap
-        Of one shape. Each axis of the arrays is reversed, and both axes of the slices,
-        as files are that took RAS for LPS.
-    challenge : Challenge
-        Whose organs count.
-
-    Returns
-    -------
-    Mirrored or None
-        The best way; None if no mean DSC is higher by `MIRRORED_GAIN`.
+    Each axis of the arrays is reversed, and both axes of the slices, as files are that
+    took RAS for LPS. None if no mean DSC is higher by `MIRRORED_GAIN`.
     """
     if reference.labels.shape != prediction.labels.shape:
         return None
@@ -323,40 +293,21 @@ def _thread_memory() -> ReusedMemory:
     return memory
 
 
-def free_organs(reference: LabelMap, challenge: Challenge) -> tuple[str, ...]:
+def _free_organs(reference: LabelMap, challenge: Challenge) -> tuple[str, ...]:
     """Organs that a reference does not have, of those whose absence is reported."""
-    present = reference.present
-    return tuple(
-        organ.name
-        for organ in challenge.organs
-        if organ.free_cases and organ.label not in present
-    )
-
-
-def left_empty(
-    free_of: tuple[str, ...], prediction: LabelMap, challenge: Challenge
-) -> tuple[str, ...]:
-    """Those of some organs that a prediction does not have either.
-
-    One that scores 0 because of another label has left nothing empty.
-    """
-    rules = challenge.unknown_labels
-    if prediction.unknown and rules.prediction is UnknownLabels.ZERO:
-        return ()
-    present, labels = prediction.present, challenge.labels_by_name
-    return tuple(name for name in free_of if labels[name] not in present)
+    free = [organ for organ in challenge.organs if organ.free_cases]
+    return tuple(organ.name for organ in free if organ.label not in reference.present)
 
 
 def count_free_cases(
-    cases: Iterable[CaseScore], challenge: Challenge
+    cases: Sequence[CaseScore], challenge: Challenge
 ) -> tuple[FreeCases, ...]:
     """Of each organ whose absence is reported, over all cases."""
-    scores = tuple(cases)
     return tuple(
         FreeCases(
             organ=organ.name,
-            cases=sum(organ.name in score.free_of for score in scores),
-            left_empty=sum(organ.name in score.left_empty for score in scores),
+            cases=sum(organ.name in score.free_of for score in cases),
+            left_empty=sum(organ.name in score.left_empty for score in cases),
         )
         for organ in challenge.organs
         if organ.free_cases

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
@@ -25,34 +23,17 @@ from flare.evaluation.labelmaps.grid import (
     compare_sizes,
 )
 from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT, LabelMap
-from flare.evaluation.metrics.finder import Labels, ReusedMemory
+from flare.evaluation.metrics.finder import ReusedMemory
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 
 _log = logging.getLogger(__name__)
 
 
-class LabelMapSource(Protocol):
-    """What labels are read from: a file, or an image in memory."""
-
-    @property
-    def name(self) -> str:
-        """What it is called in messages."""
-
-    def read_labels(
-        self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
-    ) -> LabelMap:
-        """Its labels; the arguments are those of `read_label_map`."""
-
-
 def check_headers(pair: CasePair, challenge: Challenge) -> tuple[int, str]:
     """Compare the grids of a pair, without reading any voxel.
 
-    Returns
-    -------
-    tuple of int and str
-        The number of voxels in each of both, and a difference that the challenge lets
-        pass, if there is one.
+    Returns the number of voxels of each, and a difference that the challenge lets pass.
 
     Raises
     ------
@@ -98,7 +79,7 @@ def _grid_text(reference: LabelMapFile, wrong: Misplacement) -> str:
 
 
 def read_prediction(
-    file: LabelMapSource, challenge: Challenge, memory: ReusedMemory | None = None
+    file: LabelMapFile, challenge: Challenge, memory: ReusedMemory | None = None
 ) -> LabelMap:
     """Read the prediction of a case, and refuse what the challenge does not allow.
 
@@ -121,7 +102,7 @@ def read_prediction(
 
 
 def read_reference(
-    file: LabelMapSource, challenge: Challenge, memory: ReusedMemory | None = None
+    file: LabelMapFile, challenge: Challenge, memory: ReusedMemory | None = None
 ) -> LabelMap:
     """Read the reference of a case; mistakes in it are the organisers' to repair.
 
@@ -144,7 +125,7 @@ def read_reference(
 
 
 def _read(
-    file: LabelMapSource, role: str, challenge: Challenge, memory: ReusedMemory | None
+    file: LabelMapFile, role: str, challenge: Challenge, memory: ReusedMemory | None
 ) -> LabelMap:
     """Read a label map of a challenge."""
     known = [organ.label for organ in challenge.organs]
@@ -154,7 +135,6 @@ def _read(
 
 LOWEST_LABEL = -100
 """Lower values are not labels that were mixed up, but those of an image."""
-
 
 FEW_LABELS = 16
 """A label map under the header of a CT has fewer values, and a CT has more."""

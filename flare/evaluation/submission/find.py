@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 from flare.challenge.formats import (
     ALL_SUFFIXES,
@@ -72,6 +72,8 @@ class LabelMapFile:
     """Of a reference: whether its image is secret, so that no message describes it."""
     npz: NpzLayout | None = None
     """What is in it if it is a .npz file; None where it must not be one."""
+    stream: BinaryIO | None = None
+    """What its labels are read from, if it is open already."""
 
     @property
     def file_name(self) -> str:
@@ -86,7 +88,9 @@ class LabelMapFile:
         self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
     ) -> LabelMap:
         """As `flare.evaluation.labelmaps.reading.read_label_map`."""
-        return read_label_map(self.path, self.name, known, allocate, self.npz)
+        return read_label_map(
+            self.path, self.name, known, allocate, self.npz, self.stream
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,16 +116,9 @@ def find_label_maps(
 ) -> Folder:
     """Find all label maps in a folder and its subfolders.
 
-    Parameters
-    ----------
-    folder : Path
-        To be searched.
-    follow_links : bool
-        For folders of one's own: a link in a submission could lead to the references.
-    npz : NpzLayout, optional
-        What is in .npz files, if they are label maps.
-    case_of : callable
-        Tells the case of a file by its name without extension.
+    Links are followed in folders of one's own: one in a submission could lead to the
+    references. `npz` says what is in .npz files, if they are label maps; `case_of`, of
+    what case a file is, by its name without extension.
 
     Raises
     ------
@@ -177,11 +174,8 @@ def find_references(
     def case_of(stem: str) -> str:
         return patterns.case_of_reference(stem) or stem * is_demonstration(stem)
 
-    if not folder.is_dir():
-        problem = "there is no such folder"
-        if folder in (BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH):
-            raise GroundTruthError(problem)
-        raise InputError(f"{safe(folder)}: {problem}")
+    if not folder.exists() and folder in (BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH):
+        raise GroundTruthError("there is no such folder")
     try:
         files = find_label_maps(
             folder, follow_links=True, npz=npz, case_of=case_of
@@ -262,8 +256,11 @@ def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
 
 def _refuse(error: OSError) -> NoReturn:
     """Say that a folder cannot be read."""
+    reason = why(error)
+    if Path(error.filename).suffix.lower() == ".zip":
+        reason += "; unzip it first: only the platform does so itself"
     raise InputError(
-        f"{safe(error.filename)}: the folder cannot be read ({why(error)})"
+        f"{safe(error.filename)}: the folder cannot be read ({reason})"
     ) from error
 
 

@@ -267,10 +267,10 @@ def _choose(
         return chosen[0]
     slugs = {value.slug for value in chosen}
     if len(slugs) == 1:
-        same = safe(slugs.pop())
         raise PhaseSettingsError(
             JOBS_FILE_NAME,
-            f"a job has {len(chosen)} image {kind}s {same}, expected 1; {BATCH_MODE}",
+            f"a job has {len(chosen)} image {kind}s {safe(slugs.pop())}, expected 1;"
+            f" {BATCH_MODE}",
         )
     raise ChallengeError(
         f"{challenge.key}.toml",

@@ -36,6 +36,8 @@ class CasePair:
     case: str
     reference: LabelMapFile
     prediction: LabelMapFile
+    voxels: int = 0
+    """Of each; known when the headers have been looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,8 @@ class Matching:
     pairs: tuple[CasePair, ...]
     """In the order of the cases' names."""
     problems: tuple[SubmissionError, ...]
+    warnings: tuple[str, ...] = ()
+    """Differences of grids that the challenge lets pass."""
     reasons: Mapping[str, Reason] = field(default_factory=dict)
     """By case, as far as files were submitted that cannot be used."""
 
@@ -82,7 +86,7 @@ def match_cases(
         first = next(iter(of_organs))
         example = asked.get(first, example.replace(EXAMPLE, first))
         names = [name for own in of_organs.values() for name in own]
-        problems.append(OrganFilesError(names, example, tuple(organs.items())))
+        problems.append(OrganFilesError(names, example, organs))
         for case, own in of_organs.items():
             reasons[case] = "each file holds one organ alone", tuple(own)
     left = [file for file in folder.files if file.name not in names]
@@ -277,19 +281,8 @@ def find_organ_files(
 ) -> dict[str, list[str]]:
     """The names of files that hold one organ of a case, by that case.
 
-    Parameters
-    ----------
-    files : sequence of LabelMapFile
-        What was submitted.
-    organs : collection of str
-        The organs of the challenge.
-    cases : collection of str, optional
-        The cases that there are; None if that is not known.
-
-    Returns
-    -------
-    dict
-        Empty if there are files of fewer than two organs.
+    `cases` are those that there are; None if that is not known. There are none of such
+    files if they are of fewer than two organs.
     """
     found: dict[str, list[str]] = {}
     seen = set()

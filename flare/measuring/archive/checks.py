@@ -167,12 +167,8 @@ def check_content(
 
     Parameters
     ----------
-    layers, image, contract
-        Of the image.
     mounted : sequence of str
         Folders of its containers that come from outside.
-    found : Findings
-        Gets it.
     """
     content = merge(layers)
     settings = image.get("config")
@@ -231,10 +227,6 @@ def check_script(content: bytes, found: Findings, *, is_bash: bool) -> None:
 
     Parameters
     ----------
-    content : bytes
-        The script.
-    found : Findings
-        Gets it.
     is_bash : bool
         Whether the image's ``sh`` is bash.
 

@@ -14,8 +14,8 @@ import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
-from tarfile import TarFile, TarInfo
+from pathlib import Path, PurePosixPath
+from tarfile import TarInfo
 from typing import IO
 
 from flare.common.errors import InputError, OutputError
@@ -40,8 +40,6 @@ from flare.measuring.archive.strict import (
 MODEL_SUFFIX = ".model.tar.gz"
 
 _FILE, _FOLDER = "a file", "a folder"
-
-_CHANGED = "it has changed since it was checked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,25 +102,21 @@ def read_model(path: Path) -> Model:
     """
     with sent_file(path, ModelError, "the model"):
         pass
-    walk = ModelTar(path)
     try:
-        kinds = {entry.kind for entry in walk.entries()}
+        return _go_through(path)
+    except LimitError as error:
+        problem = (
+            f"it holds more than {MODEL_BYTES >> 30} GiB, or more than"
+            f" {MODEL_ENTRIES} files"
+        )
+        remedy = "Leave out what is not needed."
+        raise ModelError(path.name, problem, remedy) from error
     except BrokenError as error:
-        raise _model_error(path, error) from error
-    if _FILE not in kinds:
-        raise ModelError(path.name, "it holds no file")
-    return Model(path=path, sha256=walk.sha256, unpacked_bytes=walk.unpacked_bytes)
+        raise ModelError(path.name, str(error)) from error
 
 
 def unpack_model(model: Model, folder: Path) -> None:
-    """Write the files of a model into a folder, where anybody may read them.
-
-    Parameters
-    ----------
-    model : Model
-        That was read.
-    folder : Path
-        There is nothing of this name yet.
+    """Write the files of a model into a new folder, where anybody may read them.
 
     Raises
     ------
@@ -131,56 +125,107 @@ def unpack_model(model: Model, folder: Path) -> None:
     OutputError
         If they cannot be written.
     """
-    walk, links = ModelTar(model.path), []
     try:
         _make_folder(folder)
-        for entry in walk.entries():
-            path = folder / entry.name
-            if entry.target:
-                links.append((path, entry.target))
-            elif entry.content is None:
-                _make_folder(path)
+        found = _go_through(model.path, folder)
+    except (BrokenError, ModelError):
+        found = None
+    if found != model:
+        problem = "it has changed since it was checked"
+        raise ModelError(model.path.name, problem, "Hand it in again.")
+
+
+def _go_through(path: Path, folder: Path | None = None) -> Model:
+    """Judge all that a model holds, and write it to a folder, if there is one.
+
+    Raises
+    ------
+    BrokenError
+        If it cannot be read, or would not be the same for all readers.
+    """
+    kinds = {".": _FOLDER}
+    links: dict[str, str] = {}
+    budget = Budget(unpacked_bytes=MODEL_BYTES, entries=MODEL_ENTRIES)
+
+    def enter(name: str, kind: str, target: str = "") -> None:
+        """Note a name that is new: which of two counts depends on the reader."""
+        if name in kinds:
+            raise BrokenError(f"it holds {safe(name)} twice")
+        budget.note(len(name) + len(target))
+        kinds[name] = kind
+        if kind == _FOLDER and folder:
+            _make_folder(folder / name)
+
+    with explained(), open_regular(path) as file:
+        kind = compression_of(file)
+        stored = Hashed(file)
+        content = TarContent(unpacked(stored, kind), budget)
+        for entry, archive in entries_of(content, budget):
+            name = _plain_name(entry.name)
+            if name == "." and entry.isdir():
+                continue
+            for above in [str(p) for p in reversed(PurePosixPath(name).parents)][1:]:
+                if above not in kinds:
+                    budget.enter(TarInfo(above))
+                    enter(above, _FOLDER)
+                elif kinds[above] != _FOLDER:
+                    inner = f"{safe(name)} in {safe(above)}, which is {kinds[above]}"
+                    raise BrokenError(f"it holds {inner}")
+            if entry.isdir():
+                if kinds.get(name) != _FOLDER:
+                    enter(name, _FOLDER)
+            elif entry.issym():
+                links[name] = _inner_target(name, entry.linkname)
+                enter(name, "a link", links[name])
+            elif entry.isreg():
+                enter(name, _FILE)
+                if folder and (data := archive.extractfile(entry)):
+                    mode = 0o755 if entry.mode & 0o100 else 0o644
+                    _write(folder / name, data, mode=mode)
+            elif entry.islnk():
+                raise BrokenError(f"it holds {safe(name)}, a hard link")
             else:
-                _write(path, entry.content, mode=0o755 if entry.is_program else 0o644)
-        for path, target in links:
-            path.symlink_to(target)
-    except BrokenError as error:
-        raise ModelError(model.path.name, _CHANGED, "Hand it in again.") from error
+                raise BrokenError(
+                    f"it holds {safe(name)}, which is neither a file nor a folder"
+                )
+        while stored.read(PIECE_BYTES):
+            pass
+    if _FILE not in kinds.values():
+        raise ModelError(path.name, "it holds no file")
+    if folder:
+        with _writing(folder):
+            for name, target in links.items():
+                (folder / name).symlink_to(target)
+    return Model(path=path, sha256=stored.sha256(), unpacked_bytes=content.tell())
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Say that something cannot be written, which is not the team's fault."""
+    try:
+        yield
     except OSError as error:
         raise OutputError(
-            f"{safe(folder)}: the model cannot be unpacked ({why(error)})",
+            f"{safe(path)}: the model cannot be unpacked ({why(error)})",
             "Make room there.",
         ) from error
-    if walk.sha256 != model.sha256:
-        raise ModelError(model.path.name, _CHANGED, "Hand it in again.")
 
 
 def _make_folder(path: Path) -> None:
-    """Make a folder that anybody may read."""
-    path.mkdir()
-    path.chmod(0o755)  # the image's user may be anybody
+    with _writing(path):
+        path.mkdir()
+        path.chmod(0o755)  # the image's user may be anybody
 
 
 def _write(path: Path, content: IO[bytes], *, mode: int) -> None:
-    with path.open("xb") as file:
+    with _writing(path), path.open("xb") as file:
         while True:
             with explained():
                 piece = content.read(PIECE_BYTES)
             if not piece:
                 break
             file.write(piece)
-    path.chmod(mode)
-
-
-def _model_error(path: Path, error: BrokenError) -> ModelError:
-    problem = str(error)
-    if isinstance(error, LimitError):
-        problem = (
-            f"it holds more than {MODEL_BYTES >> 30} GiB, or more than"
-            f" {MODEL_ENTRIES} files"
-        )
-        return ModelError(path.name, problem, "Leave out what is not needed.")
-    return ModelError(path.name, problem)
+        path.chmod(mode)
 
 
 MODEL_BYTES = 2**36
@@ -194,104 +239,6 @@ NAME_BYTES = 255
 
 PATH_BYTES = 2048
 """and no path of 4096; a model lies below some folder of ours."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A file, a folder or a link of a model."""
-
-    name: str
-    """Relative, without `..`; its folder has come before it."""
-    content: IO[bytes] | None = None
-    """Of a file, to be read before the next entry is asked for."""
-    is_program: bool = False
-    target: str = ""
-    """Where a link leads: from its folder upwards, then downwards, never out."""
-
-    @property
-    def kind(self) -> str:
-        """What it is, in words."""
-        if self.content is not None:
-            return _FILE
-        return "a link" if self.target else _FOLDER
-
-
-class ModelTar:
-    """A model that is gone through; at its end, what it was is known."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._kinds = {".": _FOLDER}
-        self._budget = Budget(unpacked_bytes=MODEL_BYTES, entries=MODEL_ENTRIES)
-        self.sha256 = ""
-        self.unpacked_bytes = 0
-
-    def entries(self) -> Iterator[Entry]:
-        """All that it holds, each folder before what lies in it.
-
-        Raises
-        ------
-        BrokenError
-            If it cannot be read, or would not be the same for all readers.
-        """
-        with explained(), open_regular(self._path) as file:
-            kind = compression_of(file)
-            stored = Hashed(file)
-            content = TarContent(unpacked(stored, kind), self._budget)
-            for entry, archive in entries_of(content, self._budget):
-                yield from self._found(entry, archive)
-            while stored.read(PIECE_BYTES):
-                pass
-            self.sha256, self.unpacked_bytes = stored.sha256(), content.tell()
-
-    def _found(self, entry: TarInfo, archive: TarFile) -> Iterator[Entry]:
-        """An entry, behind the folders above it that were not there yet."""
-        name = _plain_name(entry.name)
-        if name == "." and entry.isdir():
-            return
-        yield from self._folders_above(name)
-        if entry.isdir():
-            if self._kinds.get(name) != _FOLDER:
-                yield self._first(Entry(name=name))
-        elif entry.issym():
-            target = _inner_target(name, entry.linkname)
-            yield self._first(Entry(name=name, target=target))
-        elif entry.isreg():
-            yield self._first(
-                Entry(
-                    name=name,
-                    content=archive.extractfile(entry),
-                    is_program=bool(entry.mode & 0o100),
-                )
-            )
-        elif entry.islnk():
-            raise BrokenError(f"it holds {safe(name)}, a hard link")
-        else:
-            raise BrokenError(
-                f"it holds {safe(name)}, which is neither a file nor a folder"
-            )
-
-    def _folders_above(self, name: str) -> Iterator[Entry]:
-        """Folders that a name is in, and that were not there yet."""
-        parts = name.split("/")
-        for count in range(1, len(parts)):
-            above = "/".join(parts[:count])
-            kind = self._kinds.get(above)
-            if kind is None:
-                self._budget.enter(TarInfo(above))
-                yield self._first(Entry(name=above))
-            elif kind != _FOLDER:
-                raise BrokenError(
-                    f"it holds {safe(name)} in {safe(above)}, which is {kind}"
-                )
-
-    def _first(self, entry: Entry) -> Entry:
-        """An entry whose name is new: which of two counts depends on the reader."""
-        if entry.name in self._kinds:
-            raise BrokenError(f"it holds {safe(entry.name)} twice")
-        self._budget.note(len(entry.name) + len(entry.target))
-        self._kinds[entry.name] = entry.kind
-        return entry
 
 
 def _plain_name(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import pickle
 import queue
 import tempfile
@@ -25,7 +26,7 @@ from flare.evaluation.many.cluster import (
     scheduler_lost,
 )
 from flare.measuring.lane import Lane, Place, check_alike, divide, look_at_place
-from flare.measuring.lanes.process import LaneProcess, Message, Pool
+from flare.measuring.lanes.process import Ended, LaneProcess, Message, Pool
 from flare.measuring.options import Options
 from flare.measuring.team import TeamJob
 
@@ -40,17 +41,15 @@ LOOK_S = 1.0
 ANSWER_S = 5.0
 """If a scheduler has not answered for so long, it is seen whether it is still there."""
 
-LATE_S = 10.0
+LATE_S = 5.0
 """How much later than its end the messages of a job may come."""
 
 
-def measure_on_worker(job: TeamJob, topic: str, token: str) -> int:
-    """Measure a team in a process of this worker; returns the number of messages.
+def measure_on_worker(job: TeamJob, topic: str, token: str) -> None:
+    """Measure a team in a process of this worker.
 
     Parameters
     ----------
-    job : TeamJob
-        What is to be done.
     topic : str
         Of the events that the messages become.
     token : str
@@ -60,15 +59,14 @@ def measure_on_worker(job: TeamJob, topic: str, token: str) -> int:
 
     worker = get_worker()
     key = worker.get_current_task()
-    told, is_stopping = 0, False
+    is_stopping = False
     with closing(LaneProcess(job)) as process:
         while True:
             if process.connection.poll(LOOK_S):
                 message = process.receive()
                 if message is None:
-                    return told
+                    return
                 worker.log_event(topic, pickle.dumps((token, message)))
-                told += 1
             if not is_stopping and not _is_wanted(worker, key):
                 is_stopping = True
                 process.ask_to_stop()
@@ -87,11 +85,8 @@ class _Running:
     lane: Lane
     worker: str
     future: Any
-    heard: int = 0
-    """Messages that have come."""
-    told: int | None = None
-    """Messages that it has sent; None until it has ended."""
-    ended_at: float = 0.0
+    over_at: float = math.inf
+    """When nothing more comes from it: at once behind its last message."""
 
 
 class ClusterPool(Pool):
@@ -99,14 +94,10 @@ class ClusterPool(Pool):
 
     Parameters
     ----------
-    client : distributed.Client
-        Of the scheduler.
     options : Options
         The scheduler's address, and how each computer is to be divided.
     folders : mapping of str to Path
         What all workers have to see, by what it is for messages.
-    engine : Engine
-        What containers run in there.
     """
 
     def __init__(
@@ -162,15 +153,17 @@ class ClusterPool(Pool):
         with suppress(queue.Empty):
             token, message = self._told.get(timeout=LOOK_S)
             job = next((j for j in self._running.values() if j.token == token), None)
-            if job and message is None:
-                self._note_end(job)
+            if job and message is None:  # what it has told may come later
+                job.over_at = min(job.over_at, time.monotonic() + LATE_S)
             elif job:
-                job.heard += 1
+                if isinstance(message, Ended):
+                    job.over_at = 0.0
                 yield job.lane, message
         if time.monotonic() > self._looked_at + LOOK_S:
             self._look()
         for job in list(self._running.values()):
-            if self._is_over(job):
+            is_gone = self._workers.get(job.lane) != job.worker
+            if is_gone or time.monotonic() > job.over_at:
                 del self._running[job.lane]
                 yield job.lane, None
 
@@ -185,19 +178,6 @@ class ClusterPool(Pool):
 
     def _hear(self, event: tuple[float, bytes]) -> None:
         self._told.put(pickle.loads(event[1]))
-
-    def _note_end(self, job: _Running) -> None:
-        job.ended_at, job.told = time.monotonic(), 0
-        if job.future.status == "finished":
-            job.told = int(job.future.result())
-
-    def _is_over(self, job: _Running) -> bool:
-        """Whether nothing more comes from a job."""
-        if self._workers.get(job.lane) != job.worker:
-            return True
-        if job.told is None:
-            return False
-        return job.heard >= job.told or time.monotonic() > job.ended_at + LATE_S
 
     # --- Which workers there are --------------------------------------------------
 
@@ -304,8 +284,6 @@ def opened_cluster(
     folders : mapping of str to Path
         What all workers have to see; that of the results gets a folder for a moment,
         as another one of the same path would not do.
-    engine : Engine
-        What containers run in there.
 
     Raises
     ------

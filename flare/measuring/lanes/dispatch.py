@@ -57,8 +57,6 @@ class Dispatch:
     ----------
     job : Job
         What is measured; its caches are decided.
-    engine : Engine
-        Runs the containers.
     pool : Pool
         Lanes of one kind.
     listener : Listener

@@ -62,13 +62,7 @@ def messages_of(job: TeamJob) -> Generator[CaseRecord | Ended]:
 
 
 class LaneProcess:
-    """A process that measures a team, as its parent sees it.
-
-    Parameters
-    ----------
-    job : TeamJob
-        What it is to do.
-    """
+    """A process that measures a team, as its parent sees it."""
 
     def __init__(self, job: TeamJob) -> None:
         self.connection, theirs = Pipe()

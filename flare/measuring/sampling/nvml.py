@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from flare.common.errors import HostError
 from flare.common.text import safe
+from flare.results.traces_csv import Sample
 
 MB = 2**20
 """Bytes that the official scripts call a megabyte."""
@@ -29,22 +30,6 @@ class DeviceError(HostError):
 
     code = "H08"
     remedy = "Try nvidia-smi; --gpu none measures without a GPU."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryReading:
-    """The memory of a GPU at one moment, in units of 2^20 bytes."""
-
-    total_mb: float
-    free_mb: float
-    used_mb: float
-    reserved_mb: float | None
-    """None if the driver does not tell."""
-
-    @property
-    def allocated_mb(self) -> float:
-        """What processes have allocated."""
-        return self.total_mb - self.free_mb - (self.reserved_mb or 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +74,8 @@ class NvmlSource:
         nvml = self._nvml
         return nvml.nvmlDeviceGetMemoryInfo(self._handle, version=nvml.nvmlMemory_v2)
 
-    def read(self) -> MemoryReading:
-        """The memory now.
+    def read(self, seconds: float = 0.0) -> Sample:
+        """A sample of the memory now, at a time since the start.
 
         Raises
         ------
@@ -106,11 +91,14 @@ class NvmlSource:
             raise DeviceError(
                 f"the GPU does not answer any more ({safe(str(error))})"
             ) from error
-        return MemoryReading(
-            total_mb=info.total / MB,
-            free_mb=info.free / MB,
-            used_mb=info.used / MB,
-            reserved_mb=info.reserved / MB if self._version == 2 else None,
+        reserved_mb = info.reserved / MB if self._version == 2 else None
+        return Sample(
+            seconds=seconds,
+            gpu_memory_mb=(info.total - info.free) / MB - (reserved_mb or 0.0),
+            gpu_total_mb=info.total / MB,
+            gpu_free_mb=info.free / MB,
+            gpu_used_mb=info.used / MB,
+            gpu_reserved_mb=reserved_mb,
         )
 
     def processes(self) -> frozenset[int]:
@@ -163,8 +151,7 @@ def open_gpu(which: str) -> Iterator[NvmlSource]:
     """
     import pynvml
 
-    if which.startswith("MIG-"):
-        raise _mig_error(which)
+    _check_whole(which, is_divided=which.startswith("MIG-"))
     if not re.fullmatch(r"\d{1,4}|GPU-[0-9A-Za-z-]{1,120}", which):
         raise DeviceError(f"{safe(which)} is no index or UUID of a GPU")
     try:
@@ -188,20 +175,19 @@ def _find(pynvml: Any, which: str) -> Any:
         handle = pynvml.nvmlDeviceGetHandleByIndex(int(which))
     else:
         handle = pynvml.nvmlDeviceGetHandleByUUID(which)
-    try:
+    # Some cannot be divided, and say so.
+    with suppress(pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound):
         current, _ = pynvml.nvmlDeviceGetMigMode(handle)
-    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound):
-        return handle  # it cannot be divided
-    if current == pynvml.NVML_DEVICE_MIG_ENABLE:
-        raise _mig_error(which)
+        _check_whole(which, is_divided=current == pynvml.NVML_DEVICE_MIG_ENABLE)
     return handle
 
 
-def _mig_error(which: str) -> DeviceError:
-    """A part of a GPU was asked for, or a GPU in parts."""
-    problem = f"GPU {safe(which)} is divided into several (MIG)"
-    remedy = "Its memory is not that of one team: switch MIG off, or take another."
-    return DeviceError(problem, remedy)
+def _check_whole(which: str, *, is_divided: bool) -> None:
+    """Refuse a part of a GPU, or a GPU in parts."""
+    if is_divided:
+        problem = f"GPU {safe(which)} is divided into several (MIG)"
+        remedy = "Its memory is not that of one team: switch MIG off, or take another."
+        raise DeviceError(problem, remedy)
 
 
 def _text(value: str | bytes) -> str:

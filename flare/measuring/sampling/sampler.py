@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 
 from flare.common.machine import CGROUPS
 from flare.measuring.sampling.nvml import MB, DeviceError, DeviceState, NvmlSource
@@ -131,25 +132,19 @@ class Probe:
             If the GPU does not answer any more.
         """
         sample = Sample(seconds=seconds)
-        if self.group:
-            memory, cpu_s = self.group.read()
-            sample = replace(sample, host_memory_mb=memory, cpu_s=cpu_s)
         if self.gpu:
-            reading = self.gpu.read()
+            sample = self.gpu.read(seconds)
             if self._count % STATE_EVERY == 0:
                 self._look_around(self.gpu)
-            sample = replace(
-                sample,
-                gpu_memory_mb=reading.allocated_mb,
-                gpu_total_mb=reading.total_mb,
-                gpu_free_mb=reading.free_mb,
-                gpu_used_mb=reading.used_mb,
-                gpu_reserved_mb=reading.reserved_mb,
-                sm_clock_mhz=self._state.sm_clock_mhz,
-                temperature_c=self._state.temperature_c,
-            )
+        memory, cpu_s = self.group.read() if self.group else (None, None)
         self._count += 1
-        return sample
+        return replace(
+            sample,
+            host_memory_mb=memory,
+            cpu_s=cpu_s,
+            sm_clock_mhz=self._state.sm_clock_mhz,
+            temperature_c=self._state.temperature_c,
+        )
 
     def _look_around(self, gpu: NvmlSource) -> None:
         """Ask for what changes slowly."""
@@ -190,8 +185,6 @@ class Sampler:
 
     Parameters
     ----------
-    probe : Probe
-        What is sampled.
     interval_s : float
         Time between two samples.
     clock : callable
@@ -213,8 +206,8 @@ class Sampler:
         """Measure what is allocated while nothing runs, and who is there."""
         gpu = self._probe.gpu
         if gpu:
-            readings = [gpu.read().allocated_mb for _ in range(IDLE_SAMPLES)]
-            self._idle_mb = sorted(readings)[IDLE_SAMPLES // 2]
+            samples = [gpu.read().gpu_memory_mb for _ in range(IDLE_SAMPLES)]
+            self._idle_mb = median(mb for mb in samples if mb is not None)
             self._probe.strangers |= gpu.processes()
 
     def start(self) -> float:

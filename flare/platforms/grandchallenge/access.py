@@ -65,20 +65,12 @@ def read_tokens(variables: MutableMapping[str, str] = os.environ) -> tuple[str, 
 
     FLARE_GC_TOKEN is removed: what we start does not need it, and so does not get it.
 
-    Returns
-    -------
-    tuple of str
-        Each once, in their order; at least one. Spaces or lines are between them.
-
-    Raises
-    ------
-    PlatformError
-        If there is none, or others may use the file. No message holds any part of one.
+    Each once, in their order; spaces or lines are between them. Raises a
+    `PlatformError` if there is none, or others may use the file. No message holds any
+    part of one.
     """
-    text, file = (
-        variables.pop("FLARE_GC_TOKEN", ""),
-        variables.get("FLARE_GC_TOKEN_FILE"),
-    )
+    text = variables.pop("FLARE_GC_TOKEN", "")
+    file = variables.get("FLARE_GC_TOKEN_FILE")
     if file and not text.strip():
         text = _own_text(Path(file))
     found = tuple(dict.fromkeys(text.split()))

@@ -50,6 +50,11 @@ MOST_REDIRECTS = 5
 
 BLOCK_BYTES = 2**20
 
+_RIGHTS = (
+    "Check --phase and --api, and the rights of the token's user: an external evaluator"
+    " of the phase serves, an admin of the challenge downloads."
+)
+
 Found = TypeVar("Found")
 
 
@@ -148,6 +153,13 @@ class Client:
         problem = f"{safe(self.api)}: it does not answer as grand-challenge.org"
         return PlatformError(problem, "Is --api right?")
 
+    def refusal(self, reply: Reply) -> PlatformError:
+        """The error of a reply that is not what was asked for."""
+        if reply.status == 200:
+            return self.stranger()
+        problem = f"{safe(self.api)}: status {reply.status}: {reply.reason}"
+        return PlatformError(problem, _RIGHTS)
+
     def call(
         self,
         method: str,
@@ -161,15 +173,8 @@ class Client:
         What answers a call without a word of JSON is not the platform, whatever status
         it gives: a proxy says so, too.
 
-        Returns
-        -------
-        Reply
-            Also if the platform refuses it, but not the token.
-
-        Raises
-        ------
-        PlatformError
-            If it does not accept the token, or cannot be reached.
+        There is a reply also where it refuses. Raises a `PlatformError` if it does not
+        accept the token, or cannot be reached.
         """
         tried = 0
         url = f"{self.api}{path}{f'?{urlencode(params)}' if params else ''}"
@@ -198,10 +203,7 @@ class Client:
     def again(self, what: str, attempt: Callable[[], Found]) -> Found:
         """Try something until it does not fail on the way.
 
-        Raises
-        ------
-        PlatformError
-            If it fails each time.
+        Raises a `PlatformError` if it fails each time.
         """
         pause_s, tried = FIRST_PAUSE_S, 1
         while True:
@@ -223,12 +225,8 @@ class Client:
         Another host that refuses does not know us: its addresses are signed, and each
         is good for some minutes.
 
-        Raises
-        ------
-        PlatformError
-            If it leads elsewhere.
-        PassingError
-            If it may be given later, from a new address.
+        Raises a `PlatformError` if it leads elsewhere, and a `PassingError` if it may
+        be given later, from a new address.
         """
         for _ in range(MOST_REDIRECTS):
             if not url.startswith("https://"):
@@ -258,12 +256,8 @@ class Client:
     ) -> Iterator[HTTPResponse]:
         """An answer of a host, whatever it says; the token is for the platform alone.
 
-        Raises
-        ------
-        PassingError
-            If the host cannot be reached, or says that it is at fault.
-        PlatformError
-            If there can be no such host, or nobody vouches for it.
+        Raises a `PassingError` if the host cannot be reached, or says that it is at
+        fault, and a `PlatformError` if there can be none, or nobody vouches for it.
         """
         # Not at the top: help, which asks nobody, starts sooner.
         from http.client import HTTPException, InvalidURL
@@ -294,10 +288,7 @@ class Client:
     def blocks(self, response: HTTPResponse) -> Iterator[bytes]:
         """What a host sends, to its end.
 
-        Raises
-        ------
-        PassingError
-            If the network fails before that.
+        Raises a `PassingError` if the network fails before that.
         """
         from http.client import HTTPException
 
@@ -364,16 +355,9 @@ def fetch(calls: Client, url: str, file: Path) -> None:
     Where the network fails, only what is missing is fetched again, if the host still
     has the same file. An address of the platform leads to a newly signed one each time.
 
-    Raises
-    ------
-    FileRefusedError
-        If the host refuses it; a new address may help.
-    TooLargeError
-        If it is too large.
-    PlatformError
-        If it does not arrive.
-    OutputError
-        If it cannot be written.
+    Raises a `FileRefusedError` if the host refuses it, so that a new address may help,
+    a `TooLargeError`, a `PlatformError` if it does not arrive, and an `OutputError` if
+    it cannot be written.
     """
     if file.exists():
         return

@@ -73,13 +73,6 @@ _RANKED_ONLY = "the platform gives only the ranked values"
 _ADMIN = "The token has to be of an admin."
 """What is found, and to be done, where the values of cases are not given."""
 
-_STATUS = {
-    400: "it knows no such phase",
-    403: "this token may not see that",
-    404: "there is no such page: is --api right?",
-}
-"""What the platform means by its answers."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
@@ -103,8 +96,7 @@ class Options:
 class Evaluation:
     """A submission that was scored."""
 
-    pk: str
-    username: str
+    record: Record
     created: datetime
     rank: int
     """On the phase's board; 0 if it is not on it."""
@@ -113,9 +105,14 @@ class Evaluation:
     predictions_url: str
     """What was uploaded; empty for an algorithm."""
 
+    @property
+    def user(self) -> str:
+        """Name of the user who has submitted."""
+        return self.record["username"]
+
 
 def download(asked: Options, *, token: str) -> int:
-    """Write RESULTS/TEAM/metrics.json for each user with a result.
+    """Write RESULTS/TEAM/metrics.json for each user with a result; how many there are.
 
     What an earlier download has left there is not fetched again.
 
@@ -126,11 +123,6 @@ def download(asked: Options, *, token: str) -> int:
     token : str
         Of an admin of the challenge; others are not given the values of cases.
 
-    Returns
-    -------
-    int
-        The number of teams.
-
     Raises
     ------
     PlatformError
@@ -139,39 +131,38 @@ def download(asked: Options, *, token: str) -> int:
     OutputError
         If a file cannot be written.
     """
-    api, output = asked.api, asked.output
-    calls = Client(api, token, tries=TRIES)
-    with _told(api):
+    calls = Client(asked.api, token, tries=TRIES)
+    with _told(calls):
         chosen = choose(_evaluations(calls, asked.phase))
-    if not chosen:
-        raise PlatformError(
-            f"{safe(api)}: the phase has no result that this token may see"
-        )
-    if not any("case" in evaluation.metrics for evaluation in chosen):
-        names = listing([evaluation.username for evaluation in chosen])
-        raise PlatformError(f"{names}: {_RANKED_ONLY}", _ADMIN)
-    refused, failed = [], {}
-    folders = _folders(output, [evaluation.username for evaluation in chosen])
-    for number, evaluation in enumerate(chosen, start=1):
-        folder = output / folders[evaluation.username]
-        with _told(api):
-            is_new = _prepare(folder, evaluation, asked.phase)
-        rank = f"rank {evaluation.rank}" if evaluation.rank else "not on the board"
-        what = f"{rank}, of {evaluation.created:%Y-%m-%d %H:%M}"
-        state = what if is_new else f"{what}, is there already"
-        try:
-            with _told(api):
+        names = [evaluation.user for evaluation in chosen]
+        if not chosen:
+            problem = (
+                f"{safe(asked.api)}: the phase has no result that this token may see"
+            )
+            raise PlatformError(problem)
+        if not any("case" in evaluation.metrics for evaluation in chosen):
+            raise PlatformError(f"{listing(names)}: {_RANKED_ONLY}", _ADMIN)
+        folders = _folders(asked.output, names)
+        refused, failed = [], {}
+        for number, evaluation in enumerate(chosen, start=1):
+            folder = asked.output / folders[evaluation.user]
+            is_new = _prepare(folder, evaluation.record)
+            rank = f"rank {evaluation.rank}" if evaluation.rank else "not on the board"
+            state = f"{rank}, of {evaluation.created:%Y-%m-%d %H:%M}"
+            try:
                 if is_new:
                     _write_metrics(evaluation, folder)
+                else:
+                    state += ", is there already"
                 if asked.predictions and evaluation.predictions_url:
                     fetch(calls, evaluation.predictions_url, folder / UPLOAD)
                     _unpack(folder)
-        except FileRefusedError:
-            refused.append(folder.name)
-        except PlatformError as error:  # of this team alone
-            failed[folder.name] = error
-            state = f"{what}, is not whole: {error.finding}"
-        _log.info("[%d/%d] %s: %s", number, len(chosen), folder.name, state)
+            except FileRefusedError:
+                refused.append(folder.name)
+            except PlatformError as error:  # of this team alone
+                failed[folder.name] = error
+                state += f", is not whole: {error.finding}"
+            _log.info("[%d/%d] %s: %s", number, len(chosen), folder.name, state)
     if refused:
         _log.info(
             "%s: the platform gives no token what was uploaded; sign in with a browser:"
@@ -192,11 +183,8 @@ def choose(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
     best of them, and of equal ranks the newest. Of a user who is not on the board, as
     nobody is before results are published, the newest counts.
     """
-    best: dict[str, Evaluation] = {}
-    for evaluation in evaluations:
-        other = best.setdefault(evaluation.username, evaluation)
-        if _merit(evaluation) > _merit(other):
-            best[evaluation.username] = evaluation
+    ordered = sorted(evaluations, key=_merit)
+    best = {evaluation.user: evaluation for evaluation in ordered}
     return [best[name] for name in sorted(best)]
 
 
@@ -210,42 +198,37 @@ def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
     A user who could be taken for another one, or for a folder of another one, gets a
     derived folder.
 
-    Raises
-    ------
-    PlatformError
-        If the folder of a user is a link, or that of another one, too.
+    Raises a `PlatformError` if the folder of a user is a link, or that of another one,
+    too.
     """
-    owners = _owners(output)
-    kept = {user: folder for folder, user in owners.items()}
+    records = {
+        file.parent.name: _record(file.parent) for file in output.glob(f"*/{RECORD}")
+    }
+    owners = {
+        folder: record["username"]
+        for folder, record in sorted(records.items())
+        if isinstance(record.get("username"), str)
+    }
     alike = confusable(users, settled=owners)
-    folders = {}
-    for user in users:
-        is_taken = user in alike or user in owners
-        new = derived_folder(user) if is_taken else folder_of(user)
-        folders[user] = kept.get(user, new)
-    users_of: dict[str, str] = {plain_name(folder): u for folder, u in owners.items()}
-    for user, folder in folders.items():
-        if users_of.setdefault(plain_name(folder), user) != user:
-            other = users_of[plain_name(folder)]
+    folders = {
+        user: derived_folder(user) if user in {*alike, *owners} else folder_of(user)
+        for user in users
+    }
+    folders |= {user: folder for folder, user in owners.items() if user in folders}
+    users_of = {plain_name(folder): user for folder, user in owners.items()}
+    for user, name in folders.items():
+        folder, other = output / name, users_of.setdefault(plain_name(name), user)
+        if other != user:
             raise PlatformError(
-                f"{safe(output / folder)}: it would be of {listing([other, user])}",
+                f"{safe(folder)}: it would be of {listing([other, user])}",
                 "Give one of them another folder by hand.",
             )
-        if (output / folder).is_symlink():
+        if folder.is_symlink():
             raise PlatformError(
-                f"{safe(output / folder)}: the folder is a link",
+                f"{safe(folder)}: the folder is a link",
                 "Put a folder there, or choose another.",
             )
     return folders
-
-
-def _owners(output: Path) -> dict[str, str]:
-    found = {}
-    for record in sorted(output.glob(f"*/{RECORD}")):
-        old = _record(record.parent)
-        if isinstance(old.get("username"), str):
-            found[record.parent.name] = old["username"]
-    return found
 
 
 def _record(folder: Path) -> dict[str, Any]:
@@ -258,55 +241,42 @@ def _record(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _told(api: str) -> Iterator[None]:
-    """Say in one line what the platform, or the way to it, has against a request."""
+def _told(calls: Client) -> Iterator[None]:
+    """Say in one line what the platform, or the disk, has against a download."""
     try:
         yield
     except FlareError:
         raise
     except OSError as error:
         raise unwritable(error.filename or "", error) from error
-    except (
-        *(KeyError, TypeError, AttributeError, ValueError),
-        *(OverflowError, RecursionError),
-    ) as error:
-        raise PlatformError(
-            f"{safe(api)}: it does not answer as grand-challenge.org does",
-            "Is --api right?",
-        ) from error
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as err:
+        raise calls.stranger() from err
 
 
 def _evaluations(calls: Client, phase: str) -> list[Evaluation]:
     found: dict[str, Evaluation] = {}
     seen: set[str] = set()
+    params = {"submission__phase": phase, "limit": str(PAGE)}
     while True:
-        params = {
-            "submission__phase": phase,
-            "offset": str(len(seen)),
-            "limit": str(PAGE),
-        }
+        params["offset"] = str(len(seen))
         reply = calls.call("GET", "evaluations/", params=params)
         if reply.status != 200:
-            text = _STATUS.get(reply.status, f"it answers with status {reply.status}")
-            raise PlatformError(f"{safe(calls.api)}: {text}")
+            raise calls.refusal(reply)
         page, count = reply.content["results"], int(reply.content["count"])
         if count > MOST_EVALUATIONS:
-            raise PlatformError(
-                f"{safe(calls.api)}: more than {MOST_EVALUATIONS} evaluations",
-                "Are --api and --phase right?",
-            )
+            raise calls.stranger()
         for value in page:
             if value["status"] == SUCCEEDED:
-                evaluation = _evaluation(value)
+                evaluation = _evaluation(value, phase)
                 if isinstance(evaluation.metrics, dict):
-                    found[evaluation.pk] = evaluation
+                    found[evaluation.record["evaluation"]] = evaluation
         new = {str(value["pk"]) for value in page} - seen
         seen |= new
         if not new or len(seen) >= count:
             return list(found.values())
 
 
-def _evaluation(value: Mapping[str, Any]) -> Evaluation:
+def _evaluation(value: Mapping[str, Any], phase: str) -> Evaluation:
     """An evaluation as the API describes it."""
     metrics = None
     for output in value["outputs"]:
@@ -314,31 +284,34 @@ def _evaluation(value: Mapping[str, Any]) -> Evaluation:
         if socket["slug"] == METRICS_SOCKET:
             metrics = output["value"]
     submission = value["submission"]
+    url, created = (
+        submission.get("predictions_file"),
+        datetime.fromisoformat(value["created"]),
+    )
+    record: Record = {
+        "evaluation": str(value["pk"]),
+        "phase": phase,
+        "username": str(submission["creator"]["username"]),
+        "created": created.isoformat(),
+        "predictions_file": str(url or "").partition("?")[0],
+    }
     return Evaluation(
-        pk=str(value["pk"]),
-        username=str(submission["creator"]["username"]),
-        created=datetime.fromisoformat(value["created"]),
+        record=record,
+        created=created,
         rank=int(value["rank"] or 0),
         metrics=metrics,
-        predictions_url=str(submission.get("predictions_file") or ""),
+        predictions_url=str(url or ""),
     )
 
 
 # --- Files ------------------------------------------------------------------------
 
 
-def _prepare(folder: Path, evaluation: Evaluation, phase: str) -> bool:
+def _prepare(folder: Path, record: Record) -> bool:
     """Make a team's folder ready; the result is whether its metrics.json is to come.
 
     The record is written first, so that a download that was ended goes on where it was.
     """
-    record: Record = {
-        "evaluation": evaluation.pk,
-        "phase": phase,
-        "username": evaluation.username,
-        "created": evaluation.created.isoformat(),
-        "predictions_file": evaluation.predictions_url.partition("?")[0],
-    }
     old = _record(folder)
     is_there = (folder / METRICS_JSON).exists()
     if old == record and is_there:
@@ -360,10 +333,8 @@ def _prepare(folder: Path, evaluation: Evaluation, phase: str) -> bool:
 def _write_metrics(evaluation: Evaluation, folder: Path) -> None:
     """Write a team's metrics.json, if it can be ranked.
 
-    Raises
-    ------
-    PlatformError
-        If it has no values of cases, or one that JSON does not have.
+    Raises a `PlatformError` if it has no values of cases, or one that JSON does not
+    have.
     """
     if "case" not in evaluation.metrics:
         raise PlatformError(_RANKED_ONLY, _ADMIN)

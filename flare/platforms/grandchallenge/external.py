@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flare.common.errors import MESSAGE_LIMIT
 from flare.common.files import at
 from flare.common.options import option
-from flare.common.text import printable, safe
+from flare.common.text import safe
 from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.archive.strict import ArchiveError, ModelError
@@ -121,10 +120,7 @@ class PhaseSource:
 
         One that is not described as we know it is left out, and told of once.
 
-        Raises
-        ------
-        PlatformError
-            If the platform refuses.
+        Raises a `PlatformError` if the platform refuses.
         """
         found: list[Any] = []
         free = [mark for mark in self._calls if mark not in self._refused]
@@ -136,7 +132,7 @@ class PhaseSource:
                 params={"submission__phase": self._phase},
             )
             if not (reply.status == 200 and isinstance(reply.content, list)):
-                raise self._refusal(reply)
+                raise self._any.refusal(reply)
             found = [v for v in reply.content if isinstance(v, dict)]
             if found:
                 break
@@ -154,11 +150,8 @@ class PhaseSource:
     def claim(self, submission: Submission, *, is_again: bool) -> Submission:
         """Claim a submission, as in `Source`.
 
-        Raises
-        ------
-        PlatformError
-            If the platform refuses in another way, or it was claimed with a token that
-            is not here.
+        Raises a `PlatformError` if the platform refuses in another way, or it was
+        claimed with a token that is not here.
         """
         if is_again and self._status(submission) == QUEUED:
             # With which token it is claimed is chosen anew.
@@ -183,19 +176,14 @@ class PhaseSource:
                 )
             self._refused.clear()
             raise NotNowError(_HAS_CLAIMED)
-        raise self._refusal(reply)
+        raise self._any.refusal(reply)
 
     def download(self, submission: Submission, folder: Path) -> Path:
         """Fetch the archive of the algorithm, whole, and its model, if it has one.
 
-        Raises
-        ------
-        ArchiveError, ModelError
-            If the platform has none, or one that is too large.
-        GoneError
-            If the platform does not have the file any more.
-        HostError
-            If it does not arrive, or cannot be written.
+        Raises an `ArchiveError` or `ModelError` if the platform has none, or one that
+        is too large, a `GoneError` if it does not have the file any more, and a
+        `HostError` if it does not arrive, or cannot be written.
         """
         file = folder / f"{submission.team}{SUFFIX}"
         self._fetch(submission, "image", file, ArchiveError)
@@ -242,21 +230,13 @@ class PhaseSource:
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
         """Return metrics, or the line that the participant gets, as in `Source`.
 
-        Raises
-        ------
-        PlatformError
-            If the platform has not heard it; it may later.
+        Raises a `PlatformError` if the platform has not heard it; it may later.
         """
         calls = self._claimant(submission)
         if is_again and self._status(submission) in ANSWERED:
             return
-        update: dict[str, Any] = {"status": answer.status}
-        if answer.metrics is None:
-            update["error_message"] = printable(answer.message)[:MESSAGE_LIMIT]
-        else:
-            update["metrics"] = answer.metrics
         path = f"evaluations/{submission.key}/update_external_evaluation/"
-        reply = calls.call("PATCH", path, json=update)
+        reply = calls.call("PATCH", path, json=answer.content)
         if not _has(reply, status=answer.status):
             # Whatever else has answered in its place, only its status tells.
             status = self._status(submission)
@@ -264,7 +244,7 @@ class PhaseSource:
             if not (status in ANSWERED and may_be_heard):
                 if status in (*ANSWERED, *ENDED):
                     raise NotOursError(reply.reason)
-                raise self._refusal(reply)
+                raise self._any.refusal(reply)
         self._refused.discard(calls.mark)
 
     # --- What the platform says ---------------------------------------------------
@@ -282,21 +262,10 @@ class PhaseSource:
     def _status(self, submission: Submission) -> str:
         reply = self._any.call("GET", f"evaluations/{submission.key}/")
         if reply.status in _GONE:
-            raise GoneError(self._refusal(reply))
+            raise GoneError(self._any.refusal(reply))
         if not _has(reply, pk=submission.key):
-            raise self._refusal(reply)
+            raise self._any.refusal(reply)
         return str(reply.content.get("status"))
-
-    def _refusal(self, reply: Reply) -> PlatformError:
-        """The error of a reply that is not what was asked for."""
-        if reply.status == 200:
-            return self._any.stranger()
-        problem = f"{safe(self._any.api)}: status {reply.status}: {reply.reason}"
-        remedy = (
-            "Check --phase, and that the token's user is among the external evaluators"
-            " of the challenge."
-        )
-        return PlatformError(problem, remedy)
 
     def _submission(self, value: Mapping[str, Any], mark: str) -> Submission:
         """An evaluation, as the platform describes it."""

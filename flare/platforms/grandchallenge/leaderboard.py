@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -81,10 +82,7 @@ def read_result(file: Path) -> Result:
 
     A file of another name is called like itself.
 
-    Raises
-    ------
-    MetricsFileError
-        If the platform would not accept it.
+    Raises a `MetricsFileError` if the platform would not accept it.
     """
     name = file.absolute().parent.name if file.name == METRICS_JSON else file.stem
     return Result(name=name, metrics=read_object(file))
@@ -100,36 +98,29 @@ def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
     phase : Phase
         The settings.
     """
-    newest_first = list(reversed(results))
+    display, newest_first = phase.result_display_choice, list(reversed(results))
     left_out: list[tuple[str, str]] = []
-    if phase.result_display_choice is ResultDisplay.MOST_RECENT:
+    if display is ResultDisplay.MOST_RECENT:
         # This comes before results are looked at: an invalid one hides its user.
-        newest_first, older = _first_of_each(newest_first)
-        left_out += [(result.name, "a later result is there") for result in older]
-    valid = []
-    for result in newest_first:
-        problem = _problem(result, phase)
-        if problem:
-            left_out.append((result.name, problem))
-        else:
-            valid.append(result)
-    if phase.result_display_choice is ResultDisplay.BEST:
-        scores = _rank_scores(valid, phase)
-        best_first = [
-            valid[n] for n in sorted(range(len(valid)), key=scores.__getitem__)
-        ]
-        valid, worse = _first_of_each(best_first)
-        left_out += [(result.name, "a better result is there") for result in worse]
-    scores = _rank_scores(valid, phase)
-    ranks = _ranks(scores, Order.ASCENDING)
+        newest_first, left_out = _first_of_each(newest_first, "a later result is there")
+    problems = [_problem(result, phase) for result in newest_first]
+    found = list(zip(newest_first, problems, strict=True))
+    left_out += [(result.name, problem) for result, problem in found if problem]
+    ranked = _scored([result for result, problem in found if not problem], phase)
+    if display is ResultDisplay.BEST:
+        best_first = [result for _, result in ranked]
+        best, worse = _first_of_each(best_first, "a better result is there")
+        left_out += worse
+        ranked = _scored(best, phase)
+    scores = [score for score, _ in ranked]
     rows = [
         Row(
-            name=valid[index].name,
-            rank=ranks[index],
-            rank_score=scores[index],
-            metrics=valid[index].metrics,
+            name=result.name,
+            rank=scores.index(score) + 1,
+            rank_score=score,
+            metrics=result.metrics,
         )
-        for index in sorted(range(len(valid)), key=scores.__getitem__)
+        for score, result in ranked
     ]
     return Leaderboard(phase=phase, rows=tuple(rows), left_out=tuple(left_out))
 
@@ -144,20 +135,21 @@ def _problem(result: Result, phase: Phase) -> str:
     return ""
 
 
-def _rank_scores(results: Sequence[Result], phase: Phase) -> list[int | Fraction]:
+def _scored(
+    results: Sequence[Result], phase: Phase
+) -> list[tuple[int | Fraction, Result]]:
+    """What each result is ranked by, best first."""
     by_metric = [
         _ranks([value_at(result.metrics, path) for result in results], order)
         for path, order in phase.ranked.items()
     ]
-    summary: dict[ScoringMethod, Callable[[list[int]], int | Fraction]] = {
+    summary: dict[ScoringMethod, Callable[[Sequence[int]], int | Fraction]] = {
         ScoringMethod.ABSOLUTE: lambda ranks: ranks[0],
         ScoringMethod.MEAN: lambda ranks: Fraction(sum(ranks), len(ranks)),
         ScoringMethod.MEDIAN: lambda ranks: statistics.median(map(Fraction, ranks)),
     }
-    score = summary[phase.scoring_method_choice]
-    return [
-        score([ranks[index] for ranks in by_metric]) for index in range(len(results))
-    ]
+    scores = map(summary[phase.scoring_method_choice], zip(*by_metric, strict=True))
+    return sorted(zip(scores, results, strict=True), key=itemgetter(0))
 
 
 def _ranks(values: Sequence[Any], order: Order) -> list[int]:
@@ -166,15 +158,13 @@ def _ranks(values: Sequence[Any], order: Order) -> list[int]:
     return [ordered.index(value) + 1 for value in values]
 
 
-def _first_of_each(results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
-    first: dict[str, Result] = {}
-    others = []
-    for result in results:
-        if result.name in first:
-            others.append(result)
-        else:
-            first[result.name] = result
-    return list(first.values()), others
+def _first_of_each(
+    results: Sequence[Result], why: str
+) -> tuple[list[Result], list[tuple[str, str]]]:
+    """The first result of each name; those that are left out, and why."""
+    first = {result.name: result for result in reversed(results)}
+    kept = [result for result in results if first[result.name] is result]
+    return kept, [(r.name, why) for r in results if first[r.name] is not r]
 
 
 def find_differences(results: Sequence[Result]) -> str:
@@ -247,10 +237,7 @@ def write_leaderboard(leaderboard: Leaderboard, file: Path) -> None:
 
     After them come the board's own columns, by their titles and as they are shown.
 
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
+    Raises an `OutputError` if it cannot be written.
     """
     phase = leaderboard.phase
     titles = (title for title, *_ in phase.columns)

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 from flare.common.schema import Count, Is, Positive, build, check
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import PhaseSettingsError
-
-TITLE_CHARACTERS = 64
-PATH_CHARACTERS = 255
 
 
 class Order(Enum):
@@ -57,21 +55,34 @@ class Presence(Enum):
 
 
 _KEYS = r"[^.$*\[\]]+(\.[^.$*\[\]]+)*"
-_Title = Annotated[str, Is(minLength=1, maxLength=TITLE_CHARACTERS)]
-_Path = Annotated[str, Is(pattern=f"^{_KEYS}$", maxLength=PATH_CHARACTERS)]
-_PathOrEmpty = Annotated[str, Is(pattern=f"^({_KEYS})?$", maxLength=PATH_CHARACTERS)]
+"""What JSONPath has besides, the platform takes as part of a key."""
+_Title = Annotated[str, Is(minLength=1, maxLength=64)]
+_Label = Annotated[str, Is(maxLength=32)]
+_Help = Annotated[str, Is(maxLength=128)]
+_Path = Annotated[str, Is(pattern=f"^{_KEYS}$", maxLength=255)]
+_PathOrEmpty = Annotated[str, Is(pattern=f"^({_KEYS})?$", maxLength=255)]
 
 
-def _check_title(key: str, value: str) -> None:
-    expected = f"1 to {TITLE_CHARACTERS} characters"
-    check(0 < len(value) <= TITLE_CHARACTERS, key, value, expected)
-
-
-def _check_path(key: str, value: str) -> None:
-    expected = f"keys with full stops between them, at most {PATH_CHARACTERS}"
-    is_path = len(value) <= PATH_CHARACTERS and all(value.split("."))
-    # What JSONPath has, the platform takes as part of a key.
-    check(is_path and not set("$[]*") & set(value), key, value, expected)
+def _check(record: Column | Phase) -> None:
+    """Hold the values of a record against its schema."""
+    rules = [
+        (getattr(record, key), key, found.said)
+        for key, hint in get_type_hints(type(record), include_extras=True).items()
+        for part in (hint, *get_args(hint))
+        for found in getattr(part, "__metadata__", ())
+    ]
+    for value, key, said in rules:
+        if "maxLength" in said:
+            least, most = said.get("minLength", 0), said["maxLength"]
+            is_fit = least <= len(value) <= most
+            check(is_fit, key, value, f"{least} to {most} characters")
+        if "pattern" in said:
+            is_fit = bool(re.search(said["pattern"], value))
+            check(is_fit, key, value, "keys with full stops between them")
+        if "minimum" in said and value is not None:
+            least, most = said["minimum"], said.get("maximum", math.inf)
+            end = f"to {most}" if most < math.inf else "or more"
+            check(least <= value <= most, key, value, f"{least} {end}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +102,7 @@ class Column:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        _check_title("title", self.title)
-        _check_path("path", self.path)
-        if self.error_path:
-            _check_path("error_path", self.error_path)
+        _check(self)
 
 
 _ClosedColumn = Annotated[Column, Is(optional=True, additionalProperties=False)]
@@ -123,17 +131,17 @@ class Phase:
     """Whether a submission may have a comment."""
     display_submission_comments: bool = False
     """Whether the board shows it."""
-    supplementary_file_label: Annotated[str, Is(maxLength=32)] = ""
+    supplementary_file_label: _Label = ""
     """What that file is called."""
-    supplementary_file_help_text: Annotated[str, Is(maxLength=128)] = ""
+    supplementary_file_help_text: _Help = ""
     """What participants read about it."""
     show_supplementary_file_link: bool = False
     """Whether the board links to it."""
     supplementary_url_choice: Presence = Presence.OFF
     """Whether an address is handed in with a submission: off, optional, or required."""
-    supplementary_url_label: Annotated[str, Is(maxLength=32)] = ""
+    supplementary_url_label: _Label = ""
     """What that address is called."""
-    supplementary_url_help_text: Annotated[str, Is(maxLength=128)] = ""
+    supplementary_url_help_text: _Help = ""
     """What participants read about it."""
     show_supplementary_url: bool = False
     """Whether the board links to it."""
@@ -164,28 +172,7 @@ class Phase:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        _check_title("title", self.title)
-        _check_title("score_title", self.score_title)
-        _check_path("score_jsonpath", self.score_jsonpath)
-        if self.score_error_jsonpath:
-            _check_path("score_error_jsonpath", self.score_error_jsonpath)
-        for key, most in (
-            ("supplementary_file_label", 32),
-            ("supplementary_url_label", 32),
-            ("supplementary_file_help_text", 128),
-            ("supplementary_url_help_text", 128),
-        ):
-            text = getattr(self, key)
-            check(len(text) <= most, key, text, f"at most {most} characters")
-        places = self.score_decimal_places
-        check(0 <= places <= 20, "score_decimal_places", places, "0 to 20")
-        limit = self.submissions_limit_per_user_per_period
-        check(limit >= 0, "submissions_limit_per_user_per_period", limit, "0 or more")
-        period = self.submission_limit_period
-        is_period = period is None or period >= 1
-        check(is_period, "submission_limit_period", period, "1 or more days, or null")
-        memory = self.evaluation_requires_memory_gb
-        check(4 <= memory <= 32, "evaluation_requires_memory_gb", memory, "4 to 32")
+        _check(self)
 
     @property
     def ranked(self) -> dict[str, Order]:
@@ -233,7 +220,7 @@ PHASES = Annotated[
 
 
 def read_phase(file: Path, name: str) -> Phase:
-    """Read the settings of one phase.
+    """Read the settings of one phase, as `parse_phase` does.
 
     Parameters
     ----------
@@ -241,12 +228,6 @@ def read_phase(file: Path, name: str) -> Phase:
         A JSON file like phase-settings.json: an object with an object for each phase.
     name : str
         The phase.
-
-    Raises
-    ------
-    PhaseSettingsError
-        If the file cannot be read, or breaks a rule of the platform; the message names
-        the field, the value and what is allowed.
     """
     try:
         content = file.read_bytes()
@@ -259,27 +240,13 @@ def read_phase(file: Path, name: str) -> Phase:
 def parse_phase(content: bytes | str, name: str, *, source: str) -> Phase:
     """The settings of one phase, from what such a file holds.
 
-    Raises
-    ------
-    PhaseSettingsError
-        As `read_phase`; `source` is the file in its message.
+    Raises a `PhaseSettingsError` if it cannot be read, or breaks a rule of the
+    platform; the message names the source, the field, the value and what is allowed.
     """
     try:
-        text = content.decode("utf-8") if isinstance(content, bytes) else content
-        settings = json.loads(text)
+        settings = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise PhaseSettingsError(source, f"is not JSON ({safe(str(error))})") from error
-    return phase_of(settings, name, source=source)
-
-
-def phase_of(settings: object, name: str, *, source: str) -> Phase:
-    """The settings of one phase, of all that such a file holds.
-
-    Raises
-    ------
-    PhaseSettingsError
-        As `parse_phase`.
-    """
     if not isinstance(settings, dict) or name not in settings:
         found = listing(settings) if isinstance(settings, dict) else "no object"
         raise PhaseSettingsError(source, f"has no phase {safe(name)} (found {found})")

@@ -6,6 +6,7 @@ Three phases are evaluated by the platform, and an external one by ``flare serve
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from flare.platforms.grandchallenge.phase import (
     Presence,
     ResultDisplay,
     ScoringMethod,
-    phase_of,
+    parse_phase,
     read_phase,
 )
 
@@ -245,13 +246,7 @@ class PhaseOptions:
     )
 
     def read(self) -> Phase:
-        """The settings from the file, or those of flare21.
-
-        Raises
-        ------
-        PhaseSettingsError
-            As `read_phase`.
-        """
+        """The settings from the file, or those of flare21, as `read_phase` does."""
         if self.phase_settings:
             return read_phase(self.phase_settings, self.phase)
         if PHASE_SETTINGS and self.phase != "external":  # the file is of the others
@@ -259,4 +254,5 @@ class PhaseOptions:
         # An installed copy makes them anew.
         rules = read_challenge("flare21")
         made = {**settings_for(rules), "external": external_settings_for(rules)}
-        return phase_of(dump(made), self.phase, source="phase-settings of flare21")
+        text = json.dumps(dump(made))
+        return parse_phase(text, self.phase, source="phase-settings of flare21")

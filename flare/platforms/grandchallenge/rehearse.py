@@ -1,4 +1,4 @@
-"""Runs the built image on a submission as the platform would.
+"""Runs the built image as the platform would, and says what it would make of that.
 
 What the platform does is described in its own source (grand-challenge.org's components
 app and rse-sagemaker-shim); each rule below says what it follows.
@@ -12,19 +12,26 @@ import os
 import shutil
 import tarfile
 import tempfile
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from flare.common.docker import Docker
 from flare.common.errors import EngineError, InputError
 from flare.common.options import argument, option, positive
-from flare.common.text import safe
+from flare.common.text import listing, safe
 from flare.evaluation.errors import UploadError
-from flare.platforms.grandchallenge.phase import Phase, parse_phase
+from flare.platforms.grandchallenge.phase import (
+    Phase,
+    is_rankable,
+    parse_phase,
+    value_at,
+)
 from flare.platforms.grandchallenge.phase_settings import PhaseOptions
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON
+from flare.results.metrics_reading import evaluation_text
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +50,12 @@ STANDARD_CHALLENGE = "flare21"
 
 KILLED = 137
 """Exit status of a container that ran out of the instance's memory."""
+
+MESSAGE_CHARACTERS = 1024
+"""The platform cuts a message there."""
+
+LINE_BYTES = 2**16
+"""The platform drops a longer line, which is never the message."""
 
 INPUT, GROUND_TRUTH, OUTPUT = "input", "ground_truth", "output"
 """Folders that the container gets, and where it writes."""
@@ -90,19 +103,12 @@ class Options:
     def phase(self) -> Phase:
         """The phase, by the settings of the image's challenge if none are given.
 
-        Raises
-        ------
-        InputError
-            If there is nothing to rehearse.
-        EngineError
-            As `image_settings`.
-        PhaseSettingsError
-            If the settings cannot be read.
+        Raises an `InputError` if there is nothing to rehearse, an `EngineError` as
+        `image_settings`, and a `PhaseSettingsError` if the settings cannot be read.
         """
         if not self.submission.exists():
-            raise InputError(
-                f"{safe(self.submission)}: there is no such file or folder"
-            )
+            problem = f"{safe(self.submission)}: there is no such file or folder"
+            raise InputError(problem)
         if self.settings.phase_settings:
             return self.settings.read()
         challenge, found = image_settings(self.image, self.engine)
@@ -137,21 +143,10 @@ class Run:
 
 
 def rehearse(asked: Options, phase: Phase) -> Run:
-    """Run the image on a submission as the platform would.
+    """Run the image on a submission as the platform would, with a phase's memory.
 
-    Parameters
-    ----------
-    asked : Options
-        What is rehearsed, and how.
-    phase : Phase
-        How much memory there is.
-
-    Raises
-    ------
-    EngineError
-        If the container engine, or the image, cannot be used.
-    UploadError
-        If the platform would refuse the upload, or the tarball, itself.
+    Raises an `EngineError` if the container engine, or the image, cannot be used, and
+    an `UploadError` if the platform would refuse the upload, or the tarball, itself.
     """
     engine, image = Docker(asked.engine), asked.image
     configuration = _inspect(engine, image)
@@ -160,11 +155,9 @@ def rehearse(asked: Options, phase: Phase) -> Run:
     ) as name:
         folder = Path(name)
         _prepare(folder, asked)
+        entrypoint, words = configuration.get("Entrypoint"), configuration.get("Cmd")
         settings = {
-            "command": [
-                *(configuration.get("Entrypoint") or []),
-                *(configuration.get("Cmd") or []),
-            ],
+            "command": [*(entrypoint or []), *(words or [])],
             "user": configuration["User"],
             "folder": configuration.get("WorkingDir") or "/",
             "memory_bytes": (instance_of(phase)[0] - RESERVED_GB) << 30,
@@ -225,20 +218,17 @@ def _run_command(
 
 
 def _read_run(folder: Path) -> Run:
-    usage, stdout, stderr, metrics = (
-        file.read_bytes() if file.is_file() else None
-        for file in (
-            *(folder / RESULT / name for name in ("usage.json", "stdout", "stderr")),
-            folder / OUTPUT / METRICS_JSON,
-        )
-    )
+    def content(*names: str) -> bytes | None:
+        file = folder.joinpath(*names)
+        return file.read_bytes() if file.is_file() else None
+
     files = (path for path in (folder / OUTPUT).rglob("*") if not path.is_dir())
     return Run(
-        **json.loads(usage or b"{}"),
-        stdout=stdout or b"",
-        stderr=stderr or b"",
+        **json.loads(content(RESULT, "usage.json") or b"{}"),
+        stdout=content(RESULT, "stdout") or b"",
+        stderr=content(RESULT, "stderr") or b"",
         outputs=tuple(sorted(str(path.relative_to(folder / OUTPUT)) for path in files)),
-        metrics=metrics,
+        metrics=content(OUTPUT, METRICS_JSON),
     )
 
 
@@ -270,10 +260,7 @@ def image_settings(image: str, engine: str = "docker") -> tuple[str, str]:
     Both are empty for FLARE21, whose settings are those of phase-settings.json, and for
     an image that names no challenge.
 
-    Raises
-    ------
-    EngineError
-        If the container engine, or the image, cannot be used.
+    Raises an `EngineError` if the container engine, or the image, cannot be used.
     """
     docker = Docker(engine)
     variables = _inspect(docker, image).get("Env") or []
@@ -308,3 +295,138 @@ def _unpack(ground_truth: Path, target: Path) -> None:
         raise UploadError(
             f"{safe(ground_truth)}: it is not a .tar.gz file that can be read"
         ) from error
+
+
+# --- What the platform would make of it -------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the platform would make of a run."""
+
+    run: Run
+    phase: Phase
+    message: str
+    """What the participant would see of a failure; empty after a success."""
+    metrics: Any
+    """What the platform would read of metrics.json, after a success."""
+    warnings: tuple[str, ...] = ()
+    """What the organiser should know, or repair."""
+
+    @property
+    def row(self) -> tuple[tuple[str, str], ...]:
+        """The leaderboard's columns and what would stand there."""
+        titles = (title for title, *_ in self.phase.columns)
+        shown = self.phase.shown(self.metrics)
+        return () if self.message else tuple(zip(titles, shown, strict=True))
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether the result would be on the leaderboard."""
+        return all(is_rankable(value_at(self.metrics, p)) for p in self.phase.ranked)
+
+
+def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verdict:
+    """Say what a participant and an organiser would see of a run with a time limit."""
+    message, metrics = _failure(run), None
+    if not message:
+        metrics = json.loads(run.metrics or b"", parse_constant=lambda _: None)
+    verdict = Verdict(run=run, phase=phase, message=message, metrics=metrics)
+    return replace(verdict, warnings=tuple(_warnings(verdict, time_limit_s)))
+
+
+def participant_message(stderr: bytes) -> str:
+    """What the platform shows of stderr: its last line that is not empty or dropped."""
+    kept = (line for line in stderr.split(b"\n") if len(line) <= LINE_BYTES)
+    lines = [text for line in kept if (text := line.decode("utf-8", "replace").strip())]
+    return (lines or ["No errors were reported in the logs."])[-1][:MESSAGE_CHARACTERS]
+
+
+def _failure(run: Run) -> str:
+    """The message of a run that failed; empty if it succeeded."""
+    if run.is_late:
+        return "Time limit exceeded"
+    if run.status == KILLED:
+        return "The container was killed as it exceeded its memory limit"
+    if run.status:
+        return participant_message(run.stderr)
+    if run.metrics is None:
+        return "Output file 'metrics.json' was not produced"
+    try:
+        text = run.metrics.decode("utf-8")
+    except UnicodeDecodeError:
+        return "An unexpected error occurred"
+    try:
+        metrics = json.loads(text, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return "The output file 'metrics.json' is not valid json"
+    # Its database takes neither; json writes the one as Infinity, the other so.
+    written = json.dumps(metrics)
+    if "Infinity" in written or "\\u0000" in written:
+        return "An unexpected error occurred"
+    return ""
+
+
+def _warnings(verdict: Verdict, time_limit_s: float) -> Iterator[str]:
+    run, phase = verdict.run, verdict.phase
+    for stream, content in (("stdout", run.stdout), ("stderr", run.stderr)):
+        longest = max(map(len, content.split(b"\n")))
+        if longest > LINE_BYTES:
+            yield (
+                f"A line of {longest} bytes on {stream} would be dropped, and may leave"
+                " a warning on stderr: at most 65,536."
+            )
+    limit = (instance_of(phase)[0] - RESERVED_GB) << 30
+    if run.process_bytes * 2 > limit:
+        yield (
+            f"A process used {run.process_bytes / 2**30:.1f} GiB of the"
+            f" {limit >> 30} GiB that it may: set evaluation_requires_memory_gb higher."
+        )
+    if run.seconds * 2 > time_limit_s:
+        yield (
+            f"It took {run.seconds:.0f} s of {time_limit_s:.0f} s: ask the platform's"
+            " staff for a higher evaluation_time_limit."
+        )
+    if others := [name for name in run.outputs if name != METRICS_JSON]:
+        yield f"Other files in /output, which are uploaded as well: {listing(others)}."
+    if not verdict.message and run.stderr.strip():
+        said = participant_message(run.stderr)
+        yield f"A successful run wrote to stderr, which marks it with a warning: {said}"
+    for path in () if verdict.message else phase.paths:
+        value = value_at(verdict.metrics, path)
+        if not is_rankable(value):
+            found = "is not there" if value == "" else "is null or no number"
+            if path in phase.ranked:
+                yield f"{path} {found}: the result would not be on the leaderboard."
+            else:
+                yield f"{path} {found}: its column would show none."
+    if phase.display_all_metrics:
+        yield (
+            "display_all_metrics is on: the DSC of a single case gives away the volume"
+            " of its reference."
+        )
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """What a rehearsal showed, for the organiser."""
+    run = verdict.run
+    lines = [
+        f"It took {run.seconds:.1f} s; the largest process used"
+        f" {run.process_bytes / 2**20:.0f} MiB."
+    ]
+    keys = ("cases", "challenge", "references")
+    about = [safe(evaluation_text(verdict.metrics, key)) for key in keys]
+    if about[1]:
+        lines.append("Cases: {}. Challenge: {}. Reference labels: {}.".format(*about))
+    lines += [f"For the organiser: {warning}" for warning in verdict.warnings]
+    if verdict.message:
+        log = run.stdout.decode("utf-8", "replace").strip()
+        lines = [log, *lines, "The evaluation would fail. The participant would read:"]
+    else:
+        width = max(len(title) for title, _ in verdict.row)
+        if verdict.is_ranked:
+            lines.append("The evaluation would succeed. The leaderboard's row:")
+        else:
+            lines.append("The evaluation would succeed, and NOT be on the leaderboard:")
+        lines += [f"  {title.ljust(width)}  {cell}" for title, cell in verdict.row]
+    return "\n".join(line for line in lines if line)

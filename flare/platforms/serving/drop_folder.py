@@ -108,18 +108,7 @@ class DropFolder:
     """A folder with TEAMNAME.tar.gz of each team; another file is another submission.
 
     TEAMNAME.model.tar.gz beside it is the team's model, and part of the submission.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they are put.
-    now : callable
-        Date and time.
-
-    Raises
-    ------
-    InputError
-        If there is no such folder, or that of the answers is a link.
+    Raises an `InputError` if there is no such folder, or that of the answers is a link.
     """
 
     is_named = True
@@ -146,10 +135,7 @@ class DropFolder:
     def claimable(self) -> list[Submission]:
         """All archives that are whole, the oldest first.
 
-        Raises
-        ------
-        InputError
-            If the folder cannot be read.
+        Raises an `InputError` if the folder cannot be read.
         """
         try:
             paths = [*self._folder.iterdir()]
@@ -173,24 +159,17 @@ class DropFolder:
     def download(self, submission: Submission, folder: Path) -> Path:
         """The file itself.
 
-        Raises
-        ------
-        ArchiveError
-            If it is not there any more, or is another one now, or no team can have
-            its name.
-        ModelError
-            If its model is a link: that may be another team's.
+        Raises an `ArchiveError` if it is not there any more, or is another one now, or
+        no team can have its name, and a `ModelError` if its model is a link: that may
+        be another team's.
         """
         path = self._folder / submission.title
         is_same = False
         with suppress(OSError):
             is_same = _is_regular(path) and _submission(path).key == submission.key
         if not is_same:
-            raise ArchiveError(
-                submission.title,
-                "it was removed or replaced before it was measured",
-                "Hand it in again.",
-            )
+            problem = "it was removed or replaced before it was measured"
+            raise ArchiveError(submission.title, problem, "Hand it in again.")
         problem = name_problem(path.name.removesuffix(SUFFIX))
         if problem:
             raise ArchiveError(submission.title, problem, REMEDY)
@@ -202,20 +181,11 @@ class DropFolder:
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
         """Write the answer into the folder; the same one anew does no harm.
 
-        Raises
-        ------
-        InputError
-            If the folder of the answers is a link.
-        OutputError
-            If it cannot be written.
+        Raises an `InputError` if the folder of the answers is a link, and an
+        `OutputError` if it cannot be written.
         """
         self._check_answers()
-        content: ReturnedFile = {"status": answer.status}
-        if answer.metrics is None:
-            content["error_message"] = answer.message
-        else:
-            content["metrics"] = answer.metrics
-        text = json.dumps(content, indent=2, allow_nan=False)
+        text = json.dumps(answer.content, indent=2, allow_nan=False)
         write_whole(self._folder / ANSWERS / f"{submission.team}.json", f"{text}\n")
 
     def _check_answers(self) -> None:

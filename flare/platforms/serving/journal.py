@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from flare.common.files import write_whole
 from flare.common.schema import DateTime, Is, Text, dump
@@ -60,27 +60,14 @@ class Step(Enum):
 ORDER = list(Step)
 
 
-class Times(TypedDict):
-    """When each step was done."""
-
-    claiming: DateTime
-    """When it was about to be claimed."""
-    claimed: NotRequired[DateTime]
-    """When it was claimed."""
-    downloaded: NotRequired[DateTime]
-    """When its archive was there."""
-    checked: NotRequired[DateTime]
-    """When its archive was checked."""
-    measured: NotRequired[DateTime]
-    """When its last case was run."""
-    scored: NotRequired[DateTime]
-    """When its answer was written."""
-    returning: NotRequired[DateTime]
-    """When its answer was about to be sent."""
-    returned: NotRequired[DateTime]
-    """When its answer had arrived."""
-    lost: NotRequired[DateTime]
-    """When it was given up, as it is not ours any more."""
+_Times = Annotated[
+    dict[str, DateTime],
+    Is(
+        each=("STEP", "When it was done."),
+        keys=f"^({'|'.join(step.value for step in Step)})$",
+        required=["claiming"],
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +76,7 @@ class Entry(Submission):
 
     step: Step
     """The last step that was done."""
-    times: Annotated[dict[str, str], Is(like=Times, additionalProperties=False)] = (
-        field(default_factory=dict)
-    )
+    times: _Times = field(default_factory=dict)
     """When each step was done."""
     status: Annotated[str, Is(enum=["", "Succeeded", "Failed"])] = ""
     """Of its answer; empty before there is one."""
@@ -145,10 +130,8 @@ class Journal:
     now : callable
         Date and time.
 
-    Raises
-    ------
-    MeasurementError
-        If it is there, but cannot be read, or is of another source.
+    Raises a `MeasurementError` if it is there, but cannot be read, or is of another
+    source.
     """
 
     def __init__(
@@ -192,10 +175,7 @@ class Journal:
         **changes
             Fields of the entry.
 
-        Raises
-        ------
-        OutputError
-            If that cannot be; then nothing has changed.
+        Raises an `OutputError` if that cannot be; then nothing has changed.
         """
         known = self.entries.get(submission.key)
         if not isinstance(submission, Entry):
@@ -226,12 +206,8 @@ class Journal:
     def write_answer(self, submission: Submission, answer: Answer) -> None:
         """Write what is to be sent, so that each try sends the same.
 
-        Raises
-        ------
-        ValueError
-            If a number in it is not finite.
-        OutputError
-            If it cannot be written.
+        Raises a `ValueError` if a number in it is not finite, and an `OutputError` if
+        it cannot be written.
         """
         text = json.dumps(dump(answer), indent=2, allow_nan=False)
         write_whole(self._answer_file(submission), f"{text}\n", is_lasting=True)
@@ -239,10 +215,7 @@ class Journal:
     def read_answer(self, submission: Submission) -> Answer:
         """What is to be sent.
 
-        Raises
-        ------
-        MeasurementError
-            If it cannot be read.
+        Raises a `MeasurementError` if it cannot be read.
         """
         file = self._answer_file(submission)
         with _as_written(file):
@@ -256,10 +229,7 @@ class Journal:
 def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
     """The source of a journal, and all entries; nothing if there is none yet.
 
-    Raises
-    ------
-    MeasurementError
-        If it is there, but cannot be read.
+    Raises a `MeasurementError` if it is there, but cannot be read.
     """
     file = folder / JOURNAL_JSON
     if not file.exists():
@@ -295,10 +265,7 @@ def _entry(content: dict[str, Any]) -> Entry:
 def status_text(folder: Path, hours: float) -> str:
     """How far each submission is, in a table.
 
-    Raises
-    ------
-    MeasurementError
-        If the journal cannot be read.
+    Raises a `MeasurementError` if the journal cannot be read.
     """
     source, entries = read_journal(folder)
     if not entries:
@@ -323,10 +290,7 @@ def _row(entry: Entry, hours: float) -> tuple[str, ...]:
 def waiting_text(source: Source, folder: Path) -> str:
     """What a service would do next; nothing is claimed.
 
-    Raises
-    ------
-    HostError
-        If the source does not answer, or the journal cannot be read.
+    Raises a `HostError` if the source does not answer, or the journal cannot be read.
     """
     _, entries = read_journal(folder)
     lines = [

@@ -88,22 +88,8 @@ def serve(
 ) -> None:
     """Serve until nothing waits, if it is to look once, or for ever.
 
-    Parameters
-    ----------
-    options : ServiceOptions
-        How submissions are measured and answered.
-    source : Source
-        Where they come from.
-    telling : callable
-        As in `ServedWork`.
-    on_step : callable
-        As in `Service`.
-
-    Raises
-    ------
-    FlareError
-        What keeps the service from its work, or, if it is to look once, what is left
-        undone.
+    `telling` is as in `ServedWork`, and `on_step` as in `Service`. What is raised keeps
+    the service from its work, or is left undone, if it is to look once.
     """
     challenge = read_challenge(options.challenge)
     cases = find_cases(options.images or Path(), challenge)
@@ -125,7 +111,7 @@ def serve(
         )
         _log.warning(text, len(cases), timeout_s, longest_h, hours)
     with opened_limits(options.limits) as (_, gpu):
-        memory_mb = float(gpu.read().total_mb) if gpu else None
+        memory_mb = gpu.read().gpu_total_mb if gpu else None
     worst = {"runtime_s": timeout_s, "max_gpu_memory_mb": memory_mb}
     work = ServedWork(job=job, worst=worst, telling=telling, is_named=source.is_named)
     if options.dry_run:

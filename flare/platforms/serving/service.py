@@ -152,8 +152,7 @@ class Service:
         OrganiserError
             If they are at fault.
         """
-        found = self._next()
-        if not found:
+        if not (found := self._next()):
             return False
         entry, is_again = found
         tell = partial(self._postpone, entry, told="")
@@ -308,20 +307,18 @@ class Service:
             other.ends_at(self._hours)
             for other in self.journal.open_entries()
             if other.key != entry.key
-            and other.has(Step.CLAIMED)
-            and not other.has(Step.SCORED)
+            if other.has(Step.CLAIMED) and not other.has(Step.SCORED)
         )
-        now = self._now()
-        return min((end for end in ends if end > now), default=_NEVER)
+        return min((end for end in ends if end > self._now()), default=_NEVER)
 
     def _measured(self, entry: Entry) -> dict[str, Any]:
         """The metrics of a submission, from whichever step it has come to."""
         file = self._source.download(entry, self._downloads(entry))
         if not entry.has(Step.DOWNLOADED):
-            entry = self._done(entry, Step.DOWNLOADED)
+            self._done(entry, Step.DOWNLOADED)
         if not entry.has(Step.CHECKED):
             self._work.check(file)
-            entry = self._done(entry, Step.CHECKED)
+            self._done(entry, Step.CHECKED)
         if not entry.has(Step.MEASURED):
             self._work.measure(file)
             self._done(entry, Step.MEASURED)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
-from flare.common.errors import HostError, SubmissionError
+from flare.common.errors import MESSAGE_LIMIT, HostError, SubmissionError
 from flare.common.schema import Is, Text
+from flare.common.text import printable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,14 @@ class Answer:
     def status(self) -> Literal["Succeeded", "Failed"]:
         """In the platform's words."""
         return "Failed" if self.metrics is None else "Succeeded"
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What is sent, by the platform's keys."""
+        if self.metrics is None:
+            line = printable(self.message)[:MESSAGE_LIMIT]
+            return {"status": self.status, "error_message": line}
+        return {"status": self.status, "metrics": self.metrics}
 
 
 class NotOursError(Exception):
@@ -120,10 +129,7 @@ class Source(Protocol):
 
         A model that was handed in with it lies beside it, called TEAM.model.tar.gz.
 
-        Raises
-        ------
-        GoneError
-            If the team may be the reason why it is not there.
+        Raises a `GoneError` if the team may be the reason why it is not there.
         """
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from flare.challenge.metrics import metrics_in
 from flare.challenge.rules import Challenge, Organ
+from flare.common.text import printable
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.finder import (
     Labels,
@@ -73,14 +74,18 @@ class OrganFinding:
     """The organ that the prediction has in its place, and the DSC of both."""
 
     @property
-    def voxels(self) -> tuple[int, int, int]:
-        """Of the reference, of the prediction, and those that they share."""
-        counts = self.counts
-        return (
-            int(counts.reference.sum()),
-            int(counts.prediction.sum()),
-            int(counts.shared.sum()),
+    def voxels(self) -> tuple[int, int, int, int]:
+        """Of the reference, of the prediction, missed and added."""
+        own = self.counts
+        reference, prediction, shared = (
+            int(each.sum()) for each in (own.reference, own.prediction, own.shared)
         )
+        return reference, prediction, reference - shared, prediction - shared
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        return printable(self.name.replace("_", " "))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

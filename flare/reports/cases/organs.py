@@ -10,7 +10,7 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from flare.challenge.metrics import metrics_in
-from flare.common.text import count, listing, printable
+from flare.common.text import count, listing
 from flare.reports.cases.findings import CaseFinding, OrganFinding
 from flare.reports.cases.planes import TILTED_DEGREES
 from flare.reports.cases.surfaces import Component
@@ -70,10 +70,9 @@ def means_words(found: CaseFinding) -> str:
     whole = f"Mean of {count(len(counted), 'organ')}: {scores_text(found.scores)}."
     if not absent:
         return whole
-    names, one = listing(title(o.name) for o in absent), absent[0]
     return (
-        f"{whole} In neither label map, and so {scores_text(one.scores)} in the mean:"
-        f" {names}."
+        f"{whole} In neither label map, and so {scores_text(absent[0].scores)} in the"
+        f" mean: {listing(organ.title for organ in absent)}."
     )
 
 
@@ -82,11 +81,11 @@ def organ_table(found: CaseFinding) -> Table:
     metrics = metrics_in(found.scores)
     rows: list[list[Cell | str]] = [
         [
-            name_cell(title(organ.name)),
+            name_cell(organ.title),
             *(metric_cell(own, organ.scores[own.name], exact=True) for own in metrics),
             f"{organ.tolerance_mm:g}",
             _farthest(organ),
-            *(_ml(voxels * found.voxel_ml) for voxels in _volumes(organ)),
+            *(_ml(voxels * found.voxel_ml) for voxels in organ.voxels),
         ]
         for organ in found.organs
     ]
@@ -106,12 +105,6 @@ def organ_table(found: CaseFinding) -> Table:
     )
 
 
-def _volumes(organ: OrganFinding) -> tuple[int, int, int, int]:
-    """Voxels of the reference, of the prediction, missed, and added."""
-    reference, prediction, shared = organ.voxels
-    return reference, prediction, reference - shared, prediction - shared
-
-
 def _ml(volume: float) -> Cell:
     """A volume, of which small ones have digits, too."""
     return Cell(
@@ -129,23 +122,18 @@ def _farthest(organ: OrganFinding) -> Cell:
     return number_cell(farthest, decimals=1, exact=True)
 
 
-def title(organ: str) -> str:
-    """The name of an organ for people."""
-    return printable(organ.replace("_", " "))
-
-
 def faults(found: CaseFinding) -> list[str]:
     """What is wrong with a case, a line each, the worst first."""
     lines, way = [], found.mirrored
     if way:
         words = f"The prediction looks mirrored {way.axes}: DSC {way.dsc:.2f} if it is"
         lines.append((2.0, words))
-    apart = [o for o in found.organs if all(o.voxels[:2]) and not o.voxels[2]]
-    names = listing(title(organ.name) for organ in apart if not organ.instead)
-    if names:
+    apart = (o.title for o in found.organs if _is_elsewhere(o) and not o.instead)
+    if names := listing(apart):
         lines.append((1.0, f"{names}: no voxel in common with the reference"))
+    organs = {own.name: own for own in found.organs}
     for organ in found.organs:
-        lines += _faults(organ, {own.name: own.instead for own in found.organs})
+        lines += _faults(organ, organs)
     lines.sort(key=lambda line: -line[0])
     most = [line for weight, line in lines if weight >= WEAK_LOSS]
     equal = "No voxel is wrong"
@@ -154,44 +142,48 @@ def faults(found: CaseFinding) -> list[str]:
     return most or [line for _, line in lines[:1]] or [equal]
 
 
+def _is_elsewhere(organ: OrganFinding) -> bool:
+    """Whether both label maps have an organ, but no voxel in common."""
+    reference, prediction, missed, _ = organ.voxels
+    return prediction > 0 and reference == missed > 0
+
+
 def _faults(
-    organ: OrganFinding, instead: Mapping[str, tuple[str, float] | None]
+    organ: OrganFinding, organs: Mapping[str, OrganFinding]
 ) -> Iterator[tuple[float, str]]:
     """What is wrong with an organ, and how much that weighs."""
-    name, loss = title(organ.name), 1 - organ.scores["dsc"]
-    reference, prediction, missed, added = _volumes(organ)
+    name, loss, own = organ.title, 1 - organ.scores["dsc"], organ.surfaces
+    reference, prediction, missed, added = organ.voxels
     if organ.instead:
-        other, dsc = organ.instead
-        back = instead[other]
-        if not back or back[0] != organ.name:
-            words = f"{name} is predicted as {title(other)}"
+        other, dsc = organs[organ.instead[0]], organ.instead[1]
+        if not other.instead or other.instead[0] != organ.name:
+            words = f"{name} is predicted as {other.title}"
             yield 1.2, f"{words}: DSC {dsc:.2f} if renamed"
-        elif organ.name < other:
-            words = f"{name} and {title(other)} look swapped: DSC {dsc:.2f} and"
-            yield 1.5, f"{words} {back[1]:.2f} if exchanged"
+        elif organ.name < other.name:
+            words = f"{name} and {other.title} look swapped: DSC {dsc:.2f} and"
+            yield 1.5, f"{words} {other.instead[1]:.2f} if exchanged"
     elif not reference and prediction:
         what = count(prediction, "voxel")
         yield loss, f"{name}: {what} predicted, of an organ that the reference has not"
     elif reference and not prediction:
         yield loss, f"{name}: all {count(reference, 'voxel')} missed"
-    elif missed < reference and (missed or added):
+    elif own and missed < reference and (missed or added):
         shares = f"{missed / reference:.1%} missed, {added / reference:.1%} added"
         yield loss, f"{name}: DSC {organ.scores['dsc']:.3f}, {shares}"
         lost = f"{name} that was not found"
-        own = organ.surfaces
-        for what, pieces, other in (
-            (name, own and own.false_positives, "reference"),
-            (lost, own and own.false_negatives, "prediction"),
+        for what, pieces, map_ in (
+            (name, own.false_positives, "reference"),
+            (lost, own.false_negatives, "prediction"),
         ):
             if pieces:
-                yield WEAK_LOSS, _pieces(what, pieces, other)
+                yield WEAK_LOSS, _pieces(what, pieces, map_)
 
 
 def notes(found: CaseFinding) -> list[str]:
     """What has to be known of a case to read its numbers, a line each."""
     lines = []
     for organ in found.organs:
-        name, told = title(organ.name), organ.scores["nsd"]
+        name, told = organ.title, organ.scores["nsd"]
         own = organ.surfaces.nsd if organ.surfaces else None
         if own is not None and abs(own - told) >= ROUNDED:
             words = f"{name}: its NSD is {told:.3f} by a rule of the challenge"
@@ -232,27 +224,14 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     return list(zip(firsts, (n for n in numbers if n + 1 not in numbers), strict=True))
 
 
-def runs_text(numbers: Sequence[int]) -> str:
-    """Numbers of slices, from 0, as people count them.
-
-    Examples
-    --------
-    >>> runs_text([2, 3, 4, 8]), runs_text([])
-    ('3-5, 9', 'none')
-    """
-    texts = (f"{a + 1}-{b + 1}" if a < b else f"{a + 1}" for a, b in runs(numbers))
-    return ", ".join(texts) or "none"
-
-
-def marks_of(organ: OrganFinding) -> tuple[list[int], list[int]]:
+def _marks(organ: OrganFinding) -> list[list[tuple[int, int]]]:
     """The slices in which more than a little of an organ is missed, and added."""
     counts = organ.counts
     largest = max(int(counts.reference.max()), int(counts.prediction.max()))
-    missed, added = (
-        np.flatnonzero(own - counts.shared > MARKED * largest).tolist()
+    return [
+        runs(np.flatnonzero(own - counts.shared > MARKED * largest).tolist())
         for own in (counts.reference, counts.prediction)
-    )
-    return missed, added
+    ]
 
 
 def slices_figure(found: CaseFinding) -> Chart | None:
@@ -267,7 +246,7 @@ def slices_figure(found: CaseFinding) -> Chart | None:
     worst = percent((found.worst[0] + 0.5) / size)
     end = TOP + ROW * len(organs)
     line = element("line", x1=worst, x2=worst, y1=TOP, y2=end, class_="here")
-    names, axis = (title(organ.name) for organ in organs), _ticks(size)
+    names, axis = (organ.title for organ in organs), _ticks(size)
     return Chart(
         title="Area in each axial slice, from the feet to the head",
         note=f"The upright line is slice {found.worst[0] + 1}, which is shown above.",
@@ -287,26 +266,20 @@ def slices_figure(found: CaseFinding) -> Chart | None:
 
 def _row(organ: OrganFinding, top: float, size: int) -> list[Markup]:
     """The two curves of an organ, and its marks."""
-    counts, (missed, added) = organ.counts, marks_of(organ)
+    counts, (missed, added) = organ.counts, _marks(organ)
     largest = max(int(counts.reference.max()), int(counts.prediction.max()), 1)
-    scale = (ROW - 14) / largest
-    base = top + ROW - 11
-    area = _steps(counts.reference * scale, base, size)
-    parts = [
-        element("path", d=f"{area}V{decimal(base)}z", class_="curve-area"),
-        element(
-            "path", d=_steps(counts.prediction * scale, base, size), class_="curve-line"
-        ),
-    ]
-    for numbers, below, css in ((missed, 4, "mark-missed"), (added, 8, "mark-added")):
-        path = "".join(
+    scale, base = (ROW - 14) / largest, top + ROW - 11
+    area = f"{_steps(counts.reference * scale, base, size)}V{decimal(base)}z"
+    line = _steps(counts.prediction * scale, base, size)
+    paths = [(area, "curve-area"), (line, "curve-line")]
+    for spans, below, css in ((missed, 4, "mark-missed"), (added, 8, "mark-added")):
+        ends = (
             f"M{decimal(WIDE * first / size)} {decimal(base + below)}"
             f"H{decimal(WIDE * (last + 1) / size)}"
-            for first, last in runs(numbers)
+            for first, last in spans
         )
-        if path:
-            parts.append(element("path", d=path, class_=css))
-    return parts
+        paths.append(("".join(ends), css))
+    return [element("path", d=path, class_=css) for path, css in paths if path]
 
 
 def _steps(heights: npt.NDArray[np.floating], base: float, size: int) -> str:
@@ -334,13 +307,14 @@ def _table(organs: list[OrganFinding], found: CaseFinding) -> Table:
     pixel = found.spacing[1] * found.spacing[2] / 100
     rows = []
     for organ in organs:
-        counts = organ.counts
-        cells: list[Cell | str] = [name_cell(title(organ.name))]
-        for own in (counts.reference, counts.prediction):
+        cells: list[Cell | str] = [name_cell(organ.title)]
+        for own in (organ.counts.reference, organ.counts.prediction):
             there = np.flatnonzero(own).tolist()
             cells.append(f"{there[0] + 1}-{there[-1] + 1}" if there else "none")
             cells.append(f"{int(own.max()) * pixel:.1f}")
-        cells += (Cell(runs_text(n), css="wrap") for n in marks_of(organ))
+        for spans in _marks(organ):
+            texts = (f"{a + 1}-{b + 1}" if a < b else f"{a + 1}" for a, b in spans)
+            cells.append(Cell(", ".join(texts) or "none", css="wrap"))
         rows.append(cells)
     heads = (
         *("organ", "slices in the reference", "largest area, cm2"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from flare.common.files import file_names
 from flare.common.text import count, printable, safe
 from flare.evaluation.metrics.finder import ReusedMemory
 from flare.reports.cases.findings import field_of_view, look_at
+from flare.reports.cases.options import CaseOptions
 from flare.reports.cases.organs import (
     faults,
     means_words,
@@ -29,7 +30,6 @@ from flare.reports.cases.pictures import (
 )
 from flare.reports.cases.sources import (
     CaseFiles,
-    Folders,
     ct_backgrounds,
     find_case_files,
     read_case,
@@ -62,36 +62,28 @@ SURFACES_NOTE = (
 FAULTS = 8
 """So many lines on what is wrong stand beside the pictures, the others below."""
 
-WORST = 20
-"""So many cases get a page if nothing is said."""
-
 FOLDER = "cases"
 """Below the folder of a report."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CasePages:
-    """What is asked for."""
-
-    folders: Folders
-    worst: int = WORST
-    """How many cases, the hardest first; 0 for all."""
-    on_drawn: Callable[[int, int, str], None] | None = None
-    """Called after each page with its number, from 1, the number of pages, and the
-    case."""
+OnDrawn = Callable[[int, int, str], None]
+"""Called after each page with its number, from 1, the number of pages, and the case."""
 
 
-def case_links(found: EvaluationFile, pages: CasePages) -> dict[str, str]:
+def case_links(found: EvaluationFile, options: CaseOptions) -> dict[str, str]:
     """The files of the cases that get a page, the hardest first, below the report."""
     scores = scores_of(found)
     order = [scores.cases[number] for number in scores.worst_first]
-    drawn = order[: pages.worst] if pages.worst else order
+    drawn = order[: options.worst or None]
     names = file_names(drawn, taken=["index"])
     return {case: f"{FOLDER}/{name}.html" for case, name in names.items()}
 
 
 def case_pages(
-    metrics: Path, found: EvaluationFile, pages: CasePages
+    metrics: Path,
+    found: EvaluationFile,
+    options: CaseOptions,
+    on_drawn: OnDrawn | None = None,
 ) -> Iterator[tuple[str, Page]]:
     """The pages of the hardest cases, and their index, each with its file.
 
@@ -102,8 +94,8 @@ def case_pages(
     OrganiserError, SubmissionError, HostError
         If one cannot be read.
     """
-    links = case_links(found, pages)
-    files = find_case_files(metrics, found, pages.folders, tuple(links))
+    links = case_links(found, options)
+    files = find_case_files(metrics, found, options, tuple(links))
     (evaluation,) = evaluation_names([metrics])
     empty = Page(
         title="",
@@ -134,8 +126,8 @@ def case_pages(
             card |= more
         yield file, replace(page, title=title, lead=[back, *page.lead])
         cards.append(card)
-        if pages.on_drawn:
-            pages.on_drawn(number, len(links), case)
+        if on_drawn:
+            on_drawn(number, len(links), case)
     total = len(found.scores.cases)
     note = f"{len(cards)} of {count(total, 'case')}, those with the lowest DSC."
     if len(cards) == total:

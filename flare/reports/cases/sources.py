@@ -48,6 +48,7 @@ from flare.evaluation.submission.find import LabelMapFile, find_references
 from flare.evaluation.submission.match import CasePair, match_cases
 from flare.reports.cases.drawing import data_uri
 from flare.reports.cases.findings import CaseFinding
+from flare.reports.cases.options import CaseOptions
 from flare.reports.cases.planes import PLANES, FieldOfView
 from flare.results.errors import MetricsFileError
 from flare.results.metrics_reading import EvaluationFile
@@ -72,23 +73,14 @@ _Pixels = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folders:
-    """Where the files of the cases are."""
-
-    ground_truth: Path
-    predictions: Path
-    images: Path | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFiles:
     """The files of all cases, as far as they were scored."""
 
     metrics: Path
-    folders: Folders
+    options: CaseOptions
     challenge: Challenge
     pairs: Mapping[str, CasePair]
-    """By case; one that failed is not there."""
+    """By case."""
     images: Mapping[str, LabelMapFile]
     """CTs by case; none if no folder of them was given."""
     decimals: int | None
@@ -96,7 +88,7 @@ class CaseFiles:
 
 
 def find_case_files(
-    metrics: Path, found: EvaluationFile, folders: Folders, cases: Sequence[str]
+    metrics: Path, found: EvaluationFile, options: CaseOptions, cases: Sequence[str]
 ) -> CaseFiles:
     """Find the files of some cases, and see that they are what was evaluated.
 
@@ -109,36 +101,60 @@ def find_case_files(
         If a folder cannot be read, or a file in it.
     """
     challenge, decimals = _rules(metrics, found)
-    _check_scores(metrics, found, challenge, cases)
-    for folder, what in (
-        (folders.ground_truth, "reference labels"),
-        (folders.predictions, "predictions"),
-    ):
+    truth, predictions, name = options.ground_truth, options.predictions, metrics.name
+    ends = ("", *(f"_{organ.name}" for organ in challenge.organs))
+    needed = [f"{metric}{end}" for metric in challenge.metrics for end in ends]
+    for case in cases:
+        for metric in needed:
+            if (case, metric) not in found.scores.values:
+                problem = f"it has no {metric} of case {safe(case)}"
+                raise MetricsFileError(str(metrics), problem)
+    for folder, what in ((truth, "reference labels"), (predictions, "predictions")):
         if not folder.is_dir():
             raise InputError(
                 f"{safe(folder)}: there is no such folder",
                 f"Give the folder of the {what}.",
             )
-    references = find_references(folders.ground_truth, challenge)
-    _check_references(metrics, found, references, folders.ground_truth)
-    submitted = find_submission(folders.predictions, references, challenge)
+    references = find_references(truth, challenge)
+    here = {file.case for file in references}
+    for case in found.scores.cases:
+        if case not in here:
+            problem = (
+                f"there is no reference of case {safe(case)}, which {safe(name)} has"
+            )
+            raise MetricsFileError(str(truth), problem, _REMEDY)
+    told = found.scores.evaluation.references_sha256
+    if told is not None and told != references_digest(references, file_checksum):
+        problem = f"these are not the references that {safe(name)} was made with"
+        raise MetricsFileError(str(truth), problem, _REMEDY)
+    submitted = find_submission(predictions, references, challenge)
     matching = match_cases(submitted, references, challenge)
     pairs = {pair.case: pair for pair in matching.pairs}
-    scored = [case for case in cases if case not in found.scores.failed]
-    for case in scored:
+    images: dict[str, LabelMapFile] = {}
+    if options.images:
+        found_images = find_images(options.images, challenge.names)
+        images = {file.case: file for file in found_images}
+    for case in cases:
+        if case in found.scores.failed:
+            continue
         if case not in pairs:
             raise MetricsFileError(
-                str(folders.predictions),
+                str(predictions),
                 "there is no label map that can be scored of case"
-                f" {safe(case)}, which {safe(metrics.name)} has",
+                f" {safe(case)}, which {safe(name)} has",
                 _REMEDY,
+            )
+        if options.images and case not in images:
+            raise InputError(
+                f"{safe(options.images)}: there is no CT of case {safe(case)}",
+                "Give a folder with a CT for each case, or none.",
             )
     return CaseFiles(
         metrics=metrics,
-        folders=folders,
+        options=options,
         challenge=challenge,
-        pairs={case: pairs[case] for case in scored},
-        images=_images(folders.images, scored, challenge) if folders.images else {},
+        pairs=pairs,
+        images=images,
         decimals=decimals,
     )
 
@@ -163,61 +179,8 @@ def _rules(metrics: Path, found: EvaluationFile) -> tuple[Challenge, int | None]
         challenge = replace(challenge, names=names)
         return challenge, None if decimals is None else int(decimals)
     except (ValueError, TypeError) as error:
-        raise MetricsFileError(
-            str(metrics), "it does not tell the rules that its scores were made by"
-        ) from error
-
-
-def _check_scores(
-    metrics: Path, found: EvaluationFile, challenge: Challenge, cases: Sequence[str]
-) -> None:
-    """Refuse a metrics.json that has no score of an organ in a case."""
-    ends = ("", *(f"_{organ.name}" for organ in challenge.organs))
-    for case in cases:
-        for metric in (f"{name}{end}" for name in challenge.metrics for end in ends):
-            if (case, metric) not in found.scores.values:
-                raise MetricsFileError(
-                    str(metrics), f"it has no {metric} of case {safe(case)}"
-                )
-
-
-def _check_references(
-    metrics: Path,
-    found: EvaluationFile,
-    references: Sequence[LabelMapFile],
-    folder: Path,
-) -> None:
-    """Refuse references of which others, or more or fewer, were scored."""
-    here = {file.case for file in references}
-    missing = [case for case in found.scores.cases if case not in here]
-    if missing:
-        raise MetricsFileError(
-            str(folder),
-            f"there is no reference of case {safe(missing[0])}, which"
-            f" {safe(metrics.name)} has",
-            _REMEDY,
-        )
-    told = found.scores.evaluation.references_sha256
-    if told is not None and told != references_digest(references, file_checksum):
-        raise MetricsFileError(
-            str(folder),
-            f"these are not the references that {safe(metrics.name)} was made with",
-            _REMEDY,
-        )
-
-
-def _images(
-    folder: Path, cases: Sequence[str], challenge: Challenge
-) -> dict[str, LabelMapFile]:
-    """The CTs of some cases, of which each has to be there."""
-    images = {file.case: file for file in find_images(folder, challenge.names)}
-    missing = [case for case in cases if case not in images]
-    if missing:
-        raise InputError(
-            f"{safe(folder)}: there is no CT of case {safe(missing[0])}",
-            "Give a folder with a CT for each case, or none.",
-        )
-    return {case: images[case] for case in cases}
+        problem = "it does not tell the rules that its scores were made by"
+        raise MetricsFileError(str(metrics), problem) from error
 
 
 def read_case(
@@ -252,7 +215,7 @@ def read_case(
                     f"its {METRICS[name].title} of {organ.organ} is {own:.6g}, but"
                     f" {safe(files.metrics.name)} says {told:.6g}"
                 )
-                file = files.folders.predictions / pair.prediction.name
+                file = files.options.predictions / pair.prediction.name
                 raise MetricsFileError(str(file), problem, _REMEDY)
     return reference, prediction
 

@@ -8,28 +8,29 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pandas as pd
 
+from flare.challenge.metrics import metric_of
 from flare.common.files import csv_text, write_whole
-from flare.common.text import aligned, listing, printable
-from flare.ranking.means import ranking_means
-from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
+from flare.common.text import aligned, count, listing, printable
+from flare.ranking.means import Mean, Means, ranking_means
+from flare.ranking.rank import PRIZE_RULE, Analysis
 from flare.ranking.ranking_json import ranking_content
 from flare.ranking.results_folder import Key
 from flare.ranking.robustness.schemes import Scheme
-from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest
+from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, Bootstrap
 from flare.reports.methods import methods_text
-from flare.reports.model import Table, name_cell, table
-from flare.reports.ranking.means import mean_files, public_lines
+from flare.reports.model import BEST, NO_RESULT, Cell, Table, name_cell, table
 from flare.reports.ranking.own import own_standing, sheet_names, sheet_text
 from flare.reports.ranking.words import (
     SHARED_FIRST,
     certainty_text,
+    counted_text,
     guests_note,
     left_out_text,
     metric_title,
@@ -38,6 +39,7 @@ from flare.reports.ranking.words import (
     recount_text,
     scheme_moves,
     too_few_text,
+    value_text,
 )
 from flare.reports.render.text import (
     escaped_markdown,
@@ -46,7 +48,7 @@ from flare.reports.render.text import (
     markdown,
     terminal,
 )
-from flare.results.csv_rows import COLUMNS, KEYS
+from flare.results.csv_rows import COLUMNS, KEYS, rows_text
 
 SHEETS = "sheets"
 """Folder of the sheets."""
@@ -75,27 +77,22 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
 
 def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """The files that all teams share, each made when asked for: some are large."""
-    metrics = [rule.metric for rule in analysis.rules.metrics]
-    columns = ["team", "rank", "score", *(f"mean_rank_{metric}" for metric in metrics)]
+    names, standings = analysis.rules.names, analysis.standings
+    columns = ["team", "rank", "score", *(f"mean_rank_{metric}" for metric in names)]
     ranking = (
-        [s.team, s.rank or "", plain(s.score)]
-        + [plain(s.mean_ranks[metric]) for metric in metrics]
-        for s in analysis.standings.standings
+        (s.team, s.rank or "", plain(s.score), *(plain(s.mean_ranks[m]) for m in names))
+        for s in standings.standings
     )
     yield "ranking.csv", csv_text(columns, ranking)
-    case_ranks = (
-        [*key, plain(rank)] for key, rank in _in_order(analysis.standings.case_ranks)
-    )
-    yield "case_ranks.csv", csv_text((*KEYS, "rank"), case_ranks)
+    ranks = ([*key, plain(rank)] for key, rank in _in_order(standings.case_ranks))
+    yield "case_ranks.csv", csv_text((*KEYS, "rank"), ranks)
     values = (
         [*key, "" if math.isnan(value) else value]
         for key, value in _in_order(analysis.table.frame["value"])
     )
     yield "values.csv", csv_text(COLUMNS, values)
-    yield (
-        "ranking.json",
-        json.dumps(ranking_content(analysis), indent=2, allow_nan=False),
-    )
+    content = json.dumps(ranking_content(analysis), indent=2, allow_nan=False)
+    yield "ranking.json", content
     yield "ranking.md", page_text(analysis)
     yield "ranking.tex", latex_text(analysis)
     yield from mean_files(ranking_means(analysis), _title(analysis))
@@ -113,35 +110,26 @@ def _in_order(column: pd.Series[float]) -> list[tuple[Key, float]]:
 
 def page_text(analysis: Analysis) -> str:
     """The ranking, and the decisions that it rests on, in Markdown."""
-    titles = _titles(analysis)
-    heads = {metric: f"mean rank: {title}" for metric, title in titles.items()}
-    ranking = ranking_table(analysis.standings.standings, heads)
-    notes = (analysis.table.roll.interim_text, left_out_text(analysis.rules.left_out))
-    lines = [part for note in notes if note for part in (escaped_markdown(note), "")]
-    lines += markdown(ranking)
-    if ranking.quiet:
-        note = guests_note(analysis).replace("Below the line: out", "Last ones: out")
-        lines += ["", note]
+    told = (analysis.table.roll.interim_text, left_out_text(analysis.rules.left_out))
+    lines = [line for note in told if note for line in (escaped_markdown(note), "")]
+    lines += markdown(_ranking_table(analysis, "mean rank: {}"))
+    if note := guests_note(analysis):
+        lines += ["", note.replace("Below the line: out", "Last ones: out")]
     if analysis.shows_means:
-        lines += ["", *public_lines(analysis, _title(analysis))[:-1]]
-    if analysis.decisions.lines:
-        told = (f"- {escaped_markdown(line)}" for line in analysis.decisions.lines)
-        lines += ["", *told]
-    return "\n".join(lines)
+        lines += ["", *_public_lines(analysis)[:-1]]
+    decisions = [f"- {escaped_markdown(line)}" for line in analysis.decisions.lines]
+    return "\n".join([*lines, "", *decisions] if decisions else lines)
 
 
 def latex_text(analysis: Analysis) -> str:
     """The ranking as a table in LaTeX."""
-    titles = _titles(analysis)
     caption = (
         f"{_title(analysis)}: scores, and mean ranks by each metric; smaller is better."
     )
     notes = (caption, left_out_text(analysis.rules.left_out), guests_note(analysis))
-    caption = " ".join(filter(None, notes))
-    found = ranking_table(analysis.standings.standings, titles, caption)
-    heads = ("Rank", "Team", "Score", *titles.values())
-    found = replace(found, heads=heads, words=("Team",))
-    return latex_file([latex(found, "ranking")])
+    found = _ranking_table(analysis, "{}", " ".join(filter(None, notes)))
+    heads = ("Rank", "Team", "Score", *found.heads[3:])
+    return latex_file([latex(replace(found, heads=heads, words=("Team",)), "ranking")])
 
 
 def _title(analysis: Analysis) -> str:
@@ -150,37 +138,145 @@ def _title(analysis: Analysis) -> str:
     return f"{interim} of {printable(analysis.challenge.name)}"
 
 
-def ranking_table(
-    places: Sequence[Standing], metrics: Mapping[str, str], caption: str = ""
-) -> Table:
-    """The ranking, with the mean rank by each metric.
+def _ranking_table(analysis: Analysis, head: str, caption: str = "") -> Table:
+    """The ranking, with the mean rank by each metric, whose title stands in a head.
 
-    Parameters
-    ----------
-    places : sequence of Standing
-        The teams, those out of competition last: they stand apart.
-    metrics : mapping
-        The heads of their columns.
-    caption : str
-        What the table shows.
+    The teams out of competition are last, and apart.
     """
+    places, names = analysis.standings.standings, analysis.rules.names
     rows = [
         (
             str(place.rank or "-"),
             name_cell(place.team),
             f"{float(place.score):.4f}" if place.rank else "",
-            *(f"{float(place.mean_ranks[metric]):.2f}" for metric in metrics),
+            *(f"{float(place.mean_ranks[metric]):.2f}" for metric in names),
         )
         for place in places
     ]
     apart = [n for n, place in enumerate(places) if place.rank is None]
-    heads = ("rank", "team", "score", *metrics.values())
+    titles = (head.format(metric_title(metric), metric) for metric in names)
+    heads = ("rank", "team", "score", *titles)
     return table(caption, heads, rows, words=("team",), quiet=apart)
 
 
-def _titles(analysis: Analysis) -> dict[str, str]:
-    """The titles of the metrics."""
-    return {rule.metric: metric_title(rule.metric) for rule in analysis.rules.metrics}
+# --- Means of teams ---------------------------------------------------------------
+
+MOST_COLUMNS = 5
+"""Of a table: with more, a paper's page is too narrow."""
+
+
+def mean_files(means: Means, title: str) -> Iterator[tuple[str, str]]:
+    """The names and texts of means.csv, means.md and means.tex; for organisers."""
+    yield "means.csv", rows_text(Mean, means.rows)
+    tables = list(mean_tables(means, title))
+    yield "means.md", "\n".join(_mean_lines(tables))
+    printed = [latex(own, name, fits=True) for name, own in tables]
+    yield "means.tex", latex_file(printed)
+
+
+def _public_lines(analysis: Analysis) -> list[str]:
+    """The means that everybody may know, by the metrics of the ranking, in Markdown."""
+    means = ranking_means(analysis, has_organs=False)
+    known = {name: metric_of(name) for name in analysis.rules.names}
+    public = {name for name, own in known.items() if not own or own.for_participants}
+    told = replace(means, rows=tuple(r for r in means.rows if r.metric in public))
+    tables = mean_tables(told, _title(analysis))
+    return _mean_lines((name, own) for name, own in tables if name.startswith("means"))
+
+
+def _mean_lines(tables: Iterable[tuple[str, Table]]) -> list[str]:
+    """Tables in Markdown, each below its caption."""
+    return [
+        line
+        for _, own in tables
+        for line in (escaped_markdown(own.caption), "", *markdown(own), "")
+    ]
+
+
+def mean_tables(means: Means, title: str) -> Iterator[tuple[str, Table]]:
+    """Means, and medians, of teams by metric, and of each metric by organ.
+
+    With their names; those of more columns than a page has room for are in parts.
+    """
+    columns = list(dict.fromkeys((own.metric, own.organ) for own in means.rows))
+    whole = [(metric, organ) for metric, organ in columns if not organ]
+    yield from _parts(means, whole, title, "")
+    for metric, _ in whole:
+        organs = [column for column in columns if column[0] == metric and column[1]]
+        by_organ = f"{title}: {metric_title(metric)} by organ"
+        yield from _parts(means, organs, by_organ, f"_{metric}")
+
+
+def _parts(
+    means: Means, columns: Sequence[tuple[str, str]], title: str, name: str
+) -> Iterator[tuple[str, Table]]:
+    """The tables of some columns, a row for each team."""
+    found = {(own.metric, own.organ, own.team): own for own in means.rows}
+    teams = list(dict.fromkeys(own.team for own in means.rows))
+    starts = range(0, len(columns), MOST_COLUMNS)
+    for kind, start in product(_STATISTICS, starts):
+        part = columns[start : start + MOST_COLUMNS]
+        heads = [organ.replace("_", " ") or metric_title(m) for m, organ in part]
+        rows = [
+            [name_cell(team), *(_cell(found[*own, team], means, kind) for own in part)]
+            for team in teams
+        ]
+        what = f"{_STATISTICS[kind]}. {_note(means, [m for m, _ in part], kind)}"
+        yield (
+            f"{kind}{name}{f'_{start // MOST_COLUMNS + 1}' if start else ''}",
+            table(
+                f"{title}, {count(means.cases, 'case')}: {what}",
+                ("Team", *heads),
+                rows,
+                words=("Team",),
+                quiet=[n for n, team in enumerate(teams) if team in means.guests],
+            ),
+        )
+
+
+_STATISTICS = {
+    "means": "mean \u00b1 standard deviation (n-1)",
+    "medians": "median (first to third quartile, by linear interpolation)",
+}
+"""The tables of each group of columns."""
+
+
+def _cell(own: Mean, means: Means, kind: str) -> Cell:
+    """What stands in print, with the number of cases if some are left out."""
+    if not own.n:
+        return Cell(NO_RESULT)
+    if kind == "means":
+        known = [value for value in (own.mean, own.sd) if value is not None]
+        text = " \u00b1 ".join(value_text(own.metric, value) for value in known)
+    else:
+        quartiles = own.median, own.first_quartile, own.third_quartile
+        texts = (value_text(own.metric, value or 0) for value in quartiles)
+        text = "{} ({} to {})".format(*texts)
+    number = f" (n = {own.n})" if own.n < means.cases else ""
+    return Cell(
+        text + number, css=BEST if kind == "means" and own in means.best else ""
+    )
+
+
+def _note(means: Means, metrics: Sequence[str], kind: str) -> str:
+    """What missing results count as, who does not compete, and what is bold."""
+    missing = {own.metric for own in means.rows if own.missing}.intersection(metrics)
+    counted = {name: means.counted[name] for name in metrics if name in missing}
+    note = "No result is missing."
+    if counted:
+        note = f"A missing result {counted_text(counted)}."
+    if means.guests:
+        guests = listing(sorted(means.guests), last=" and ")
+        note += f" Out of competition: {guests}."
+    if kind == "means" and means.is_tested:
+        note += (
+            " Bold: the best mean of all cases, and those that one-sided Wilcoxon tests"
+            f" paired by case do not tell from it ({100 * ALPHA:g} %, after Holm over"
+            " all ordered pairs of teams, in each column)."
+        )
+    elif kind == "means":
+        note += " Bold: the best mean of all cases; no test was made."
+    return note
 
 
 # --- On the terminal --------------------------------------------------------------
@@ -188,12 +284,17 @@ def _titles(analysis: Analysis) -> dict[str, str]:
 
 def analysis_text(analysis: Analysis) -> str:
     """The ranking, the rule for prizes, decisions, and how sure it is, as text."""
-    roll = analysis.table.roll
-    parts = [roll.interim_text] if roll.is_interim else []
-    parts += [left_out_text(analysis.rules.left_out)] if analysis.rules.left_out else []
-    parts += ["\n".join(_ranking_lines(analysis)), _remarks(analysis)]
-    flags = [f"  {flag}" for flag in analysis.flags]
-    if flags:
+    ranking = [*terminal(_ranking_table(analysis, "mean rank {1}"))]
+    ranking += filter(None, [guests_note(analysis)])
+    missing = (f"Missing: {line}" for line in missing_lines(analysis))
+    parts = [
+        analysis.table.roll.interim_text,
+        left_out_text(analysis.rules.left_out),
+        "\n".join(ranking),
+        "\n".join([PRIZE_RULE, *analysis.decisions.lines, *missing]),
+    ]
+    if analysis.flags:
+        flags = (f"  {flag}" for flag in analysis.flags)
         parts.append("\n".join(["To be looked at:", *flags]))
     is_several = len(analysis.board.teams) > 1
     if is_several:
@@ -201,94 +302,64 @@ def analysis_text(analysis: Analysis) -> str:
     if too_few_text(analysis):
         parts.append(certainty_text(analysis, is_organiser=True))
     elif analysis.bootstrap:
-        parts.append(intervals_table(analysis.bootstrap))
+        parts.append(intervals_text(analysis.bootstrap))
     if is_several:
-        parts.append(pairs_table(analysis.tests, analysis.board.teams))
-        parts.append(schemes_table(analysis.schemes))
-    return "\n\n".join(parts)
+        parts += _pairs_text(analysis), _schemes_text(analysis.schemes)
+    return "\n\n".join(filter(None, parts))
 
 
-def _ranking_lines(analysis: Analysis) -> list[str]:
-    """The ranking, and below a line the teams out of competition."""
-    metrics = [rule.metric for rule in analysis.rules.metrics]
-    heads = {metric: f"mean rank {metric}" for metric in metrics}
-    lines = terminal(ranking_table(analysis.standings.standings, heads))
-    return [*lines, *filter(None, [guests_note(analysis)])]
+def _block(title: str, rows: Sequence[Sequence[str]], *more: str) -> str:
+    """A table below its title, and lines below it."""
+    return "\n".join([title, *(f"  {line}" for line in aligned(rows)), *more])
 
 
-def _remarks(analysis: Analysis) -> str:
-    """The rule for prizes, the decisions, and the results that are missing."""
-    missing = (f"Missing: {line}" for line in missing_lines(analysis))
-    return "\n".join([PRIZE_RULE, *analysis.decisions.lines, *missing])
-
-
-def intervals_table(result: Bootstrap) -> str:
-    """The intervals as text."""
+def intervals_text(found: Bootstrap) -> str:
+    """The intervals of the ranks."""
     percent = f"{CONFIDENCE:.0%}"
     rows = [("team", f"ranks in {percent}", "first in")]
-    rows += [
-        (
-            printable(interval.team),
-            f"{interval.interval[0]} to {interval.interval[1]}",
-            f"{interval.frequencies[0]:.1%}",
-        )
-        for interval in result.teams
-    ]
-    lines = [f"With {result.samples} draws of as many cases (seed {result.seed}):"]
-    lines += [f"  {line}" for line in aligned(rows)]
-    if result.has_shared_first:
-        lines.append(SHARED_FIRST)
-    if result.kendall_tau:
-        low, median, high = result.kendall_tau
-        lines.append(
+    for own in found.teams:
+        low, high = own.interval
+        share = f"{own.frequencies[0]:.1%}"
+        rows.append((printable(own.team), f"{low} to {high}", share))
+    notes = [SHARED_FIRST] if found.has_shared_first else []
+    if found.kendall_tau:
+        least, median, most = found.kendall_tau
+        notes.append(
             "Kendall's tau of these rankings with the one above: median"
-            f" {median:.2f}, {percent} from {low:.2f} to {high:.2f}."
+            f" {median:.2f}, {percent} from {least:.2f} to {most:.2f}."
         )
-    return "\n".join(lines)
+    title = f"With {found.samples} draws of as many cases (seed {found.seed}):"
+    return _block(title, rows, *notes)
 
 
-def pairs_table(tests: Sequence[PairTest], teams: Sequence[str]) -> str:
-    """The tests of each team against the next one, as text.
-
-    Parameters
-    ----------
-    tests : sequence of PairTest
-        All of them.
-    teams : sequence of str
-        In the order of the ranking.
-    """
-    metrics = list(dict.fromkeys(test.metric for test in tests))
-    by_pair = {(test.metric, test.team, test.other): test for test in tests}
+def _pairs_text(analysis: Analysis) -> str:
+    """The tests of each team against the next one."""
+    teams, metrics = analysis.board.teams, analysis.rules.names
+    by_pair = {(test.metric, test.team, test.other): test for test in analysis.tests}
     rows = [["", *metrics]]
-    for team, other in pairwise(teams):
-        names = [printable(name) for name in (team, other)]
-        cells = [_cell(by_pair[metric, team, other]) for metric in metrics]
-        rows.append([" > ".join(names), *cells])
+    for pair in pairwise(teams):
+        tests = (by_pair[metric, *pair] for metric in metrics)
+        cells = (
+            f"{test.effect:+.2f} p={test.p_holm:.2g}{'*' * (test.p_holm <= ALPHA)}"
+            for test in tests
+        )
+        rows.append([" > ".join(map(printable, pair)), *cells])
     family = len(teams) * (len(teams) - 1)
-    return "\n".join(
-        [
-            "Is each team better than the next? Effect (-1 to 1) and p of one-sided"
-            " Wilcoxon tests paired by case,",
-            f"after Holm over the {family} ordered pairs of each metric; cases without"
-            " a difference are left out:",
-            *(f"  {line}" for line in aligned(rows)),
-        ]
+    title = (
+        "Is each team better than the next? Effect (-1 to 1) and p of one-sided"
+        " Wilcoxon tests paired by case,\n"
+        f"after Holm over the {family} ordered pairs of each metric; cases without"
+        " a difference are left out:"
     )
+    return _block(title, rows)
 
 
-def _cell(test: PairTest) -> str:
-    """Effect and p of a test."""
-    star = "*" if test.p_holm <= ALPHA else ""
-    return f"{test.effect:+.2f} p={test.p_holm:.2g}{star}"
-
-
-def schemes_table(schemes: Sequence[Scheme]) -> str:
-    """Who moves when the teams are ranked in other ways, as text."""
+def _schemes_text(schemes: Sequence[Scheme]) -> str:
+    """Who moves when the teams are ranked in other ways."""
     found, still = scheme_moves(schemes)
     rows = [
         (own.name, "  - " if own.tau is None else f"{own.tau:4.2f}", listing(moves))
         for own, moves in found
     ]
-    lines = ["Ranked in other ways (Kendall's tau with the ranking above, who moves):"]
-    lines += [f"  {line}" for line in aligned(rows)]
-    return "\n".join([*lines, *([f"  {still}: nobody moves"] if still else [])])
+    title = "Ranked in other ways (Kendall's tau with the ranking above, who moves):"
+    return _block(title, rows, *([f"  {still}: nobody moves"] if still else []))

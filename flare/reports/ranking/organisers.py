@@ -120,9 +120,8 @@ def organiser_page(
     analysis: Analysis,
     public: PublicRanking,
     links: Mapping[str, str],
-    *,
-    groupings: Sequence[Grouping] = (),
-    curves: Sequence[Chart] = (),
+    groupings: Sequence[Grouping],
+    curves: Sequence[Chart],
 ) -> Page:
     """Everything that organisers look at before they publish."""
     metrics, cases = metric_values(analysis), analysis.board.cases

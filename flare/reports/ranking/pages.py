@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,35 +45,35 @@ def ranking_pages(
     Parameters
     ----------
     source : Path
-        The results of all teams, or the folder of a ranking that was written.
+        The results of all teams, or the folder of a ranking that was written, as
+        `is_written` says.
     options : RankingOptions
         How teams are ranked, unless they have been.
-    is_written : bool
-        Whether it is such a folder.
-    is_organiser : bool
-        Whether the pages may hold all teams' values.
-    has_teams : bool
-        Whether there is a page of each team, to which the first one leads.
-    figures : Path, optional
-        For organisers: gets figures for a paper.
-    groups : Path, optional
-        A table of which case is in which group.
+    is_written, is_organiser, has_teams : bool
+        Whether the pages may hold all teams' values, and whether there is one of each
+        team, to which the first one leads.
+    figures, groups : Path, optional
+        A folder for figures for a paper, for organisers; and a table of which case is
+        in which group.
 
     Raises
     ------
     RankingError
         If the source cannot be read.
     """
-    written = read_written(source) if is_written else None
-    if written:
-        analysis = replace(written.analysis, shows_means=options.means)
+    told: dict[str, Any] = {}
+    if is_written:
+        analysis, told = read_written(source)
+        analysis = replace(analysis, shows_means=options.means)
     else:
         challenge = read_challenge(options.challenge)
         analysis = rank_results(source, challenge, options)
-    groupings = _groupings(groups, analysis)
+    groupings: tuple[Grouping, ...] = ()
+    if groups:
+        withdrawn = [decision.case for decision in analysis.decisions.withdrawn]
+        groupings = read_groups(groups, analysis.board.cases, withdrawn)
     public = public_ranking(analysis, groupings, is_organiser=is_organiser)
-    if written:  # told as it was
-        public = replace(public, interim=written.interim, decisions=written.decisions)
+    public = replace(public, **told)  # as it was
     standings = analysis.standings.standings
     names = sheet_names(standings)
     files = {standing.team: f"{TEAMS}/{name}.html" for name, standing in names}
@@ -90,14 +91,8 @@ def ranking_pages(
 
         write_ranking_figures(analysis, public, groupings, figures)
     folders = trace_folders(source, analysis)
-    index = organiser_page(
-        analysis,
-        public,
-        links,
-        groupings=groupings,
-        curves=one_case(analysis, folders),
-    )
-    yield INDEX, index
+    curves = one_case(analysis, folders)
+    yield INDEX, organiser_page(analysis, public, links, groupings, curves)
     field = Field(analysis, means)
     for standing in standings if has_teams else ():
         own = own_standing(analysis, standing, public, means.counted)
@@ -107,28 +102,14 @@ def ranking_pages(
         yield files[own.team], team_page(own, found, curves)
 
 
-def _groupings(file: Path | None, analysis: Analysis) -> tuple[Grouping, ...]:
-    """How the cases are grouped."""
-    if file is None:
-        return ()
-    withdrawn = [decision.case for decision in analysis.decisions.withdrawn]
-    return read_groups(file, analysis.board.cases, withdrawn)
-
-
 def trace_folders(source: Path, analysis: Analysis) -> dict[str, Path]:
     """The folders of the teams that have traces, by the names they are shown by."""
-    if not source.is_dir():
-        return {}
-    folders = {
-        analysis.decisions.name_of(folder.name): folder
-        for folder in sorted(source.iterdir())
-        if folder.is_dir()
-    }
-    known = analysis.table.teams
+    folders = sorted(source.iterdir()) if source.is_dir() else []
+    named = ((analysis.decisions.name_of(own.name), own) for own in folders)
     return {
         team: folder
-        for team, folder in folders.items()
-        if team in known and traced_cases(folder)
+        for team, folder in named
+        if team in analysis.table.teams and folder.is_dir() and traced_cases(folder)
     }
 
 
@@ -138,14 +119,15 @@ def one_case(analysis: Analysis, folders: Mapping[str, Path]) -> list[Chart]:
     Where memory is not ranked, it is the first case with a trace.
     """
     traced = {team: set(traced_cases(folder)) for team, folder in folders.items()}
-    known = [
-        case
-        for case in analysis.table.cases
-        if any(case in cases for cases in traced.values())
-    ]
+    board, metrics = analysis.board, analysis.rules.names
+    most = dict.fromkeys(analysis.table.cases, 0.0)
+    if MEMORY in metrics:
+        values = np.nan_to_num(board.values[:, :, metrics.index(MEMORY)])
+        most |= zip(board.cases, values.max(axis=0).tolist(), strict=True)
+    known = [case for case in most if any(case in own for own in traced.values())]
     if not known:
         return []
-    case = max(known, key=lambda own: _memory(analysis, own))
+    case = max(known, key=most.__getitem__)
     buckets = BUCKETS if len(traced) <= MANY_ROWS else BUCKETS // 2
     curves = [
         (standing.team, read_curve(folders[standing.team], case, buckets))
@@ -153,16 +135,6 @@ def one_case(analysis: Analysis, folders: Mapping[str, Path]) -> list[Chart]:
         if case in traced.get(standing.team, ())
     ]
     return memory_charts(curves, "team", f"on {case}")
-
-
-def _memory(analysis: Analysis, case: str) -> float:
-    """The most GPU memory of any team on a case; 0 where that is not known."""
-    board = analysis.board
-    metrics = [rule.metric for rule in analysis.rules.metrics]
-    if MEMORY not in metrics:
-        return 0.0
-    column = board.values[:, board.cases.index(case), metrics.index(MEMORY)]
-    return float(np.nan_to_num(column).max())
 
 
 def own_curves(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,11 @@ from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.options import MissingRule, Ties
 from flare.ranking.rank import Analysis, analyse
 from flare.ranking.ranking_json import shown
-from flare.ranking.results_folder import EMPTY, CaseResult, Key, Reason
+from flare.ranking.results_folder import EMPTY, CaseResult, Key
 from flare.ranking.rules import RankingRules
 from flare.ranking.table import ResultTable, table_of
 from flare.reports.model import RANKING_JSON
-from flare.results.csv_rows import COLUMNS, KEYS, check_value, number, read_rows
+from flare.results.csv_rows import COLUMNS, KEYS, read_rows
 from flare.results.errors import RankingError
 
 VALUES_CSV = "values.csv"
@@ -36,17 +36,10 @@ _NOT_OURS = "it is no ranking.json that flare rank has written"
 _BAD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenRanking:
-    """A ranking, and what was told of it when it was written."""
+def read_written(folder: Path) -> tuple[Analysis, dict[str, Any]]:
+    """Read what ``flare rank`` has written, and what was told of it in words.
 
-    analysis: Analysis
-    interim: str
-    decisions: tuple[str, ...]
-
-
-def read_written(folder: Path) -> WrittenRanking:
-    """Read what ``flare rank`` has written.
+    Those are the fields `interim` and `decisions` of what everybody may know.
 
     Raises
     ------
@@ -56,40 +49,53 @@ def read_written(folder: Path) -> WrittenRanking:
     file = folder / RANKING_JSON
     try:
         told = json.loads(read_regular(file))
-        settings, drawn = told["settings"], told.get("bootstrap") or {}
-        rules = _rules(settings)
-        challenge = _challenge(settings, rules)
-        guests = [str(team["team"]) for team in told["out_of_competition"]]
-        reasons = _reasons(told["missing"])
-        samples, seed = int(drawn.get("samples", 0)), int(drawn.get("seed", 0))
-        interim, decisions = told["interim"] or "", tuple(told["decisions"])
-        flags = tuple(told["flags"])
+        analysis = _analysis(folder, told)
+        words = {"interim": told["interim"] or "", "decisions": (*told["decisions"],)}
+        return replace(analysis, flags=tuple(told["flags"])), words
     except OSError as error:
         problem = f"it cannot be read ({why(error)})"
         raise RankingError(str(file), problem, _REMEDY) from error
     except _BAD as error:
         raise RankingError(str(file), _NOT_OURS, _REMEDY) from error
-    table = _table(folder / VALUES_CSV, reasons, [r.metric for r in rules.metrics])
-    joined = _joined(guests)
-    try:
-        _check_names(folder, table, told, guests)
-        found = analyse(table, challenge, rules, joined, samples=samples, seed=seed)
-        analysis = replace(found, flags=flags)
-        _check_equal(folder, analysis, told)
-    except _BAD as error:
-        raise RankingError(str(file), _NOT_OURS, _REMEDY) from error
-    return WrittenRanking(analysis=analysis, interim=interim, decisions=decisions)
 
 
-def _rules(settings: Mapping[str, Any]) -> RankingRules:
-    """The rules that the teams were ranked by."""
-    return RankingRules(
+def _analysis(folder: Path, told: Mapping[str, Any]) -> Analysis:
+    """Rank the values anew, as they were; they have to give what is on record."""
+    settings, drawn = told["settings"], told.get("bootstrap") or {}
+    rules = RankingRules(
         metrics=tuple(build(RankedMetric, rule) for rule in settings["metrics"]),
         ties=Ties(settings["ties"]),
         missing=MissingRule(settings["missing"]),
         gate_dsc=float(settings["efficiency_gate_dsc"]),
         left_out=tuple(map(str, settings.get("not_measured", ()))),
     )
+    challenge = _challenge(settings, rules)
+    reasons = {
+        (m["team"], m["case"], m["metric"]): (m["reason"], m["kind"])
+        for m in told["missing"]
+    }
+    guests = [str(team["team"]) for team in told["out_of_competition"]]
+    samples, seed = int(drawn.get("samples", 0)), int(drawn.get("seed", 0))
+    table = _table(folder / VALUES_CSV, reasons, rules)
+    ranked = [str(team["team"]) for team in told["ranking"]]
+    names = sorted(map(printable, table.teams)), list(map(printable, table.cases))
+    is_equal = names == (sorted([*ranked, *guests]), list(told["cases"]))
+    _check(folder, is_equal=bool(ranked) and is_equal, what="teams and cases")
+    text = f"see {RANKING_JSON}"
+    joined = tuple(TeamDecision(team=team, reason=text, date=text) for team in guests)
+    decisions = Decisions(out_of_competition=joined)
+    found = analyse(table, challenge, rules, decisions, samples=samples, seed=seed)
+    places = [
+        (printable(s.team), s.rank, str(s.score))
+        for s in found.standings.standings
+        if s.rank is not None
+    ]
+    ranking = [(t["team"], t["rank"], t["score_exact"]) for t in told["ranking"]]
+    _check(folder, is_equal=places == ranking, what="ranking")
+    if found.bootstrap:
+        teams = shown(dump(found.bootstrap))["teams"]
+        _check(folder, is_equal=teams == drawn["teams"], what="draws")
+    return found
 
 
 def _challenge(settings: Mapping[str, Any], rules: RankingRules) -> Challenge:
@@ -98,7 +104,7 @@ def _challenge(settings: Mapping[str, Any], rules: RankingRules) -> Challenge:
     organs = [key.removeprefix(start) for key in scoring if key.startswith(start)]
     return Challenge(
         key=settings["challenge"],
-        name=settings.get("challenge_name", settings["challenge"]),
+        name=settings["challenge_name"],
         checksum=settings["challenge_sha256"],
         organs=tuple(
             Organ(
@@ -114,69 +120,23 @@ def _challenge(settings: Mapping[str, Any], rules: RankingRules) -> Challenge:
     )
 
 
-def _reasons(missing: list[dict[str, str]]) -> dict[Key, Reason]:
-    """Why results are missing, by team, case and metric."""
-    return {
-        (m["team"], m["case"], m["metric"]): Reason(
-            text=m["reason"], kind=m.get("kind", m["reason"])
-        )
-        for m in missing
-    }
-
-
 def _table(
-    file: Path, reasons: Mapping[Key, Reason], metrics: list[str]
+    file: Path, reasons: Mapping[Key, tuple[str, str]], rules: RankingRules
 ) -> ResultTable:
     """The values, to which all decisions have been applied."""
     results: dict[Key, CaseResult] = {}
-    for where, row in read_rows(file, COLUMNS):
-        team, case, metric = (cell_text(row[name]) for name in KEYS)
-        value = number(row["value"], file, where)
-        if value is not None:
-            check_value(value, metric, file, where)
+    for row in read_rows(file, COLUMNS):
+        team, case, metric = (cell_text(row.cells[name]) for name in KEYS)
         key = (team, case, metric)
+        value = row.value(metric, "value")
         if key in results:
-            problem = f"{where}: {' '.join(map(safe, key))} is there twice"
+            problem = f"{row.where}: {' '.join(map(safe, key))} is there twice"
             raise RankingError(str(file), problem, _REMEDY)
-        reason = None if value is not None else reasons.get(key, EMPTY)
+        reason, kind = reasons.get(key, (EMPTY, "")) if value is None else ("", "")
         results[key] = CaseResult(
-            team=team, case=case, metric=metric, value=value, reason=reason
+            team=team, case=case, metric=metric, value=value, reason=reason, kind=kind
         )
-    return table_of(results.values(), metrics)
-
-
-def _joined(guests: list[str]) -> Decisions:
-    """That some teams compete out of competition, for their ranks alone."""
-    text = f"see {RANKING_JSON}"
-    return Decisions(
-        out_of_competition=tuple(
-            TeamDecision(team=team, reason=text, date=text) for team in guests
-        )
-    )
-
-
-def _check_names(
-    folder: Path, table: ResultTable, told: Mapping[str, Any], guests: list[str]
-) -> None:
-    """See that both files are about the same teams and cases."""
-    ranked = [str(team["team"]) for team in told["ranking"]]
-    names = sorted(map(printable, table.teams)), list(map(printable, table.cases))
-    is_equal = names == (sorted([*ranked, *guests]), list(told["cases"]))
-    _check(folder, is_equal=bool(ranked) and is_equal, what="teams and cases")
-
-
-def _check_equal(folder: Path, analysis: Analysis, told: Mapping[str, Any]) -> None:
-    """See that the values give the ranking that is on record."""
-    found = [
-        (printable(s.team), s.rank, str(s.score))
-        for s in analysis.standings.standings
-        if s.rank is not None
-    ]
-    ranking = [(t["team"], t["rank"], t["score_exact"]) for t in told["ranking"]]
-    _check(folder, is_equal=found == ranking, what="ranking")
-    if analysis.bootstrap:
-        drawn = shown(dump(analysis.bootstrap))["teams"]
-        _check(folder, is_equal=drawn == told["bootstrap"]["teams"], what="draws")
+    return table_of(results.values(), list(rules.names))
 
 
 def _check(folder: Path, *, is_equal: bool, what: str) -> None:

@@ -68,7 +68,7 @@ def test_a_second_run_reads_no_voxel(score, tmp_path):
     assert len(read) == len(TEAMS) * len(CASES)
     assert [(t.scored, t.cases) for t in first.teams] == [(3, 3)] * 3
     assert [(t.scored, t.cases) for t in second.teams] == [(0, 3)] * 3
-    assert [t.dsc for t in first.teams] == [t.dsc for t in second.teams]
+    assert [t.means for t in first.teams] == [t.means for t in second.teams]
     assert metrics_of(tmp_path, "alpha") == before
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -466,9 +467,9 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
     ],
 )
 def test_batches_are_of_about_the_same_work(voxels, sizes):
-    pairs = [object() for _ in voxels]
+    pairs = [SimpleNamespace(voxels=number) for number in voxels]
 
-    batches = list(split(zip(pairs, voxels, strict=True)))
+    batches = list(split(pairs))
 
     assert [len(batch) for batch in batches] == sizes
     assert [pair for batch in batches for pair in batch] == pairs

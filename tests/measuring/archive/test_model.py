@@ -11,7 +11,7 @@ import pytest
 
 from flare.common.errors import InputError, OutputError
 from flare.measuring.archive import model, strict
-from flare.measuring.archive.model import model_beside, read_model, unpack_model
+from flare.measuring.archive.model import read_model, unpack_model
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.strict import ModelError
 from tests.builders.archives import FILES, make_socket, save
@@ -298,27 +298,6 @@ def test_a_model_is_written_over_nothing(tmp_path):
 
 
 # --- With its image -----------------------------------------------------------------
-
-
-def test_an_archive_with_its_model(tmp_path):
-    file = save(tmp_path, FILES)
-    assert model_beside(file) is None
-
-    model = write_model(tmp_path)
-    archive = read_archive(file, model=model)
-
-    assert model_beside(file) == model
-    assert archive.problems == ()
-    assert archive.model == read_model(model)
-
-
-def test_an_archive_with_a_broken_model_has_a_problem(tmp_path):
-    archive = read_archive(save(tmp_path, FILES), model=write_model(tmp_path, {}))
-
-    assert [(p.code, p.problem) for p in archive.problems] == [
-        ("F19", "it holds no file")
-    ]
-    assert archive.model is None
 
 
 def test_an_image_in_which_no_model_can_be_mounted(tmp_path):

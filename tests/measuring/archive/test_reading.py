@@ -461,19 +461,11 @@ def test_the_command_says_all_that_is_wrong(tmp_path):
     assert [line[-5:] for line in wrong[:3]] == ["[F15]"] * 3
 
 
-def test_the_command_passes_an_archive_that_is_right(tmp_path):
-    status, stdout, stderr = check(save(tmp_path))
-
-    assert (status, stderr) == (0, "")
-    assert stdout.startswith("team_a.tar.gz: image ")
-    assert stdout.endswith(" of team team_a, 0 MB unpacked, can be loaded.\n")
-
-
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
         (("{archive}", "--images", "."), "--images, --ground-truth: they are for"),
-        ((".", "--run", "x"), "--run: only an image can be run, TEAMNAME.tar.gz."),
+        ((".", "--run", "x"), "--run, --model: they are for an image, TEAMNAME"),
         (("no.tar.gz",), "no.tar.gz: there is no such file or folder."),
         (("{archive}", "--run", "no.nii.gz"), "no.nii.gz: there is no such image."),
     ],

@@ -4,7 +4,6 @@ import io
 import json
 import os
 import shutil
-import subprocess
 import tarfile
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from flare.measuring.archive.reading import read_archive, write_image
 from flare.measuring.archive.strict import ArchiveError
 from tests.builders import ROOT
-from tests.builders.archives import FILES, save, sha256, tar
+from tests.builders.archives import FILES, save, sha256
 
 BUILT = "9762e4734fa8dc7a472d53de7de06e761409b8e093eae3a333ac77ef20f6aa9d"
 PODMAN = "df09cda8673c1f8a49a1adf57ee72b9521773ceaf360163381a3c165761b8a10"
@@ -133,52 +132,3 @@ def test_an_archive_that_has_changed_is_not_written_to_the_end(tmp_path, change)
     assert (caught.value.code, caught.value.file) == ("F15", "team_a.tar.gz")
     assert caught.value.problem == "it has changed since it was checked"
     assert b"manifest.json" not in content.getvalue()
-
-
-def test_a_pipe_that_breaks_is_no_fault_of_the_archive(tmp_path):
-    class Broken(io.BytesIO):
-        def write(self, _):
-            raise BrokenPipeError
-
-    with pytest.raises(BrokenPipeError):
-        write_image(read_archive(save(tmp_path)), Broken())
-
-
-def list_images(docker):
-    """All tags of the engine, with what they stand for."""
-    command = [docker, "image", "ls", "--no-trunc", "--format"]
-    form = "{{.Repository}}:{{.Tag}} {{.ID}}"
-    found = subprocess.run([*command, form], capture_output=True, check=True)
-    return {x for x in found.stdout.splitlines() if not x.startswith(b"<none>")}
-
-
-@pytest.mark.docker
-def test_an_engine_loads_it_under_its_id_and_no_name(docker, tmp_path):
-    layer = tar(FILES)
-    file = save(tmp_path, layer, layer, name="arc-team.tar.gz",
-                tags=["arc-team:latest"], Labels={"from": "test_repack"})  # fmt: skip
-    archive = read_archive(file)
-    before = list_images(docker)
-    try:
-        run = subprocess.run(
-            [docker, "image", "load"],
-            input=written(archive),
-            capture_output=True,
-            check=True,
-        )
-        command = [docker, "image", "inspect", f"sha256:{archive.image}"]
-        found = subprocess.run(command, capture_output=True, check=False)
-        if found.returncode:
-            # With containerd's image store.
-            command[-1] = f"sha256:{archive.manifest}"
-            found = subprocess.run(command, capture_output=True, check=True)
-        (image,) = json.loads(found.stdout)
-        assert f"Loaded image ID: {image['Id']}\n" in run.stdout.decode()
-        assert archive.is_image(image["Id"].removeprefix("sha256:"))
-        assert not image["RepoTags"]
-        # Another test's image may have come or gone; this one has no name.
-        assert not any(b"arc-team" in line for line in list_images(docker) - before)
-    finally:
-        subprocess.run(
-            [docker, "image", "rm", command[-1]], capture_output=True, check=False
-        )

@@ -146,7 +146,7 @@ def test_workers_without_the_resource_are_left_alone():
     assert len(pool_of(client).lanes()) == 1
 
 
-def test_a_job_is_over_when_all_is_heard_that_it_has_told():
+def test_a_job_is_over_behind_its_last_message():
     """Its end is known first, and what it has told comes later."""
     client = Client(**{"tcp://a:1": place(CORES)})
     pool = pool_of(client)
@@ -155,12 +155,23 @@ def test_a_job_is_over_when_all_is_heard_that_it_has_told():
     (_, token, workers, future) = client.sent[0]
     assert (workers, pool.free()) == (["tcp://a:1"], [])
 
-    future.status, future.result = "finished", lambda: 1
     client.callback(future)
     assert list(pool.events()) == []
     client.hear((0.0, pickle.dumps((token, Ended()))))
     assert list(pool.events()) == [(lane, Ended()), (lane, None)]
     assert pool.free() == [lane]
+
+
+def test_a_job_that_was_killed_is_not_waited_for_long(monkeypatch):
+    client = Client(**{"tcp://a:1": place(CORES)})
+    pool = pool_of(client)
+    (lane,) = pool.free()
+    pool.begin(lane, "job")
+    monkeypatch.setattr(cluster, "LATE_S", 0)
+
+    client.callback(client.sent[0][3])
+
+    assert list(pool.events()) == [(lane, None)]
 
 
 def test_a_worker_that_has_ended_gives_its_job_back_and_another_takes_its_lane():

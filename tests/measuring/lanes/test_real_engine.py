@@ -12,7 +12,6 @@ import pytest
 
 from tests.builders import case_names, wait_until
 from tests.builders.lanes import FLARE, lane_processes, measuring, rows_so_far
-from tests.builders.many import dask_processes
 from tests.builders.teams import (
     LIMITS,
     PREDICT,
@@ -147,49 +146,3 @@ def test_two_lanes_of_one_computer(folder, two_cases):
         assert memory == 120 * 2**20
         assert not set(one.split(",")) & set(two.split(","))
         assert {*map(int, one.split(",")), *map(int, two.split(","))} <= {*known}
-
-
-@pytest.mark.tools(package="distributed")
-def test_two_workers_of_which_one_is_killed(folder, two_cases, tmp_path):
-    """As two computers: each measures for itself, and another one takes its place."""
-    results, teams = folder / "results", ("crash", "good", "slow")
-    for team in {*TEAMS} - {*teams}:
-        (folder / "archives" / f"{team}.tar.gz").unlink()
-    (tmp_path / "dask").mkdir()
-
-    with (
-        dask_processes(tmp_path / "dask", resources="GPU=1") as (
-            address,
-            workers,
-            start,
-            _,
-        ),
-        measuring(
-            *(folder, two_cases / "images", *LANES, "--cluster", address),
-            program=FLARE,
-        ) as process,
-    ):
-        for number in (1, 4):
-            wait_until(lambda n=number: len(rows_so_far(results)) >= n, 300)
-            done = {
-                (team, case): (results / team / "logs" / f"{case}.log").stat().st_mtime
-                for team, case in rows_so_far(results)
-            }
-            workers.pop(0).kill()
-            workers.append(start())
-        stdout, stderr = process.communicate(timeout=400)
-
-    assert (process.returncode, stderr) == (0, ""), stdout
-    check_results(results, teams)
-    told_once(stdout, teams)
-    for (team, case), written in done.items():
-        log = results / team / "logs" / f"{case}.log"
-        assert log.stat().st_mtime == written, "it was measured twice"
-    lanes = {
-        session["lane"]["cpus"]
-        for team in teams
-        for session in json.loads((results / team / "measurement.json").read_text())[
-            "sessions"
-        ]
-    }
-    assert len(lanes) == 2

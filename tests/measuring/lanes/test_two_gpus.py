@@ -10,8 +10,7 @@ import subprocess
 import pytest
 
 from tests.builders import ROOT
-from tests.builders.lanes import ALGORITHM, AS_ALGORITHM, measuring
-from tests.builders.models import write_model
+from tests.builders.lanes import measuring
 from tests.builders.teams import PREDICT
 from tests.conftest import need_tool
 
@@ -85,27 +84,6 @@ def test_teams_are_spread_over_two_gpus(bench, measure):
             assert float(row["max_gpu_memory_mb"]) == 2000
     assert {gpu for gpu, _ in lanes} == set(UUIDS)
     assert len(lanes) == len({cpus for _, cpus in lanes}) == 2
-
-
-def test_algorithms_are_spread_over_two_gpus(bench, measure):
-    """By their own entrypoint, with the model of the one that has one."""
-    for team in "ab":
-        bench.algorithm(team, f"sleep 0.3\n{ALGORITHM}\n# {team}")
-    write_model(bench.folder / "archives", name="a.model.tar.gz")
-
-    status, stdout, stderr = measure("--gpu", "0,1", *AS_ALGORITHM)
-
-    assert (status, stderr) == (0, ""), stdout
-    sessions = {team: record_of(bench, team)["sessions"][0] for team in "ab"}
-    assert {session["lane"]["gpu"] for session in sessions.values()} == set(UUIDS)
-    for team, session in sessions.items():
-        assert f"device={session['lane']['gpu']}" in session["command"]
-        assert session["command"].endswith("--volume OUTPUTS:/output/ IMAGE")
-        assert (":/opt/ml/model/:ro" in session["command"]) == (team == "a")
-    for row in bench.rows("a").values():
-        assert row["status"] == "ok"
-        assert float(row["max_gpu_memory_mb"]) == 2000
-    assert {row["status"] for row in bench.rows("b").values()} == {"failed"}
 
 
 def test_a_team_goes_on_on_another_gpu_of_the_kind(bench, measure):

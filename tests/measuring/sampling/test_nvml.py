@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from flare.measuring.sampling.nvml import DeviceError, MemoryReading, open_gpu
+from flare.measuring.sampling.nvml import DeviceError, open_gpu
 from tests.builders import ROOT
 from tests.builders.warm import run_warm
 from tests.conftest import need_tool
@@ -24,8 +24,7 @@ try:
     with open_gpu(sys.argv[1]) as gpu:
         found = {
             "device": dataclasses.asdict(gpu.device),
-            "memory": dataclasses.asdict(gpu.read()),
-            "allocated": gpu.read().allocated_mb,
+            "sample": dataclasses.asdict(gpu.read()),
             "processes": sorted(gpu.processes()),
             "state": dataclasses.asdict(gpu.state()),
         }
@@ -102,17 +101,12 @@ def test_allocated_memory_is_without_what_is_reserved(library):
         "driver": "999.1",
         "version": version,
     }
-    if version == "v2":
-        assert found["memory"] == {
-            "total_mb": 10000,
-            "free_mb": 7700,
-            "used_mb": 2000,
-            "reserved_mb": 300,
-        }
-        assert found["allocated"] == 2000
-    else:  # what is reserved is not known, and counts
-        assert found["memory"]["reserved_mb"] is None
-        assert found["allocated"] == found["memory"]["used_mb"] == 2300
+    # Where what is reserved is not known, it counts.
+    expected = [2000, 10000, 7700, 2000, 300]
+    if version == "v1":
+        expected = [2300, 10000, 7700, 2300, None]
+    names = ("memory", "total", "free", "used", "reserved")
+    assert [found["sample"][f"gpu_{name}_mb"] for name in names] == expected
 
 
 def test_processes_clock_and_temperature_as_far_as_the_driver_tells(library):
@@ -199,11 +193,3 @@ def test_without_a_driver_there_is_one_line():
     ):
         pass
     assert "--gpu none measures without a GPU" in str(caught.value)
-
-
-def test_nothing_is_taken_off_where_nothing_is_known_to_be_reserved():
-    reading = MemoryReading(
-        total_mb=100.0, free_mb=60.0, used_mb=40.0, reserved_mb=None
-    )
-
-    assert reading.allocated_mb == 40

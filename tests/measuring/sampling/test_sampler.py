@@ -5,8 +5,9 @@ import time
 
 import pytest
 
-from flare.measuring.sampling.nvml import DeviceError, DeviceState, MemoryReading
+from flare.measuring.sampling.nvml import DeviceError, DeviceState
 from flare.measuring.sampling.sampler import ControlGroup, Probe, Sampler, collect
+from flare.results.traces_csv import Sample
 from tests.builders import wait_until
 
 
@@ -19,18 +20,13 @@ class ScriptedGpu:
         self.seen = iter(processes)
         self.states = iter(states)
 
-    def read(self):
+    def read(self, seconds=0.0):
         self.reads += 1
         value = next(self.allocated, None)
         if value is None:
             problem = "the GPU does not answer any more"
             raise DeviceError(problem)
-        return MemoryReading(
-            total_mb=1000.0,
-            free_mb=1000.0 - value - 7.0,
-            used_mb=value,
-            reserved_mb=7.0,
-        )
+        return Sample(seconds=seconds, gpu_memory_mb=value)
 
     def processes(self):
         return frozenset(next(self.seen, ()))
@@ -67,9 +63,9 @@ def test_samples_come_at_multiples_of_the_interval():
     clock, pauses = Clock(), []
 
     class SlowGpu(ScriptedGpu):
-        def read(self):
+        def read(self, seconds=0.0):
             clock.now += 0.01
-            return super().read()
+            return super().read(seconds)
 
     def pause(seconds):
         pauses.append(seconds)
@@ -97,13 +93,6 @@ def test_a_late_sample_leaves_out_what_it_has_missed():
     times = [s.seconds for s in collect(probe, 100.0, 0.1, clock, pause)]
 
     assert times == pytest.approx([0, 0.1, 0.45, 0.5])
-
-
-def test_allocated_is_what_is_neither_free_nor_reserved():
-    sample = Probe(gpu=ScriptedGpu([300.0])).sample(0.0)
-
-    assert (sample.gpu_memory_mb, sample.gpu_free_mb) == (300.0, 693.0)
-    assert (sample.gpu_total_mb, sample.gpu_reserved_mb) == (1000.0, 7.0)
 
 
 def test_other_processes_on_the_gpu_are_strangers():
@@ -198,9 +187,9 @@ def test_a_driver_that_hangs_is_noticed(monkeypatch):
     release = threading.Event()
 
     class Hanging(ScriptedGpu):
-        def read(self):
+        def read(self, seconds=0.0):
             release.wait(30)
-            return super().read()
+            return super().read(seconds)
 
     sampler = Sampler(Probe(gpu=Hanging([1.0])), 0.001)
 
@@ -262,10 +251,3 @@ def test_version_1(tmp_path):
 
     assert group.read() == (29.0, 1.5)
     assert group.processes() == {12}
-
-
-def test_a_container_that_is_not_there(tmp_path):
-    group = ControlGroup("abc", tmp_path)
-
-    assert group.read() == (None, None)
-    assert group.processes() == frozenset()

@@ -161,10 +161,9 @@ def numbers(output):
 # --- Which evaluation counts ------------------------------------------------------
 
 
-def result(number, username, rank, day):
+def result(number, rank, day):
     return Evaluation(
-        pk=str(number),
-        username=username,
+        record={"evaluation": number, "username": "a"},
         created=datetime(2026, 9, day, tzinfo=UTC),
         rank=rank,
         metrics={},
@@ -184,11 +183,11 @@ def result(number, username, rank, day):
 )
 @pytest.mark.parametrize("backwards", [False, True])
 def test_the_one_on_the_board_counts(ranks_and_days, expected, backwards):
-    found = [result(n, "a", *pair) for n, pair in enumerate(ranks_and_days)]
+    found = [result(n, *pair) for n, pair in enumerate(ranks_and_days)]
 
     (chosen,) = choose(reversed(found) if backwards else found)
 
-    assert chosen.pk == str(expected)
+    assert chosen.record["evaluation"] == expected
 
 
 def test_folders_are_called_like_users_where_that_is_possible(tmp_path):
@@ -550,10 +549,10 @@ def test_a_download_that_breaks_off_goes_on_where_it_was(platform, tmp_path):
     [
         # The platform's answer repeats the token, which is not printed.
         ({}, {"token": "another-token"}, "/api/v1/: it does not accept the token. "),
-        ({}, {"phase": "0" * 8 + PHASE[8:]}, ": it knows no such phase. "),
-        ({"status": 403}, {}, "/api/v1/: this token may not see that. "),
-        ({"status": 404}, {}, "/api/v1/: there is no such page: is --api right?"),
-        ({"status": 410}, {}, "/api/v1/: it answers with status 410. "),
+        ({}, {"phase": "0" * 8 + PHASE[8:]}, ": status 400: {"),
+        ({"status": 403}, {}, "/api/v1/: status 403: No. "),
+        ({"status": 404}, {}, "/api/v1/: status 404: No. "),
+        ({"status": 410}, {}, "/api/v1/: status 410: No. "),
         ({"evaluations": [{"status": "Succeeded"}]}, {}, STRANGER),
         ({}, {}, "the phase has no result that this token may see"),
         (

@@ -158,7 +158,7 @@ def test_who_is_no_external_evaluator_is_told(platform, source):
     with pytest.raises(PlatformError, match="status 403: You do not have") as error:
         source.claim(submission, is_again=False)
 
-    assert "external evaluators" in error.value.remedy
+    assert "external evaluator" in error.value.remedy
 
 
 def test_a_claim_behind_a_page_is_found_to_be_ours(platform, source):
@@ -288,7 +288,7 @@ def test_an_answer_of_who_is_no_evaluator_any_more_is_kept(platform, source):
     submission = claimed(platform, source)
     platform.evaluators.clear()
 
-    with pytest.raises(PlatformError, match="that the token's user is among the ext"):
+    with pytest.raises(PlatformError, match="an external evaluator of the phase"):
         source.answer(submission, GOOD, is_again=False)
     platform.evaluators.add("evaluator")
     source.answer(submission, GOOD, is_again=True)

@@ -18,9 +18,10 @@ from flare.platforms.grandchallenge.rehearse import (
     Run,
     image_settings,
     instance_of,
+    judge,
+    participant_message,
     rehearse,
 )
-from flare.platforms.grandchallenge.verdict import judge, participant_message
 from tests.builders import ROOT, read_metrics, run_evaluate
 from tests.builders.engine import IMAGE, built, call
 from tests.builders.errors import told

@@ -40,7 +40,7 @@ def test_voxels_are_counted_slice_by_slice(tmp_path):
     """6 * 6 voxels in each of 4 slices, less 6 * 3 of the slot, and 2 of the stray."""
     found = slot_found(tmp_path)
 
-    assert found.organs[0].voxels == (144, 128, 126)
+    assert found.organs[0].voxels == (144, 128, 18, 2)
     counts = found.organs[0].counts.prediction
     assert np.flatnonzero(counts).tolist() == [*range(2, 6), 12]
     assert counts[4] == 18

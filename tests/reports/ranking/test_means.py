@@ -16,8 +16,7 @@ from flare.ranking.options import MissingRule
 from flare.ranking.rank import analyse
 from flare.ranking.rules import RankingRules
 from flare.reports.model import BEST
-from flare.reports.ranking.files import page_text
-from flare.reports.ranking.means import mean_files, mean_tables
+from flare.reports.ranking.files import mean_files, mean_tables, page_text
 from flare.reports.ranking.page import public_ranking
 from tests.builders.results import DSC, FLARE21, TIME, make_table
 

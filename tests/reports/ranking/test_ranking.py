@@ -9,7 +9,7 @@ import pytest
 
 import flare
 from flare.ranking.robustness.uncertainty import bootstrap
-from flare.reports.ranking.files import intervals_table
+from flare.reports.ranking.files import intervals_text
 from flare.reports.ranking.page import public_ranking
 from flare.reports.ranking.words import SHARED_FIRST
 from flare.results.errors import RankingError
@@ -77,7 +77,7 @@ def test_shares_of_first_places_that_overlap_are_explained():
 
     for analysis, is_shared in ((tied, True), (apart, False)):
         found = bootstrap(analysis.board, samples=9)
-        assert (SHARED_FIRST in intervals_table(found)) is is_shared
+        assert (SHARED_FIRST in intervals_text(found)) is is_shared
         page = public_ranking(replace(analysis, bootstrap=found))
         assert (SHARED_FIRST in page.draws_note) is is_shared
 
@@ -99,7 +99,7 @@ def test_cases_may_be_numbers():
         ([("a", 1.5, "dsc", 0.5)], "row 0: 1.5 is no name"),
         ([("a", " ", "dsc", 0.5)], "row 0: the team or the case is empty"),
         ([("a", "1", "mood", 0.5)], "row 0: unknown metric mood, not dsc"),
-        ([("a", "1", "dsc", float("inf"))], "row 0: dsc is inf, which nothing"),
+        ([("a", "1", "dsc", float("inf"))], "row 0: inf is not finite"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

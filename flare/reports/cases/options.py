@@ -1,0 +1,37 @@
+"""What the pages of cases are made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from flare.common.options import option, whole
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CaseOptions:
+    """Of which cases there are pages, and where their files are."""
+
+    ground_truth: Path = option(
+        "With --predictions, also make a page of each of the hardest cases, with"
+        " pictures of what is wrong: these are the reference labels that were scored."
+        " For organisers, and into a folder.",
+        default=None,
+        metavar="DIR",
+    )
+    predictions: Path = option(
+        "With --ground-truth, the predictions that were scored.",
+        default=None,
+        metavar="DIR",
+    )
+    images: Path | None = option(
+        "Draw the pages of cases over these CTs, named like the cases.",
+        default=None,
+        metavar="DIR",
+    )
+    worst: int = option(
+        "Make pages of the N cases with the lowest DSC, 0 for all (default: 20).",
+        default=20,
+        parse=whole,
+        metavar="N",
+    )
