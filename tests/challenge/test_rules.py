@@ -198,7 +198,7 @@ WEIGHT = "expected a number above 0, at most 1000, with at most four decimals"
         ("= 0.5\n\n[[", "= -1\n\n[[", "grid.tolerance_mm is -1.0, expected a length"),
         ("[grid]", "[[grid]]", "grid is [{'compare': 'size', 'tolerance_mm': 0.5}], "),
         ('"gpu_area"', '"dsc"', "ranking[2].metric is 'dsc', expected another value"),
-        ('"gpu_area"', '"nsd"', "ranking.better is 'lower', expected the good end of ns"),
+        ('"gpu_area"', '"nsd"', "ranking.better is 'lower', expected the good end"),
         ('"gpu_area"', '"volume_difference"',
          "ranking.better is 'lower', expected the good end of volume_difference"),
         ('"lower"', '"less"', "ranking[2].better is 'less', expected higher or lower"),
