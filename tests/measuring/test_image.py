@@ -1,7 +1,5 @@
 """How an image is loaded, by an engine whose images are scripted."""
 
-import hashlib
-import io
 import itertools
 import json
 import tarfile
@@ -12,7 +10,7 @@ import pytest
 from flare.common.docker import Docker
 from flare.common.errors import EngineError
 from flare.measuring import image as loading_module
-from flare.measuring.archive.reading import read_archive, write_image
+from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.image import LoadError, load_image
 from tests.builders import ROOT
@@ -178,14 +176,3 @@ def test_an_archive_that_changes_while_it_is_loaded(archive):
 
     with pytest.raises(ArchiveError, match="it has changed since it was checked"):
         load_image(Loader(), archive, OURS)
-
-
-def test_a_digest_of_the_archive_s_own_making(archive):
-    """What is loaded is found again by what it is made of."""
-    assert archive.image == hashlib.sha256(archive.configuration).hexdigest()
-    content = io.BytesIO()
-    write_image(archive, content)
-    with tarfile.open(fileobj=io.BytesIO(content.getvalue())) as written:
-        names = written.getnames()
-    assert f"blobs/sha256/{archive.image}" in names
-    assert f"blobs/sha256/{archive.manifest}" in names

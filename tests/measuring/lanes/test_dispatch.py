@@ -7,7 +7,6 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.common.errors import EngineError
-from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.lanes import dispatch as dispatch_module
 from flare.measuring.lanes.dispatch import Dispatch
 from flare.measuring.lanes.process import Ended
@@ -160,16 +159,6 @@ def test_the_last_lane_is_not_left_out(run):
     assert notes.failed == {"a": "docker: gone. Start it. [H05]"}
     assert pool.begun == [("a", 0), ("b", 0)]
     assert [(n, of) for _, _, n, of in notes.runs] == [(1, 2), (2, 2)]
-
-
-def test_a_bad_archive_is_no_fault_of_its_lane(run):
-    bad = [Ended(ArchiveError("a.tar.gz", "it is bad")), None]
-    script = {"a": [bad], "b": [whole("c1", "c2")], "c": [whole("c1", "c2")]}
-
-    pool, notes = run(teams("a", "b", "c"), script)
-
-    assert list(notes.failed) == ["a"]
-    assert pool.begun == [("a", 0), ("b", 1), ("c", 0)]
 
 
 def test_equal_images_are_not_measured_at_the_same_time(run):
