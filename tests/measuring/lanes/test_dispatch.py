@@ -5,15 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from flare.challenge.reading import read_challenge
 from flare.common.errors import EngineError
 from flare.measuring.lanes import dispatch as dispatch_module
 from flare.measuring.lanes.dispatch import Dispatch
 from flare.measuring.lanes.process import Ended
-from flare.measuring.options import Options
 from flare.measuring.summary import Listener
-from flare.measuring.team import Job
-from tests.builders.lanes import ScriptedPool, lane, whole
+from tests.builders.lanes import ScriptedPool, job_of, lane, whole
 from tests.builders.running import record
 
 
@@ -48,16 +45,7 @@ def run(tmp_path, monkeypatch):
     def start(teams, script, lanes=TWO):
         pool, notes = ScriptedPool(lanes, script), Notes()
         left = {team: cases for team, cases, _ in teams}
-        job = Job(
-            options=Options(archives=tmp_path, images=tmp_path, output=tmp_path),
-            challenge=read_challenge("flare21"),
-            results=tmp_path,
-            cases=(),
-            archives=tuple(
-                SimpleNamespace(team=team, image=image, problems=())
-                for team, _, image in teams
-            ),
-        )
+        job = job_of(tmp_path, {team: image for team, _, image in teams})
 
         @contextmanager
         def planned_team(of, *, is_here):
