@@ -22,10 +22,9 @@ from flare.results.errors import RankingError
 from flare.results.measurement_json import (
     MEASUREMENT_JSON,
     Measurement,
-    all_settings,
+    by_setting,
     read_measurement,
-    unlike_hosts,
-    unlike_settings,
+    unlike_teams,
 )
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import Scores, check_known_cases, read_scores
@@ -168,13 +167,15 @@ def read_teams(
                 " publish"
                 for team, cases in unfinished.items()
             ),
-            *unlike_settings(measured),
-            *unlike_hosts(measured),
+            *unlike_teams(measured),
         ),
         roll=roll,
         origin=replace(
             origin,
-            measured=all_settings(measured),
+            measured={
+                name: tuple(sorted(set(own.values())))
+                for name, own in by_setting(measured).items()
+            },
             teams_measured=sum(bool(own.settings) for own in measured.values()),
         ),
         is_unmeasured=not any(map(is_measured, (*scored, *unscored))),

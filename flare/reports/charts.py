@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -110,8 +111,7 @@ def value_axis(metric: str, values: Sequence[float]) -> Axis:
     known = metric_of(metric)
     if known and known.range[0] < 0:
         return difference_axis(values)
-    is_time = metric.startswith(RUNTIME) and values
-    if is_time:
+    if metric.startswith(RUNTIME) and values:
         return log_axis(values)
     # Most of what is drawn would lie in the first fifth.
     is_squeezed = len(values) > 2 and max(values) > 5 * np.quantile(values, 0.75)
@@ -148,16 +148,14 @@ def spread_chart(
         Of the rows.
     has_boxes : bool
         Whether there is a box for the middle half of each row.
-    intervals : sequence, optional
-        Of the mean of each row.
-    means : sequence of str, optional
-        That of each row, which stands at its end.
+    intervals, means : sequence, optional
+        Of each row: the interval of its mean, and that mean, which stands at its end.
     **more
         Other fields of the chart.
     """
     rows = [[value for value in row if value is not None] for row in values]
     if isinstance(axis, str):
-        axis = value_axis(axis, [value for row in rows for value in row])
+        axis = value_axis(axis, list(chain.from_iterable(rows)))
     told = intervals or [None] * len(rows)
     key = (("dot", "a case"), ("boxed", "middle half"), ("line", "median"))
     shown: dict[str, Any] = {"note": axis.note, "key": key if has_boxes else key[:1]}
@@ -171,7 +169,9 @@ def spread_chart(
     return Chart(
         labels=tuple(labels),
         rows=[
-            _spread(row, axis, len(every) - len(row), interval, has_boxes=has_boxes)
+            _dots(row, axis, interval, len(every) - len(row), has_box=has_boxes)
+            if row
+            else Says()
             for row, every, interval in zip(rows, values, told, strict=True)
         ],
         axis=axis.ticks,
@@ -179,28 +179,22 @@ def spread_chart(
     )
 
 
-def _spread(
+def _dots(
     values: Sequence[float],
     axis: Axis,
+    interval: Sequence[float] | None,
     missing: int,
-    interval: tuple[float, float] | None,
     *,
-    has_boxes: bool,
-) -> Mark:
+    has_box: bool,
+) -> Dots:
     """Dots, with a box for the middle half of more than two."""
-    if not values:
-        return Says()
-    box = None
-    if has_boxes and len(values) > 2:
-        low, middle, high = np.quantile(np.asarray(values), (0.25, 0.5, 0.75)).tolist()
-        box = axis.scale(low), axis.scale(middle), axis.scale(high)
-    return Dots(
-        [axis.scale(value) for value in values],
-        box,
-        axis.scale(float(np.mean(values))),
-        (axis.scale(interval[0]), axis.scale(interval[1])) if interval else None,
-        missing,
+    is_box = has_box and len(values) > 2
+    box = np.quantile(values, (0.25, 0.5, 0.75)).tolist() if is_box else ()
+    places, boxed, ends = (
+        tuple(map(axis.scale, own)) for own in (values, box, interval or ())
     )
+    mean = axis.scale(float(np.mean(values)))
+    return Dots(places, boxed or None, mean, ends or None, missing)
 
 
 def field_chart(
@@ -215,10 +209,8 @@ def field_chart(
 
     Parameters
     ----------
-    labels, columns : sequence of str
-        Names of the rows and of their fields.
-    values : sequence
-        By row and column.
+    labels, columns, values : sequence
+        Names of the rows, and of their fields; and the values by row and column.
     shade_of : callable
         The class of a value's shade.
     form : str
@@ -253,19 +245,6 @@ def blobs(frequencies: Sequence[float], lowest: int, highest: int) -> Blobs:
     )
 
 
-def step_marks(
-    rows: Sequence[Sequence[tuple[float, float]]],
-) -> tuple[list[Mark], Axis]:
-    """An area for each sequence of places and heights, all on the same two scales."""
-    axis = linear_axis([point[0] for row in rows for point in row])
-    top = max((height for row in rows for _, height in row), default=0) or 1
-    marks: list[Mark] = [
-        Steps([(axis.scale(x), height / top) for x, height in row]) if row else Says()
-        for row in rows
-    ]
-    return marks, axis
-
-
 def memory_charts(
     curves: Sequence[tuple[str, MemoryCurve]], what: str, title: str
 ) -> list[Chart]:
@@ -288,18 +267,21 @@ def _memory_chart(
     what: str,
     title: str,
 ) -> Chart:
-    """A row for each curve, on one scale."""
+    """An area for each curve, all on the same two scales."""
     highest = max((mb for row in rows for _, mb in row), default=0)
-    marks, axis = step_marks([[(t / 100, mb) for t, mb in row] for row in rows])
-    used = f"every row is as high as {highest} MB, the most of any."
+    axis = linear_axis([t / 100 for row in rows for t, _ in row])
+    marks: list[Mark] = []
     cells = []
     for (name, own), row in zip(curves, rows, strict=True):
+        points = [(axis.scale(t / 100), mb / (highest or 1)) for t, mb in row]
+        marks.append(Steps(points) if row else Says())
         peak = max(row, key=lambda point: point[1], default=None)
         last = number_cell(row[-1][0] / 100 if row else None, decimals=1)
         when = number_cell(peak[0] / 100 if peak else None, decimals=1)
         most = str(peak[1]) if peak else NO_RESULT
         cells.append((name_cell(name), last, most, when, str(own.samples)))
     heads = (what, "last sample (s)", "highest (MB)", "first at (s)", "samples")
+    used = f"every row is as high as {highest} MB, the most of any."
     return Chart(
         title=title,
         note=f"In seconds; {used if highest else 'none was used.'}",

@@ -199,8 +199,8 @@ def duration(seconds: float) -> str:
 
     Examples
     --------
-    >>> [duration(s) for s in (0, 40, 90, 3600, 12_000, 100_000)]
-    ['0 s', '40 s', '2 min', '1 h', '3 h 20 min', '1 d 4 h']
+    >>> [duration(s) for s in (0, 59.4, 59.6, 3599, 12_000, 86_399, 100_000)]
+    ['0 s', '59 s', '1 min', '1 h', '3 h 20 min', '1 d', '1 d 4 h']
     """
     if seconds < 59.5:
         return f"{seconds:.0f} s"

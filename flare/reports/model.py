@@ -211,11 +211,11 @@ class Dots:
     """A dot for each value, at places from 0 to 1."""
 
     places: Sequence[float]
-    box: tuple[float, float, float] | None = None
+    box: tuple[float, ...] | None = None
     """The middle half of the values, and the median between."""
     mean: float | None = None
     """Drawn on paper alone, as what follows."""
-    interval: tuple[float, float] | None = None
+    interval: tuple[float, ...] | None = None
     """Of the mean."""
     missing: int = 0
     """How many values are not there."""

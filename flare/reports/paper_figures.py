@@ -7,9 +7,10 @@ numbers that it shows, in full precision.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from flare.challenge.metrics import METRICS, Metric
@@ -44,10 +45,6 @@ from flare.reports.scores import (
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_reading import EvaluationFile
 
-CAPTIONS = "captions.txt"
-GROUPS_TEX = "groups.tex"
-METHODS = "methods.txt"
-
 KEY = (
     "Dots are cases; above them, boxes are their middle half, lines their medians,"
     " diamonds their means."
@@ -56,7 +53,6 @@ INTERVALS = " Thick lines behind these are 95 % intervals of the means (Gaffke's
 
 MOST_ROWS = 42
 """A figure of more rows has the mean of the organs alone."""
-
 
 MEAN_COLUMNS = ("cases", "missing", "mean", "low", "high")
 
@@ -92,19 +88,37 @@ def write_evaluation_figures(
         for metric in scores.metrics:
             name = f"{stem}_{metric.name}"
             plates.append(_score_group_plate(scores, grouping, metric, name))
-        rows, printed = _score_group_rows(scores, grouping)
+        means = [
+            ((group, str(len(numbers)), title), _means(scores, end, numbers))
+            for group, numbers in grouping.groups
+            for end, title in scores.rows
+        ]
+        rows = (
+            (group, title, metric.name, *mean_numbers(mean))
+            for (group, _, title), own in means
+            for metric, mean in own
+        )
         heads = ("group", "organ", "metric", *MEAN_COLUMNS)
         write_whole(folder / f"{stem}.csv", csv_text(heads, rows))
+        shown = (((printable(group), *more), own) for (group, *more), own in means)
+        about = (
+            f"by {printable(grouping.column)}: means, and their intervals by Gaffke's"
+            " method, each for one group alone."
+        )
+        printed = _means_table(scores, ("Group", "Cases", "Organ"), shown, about)
         tables.append(latex(printed, stem))
-    write_plates(plates, folder)
-    write_groups(tables, folder)
-    organs = latex(_organs_table(scores), "organs")
-    write_whole(folder / "organs.tex", latex_file([organs]))
-    write_whole(folder / METHODS, f"{evaluation_methods(found)}\n")
+    write_plates(plates, folder, tables, evaluation_methods(found))
+    every = range(len(scores.cases))
+    organs = (([title], _means(scores, end, every)) for end, title in scores.rows)
+    about = f"over {count(len(every), 'case')}: means, and their intervals"
+    printed = _means_table(scores, ["Organ"], organs, f"{about} by Gaffke's method.")
+    write_whole(folder / "organs.tex", latex_file([latex(printed, "organs")]))
 
 
-def write_plates(plates: Sequence[Plate], folder: Path) -> None:
-    """Write all figures into a folder, and what they show into captions.txt."""
+def write_plates(
+    plates: Sequence[Plate], folder: Path, tables: Sequence[str] = (), methods: str = ""
+) -> None:
+    """Write all figures, what they show, the tables of groups, and the Methods."""
     captions = []
     charts = [plate.chart for plate in plates]
     with drawing_style(name for c in charts for name in (*c.labels, *c.columns)):
@@ -119,13 +133,11 @@ def write_plates(plates: Sequence[Plate], folder: Path) -> None:
                     file = folder / f"{plate.name}_{width}.{form}"
                     write_whole(file, figure_file(figure, form))
             captions.append(f"{plate.name}: {plate.caption}\n")
-    write_whole(folder / CAPTIONS, "\n".join(captions))
-
-
-def write_groups(tables: Sequence[str], folder: Path) -> None:
-    """Write the tables of all groups in LaTeX, if there are any."""
+    write_whole(folder / "captions.txt", "\n".join(captions))
     if tables:
-        write_whole(folder / GROUPS_TEX, latex_file(tables))
+        write_whole(folder / "groups.tex", latex_file(tables))
+    if methods:
+        write_whole(folder / "methods.txt", f"{methods}\n")
 
 
 def file_stem(text: str) -> str:
@@ -254,35 +266,6 @@ def _score_group_plate(
     )
 
 
-def _organs_table(scores: CaseScores) -> Table:
-    """A row for each organ: the mean of each metric with its interval."""
-    rows = [
-        [title, *_mean_texts(_means(scores, end, range(len(scores.cases))))]
-        for end, title in scores.rows
-    ]
-    about = f"over {count(len(scores.cases), 'case')}: means, and their intervals"
-    return _means_table(scores, ["Organ"], rows, f"{about} by Gaffke's method.")
-
-
-def _score_group_rows(
-    scores: CaseScores, grouping: Grouping
-) -> tuple[list[tuple[object, ...]], Table]:
-    """The means in each group, in full precision and for print."""
-    exact: list[tuple[object, ...]] = []
-    rows = []
-    for group, numbers in grouping.groups:
-        for end, title in scores.rows:
-            means = _means(scores, end, numbers)
-            exact += [(group, title, m.name, *mean_numbers(own)) for m, own in means]
-            names = printable(group), str(len(numbers)), title
-            rows.append([*names, *_mean_texts(means)])
-    about = (
-        f"by {printable(grouping.column)}: means, and their intervals by Gaffke's"
-        " method, each for one group alone."
-    )
-    return exact, _means_table(scores, ["Group", "Cases", "Organ"], rows, about)
-
-
 _Means = list[tuple[Metric, GroupMean]]
 
 
@@ -294,22 +277,32 @@ def _means(scores: CaseScores, end: str, numbers: Sequence[int]) -> _Means:
     ]
 
 
-def _mean_texts(means: _Means) -> Iterator[str]:
-    """Means and their intervals for print."""
-    for metric, own in means:
-        yield mean_text(metric, own.mean)
-        yield interval_words(metric.name, own.interval)
-
-
 def _means_table(
-    scores: CaseScores, heads: list[str], rows: list[list[str]], about: str
+    scores: CaseScores,
+    heads: Sequence[str],
+    rows: Iterable[tuple[Sequence[str], _Means]],
+    about: str,
 ) -> Table:
     """A table of means and intervals beside names."""
     titles = listing((metric.title for metric in scores.metrics), last=" and ")
-    for metric in scores.metrics:
-        heads += [f"{metric.title_with_unit}, mean", "95 % interval"]
-    words = ("Group", "Organ", "95 % interval")
-    return table(f"{titles} {about}", heads, rows, words=words)
+    interval = "95 % interval"
+    columns = ((f"{own.title_with_unit}, mean", interval) for own in scores.metrics)
+    cells = (
+        [
+            *names,
+            *(
+                text
+                for metric, own in means
+                for text in (
+                    mean_text(metric, own.mean),
+                    interval_words(metric.name, own.interval),
+                )
+            ),
+        ]
+        for names, means in rows
+    )
+    heads, words = (*heads, *chain(*columns)), ("Group", "Organ", interval)
+    return table(f"{titles} {about}", heads, cells, words=words)
 
 
 def mean_numbers(found: GroupMean) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from flare.reports.render.html import page_html
 from flare.results.efficiency_csv import EFFICIENCY_CSV
 from flare.results.groups_csv import read_groups
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.metrics_reading import is_evaluation, read_evaluation
+from flare.results.metrics_reading import read_evaluation
 from flare.results.team_folder import is_team
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def kind_of(sources: Sequence[Path]) -> Kind:
     """
     if len(sources) > 1:
         return Kind.COMPARISON
-    if is_evaluation(sources[0]):
+    if sources[0].suffix.lower() == ".json":
         return Kind.EVALUATION
     if is_team(sources[0]):
         return Kind.TEAM

@@ -18,7 +18,7 @@ from flare.measuring.team import Job
 from tests.builders import ROOT
 from tests.builders.running import record
 from tests.builders.teams import PREDICT, rows_of
-from tests.builders.warm import CLUSTER, WarmProcess
+from tests.builders.warm import WarmProcess
 
 
 def device(number, name="NVIDIA A100"):
@@ -168,9 +168,7 @@ def measuring(folder, images, *more, env=None, program=("-c", MEASURE)):
                 text=True,
             )
         else:
-            process = WarmProcess(
-                program, [*map(str, words)], out, err, modules=CLUSTER
-            )
+            process = WarmProcess(program, [*map(str, words)], out, err)
         try:
             yield process
         finally:

@@ -356,14 +356,21 @@ MEANING = """Two organs (mine)
     7  lung   tolerance 2 mm
   200  heart  tolerance 1.5 mm, not in the means
 
-An organ in neither file scores 0.5, only in the prediction 0.25, only in the reference 0.125.
-Other labels in references: they count as background; in predictions: the case scores 0.
-Grids must agree in size; a warning tells of positions off by more than 0.5 mm.
-Scored only where the reference has them, top slice dropped: heart.
-NSD is 0 where DSC is below 0.2.
-Values are rounded to 4 decimals.
-For the board, numbers are rounded to 3 decimals.
-Ranked by dsc (higher), gpu_area (lower)."""  # noqa: E501
+Rules:
+  absent_organs.in_both: 0.5
+  absent_organs.in_prediction: 0.125
+  absent_organs.in_reference: 0.25
+  decimals: 4
+  grid.compare: size
+  grid.tolerance_mm: 0.5
+  smallest_dsc_for_nsd: 0.2
+  unknown_labels.prediction: zero
+  unknown_labels.reference: ignore
+  z_range.organs: heart
+  z_range.top_slice: dropped
+  board.decimals: 3
+
+Ranked by dsc (higher), gpu_area (lower)."""
 
 
 def test_the_summary_says_what_a_file_means(read):

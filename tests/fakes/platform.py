@@ -99,6 +99,7 @@ class FakePlatform(ThreadingHTTPServer):
         self.evaluators = {"evaluator"}
         self.evaluations, self.faults, self.log = {}, {}, []
         self.passed = timedelta()
+        self.listed, self.limit, self.count = [], 1000, None
         # The edition of December 2025 does not: there, a user can claim only once.
         self.forgets_finished = True
         # It does so once an hour; until then a late answer is taken.
@@ -220,10 +221,14 @@ class _Handler(BaseHTTPRequestHandler):
         return [f for f in self.server.evaluations.values() if f["phase"] == phase]
 
     def all(self):
-        """Those that the user may see, in pages."""
-        results = [self.plain(found) for found in self.of_phase()]
-        rest = {"count": len(results), "next": None, "previous": None}
-        return 200, {**rest, "results": results}
+        """Those of `listed`, in pages."""
+        query = {k: v for k, (v,) in parse_qs(urlsplit(self.path).query).items()}
+        if query["submission__phase"] != PHASE:
+            return 400, {"submission__phase": ["Select a valid choice."]}
+        server, start = self.server, int(query["offset"])
+        found = server.listed[start : start + min(int(query["limit"]), server.limit)]
+        rest = {"count": server.count or len(server.listed), "next": None}
+        return 200, {**rest, "previous": None, "results": found}
 
     def one(self):
         found = self.found(self.path.split("/")[4])

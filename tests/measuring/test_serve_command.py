@@ -1,7 +1,6 @@
 """The service on a folder of archives, with an engine that plays by a script."""
 
 import json
-import os
 import shutil
 import signal
 import tempfile
@@ -10,7 +9,6 @@ import time
 import pytest
 
 from flare.common.text import safe
-from flare.platforms.serving.work import ServedWork
 from flare.results import team_folder as lock_module
 from flare.results.team_folder import FolderLock
 from tests.builders import wait_until
@@ -18,7 +16,7 @@ from tests.builders.errors import told
 from tests.builders.pages import Page
 from tests.builders.schemas import file_problems
 from tests.builders.teams import PREDICT, SCRIPTS
-from tests.builders.warm import PLATFORM, WarmProcess
+from tests.builders.warm import WarmProcess
 from tests.measuring.conftest import QUICK
 
 
@@ -33,43 +31,32 @@ def steps(bench):
 
 
 @pytest.mark.slow
-def test_a_good_team_gets_scores_times_and_statuses(bench, serve):
-    """Predictions equal the labels, so DSC is 1; three cases were run."""
-    bench.archive("good", PREDICT)
+@pytest.mark.tools(package="jinja2")
+def test_a_bad_archive_a_crashing_one_and_one_that_is_right(bench, serve):
+    """Each is answered, in the order of their arrival, whatever came of the others.
 
-    status, stdout, stderr = serve()
+    Predictions equal the labels, so DSC is 1; three cases were run. A page shows it.
+    """
+    bench.archive("good", PREDICT)
+    bench.archive("crash", SCRIPTS["crash"])
+    (bench.sent / "bad.tar.gz").write_bytes(b"")
+    page = bench.folder / "live.html"
+
+    status, stdout, stderr = serve("--page", page)
 
     assert (status, stderr) == (0, "")
     for step in ("claimed", "downloaded", "checked", "measured", "scored", "returned"):
         assert f"good.tar.gz: {step}\n" in stdout
     answer = bench.answer("good")
     assert answer["status"] == "Succeeded"
-    aggregates = answer["metrics"]["aggregates"]
+    aggregates, by_case = answer["metrics"]["aggregates"], answer["metrics"]["case"]
     assert aggregates["dsc_mean"] == 1
     assert (aggregates["cases"], aggregates["cases_ok"]) == (3, 3)
-    by_case = answer["metrics"]["case"]
     assert by_case["status"] == {"0": "ok", "1": "ok", "2": "ok"}
     times = list(by_case["runtime_s"].values())
     assert aggregates["runtime_s_mean"] == pytest.approx(sum(times) / 3)
     assert "max_gpu_memory_mb" not in by_case  # there was no GPU
-    assert bench.engine.left() == []
-    assert [*(bench.results / ".serve" / "downloads").glob("*")] == []
-
-
-@pytest.mark.slow
-def test_a_bad_archive_a_crashing_one_and_one_that_is_right(bench, serve):
-    """Each is answered, in the order of their arrival, whatever came of the others."""
-    bench.archive("good", PREDICT)
-    bench.archive("crash", SCRIPTS["crash"])
-    (bench.sent / "bad.tar.gz").write_bytes(b"")
-
-    status, _, stderr = serve()
-
-    assert (status, stderr) == (0, "")
-    assert bench.answer("good")["status"] == "Succeeded"
-    bad = bench.answer("bad")
-    assert bad["status"] == "Failed"
-    assert told(bad["error_message"]) == ("F15", "bad.tar.gz")
+    assert told(bench.answer("bad")["error_message"]) == ("F15", "bad.tar.gz")
     crash = bench.answer("crash")["error_message"]
     assert crash.startswith("0 of 3 cases gave a label map: 3 failed (the first: the ")
     assert "container ended with exit code 3 after 0." in crash
@@ -78,13 +65,16 @@ def test_a_bad_archive_a_crashing_one_and_one_that_is_right(bench, serve):
     for team in ("good", "bad", "crash"):
         returned = bench.sent / "returned" / f"{team}.json"
         assert file_problems(returned, "serve-returned") == []
-    assert (
-        file_problems(bench.results / ".serve" / "journal.json", "serve-journal") == []
-    )
+    journal = bench.results / ".serve" / "journal.json"
+    assert file_problems(journal, "serve-journal") == []
     assert set(steps(bench).values()) == {"returned"}
+    assert "validation_003" in Page(page.read_text()).text
+    assert bench.engine.left() == []
+    assert [*(bench.results / ".serve" / "downloads").glob("*")] == []
 
 
 def test_what_is_answered_is_not_measured_again(bench, serve):
+    """But for a new file of a team, which is a new submission."""
     (bench.sent / "bad.tar.gz").write_bytes(b"")
     serve()
     file = bench.sent / "returned" / "bad.json"
@@ -94,6 +84,8 @@ def test_what_is_answered_is_not_measured_again(bench, serve):
 
     assert (status, stdout) == (0, "")
     assert not file.exists()
+    (bench.sent / "bad.tar.gz").write_bytes(b"other")
+    assert "bad.tar.gz: returned\n" in serve()[1]
 
 
 def test_a_refusal_is_told_once_and_is_no_score(bench, serve):
@@ -110,58 +102,6 @@ def test_a_refusal_is_told_once_and_is_no_score(bench, serve):
     ]
 
 
-@pytest.mark.slow
-def test_an_engine_error_of_one_does_not_stop_the_others(bench, serve, monkeypatch):
-    """With status 1, and the line; the same command goes on with it."""
-    bench.archive("first", PREDICT)
-    bench.archive("second", PREDICT)
-    os.utime(bench.sent / "first.tar.gz", (time.time() - 200,) * 2)
-    real = ServedWork.measure
-
-    def measure(work, file):
-        if file.name == "first.tar.gz":
-            raise OverflowError(file.name)
-        real(work, file)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ServedWork, "measure", measure)
-        status, _, stderr = serve()
-
-    assert (status, stderr[-6:]) == (1, "[X01]\n")
-    assert steps(bench) == {"first.tar.gz": "checked", "second.tar.gz": "returned"}
-    assert "OverflowError" in (bench.results / ".faults" / "first.txt").read_text()
-
-    status, _, stderr = serve()
-
-    assert (status, stderr) == (0, "")
-    assert set(steps(bench).values()) == {"returned"}
-
-
-def test_a_new_file_of_a_team_is_a_new_submission(bench, serve):
-    archive = bench.sent / "bad.tar.gz"
-    archive.write_bytes(b"")
-    serve()
-
-    archive.write_bytes(b"other")
-    _, stdout, _ = serve()
-
-    assert "bad.tar.gz: returned\n" in stdout
-
-
-@pytest.mark.slow
-@pytest.mark.tools(package="jinja2")
-def test_a_page_shows_what_is_measured(bench, serve):
-    bench.archive("good", PREDICT)
-    page = bench.folder / "live.html"
-
-    status, _, stderr = serve("--page", page)
-
-    assert (status, stderr) == (0, "")
-    text = Page(page.read_text()).text
-    assert "good" in text
-    assert "validation_003" in text
-
-
 # --- Without claiming anything ----------------------------------------------------
 
 
@@ -176,18 +116,16 @@ def test_a_dry_run_says_what_waits_and_claims_nothing(bench, serve):
         "Everything is ready; 0 submissions are answered already\n"
     )
     assert not (bench.results / ".serve" / "journal.json").exists()
-
-
-def test_a_dry_run_sees_that_the_engine_is_gone(bench, serve):
     bench.engine.fail("info")
-
     status, _, stderr = serve("--dry-run")
-
     assert status == 1
     assert "Cannot connect to the Docker daemon" in stderr
 
 
 def test_how_far_submissions_are(bench, serve, flare):
+    status, stdout, _ = flare("serve", "--status", "--output", bench.results)
+    assert status == 0
+    assert stdout.endswith("results: no submission was claimed yet\n")
     (bench.sent / "bad.tar.gz").write_bytes(b"")
     serve()
 
@@ -204,13 +142,6 @@ def test_how_far_submissions_are(bench, serve, flare):
     assert "Failed bad.tar.gz: it is no tar file" in lines[2]
 
 
-def test_there_is_no_service_yet(bench, flare):
-    status, stdout, _ = flare("serve", "--status", "--output", bench.results)
-
-    assert status == 0
-    assert stdout.endswith("results: no submission was claimed yet\n")
-
-
 @pytest.mark.slow
 def test_a_service_that_waits_can_be_ended(bench):
     words = (
@@ -221,7 +152,7 @@ def test_a_service_that_waits_can_be_ended(bench):
 
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         program = ("-m", "flare"), [*map(str, words)]
-        process = WarmProcess(*program, out, err, modules=PLATFORM)
+        process = WarmProcess(*program, out, err)
         wait_until((bench.results / ".serve").exists)
         time.sleep(1)
         process.send_signal(signal.SIGTERM)
@@ -234,16 +165,10 @@ def test_a_service_that_waits_can_be_ended(bench):
 # --- Refusals ---------------------------------------------------------------------
 
 
-def test_a_second_service_on_the_same_results_is_refused(bench, serve, monkeypatch):
+def test_what_cannot_be_served_is_refused(bench, serve, tmp_path, monkeypatch):
+    """No folder, a journal that is none or of another one, and a second service."""
     monkeypatch.setattr(lock_module, "WAIT_S", 0)
-
-    with FolderLock(bench.results / ".serve", "served"):
-        status, _, stderr = serve()
-
-    assert (status, code_of(stderr)) == (1, "H07")
-
-
-def test_results_of_another_source_are_refused(bench, serve, tmp_path):
+    assert code_of(serve(where=tmp_path / "nowhere")[2]) == "H01"
     (bench.sent / "bad.tar.gz").write_bytes(b"")
     serve()
     (tmp_path / "other").mkdir()
@@ -252,17 +177,10 @@ def test_results_of_another_source_are_refused(bench, serve, tmp_path):
 
     assert (status, code_of(stderr)) == (1, "H07")
     assert "journal.json: it is of the folder " in stderr
-
-
-def test_what_cannot_be_served_is_refused(bench, serve, tmp_path):
-    """A folder that is not there, and a journal that is none."""
-    assert code_of(serve(where=tmp_path / "nowhere")[2]) == "H01"
-    (bench.results / ".serve").mkdir(parents=True)
+    with FolderLock(bench.results / ".serve", "served"):
+        assert code_of(serve()[2]) == "H07"
     (bench.results / ".serve" / "journal.json").write_text("{}")
-
-    status, _, stderr = serve()
-
-    assert (status, code_of(stderr)) == (1, "H07")
+    assert code_of(serve()[2]) == "H07"
 
 
 def test_too_little_time_for_all_cases_is_said_before(bench, serve):
@@ -276,27 +194,6 @@ def test_too_little_time_for_all_cases_is_said_before(bench, serve):
 
 
 # --- Faults of this computer ------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_an_engine_that_is_gone_is_no_fault_of_the_team(bench, serve):
-    """The service ends, nobody is told anything, and it goes on when started again."""
-    bench.archive("good", PREDICT)
-    bench.engine.fail("create")
-
-    status, _, stderr = serve()
-
-    assert status == 1
-    assert "[H05]" in stderr
-    assert steps(bench) == {"good.tar.gz": "checked"}
-    assert not (bench.sent / "returned").exists()
-
-    bench.engine.work("create")
-    status, stdout, _ = serve()
-
-    assert status == 0
-    assert "good.tar.gz: it was checked; going on\n" in stdout
-    assert bench.answer("good")["metrics"]["aggregates"]["dsc_mean"] == 1
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 import pytest
 
 from flare.reports.measuring import (
-    duration,
     measuring_page,
     read_progress,
     seconds_left,
@@ -65,15 +64,13 @@ def test_every_case_of_every_team_is_said_in_words():
 
 def test_running_times_are_those_of_the_cases_that_worked():
     """3, 1 and 20 s: median 3, together 24; the failed one has no time."""
-    records = [record(f"case_{n}", s) for n, s in ((1, 3.0), (2, 1.0), (3, 20.0))]
+    records = [record(c, s) for c, s in zip(CASES, (3.0, 1.0, 20.0), strict=True)]
     records.append(record("case_4", None, "failed", message="x"))
-    a = team_run("a", records, is_scored=True)
+    run = running([*CASES, "case_4"], team_run("a", records, is_scored=True))
 
-    page = measuring_page(running([*CASES, "case_4"], a))
+    (row,) = rows_of(parts_of(measuring_page(run), "teams")[0])
 
-    (row,) = rows_of(parts_of(page, "teams")[0])
-    heads = ("state", "done", "median", "longest", "all together")
-    assert [row[head] for head in heads] == ["scored", "4 of 4", "3.0", "20.0", "24.0"]
+    assert [*row.values()] == ["a", "scored", "4 of 4", "", "3.0", "20.0", "24.0"]
 
 
 @pytest.mark.parametrize(
@@ -103,12 +100,6 @@ def test_a_team_that_has_ended_needs_no_time():
 
     assert seconds_left(running(CASES, a, b)) == 2 * 7.0
     assert seconds_left(running(CASES, b)) == 0
-
-
-def test_times_are_as_exact_as_anybody_needs():
-    assert [duration(s) for s in (59.4, 59.6, 3599, 86_399, 90_000, 172_800)] == [
-        *("59 s", "1 min", "1 h", "1 d", "1 d 1 h", "2 d")
-    ]
 
 
 @pytest.mark.parametrize(
@@ -155,19 +146,6 @@ def test_what_has_to_be_looked_at_comes_by_its_gravity():
         ("doubtful", "team_b", "case_004"),
     ]
     assert rows[-1]["what is said of it, or of the first case"] == "few samples"
-
-
-def test_many_cases_that_fail_alike_are_one_line():
-    cases = [f"c{n:02}" for n in range(40)]
-    records = [record(c, None, "failed", message=f"{c}: exit 1") for c in cases]
-
-    (alarms,) = parts_of(measuring_page(running(cases, team_run("a", records))), "look")
-
-    (row,) = rows_of(alarms)
-    assert row["cases"] == (
-        "40 cases: c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 30 more"
-    )
-    assert row["what is said of it, or of the first case"] == "c00: exit 1"
 
 
 def test_each_kind_of_doubt_is_a_line_whatever_its_numbers():

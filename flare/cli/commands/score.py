@@ -181,7 +181,7 @@ def _write_means(asked: Asked, table: ResultTable) -> None:
     from flare.common.files import write_whole
     from flare.ranking.decisions import organ_flags
     from flare.ranking.means import score_means
-    from flare.reports.ranking.means import mean_files
+    from flare.reports.ranking.files import mean_files
 
     challenge = read_challenge(asked.challenge)
     for name, text in mean_files(score_means(table, challenge), challenge.name):

@@ -242,10 +242,7 @@ def _scored(
     if organ.name not in challenge.z_range.organs or slices.start == slices.stop:
         return 0, None
     found = scored_slices(slices, challenge.z_range.top_slice)
-    axis, size = orientation.axes.index(0), reference.labels.shape[0]
-    if orientation.flips[axis]:
-        found = slice(size - found.stop, size - found.start)
-    return axis, found
+    return orientation.slices(found, reference.labels.shape[0])
 
 
 def _around(boxes: list[Box]) -> Box:

@@ -18,12 +18,6 @@ _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 TILTED_DEGREES = 1.0
 """Slices that are tilted by more are said to be."""
 
-_AXIS_OF_RAS = {0: 2, 1: 1, 2: 0}
-"""Which axis of a turned array runs along the patient's right, front and top."""
-
-_SIGN_OF_RAS = {0: -1, 1: -1, 2: 1}
-"""Whether it runs to there, or away."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orientation:
@@ -33,42 +27,41 @@ class Orientation:
     patient's right to the left: its slices are seen as doctors see them.
     """
 
-    axes: tuple[int, int, int]
-    """For each turned axis, the axis of the file's array (z, y, x)."""
-    flips: tuple[bool, bool, bool]
-    """For each turned axis, whether it runs against that of the file."""
+    ways: npt.NDArray[np.float64]
+    """For the file's axes x, y and z, as nibabel has it: the axis of LPS, and -1 where
+    it has to be turned around."""
     tilt: float
     """By how many degrees the nearest directions of the patient differ from the axes
     at most; pictures are along the axes."""
 
     def volume(self, array: _Array) -> _Array:
         """A turned view of an array (z, y, x)."""
-        steps = tuple(slice(None, None, -1 if flip else 1) for flip in self.flips)
-        return np.transpose(array, self.axes)[steps]  # type: ignore[return-value]
+        return nib.orientations.apply_orientation(array.T, self.ways).T  # type: ignore[no-any-return]
 
     def lengths(self, spacing: Spacing) -> Spacing:
-        """Spacings, or numbers of voxels, in the order of the turned axes."""
-        z, y, x = (spacing[axis] for axis in self.axes)
+        """Spacings along z, y, x in the order of the turned axes."""
+        order = np.argsort(self.ways[:, 0])
+        x, y, z = (spacing[2 - own] for own in order)
         return z, y, x
+
+    def slices(self, part: slice, size: int) -> tuple[int, slice]:
+        """The turned axis of the file's slices, and where some of so many are on it."""
+        way, sign = self.ways[2]
+        if sign < 0:
+            part = slice(size - part.stop, size - part.start)
+        return 2 - int(way), part
 
 
 def orientation_of(grid: Grid) -> Orientation:
     """How a grid has to be turned."""
     affine = np.vstack([np.array(grid.affine), (0, 0, 0, 1)])
-    found = nib.orientations.io_orientation(affine)  # of x, y, z; may have NaN
-    left = [way for way in range(3) if way not in found[:, 0]]
-    axes, flips = [0, 0, 0], [False, False, False]
-    for number, (way, sign) in enumerate(found):
-        known = math.isfinite(way)
-        ras = int(way) if known else left.pop(0)
-        axis = _AXIS_OF_RAS[ras]
-        axes[axis] = 2 - number
-        flips[axis] = bool((sign if known else 1) * _SIGN_OF_RAS[ras] < 0)
-    return Orientation(
-        axes=(axes[0], axes[1], axes[2]),
-        flips=(flips[0], flips[1], flips[2]),
-        tilt=_tilt(affine[:3, :3]),
-    )
+    found = nib.orientations.io_orientation(affine)
+    nowhere = np.isnan(found[:, 0])  # an axis gets the direction that is left
+    found[nowhere, 0] = sorted({0, 1, 2} - {*found[~nowhere, 0]})
+    found[nowhere, 1] = 1
+    lps = nib.orientations.axcodes2ornt("LPS")
+    ways = nib.orientations.ornt_transform(found, lps)
+    return Orientation(ways=ways, tilt=_tilt(affine[:3, :3]))
 
 
 def _tilt(steps: npt.NDArray[np.float64]) -> float:

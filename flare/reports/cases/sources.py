@@ -251,7 +251,7 @@ def ct_backgrounds(
     volume = found.orientation.volume(sitk.GetArrayViewFromImage(image))
     return tuple(
         data_uri(
-            jpeg(_grey(plane.cut(volume, found.worst[plane.across], field))), "jpeg"
+            jpeg(grey(plane.cut(volume, found.worst[plane.across], field))), "jpeg"
         )
         for plane in PLANES
     )
@@ -293,8 +293,8 @@ def _any_orientation() -> Iterator[None]:
             os.environ[_ANY_ORIENTATION] = before
 
 
-def _grey(values: npt.NDArray[np.number]) -> _Pixels:
-    """HU as shades from black to white; what is no number is black."""
+def grey(values: npt.NDArray[np.number]) -> _Pixels:
+    """HU as shades from black to white; what is not a number counts as 0 HU."""
     low, high = WINDOW_HU
     shades = (np.nan_to_num(values.astype(np.float64)) - low) / (high - low)
     return np.rint(np.clip(shades, 0, 1) * 255).astype(np.uint8)

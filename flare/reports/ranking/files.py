@@ -8,28 +8,29 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pandas as pd
 
+from flare.challenge.metrics import metric_of
 from flare.common.files import csv_text, write_whole
-from flare.common.text import aligned, listing, printable
-from flare.ranking.means import ranking_means
+from flare.common.text import aligned, count, listing, printable
+from flare.ranking.means import Mean, Means, ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis
 from flare.ranking.ranking_json import ranking_content
 from flare.ranking.results_folder import Key
 from flare.ranking.robustness.schemes import Scheme
 from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, Bootstrap
 from flare.reports.methods import methods_text
-from flare.reports.model import Table, name_cell, table
-from flare.reports.ranking.means import mean_files, public_lines
+from flare.reports.model import BEST, NO_RESULT, Cell, Table, name_cell, table
 from flare.reports.ranking.own import own_standing, sheet_names, sheet_text
 from flare.reports.ranking.words import (
     SHARED_FIRST,
     certainty_text,
+    counted_text,
     guests_note,
     left_out_text,
     metric_title,
@@ -38,6 +39,7 @@ from flare.reports.ranking.words import (
     recount_text,
     scheme_moves,
     too_few_text,
+    value_text,
 )
 from flare.reports.render.text import (
     escaped_markdown,
@@ -46,7 +48,7 @@ from flare.reports.render.text import (
     markdown,
     terminal,
 )
-from flare.results.csv_rows import COLUMNS, KEYS
+from flare.results.csv_rows import COLUMNS, KEYS, rows_text
 
 SHEETS = "sheets"
 """Folder of the sheets."""
@@ -114,7 +116,7 @@ def page_text(analysis: Analysis) -> str:
     if note := guests_note(analysis):
         lines += ["", note.replace("Below the line: out", "Last ones: out")]
     if analysis.shows_means:
-        lines += ["", *public_lines(analysis, _title(analysis))[:-1]]
+        lines += ["", *_public_lines(analysis)[:-1]]
     decisions = [f"- {escaped_markdown(line)}" for line in analysis.decisions.lines]
     return "\n".join([*lines, "", *decisions] if decisions else lines)
 
@@ -155,6 +157,126 @@ def _ranking_table(analysis: Analysis, head: str, caption: str = "") -> Table:
     titles = (head.format(metric_title(metric), metric) for metric in names)
     heads = ("rank", "team", "score", *titles)
     return table(caption, heads, rows, words=("team",), quiet=apart)
+
+
+# --- Means of teams ---------------------------------------------------------------
+
+MOST_COLUMNS = 5
+"""Of a table: with more, a paper's page is too narrow."""
+
+
+def mean_files(means: Means, title: str) -> Iterator[tuple[str, str]]:
+    """The names and texts of means.csv, means.md and means.tex; for organisers."""
+    yield "means.csv", rows_text(Mean, means.rows)
+    tables = list(mean_tables(means, title))
+    yield "means.md", "\n".join(_mean_lines(tables))
+    printed = [latex(own, name, fits=True) for name, own in tables]
+    yield "means.tex", latex_file(printed)
+
+
+def _public_lines(analysis: Analysis) -> list[str]:
+    """The means that everybody may know, by the metrics of the ranking, in Markdown."""
+    means = ranking_means(analysis, has_organs=False)
+    known = {name: metric_of(name) for name in analysis.rules.names}
+    public = {name for name, own in known.items() if not own or own.for_participants}
+    told = replace(means, rows=tuple(r for r in means.rows if r.metric in public))
+    tables = mean_tables(told, _title(analysis))
+    return _mean_lines((name, own) for name, own in tables if name.startswith("means"))
+
+
+def _mean_lines(tables: Iterable[tuple[str, Table]]) -> list[str]:
+    """Tables in Markdown, each below its caption."""
+    return [
+        line
+        for _, own in tables
+        for line in (escaped_markdown(own.caption), "", *markdown(own), "")
+    ]
+
+
+def mean_tables(means: Means, title: str) -> Iterator[tuple[str, Table]]:
+    """Means, and medians, of teams by metric, and of each metric by organ.
+
+    With their names; those of more columns than a page has room for are in parts.
+    """
+    columns = list(dict.fromkeys((own.metric, own.organ) for own in means.rows))
+    whole = [(metric, organ) for metric, organ in columns if not organ]
+    yield from _parts(means, whole, title, "")
+    for metric, _ in whole:
+        organs = [column for column in columns if column[0] == metric and column[1]]
+        by_organ = f"{title}: {metric_title(metric)} by organ"
+        yield from _parts(means, organs, by_organ, f"_{metric}")
+
+
+def _parts(
+    means: Means, columns: Sequence[tuple[str, str]], title: str, name: str
+) -> Iterator[tuple[str, Table]]:
+    """The tables of some columns, a row for each team."""
+    found = {(own.metric, own.organ, own.team): own for own in means.rows}
+    teams = list(dict.fromkeys(own.team for own in means.rows))
+    starts = range(0, len(columns), MOST_COLUMNS)
+    for kind, start in product(_STATISTICS, starts):
+        part = columns[start : start + MOST_COLUMNS]
+        heads = [organ.replace("_", " ") or metric_title(m) for m, organ in part]
+        rows = [
+            [name_cell(team), *(_cell(found[*own, team], means, kind) for own in part)]
+            for team in teams
+        ]
+        what = f"{_STATISTICS[kind]}. {_note(means, [m for m, _ in part], kind)}"
+        yield (
+            f"{kind}{name}{f'_{start // MOST_COLUMNS + 1}' if start else ''}",
+            table(
+                f"{title}, {count(means.cases, 'case')}: {what}",
+                ("Team", *heads),
+                rows,
+                words=("Team",),
+                quiet=[n for n, team in enumerate(teams) if team in means.guests],
+            ),
+        )
+
+
+_STATISTICS = {
+    "means": "mean \u00b1 standard deviation (n-1)",
+    "medians": "median (first to third quartile, by linear interpolation)",
+}
+"""The tables of each group of columns."""
+
+
+def _cell(own: Mean, means: Means, kind: str) -> Cell:
+    """What stands in print, with the number of cases if some are left out."""
+    if not own.n:
+        return Cell(NO_RESULT)
+    if kind == "means":
+        known = [value for value in (own.mean, own.sd) if value is not None]
+        text = " \u00b1 ".join(value_text(own.metric, value) for value in known)
+    else:
+        quartiles = own.median, own.first_quartile, own.third_quartile
+        texts = (value_text(own.metric, value or 0) for value in quartiles)
+        text = "{} ({} to {})".format(*texts)
+    number = f" (n = {own.n})" if own.n < means.cases else ""
+    return Cell(
+        text + number, css=BEST if kind == "means" and own in means.best else ""
+    )
+
+
+def _note(means: Means, metrics: Sequence[str], kind: str) -> str:
+    """What missing results count as, who does not compete, and what is bold."""
+    missing = {own.metric for own in means.rows if own.missing}.intersection(metrics)
+    counted = {name: means.counted[name] for name in metrics if name in missing}
+    note = "No result is missing."
+    if counted:
+        note = f"A missing result {counted_text(counted)}."
+    if means.guests:
+        guests = listing(sorted(means.guests), last=" and ")
+        note += f" Out of competition: {guests}."
+    if kind == "means" and means.is_tested:
+        note += (
+            " Bold: the best mean of all cases, and those that one-sided Wilcoxon tests"
+            f" paired by case do not tell from it ({100 * ALPHA:g} %, after Holm over"
+            " all ordered pairs of teams, in each column)."
+        )
+    elif kind == "means":
+        note += " Bold: the best mean of all cases; no test was made."
+    return note
 
 
 # --- On the terminal --------------------------------------------------------------

@@ -87,7 +87,7 @@ class PublicRanking:
     interim: str
     metrics: Mapping[str, str]
     """Their titles."""
-    means: Mapping[str, tuple[tuple[float | None, int], ...]]
+    means: Mapping[str, Sequence[tuple[float | None, int]]]
     """By metric and place: the mean over the cases, and how many results are missing;
     empty where only organisers may know it."""
     notes: tuple[str, ...]
@@ -131,6 +131,14 @@ def public_ranking(
     notes = [left_out_text(rules.left_out), guests_note(analysis)]
     if means and any(own.missing for own in means.rows):
         notes.append(f"In a mean, a missing result {counted_text(means.counted)}.")
+    groups = []
+    for own in groupings:  # for everybody, none of a column with a small group
+        hidden = "" if is_organiser else silence(own)
+        shown = () if hidden else own.groups
+        ranks = tuple(analysis.board.on(numbers).final_ranks for _, numbers in shown)
+        sizes = tuple((name, len(numbers)) for name, numbers in shown)
+        ranked = GroupRanks(column=own.column, groups=sizes, ranks=ranks, note=hidden)
+        groups.append(ranked)
     return PublicRanking(
         challenge=printable(challenge.name),
         interim=analysis.table.roll.interim_text,
@@ -151,36 +159,26 @@ def public_ranking(
             ("missing results", rules.missing.value),
             ("gate of efficiency", gate),
         ),
-        groups=tuple(
-            _group_ranks(analysis, own, is_public=not is_organiser) for own in groupings
-        ),
+        groups=tuple(groups),
     )
 
 
 def _means(
     means: Means, rules: RankingRules, *, is_organiser: bool
-) -> dict[str, tuple[tuple[float | None, int], ...]]:
+) -> dict[str, list[tuple[float | None, int]]]:
     """The means of all teams by each metric that is ranked, and may be told.
 
     Others than organisers get them rounded, before anything else is made of them.
     """
-    found = {}
-    for name in rules.names:
-        metric = metric_of(name)
-        if metric and not (is_organiser or metric.for_participants):
-            continue
-        found[name] = tuple(
-            (
-                None
-                if own.mean is None or own.missing == means.cases
-                else own.mean
-                if is_organiser
-                else float(value_text(name, own.mean)),
-                own.missing,
-            )
-            for own in means.rows
-            if (own.metric, own.organ) == (name, "")
-        )
+    known = {name: metric_of(name) for name in rules.names}
+    told = [n for n, m in known.items() if is_organiser or not m or m.for_participants]
+    found: dict[str, list[tuple[float | None, int]]] = {name: [] for name in told}
+    for own in means.rows:
+        if own.metric in found and not own.organ:
+            mean = None if own.missing == means.cases else own.mean
+            if mean is not None and not is_organiser:
+                mean = float(value_text(own.metric, mean))
+            found[own.metric].append((mean, own.missing))
     return found
 
 
@@ -200,20 +198,6 @@ def _draws_note(found: Bootstrap) -> str:
             f" {middle:.2f}, {100 * CONFIDENCE:g} % from {low:.2f} to {high:.2f}."
         )
     return text
-
-
-def _group_ranks(
-    analysis: Analysis, grouping: Grouping, *, is_public: bool
-) -> GroupRanks:
-    """The ranks within each group; for everybody, not of a column with a small one."""
-    note = silence(grouping) if is_public else ""
-    shown = () if note else grouping.groups
-    return GroupRanks(
-        column=grouping.column,
-        groups=tuple((name, len(numbers)) for name, numbers in shown),
-        ranks=tuple(analysis.board.on(own).final_ranks for _, own in shown),
-        note=note,
-    )
 
 
 # --- The page ---------------------------------------------------------------------
@@ -240,6 +224,13 @@ def ranking_page(
     follows = "and what follows from ranks, but"
     if found.means:
         follows = "what follows from ranks, and rounded means over all cases, but"
+    lead: list[Part] = [Words(found.interim, "banner")] if found.interim else []
+    lead.append(Words(found.certainty, "lead"))
+    if look:
+        rest = len(look) - LOOKED_AT
+        more_of = [f"{rest} more: see To be looked at, below."] if rest > 0 else []
+        box = f"{count(len(look), 'thing')} to look at before it is published"
+        lead.append(Lines([*look[:LOOKED_AT], *more_of], box))
     draws = draws_chart(found.draws, found.draws_note) if found.draws else None
     decisions = [lines_or(found.decisions, "There are none.")]
     groups = [part for own in found.groups for part in _rank_parts(own, found)]
@@ -247,11 +238,7 @@ def ranking_page(
     return Page(
         title=f"{found.challenge}: ranking of {count(len(found.teams), 'team')}",
         audience_note=PUBLIC_NOTE.format(follows),
-        lead=[
-            *([Words(found.interim, "banner")] if found.interim else []),
-            Words(found.certainty, "lead"),
-            *([_look_box(look)] if look else []),
-        ],
+        lead=lead,
         sections=[
             Section("ranking", "Ranking", "", ranking),
             Section("draws", "How sure it is", "How sure it is", [draws, *doubts]),
@@ -263,15 +250,6 @@ def ranking_page(
     )
 
 
-def _look_box(look: Sequence[str]) -> Lines:
-    """What to look at; of many things, the first ones."""
-    rest = len(look) - LOOKED_AT
-    more = [f"{rest} more: see To be looked at, below."] if rest > 0 else []
-    things = count(len(look), "thing")
-    title = f"{things} to look at before it is published"
-    return Lines([*look[:LOOKED_AT], *more], title)
-
-
 def lines_or(lines: Sequence[str], words: str) -> Part:
     """Lines; words where there are none."""
     return Lines(lines) if lines else Words(words)
@@ -281,7 +259,7 @@ def _first_table(
     found: PublicRanking, look: Sequence[str], links: Mapping[str, str]
 ) -> Table:
     """The ranking; teams lead to their own pages, and have signs of what is odd."""
-    drawn = {own.team: own for own in found.draws}
+    drawn = {own.team: _interval_cell(own) for own in found.draws}
     rows = []
     for number, place in enumerate(found.places):
         name = name_cell(place.team, links.get(place.team, ""))
@@ -292,7 +270,7 @@ def _first_table(
             (
                 str(place.rank or "-"),
                 replace(name, alarm=alarm),
-                *([_interval_cell(drawn.get(place.team))] if drawn else []),
+                *([drawn.get(place.team, Cell(""))] if drawn else []),
                 score if place.rank else "",
                 *(_metric_cell(found, place, number, m) for m in found.metrics),
             )
@@ -302,34 +280,26 @@ def _first_table(
     caption = f"Score and mean ranks {over}; {smaller}"
     if found.means:
         caption = f"Means {over}; shades and small print: mean ranks, {smaller}"
-    return table(
-        caption,
-        (
-            *("rank", "team", *(["ranks in 95 % of samples"] if drawn else [])),
-            "score",
-            *(
-                title if metric in found.means else f"mean rank: {title}"
-                for metric, title in found.metrics.items()
-            ),
-        ),
-        rows,
-        words=("team",),
-        quiet=[n for n, place in enumerate(found.places) if place.rank is None],
-        name_column=1,
-        is_whole=True,
+    heads = ["rank", "team", "score"]
+    if drawn:
+        heads.insert(2, "ranks in 95 % of samples")
+    heads += (
+        title if metric in found.means else f"mean rank: {title}"
+        for metric, title in found.metrics.items()
     )
+    apart = [n for n, place in enumerate(found.places) if place.rank is None]
+    more = {"words": ("team",), "quiet": apart, "name_column": 1, "is_whole": True}
+    return table(caption, heads, rows, **more)
 
 
-def _interval_cell(own: RankInterval | None) -> Cell:
-    """The ranks of a team in the draws; a team out of competition has none."""
-    if own is None:
-        return Cell("")
-    is_one = own.interval[0] == own.interval[1]
+def _interval_cell(own: RankInterval) -> Cell:
+    """The ranks of a team in the draws."""
+    low, high = own.interval
     return Cell(
-        str(own.interval[0]) if is_one else f"{own.interval[0]} to {own.interval[1]}",
+        str(low) if low == high else f"{low} to {high}",
         css="drawn",
-        exact=str(own.interval[0] + own.interval[1] / 1000),
-        mark=blobs(own.frequencies, own.interval[0], own.interval[1]),
+        exact=str(low + high / 1000),
+        mark=blobs(own.frequencies, low, high),
     )
 
 
@@ -344,50 +314,45 @@ def _metric_cell(
         return own
     mean, missing = found.means[metric][number]
     note = f"rank {own.text}"
-    if missing and mean is not None:
-        note += f", {missing} missing"
     if mean is None:
         return replace(own, text=NO_RESULT, exact="", note=note)
+    if missing:
+        note += f", {missing} missing"
     return replace(own, text=value_text(metric, mean), exact=repr(mean), note=note)
 
 
 def draws_chart(draws: Sequence[RankInterval], note: str) -> Chart:
     """How sure the ranks are."""
-    told = "; ".join(
-        f"{safe(own.team)} {own.interval[0]} to {own.interval[1]}" for own in draws
-    )
-    ranks = len(draws[0].frequencies)
+    ranks = range(1, len(draws[0].frequencies) + 1)
+    rows = []
+    for own in draws:
+        shares = (f"{100 * part:.1f}" if part else "" for part in own.frequencies)
+        rows.append((name_cell(own.team), *map(str, own.interval), *shares))
+    told = (f"{safe(own.team)} {' to '.join(map(str, own.interval))}" for own in draws)
+    caption = "Ranks in 95 % of the draws, and percent of the draws with each rank"
+    heads = ("team", "from", "to", *map(str, ranks))
     return Chart(
         title="Ranks when other cases are drawn",
         note=note,
-        summary=f"ranks in 95 % of the draws: {told}",
+        summary=f"ranks in 95 % of the draws: {'; '.join(told)}",
         labels=tuple(safe(own.team) for own in draws),
-        rows=[
-            blobs(own.frequencies, own.interval[0], own.interval[1]) for own in draws
-        ],
-        axis=rank_ticks(ranks),
+        rows=[blobs(own.frequencies, *own.interval) for own in draws],
+        axis=rank_ticks(len(ranks)),
         axis_title="rank",
         key=DRAWS_KEY,
-        table=table(
-            "Ranks in 95 % of the draws, and percent of the draws with each rank",
-            ("team", "from", "to", *map(str, range(1, ranks + 1))),
-            (
-                (
-                    *(name_cell(own.team), str(own.interval[0]), str(own.interval[1])),
-                    *(f"{100 * part:.1f}" if part else "" for part in own.frequencies),
-                )
-                for own in draws
-            ),
-            words=("team",),
-        ),
+        table=table(caption, heads, rows, words=("team",)),
     )
 
 
 def _rank_parts(own: GroupRanks, found: PublicRanking) -> list[Part]:
+    """The ranks within groups; or why they are not told."""
+    note = Words(own.note or RANKS_NOTE, "note")
+    ranks = [] if own.note else [rank_table(own, found)]
+    return [Heading(f"Ranks by {safe(own.column)}"), note, *ranks]
+
+
+def rank_table(own: GroupRanks, found: PublicRanking) -> Table:
     """The rank of each team in the ranking itself, and within each group."""
-    heading = Heading(f"Ranks by {safe(own.column)}")
-    if own.note:
-        return [heading, Words(own.note, "note")]
     places = [place for place in found.places if place.rank is not None]
     rows = [
         (
@@ -401,5 +366,4 @@ def _rank_parts(own: GroupRanks, found: PublicRanking) -> list[Part]:
     ]
     names = (group_title(name, cases) for name, cases in own.groups)
     caption = f"Ranks of the teams by {safe(own.column)}, each group by itself"
-    ranks = table(caption, ("team", "all cases", *names), rows, words=("team",))
-    return [heading, Words(RANKS_NOTE, "note"), ranks]
+    return table(caption, ("team", "all cases", *names), rows, words=("team",))

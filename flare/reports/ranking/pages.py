@@ -68,7 +68,10 @@ def ranking_pages(
     else:
         challenge = read_challenge(options.challenge)
         analysis = rank_results(source, challenge, options)
-    groupings = _groupings(groups, analysis)
+    groupings: tuple[Grouping, ...] = ()
+    if groups:
+        withdrawn = [decision.case for decision in analysis.decisions.withdrawn]
+        groupings = read_groups(groups, analysis.board.cases, withdrawn)
     public = public_ranking(analysis, groupings, is_organiser=is_organiser)
     public = replace(public, **told)  # as it was
     standings = analysis.standings.standings
@@ -99,28 +102,14 @@ def ranking_pages(
         yield files[own.team], team_page(own, found, curves)
 
 
-def _groupings(file: Path | None, analysis: Analysis) -> tuple[Grouping, ...]:
-    """How the cases are grouped."""
-    if file is None:
-        return ()
-    withdrawn = [decision.case for decision in analysis.decisions.withdrawn]
-    return read_groups(file, analysis.board.cases, withdrawn)
-
-
 def trace_folders(source: Path, analysis: Analysis) -> dict[str, Path]:
     """The folders of the teams that have traces, by the names they are shown by."""
-    if not source.is_dir():
-        return {}
-    folders = {
-        analysis.decisions.name_of(folder.name): folder
-        for folder in sorted(source.iterdir())
-        if folder.is_dir()
-    }
-    known = analysis.table.teams
+    folders = sorted(source.iterdir()) if source.is_dir() else []
+    named = ((analysis.decisions.name_of(own.name), own) for own in folders)
     return {
         team: folder
-        for team, folder in folders.items()
-        if team in known and traced_cases(folder)
+        for team, folder in named
+        if team in analysis.table.teams and folder.is_dir() and traced_cases(folder)
     }
 
 

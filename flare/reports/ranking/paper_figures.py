@@ -15,11 +15,10 @@ from flare.ranking.rank import Analysis
 from flare.ranking.robustness.schemes import Scheme
 from flare.reports.charts import field_chart
 from flare.reports.methods import methods_text
-from flare.reports.model import Chart, Table, rank_shade, table
+from flare.reports.model import Chart, rank_shade
 from flare.reports.paper_figures import (
     KEY,
     MEAN_COLUMNS,
-    METHODS,
     Plate,
     file_stem,
     group_name,
@@ -27,7 +26,6 @@ from flare.reports.paper_figures import (
     mean_numbers,
     score_fields,
     stems,
-    write_groups,
     write_plates,
 )
 from flare.reports.ranking.files import latex_text
@@ -40,7 +38,12 @@ from flare.reports.ranking.organisers import (
     tests_chart,
     values_chart,
 )
-from flare.reports.ranking.page import GroupRanks, PublicRanking, draws_chart
+from flare.reports.ranking.page import (
+    GroupRanks,
+    PublicRanking,
+    draws_chart,
+    rank_table,
+)
 from flare.reports.render.text import latex
 from flare.reports.scores import group_mean
 from flare.results.groups_csv import Grouping
@@ -54,17 +57,6 @@ def write_ranking_figures(
 ) -> None:
     """Write the figures of a ranking, ranking.tex, groups.tex and methods.txt.
 
-    Parameters
-    ----------
-    analysis : Analysis
-        The ranking.
-    public : PublicRanking
-        What follows from its ranks alone.
-    groupings : sequence of Grouping
-        How the cases are grouped.
-    folder : Path
-        To write to.
-
     Raises
     ------
     OutputError
@@ -73,15 +65,16 @@ def write_ranking_figures(
     metrics = metric_values(analysis)
     plates = list(_ranking_plates(analysis, public, metrics))
     tables = []
-    pairs = zip(stems(groupings), public.groups, strict=True)
-    for (stem, grouping), ranked in pairs:
+    for (stem, grouping), ranked in zip(stems(groupings), public.groups, strict=True):
+        heads = ("Team", *group_names(grouping))
+        found = rank_table(ranked, public)
+        found = replace(found, heads=("Team", "all cases", *heads[1:]), words=("Team",))
+        tables.append(latex(found, f"{stem}_ranks"))
         plates.append(_rank_group_plate(public, ranked, f"{stem}_ranks"))
-        tables.append(latex(_rank_group_table(public, ranked), f"{stem}_ranks"))
-        names = group_names(grouping)
         for own in metrics:
             name = f"{stem}_{file_stem(own.metric)}"
             found = mean_table(grouping, own)
-            heads, caption = ("Team", *names), f"{found.caption}."
+            caption = f"{found.caption}."
             found = replace(found, heads=heads, caption=caption, words=("Team",))
             tables.append(latex(found, name))
             if is_score(own.metric):
@@ -90,10 +83,8 @@ def write_ranking_figures(
             rows = (row[:5] for row in _mean_rows(own, grouping))
             text = csv_text(("team", "group", *MEAN_COLUMNS[:3]), rows)
             write_whole(folder / f"{name}.csv", text)
-    write_plates(plates, folder)
-    write_groups(tables, folder)
+    write_plates(plates, folder, tables, methods_text(analysis))
     write_whole(folder / "ranking.tex", latex_text(analysis))
-    write_whole(folder / METHODS, f"{methods_text(analysis)}\n")
 
 
 def _ranking_plates(
@@ -259,20 +250,6 @@ def _rank_group_plate(public: PublicRanking, ranked: GroupRanks, name: str) -> P
         ),
         chart=_rank_fields(public.teams, ["all cases", *groups], values, len(places)),
     )
-
-
-def _rank_group_table(public: PublicRanking, ranked: GroupRanks) -> Table:
-    """The same for print."""
-    caption = (
-        f"Ranks by {printable(ranked.column)}, with the number of cases of each group,"
-        " each of which is ranked by itself."
-    )
-    rows = (
-        (printable(team), *(str(own[row]) for own in ranked.ranks))
-        for row, team in enumerate(public.teams)
-    )
-    heads = ("Team", *(group_name(*group) for group in ranked.groups))
-    return table(caption, heads, rows, words=("Team",))
 
 
 def _mean_group_plate(own: MetricValues, grouping: Grouping, name: str) -> Plate:

@@ -150,14 +150,13 @@ def rank(
     """
     for name, count in (("bootstrap", bootstrap), ("seed", seed)):
         if type(count) is not int or count < 0:
-            text = f"{name} must be a whole number (int) from 0 on: {count!r}"
-            raise ValueError(text)
+            raise ValueError(
+                f"{name} must be a whole number (int) from 0 on: {count!r}"
+            )
     if gate is not None and not 0 <= gate <= 1:
-        text = f"gate must be None or a number from 0 to 1: {gate!r}"
-        raise ValueError(text)
+        raise ValueError(f"gate must be None or a number from 0 to 1: {gate!r}")
     if isinstance(metrics, str):
-        text = f"metrics must be None or a list of names: {metrics!r}"
-        raise ValueError(text)
+        raise ValueError(f"metrics must be None or a list of names: {metrics!r}")
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
     source = results if isinstance(results, pd.DataFrame) else Path(results)
@@ -174,15 +173,8 @@ def rank(
 
 
 def _choice(name: str, value: str, allowed: type[_Choice]) -> _Choice:
-    """The choice that a word stands for.
-
-    Raises
-    ------
-    ValueError
-        If it is none of them; says which there are.
-    """
+    """The choice that a word stands for; if it is none, ValueError tells all."""
     words = [choice.value for choice in allowed]
     if value not in words:
-        text = f"{name} must be {' or '.join(map(repr, words))}: {value!r}"
-        raise ValueError(text)
+        raise ValueError(f"{name} must be {' or '.join(map(repr, words))}: {value!r}")
     return allowed(value)

@@ -126,24 +126,19 @@ SHARED_FIRST = (
 
 def missing_lines(analysis: Analysis) -> list[str]:
     """The results that are missing, a line for those that share team and reason."""
-    lines = []
-    metrics: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    titles: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for m in analysis.table.missing:
         reason = m.kind.replace(m.case, "CASE")
-        metrics[m.team, m.case, reason].append(m.metric)
+        titles[m.team, m.case, reason].append(metric_title(m.metric))
     cases: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for (team, case, reason), names in metrics.items():
-        titles = ", ".join(map(metric_title, names))
-        cases[team, titles, reason].append(case)
-    for (team, missing, reason), names in cases.items():
-        of = f"{len(names)} of {len(analysis.table.cases)} cases ({listing(names)})"
-        lines.append(f"{safe(team)}, {missing}, {of}: {safe(reason)}")
-    return lines
-
-
-def _named(cases: Sequence[str], before: str) -> str:
-    """The names of cases, if they are few."""
-    return f"{before}{listing(cases)}" if len(cases) <= NAMED_CASES else ""
+    for (team, case, reason), names in titles.items():
+        cases[team, ", ".join(names), reason].append(case)
+    every = len(analysis.table.cases)
+    return [
+        f"{safe(team)}, {missing}, {len(names)} of {every} cases ({listing(names)}):"
+        f" {safe(reason)}"
+        for (team, missing, reason), names in cases.items()
+    ]
 
 
 def certainty_text(analysis: Analysis, *, is_organiser: bool) -> str:
@@ -153,14 +148,11 @@ def certainty_text(analysis: Analysis, *, is_organiser: bool) -> str:
     metrics but one.
     """
     board, drawn = analysis.board, analysis.bootstrap
-    names = tuple(
-        team
-        for team, rank in zip(board.teams, board.final_ranks, strict=True)
-        if rank == 1
-    )
-    told = listing(names, last=" and ")
+    ranks = zip(board.teams, board.final_ranks, strict=True)
+    names = tuple(team for team, rank in ranks if rank == 1)
     is_one = len(names) == 1
-    first = f"{told} {'is first' if is_one else 'share first place'}"
+    verb = "is first" if is_one else "share first place"
+    first = f"{listing(names, last=' and ')} {verb}"
     if too_few := too_few_text(analysis):
         return f"{first}. {too_few}"
     parts = []
@@ -243,46 +235,47 @@ def recount_text(found: Sequence[Sensitivity], cases: int) -> str:
 
 def _recount_line(found: Sensitivity, cases: int) -> str:
     """What the first place of a team depends on."""
-    name = printable(found.team)
-    if found.withdrawals:
-        own = found.withdrawals[0]
-        keeps = (
-            f"{name} keeps first place unless {own.number} of {cases} cases"
-            f" are withdrawn (then {printable(own.rival)} could be ahead"
+    lost, shared = found.withdrawals[:1], found.shares[:1]
+    parts = [f"{printable(found.team)} keeps first place whatever cases are withdrawn"]
+    for own in lost:
+        parts = [
+            f"{printable(found.team)} keeps first place unless {own.number} of"
+            f" {cases} cases are withdrawn (then {printable(own.rival)} could be ahead"
             f"{_named(own.cases, ', as without ')})"
-        )
-    else:
-        keeps = f"{name} keeps first place whatever cases are withdrawn"
-    if found.shares:
-        own = found.shares[0]
-        if not found.withdrawals or own.number < found.withdrawals[0].number:
-            keeps += (
-                f"; {printable(own.rival)} could share it without {own.number}"
-                f"{_named(own.cases, ': ')}"
-            )
-    parts = " x ".join(f"{name} {n}" for name, n in found.alternatives.items() if n > 1)
-    return (
-        f"{keeps}; {_without_a_team(found)}; with all metrics and teams kept, it is"
-        f" first under {found.first_under} of {found.choices_of_rules} choices of rules"
-        f" ({parts}; different rankings among them: {found.different_rankings})."
-    )
-
-
-def _without_a_team(recount: Sensitivity) -> str:
-    """What a disqualification would change."""
-    found = []
-    if recount.lost_without_team:
-        teams = listing(recount.lost_without_team, last=" or ")
-        found.append(f"it loses it if {teams} is disqualified")
-    by_names: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
-    for shared in recount.shared_without_team:
-        by_names[shared["with"]].append(shared["team"])
-    found += [
-        f"if {listing(teams, last=' or ')} is disqualified, it would then share"
-        f" first place with {listing(names, last=' and ')}"
-        for names, teams in by_names.items()
+        ]
+    parts += [
+        f"{printable(own.rival)} could share it without {own.number}"
+        f"{_named(own.cases, ': ')}"
+        for own in shared
+        if not lost or own.number < lost[0].number
     ]
-    return "; ".join(found) or "no other team's disqualification changes that"
+    teams = []
+    if found.lost_without_team:
+        names = listing(found.lost_without_team, last=" or ")
+        teams.append(f"it loses it if {names} is disqualified")
+    by_rivals: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for tie in found.shared_without_team:
+        by_rivals[tie["with"]].append(tie["team"])
+    teams += [
+        f"if {listing(without, last=' or ')} is disqualified, it would then share"
+        f" first place with {listing(rivals, last=' and ')}"
+        for rivals, without in by_rivals.items()
+    ]
+    parts += teams or ["no other team's disqualification changes that"]
+    counts = " x ".join(
+        f"{what} {n}" for what, n in found.alternatives.items() if n > 1
+    )
+    parts.append(
+        "with all metrics and teams kept, it is first under"
+        f" {found.first_under} of {found.choices_of_rules} choices of rules ({counts};"
+        f" different rankings among them: {found.different_rankings})."
+    )
+    return "; ".join(parts)
+
+
+def _named(cases: Sequence[str], before: str) -> str:
+    """The names of cases, if they are few."""
+    return f"{before}{listing(cases)}" if len(cases) <= NAMED_CASES else ""
 
 
 def scheme_moves(
@@ -290,16 +283,12 @@ def scheme_moves(
 ) -> tuple[list[tuple[Scheme, list[str]]], str]:
     """Who moves where under each scheme; and without which teams nobody does."""
     still = [own for own in schemes if own.left_out is not None and not own.moved]
-    if len(still) < 2:
-        still = []
+    still = still if len(still) > 1 else []
     moves = [
-        (
-            own,
-            [f"{safe(t)} {own.before[t]} to {own.ranks[t]}" for t in own.moved]
-            or ["nobody"],
-        )
+        (own, [f"{safe(t)} {own.before[t]} to {own.ranks[t]}" for t in own.moved])
         for own in schemes
         if own not in still
     ]
     teams = listing(own.left_out or "" for own in still)
-    return moves, f"without any one of {teams}" if still else ""
+    told = [(own, moved or ["nobody"]) for own, moved in moves]
+    return told, f"without any one of {teams}" if still else ""

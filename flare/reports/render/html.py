@@ -45,8 +45,9 @@ def check_pages(file: Path) -> None:
         importlib.import_module("jinja2")
     except ModuleNotFoundError as error:
         remedy = install_remedy("Jinja2", "report")
-        problem = f"{safe(file)}: it cannot be written, as Jinja2 is not installed"
-        raise OutputError(problem, remedy) from error
+        raise OutputError(
+            f"{safe(file)}: it cannot be written, as Jinja2 is not installed", remedy
+        ) from error
 
 
 def page_html(page: Page, *scripts: str, style: str = "") -> str:
@@ -56,10 +57,8 @@ def page_html(page: Page, *scripts: str, style: str = "") -> str:
     ----------
     page : Page
         What it holds.
-    *scripts : str
-        Others of ``templates/``, beside those of all pages.
-    style : str
-        What is added to the style of all pages.
+    *scripts, style : str
+        Files of ``templates/``, and style, beside those of all pages.
     """
     from markupsafe import Markup
 
@@ -144,19 +143,17 @@ def _style() -> str:
         ";".join(f"--{name}:{value}" for name, value in palette.items())
         for palette in (LIGHT, DARK)
     )
-    shades = "".join(
+    shades = [
         f".s{n}{{background:var(--s{n});color:var(--t{n})}}"
         f"svg .s{n}{{fill:var(--s{n})}}"
         for n in range(SHADES)
-    )
-    shades += "".join(
-        f".g{n}{{background:var(--g{n});color:var(--u{n})}}"
-        for n in range(1, GAINS + 1)
-    )
+    ]
+    numbers = range(1, GAINS + 1)
+    shades += (f".g{n}{{background:var(--g{n});color:var(--u{n})}}" for n in numbers)
     return (
         f":root{{color-scheme:light dark;{light}}}\n"
         f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
-        f"{shades}\n{template_text('page.css')}"
+        f"{''.join(shades)}\n{template_text('page.css')}"
     )
 
 

@@ -190,11 +190,8 @@ def _draw_dots(axes: Axes, row: int, own: Dots, rows: int, size: float) -> None:
     }
     axes.plot(own.places, ys, "o", markersize=1.3 if small else 2.2, **dot)
     if own.mean is not None:
-        diamond: Style = {
-            "markeredgecolor": INK,
-            "markeredgewidth": 0.7,
-            "color": "white",
-        }
+        edge = {"markeredgecolor": INK, "markeredgewidth": 0.7}
+        diamond: Style = {**edge, "color": "white"}
         middle = row + (top + bottom) / 2
         axes.plot(own.mean, middle, "D", markersize=2.0 if small else 3.0, **diamond)
     if own.missing:
@@ -379,14 +376,9 @@ def name_rows(axes: Axes, names: tuple[str, ...], size: float, each_mm: float) -
 
 
 def figure_names(names: Sequence[str], width: str) -> tuple[str, ...]:
-    """Names as a figure shows them; those that differ look different.
+    """Names as a figure for ``column`` or ``page`` shows them.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Any text.
-    width : str
-        ``column`` or ``page``.
+    Those that differ look different.
     """
     found: dict[str, str] = {}
     for number, name in enumerate(names, start=1):

@@ -161,25 +161,21 @@ def test_a_host_of_files_that_keeps_refusing_ends_it_soon(
     assert "x.tar.gz: 127.0.0.1 answers with status 403; again in 1 s" in caplog.text
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_file_that_the_platform_refuses_is_not_given(
-    platform, calls, pauses, tmp_path, status
+@pytest.mark.parametrize(
+    ("call", "status", "host"),
+    [("download", 401, "localhost"), ("file", 404, r"127\.0\.0\.1")],
+)
+def test_a_file_that_a_host_does_not_give(
+    platform, calls, pauses, tmp_path, call, status, host
 ):
-    platform.faults["download"] = [status]
-
-    with pytest.raises(FileRefusedError) as caught:
-        fetched(platform, calls, tmp_path / "x.tar.gz")
-
-    assert (caught.value.status, pauses) == (status, [])
-
-
-def test_a_file_that_the_other_host_has_lost_is_not_given(platform, calls, tmp_path):
-    platform.faults["file"] = [404]
+    platform.faults[call] = [status]
 
     with pytest.raises(
-        FileRefusedError, match=r"127\.0\.0\.1: it does not give x\.tar"
-    ):
+        FileRefusedError, match=rf"{host}: it does not give x\."
+    ) as error:
         fetched(platform, calls, tmp_path / "x.tar.gz")
+
+    assert (error.value.status, pauses) == (status, [])
 
 
 @pytest.mark.parametrize("fault", ["http", "circle"])
@@ -194,19 +190,18 @@ def test_a_file_is_fetched_over_https_alone(platform, calls, tmp_path, fault):
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_part_that_nobody_has_asked_for_is_not_the_file(platform, calls, tmp_path):
-    platform.faults["file"] = ["unasked"]
+@pytest.mark.parametrize(
+    ("faults", "statuses"),
+    [(["unasked"], [206, 200]), (["short", "another"], [200, 206, 200])],
+)
+def test_a_part_of_another_file_is_thrown_away(
+    platform, calls, tmp_path, faults, statuses
+):
+    """One that nobody has asked for, or whose ETag tells it apart: all is fetched."""
+    platform.faults["file"] = faults
 
     assert fetched(platform, calls, tmp_path / "x.tar.gz") == CONTENT
-    assert [status for status, _ in platform.calls("file")] == [206, 200]
-
-
-def test_the_rest_of_another_file_is_not_appended(platform, calls, tmp_path):
-    """Its ETag tells it apart; the file is fetched anew."""
-    platform.faults["file"] = ["short", "another"]
-
-    assert fetched(platform, calls, tmp_path / "x.tar.gz") == CONTENT
-    assert [status for status, _ in platform.calls("file")] == [200, 206, 200]
+    assert [status for status, _ in platform.calls("file")] == statuses
 
 
 def test_a_host_that_is_called_like_the_token_is_not_named(
@@ -222,12 +217,9 @@ def test_a_host_that_is_called_like_the_token_is_not_named(
     assert "a1b2" not in (str(caught.value) + caplog.text).lower()
 
 
-@pytest.mark.parametrize("fault", [None, "endless"])
-def test_what_is_larger_than_any_file_is_told_apart(
-    platform, calls, tmp_path, monkeypatch, fault
-):
-    """Nothing of it stays on the disk, whether its size was said or not."""
-    platform.faults["file"] = [fault]
+def test_a_file_without_an_end_is_too_large(platform, calls, tmp_path, monkeypatch):
+    """Nothing of it stays on the disk."""
+    platform.faults["file"] = ["endless"]
     monkeypatch.setattr(client_module, "LARGEST_BYTES", 9)
 
     with pytest.raises(TooLargeError):

@@ -84,22 +84,17 @@ def run_until_answered(service, source, now):
     "error",
     [OverflowError("FEXTRA"), KeyError("x"), EngineError("no Docker"), MemoryError()],
 )
-def test_the_others_are_served(make, error):
-    """Those behind it are answered; of it, nobody is told anything."""
+def test_the_others_are_served(make, tmp_path, error):
+    """Of it, nobody is told anything; a fault's traceback is kept."""
     source = FakeSource("a", "b", "c")
 
     entries = served(make(source, TeamWork({"a": error})))
 
     assert {key for key, e in entries.items() if e.step is Step.RETURNED} == {"b", "c"}
     assert [*source.answers] == ["b", "c"]
-
-
-def test_a_fault_of_the_program_is_kept_for_whoever_mends_it(make, tmp_path):
-    served(make(FakeSource("a"), TeamWork({"a": OverflowError("FEXTRA")})))
-
-    text = (tmp_path / ".faults" / "a.txt").read_text()
-    assert text.startswith("Traceback")
-    assert "OverflowError: FEXTRA" in text
+    kept = [file.read_text() for file in tmp_path.glob(".faults/a.txt")]
+    assert len(kept) == isinstance(error, OverflowError | KeyError)
+    assert all(text.startswith("Traceback") for text in kept)
 
 
 def test_pauses_grow_from_a_minute_to_an_hour(make, now):
@@ -298,34 +293,29 @@ def test_what_the_source_does_not_know_any_more_is_given_up(make, now, step):
     assert timedelta(hours=24) <= at[-1] <= timedelta(hours=25)
 
 
-def test_without_time_to_look_again_the_status_says_so(make, now):
-    """--once: the others are served, and then the line of the first ends it."""
+@pytest.mark.parametrize(
+    ("work", "error", "answered"),
+    [
+        (TeamWork({"a": EngineError("no Docker")}), EngineError, ["b"]),
+        (FakeWork(host=OutputError("the disk is full")), OutputError, []),
+        (TeamWork({"a": RankingError("x.csv", "it is no table")}), RankingError, []),
+    ],
+    ids=["one", "all", "organisers"],
+)
+def test_without_time_to_look_again_the_status_says_so(
+    make, now, work, error, answered
+):
+    """--once: the others are served, and then the line of the first ends it.
+
+    What is for all to wait for, or for the organisers to mend, ends it at once.
+    """
     source = FakeSource("a", "b")
 
-    with pytest.raises(EngineError, match="no Docker"):
-        make(source, TeamWork({"a": EngineError("no Docker")})).run(None, now.sleep)
+    with pytest.raises(error):
+        make(source, work).run(None, now.sleep)
 
-    assert [*source.answers] == ["b"]
+    assert [*source.answers] == answered
     assert now.pauses == []
-
-
-def test_without_time_to_look_again_an_error_of_all_ends_it(make, now):
-    work = FakeWork(host=OutputError("the disk is full"))
-
-    with pytest.raises(OutputError):
-        make(FakeSource("a"), work).run(None, now.sleep)
-
-    assert work.log == []
-
-
-def test_the_organisers_are_told_at_once(make):
-    """Nobody is answered for what they have to mend."""
-    source = FakeSource("a", "b")
-
-    with pytest.raises(RankingError):
-        served(make(source, TeamWork({"a": RankingError("x.csv", "it is no table")})))
-
-    assert source.answers == {}
 
 
 def test_an_answer_that_is_not_heard_is_sent_again(make, now):

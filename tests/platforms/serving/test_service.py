@@ -4,11 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from flare.common.errors import EngineError
 from flare.measuring.archive.strict import ArchiveError
 from flare.platforms.serving.journal import Journal, Step
 from flare.platforms.serving.service import Service
-from flare.platforms.serving.source import NotNowError, NotOursError
+from flare.platforms.serving.source import NotOursError
 from flare.platforms.serving.work import OverdueSignal
 from tests.fakes.submissions import BEGIN, FakeSource, FakeWork, KilledError, Passing
 
@@ -45,7 +44,8 @@ def serve(tmp_path):
     return run
 
 
-def test_submissions_are_served_one_after_the_other(serve):
+def test_submissions_are_served_one_after_the_other(serve, tmp_path):
+    """The journal says when each step was done; what was fetched is removed."""
     source = FakeSource("a", "b")
 
     moments, _ = serve(source)
@@ -55,6 +55,12 @@ def test_submissions_are_served_one_after_the_other(serve):
         "a": {"dsc_mean": 0.5},
         "b": {"dsc_mean": 0.5},
     }
+    for entry in Journal(tmp_path / "serve", "a fake").entries.values():
+        assert list(entry.times) == STEPS
+        assert set(entry.times.values()) == {"2026-05-01T12:00:00+00:00"}
+        assert (entry.status, entry.message) == ("Succeeded", "")
+        assert entry.ends_at(24) == BEGIN + timedelta(hours=23, minutes=30)
+    assert [*(tmp_path / "serve" / "downloads").iterdir()] == []
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -64,26 +70,18 @@ def test_a_service_that_was_killed_goes_on_behind_each_step(serve, step):
     with pytest.raises(KilledError):
         serve(source, work, kill_at=step)
 
+    source.names = ("b", "a")  # what was begun goes before what waits
     moments, entries = serve(source, work)
 
+    moments, work.log = moments[: -len(STEPS)], work.log[:-3]
     rest = STEPS[STEPS.index(step) + (step != "claiming") :]
     assert [name for _, name in moments] == rest
     assert entries["a"].step is Step.RETURNED
     assert [name for name, _ in work.log] == ["check", "measure", "score"]
     assert source.answers["a"].metrics == {"aggregates": {"dsc_mean": 0.5}}
-    answers = [call for call in source.log if call[0] == "answer"]
+    answers = [call for call in source.log if call[:2] == ("answer", "a")]
     assert len(answers) == 1
     assert ("claim", "a", step == "claiming") in source.log
-
-
-def test_what_was_begun_goes_before_what_waits(serve):
-    source = FakeSource("b", "a")
-    with pytest.raises(KilledError):
-        serve(source, kill_at="checked")
-
-    moments, _ = serve(FakeSource("a", "b"))
-
-    assert moments[0] == ("b", "measured")
 
 
 # --- Failures ---------------------------------------------------------------------
@@ -102,61 +100,24 @@ def test_a_fault_of_a_submission_is_its_answer(serve, step):
     assert entries["b"].step is Step.RETURNED
 
 
-def test_a_fault_of_the_computer_is_told_nobody(serve):
-    source = FakeSource("a")
+@pytest.mark.parametrize("step", ["claim", "answer"])
+def test_a_submission_that_is_not_ours_any_more_is_left_alone(serve, step):
+    """Another service has it, or it comes too late; the next one is served."""
+    source = FakeSource("a", "b")
+    real = getattr(source, step)
 
-    serve(source, FakeWork(measure=EngineError("no Docker")))
+    def refuse(submission, *rest, **more):
+        if submission.key == "a":
+            raise NotOursError("another service has it")
+        return real(submission, *rest, **more)
 
-    assert source.answers == {}
-    _, entries = serve(source)
-    assert source.answers["a"].status == "Succeeded"
-    assert entries["a"].step is Step.RETURNED
-
-
-def test_a_submission_that_another_service_has_is_left_to_it(serve):
-    source = FakeSource("a", "b", taken=["a"])
+    setattr(source, step, refuse)
 
     _, entries = serve(source)
 
     assert entries["a"].step is Step.LOST
     assert entries["a"].message == "another service has it"
     assert [*source.answers] == ["b"]
-
-
-def test_an_answer_that_comes_too_late_is_lost_and_the_next_one_is_served(serve):
-    source = FakeSource("a", "b")
-    answer = source.answer
-
-    def refuse(submission, *rest, **more):
-        if submission.key == "a":
-            raise NotOursError("The evaluation was not updated in time")
-        answer(submission, *rest, **more)
-
-    source.answer = refuse
-
-    _, entries = serve(source)
-
-    assert entries["a"].step is Step.LOST
-    assert entries["a"].message == "The evaluation was not updated in time"
-    assert entries["b"].step is Step.RETURNED
-
-
-def test_a_submission_that_has_to_wait_is_not_remembered(serve):
-    """So it is claimed as soon as that can be."""
-    source = FakeSource("a")
-    claim = source.claim
-
-    def refuse(submission, *, is_again):
-        raise NotNowError("another one is claimed")
-
-    source.claim = refuse
-    _, entries = serve(source)
-    assert entries == {}
-
-    source.claim = claim
-    serve(source)
-
-    assert source.answers["a"].status == "Succeeded"
 
 
 def test_no_answer_has_a_number_that_is_not_finite(serve):
@@ -224,25 +185,3 @@ def test_an_answer_that_is_written_is_sent_whatever_the_time(serve):
 
 
 # --- The journal ------------------------------------------------------------------
-
-
-def test_a_journal_says_when_each_step_was_done(serve, tmp_path):
-    clock = Passing()
-    serve(FakeSource("a"), now=clock)
-
-    (entry,) = Journal(tmp_path / "serve", "a fake").entries.values()
-
-    assert list(entry.times) == STEPS
-    assert set(entry.times.values()) == {"2026-05-01T12:00:00+00:00"}
-    assert (entry.status, entry.message) == ("Succeeded", "")
-    assert entry.ends_at(24) == BEGIN + timedelta(hours=23, minutes=30)
-
-
-def test_an_archive_is_removed_when_it_is_answered(serve, tmp_path):
-    with pytest.raises(KilledError):
-        serve(FakeSource("a"), kill_at="checked")
-    assert (tmp_path / "serve" / "downloads" / "a").is_dir()
-
-    serve(FakeSource("a"))
-
-    assert not (tmp_path / "serve" / "downloads" / "a").exists()

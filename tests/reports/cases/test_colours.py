@@ -7,10 +7,7 @@ import pytest
 
 from flare.reports.cases.drawing import COLOURS, SURFACES
 from flare.reports.render.html import template_text
-from flare.reports.render.style import (
-    DARK,
-    LIGHT,
-)
+from flare.reports.render.style import DARK, LIGHT
 from tests.builders.barriers import SHAPE_CONTRAST, TEXT_CONTRAST, contrast
 
 STYLE = template_text("case.css")
@@ -38,9 +35,6 @@ def test_what_is_on_film_can_be_seen():
     others = (FILM_AND_PAPER[name] for name in names)
     for colour in (*ORGANS.values(), *others, *SURFACES):
         assert contrast(colour, FILM) >= SHAPE_CONTRAST, colour
-
-
-def test_letters_on_film_can_be_read():
     assert contrast(FILM_AND_PAPER["letters"], FILM) >= TEXT_CONTRAST
 
 
@@ -51,7 +45,9 @@ def test_marks_on_paper_can_be_seen(name, palette):
 
 
 def test_surfaces_can_be_told_apart_in_grey():
-    """The farther, the darker."""
+    """The farther, the darker; and as their key has them."""
+    for number, colour in enumerate(SURFACES):
+        assert f".far{number}{{background:{colour}}}" in STYLE
     for nearer, farther in pairwise(SURFACES):
         assert contrast(nearer, farther) >= 1.3
     on_film = [contrast(colour, FILM) for colour in SURFACES]
@@ -65,19 +61,13 @@ def test_organs_have_colours_of_their_own():
 
 def test_missed_and_added_differ_by_more_than_their_colour():
     """Lines against dots, on film and on paper; the prediction's outline is dashed."""
-    style = STYLE
-    assert ".pattern-missed path{stroke:var(--film-missed);stroke-width" in style
-    assert "stroke-linecap:round" in style.partition(".pattern-added path")[2]
-    assert "stroke-dasharray" in rule(style, ".mark-added")
-    assert "dasharray" not in rule(style, ".mark-missed")
-    assert "stroke-dasharray" in rule(style, ".picture .pred")
+    assert ".pattern-missed path{stroke:var(--film-missed);stroke-width" in STYLE
+    assert "stroke-linecap:round" in STYLE.partition(".pattern-added path")[2]
+    assert "stroke-dasharray" in rule(".mark-added")
+    assert "dasharray" not in rule(".mark-missed")
+    assert "stroke-dasharray" in rule(".picture .pred")
 
 
-def rule(style, selector):
+def rule(selector):
     """The declarations of a rule that stands on a line of its own."""
-    return style.partition(f"\n{selector}{{")[2].partition("}")[0]
-
-
-def test_pictures_have_the_colours_of_their_key():
-    for number, colour in enumerate(SURFACES):
-        assert f".far{number}{{background:{colour}}}" in STYLE
+    return STYLE.partition(f"\n{selector}{{")[2].partition("}")[0]

@@ -1,8 +1,6 @@
 """Pages of cases: what they draw, what they state, and that they stand anything."""
 
 import base64
-import csv
-import math
 import re
 import struct
 import zlib
@@ -12,15 +10,14 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from flare.challenge.metrics import METRICS, Better
 from flare.reports.cases.findings import field_of_view
 from flare.reports.cases.organs import means_words, organ_table, slices_figure
 from flare.reports.cases.pictures import (
     LEVELS,
     Seen,
-    all_surfels,
     plane_pictures,
     surface_pictures,
+    surface_views,
     view,
     volume,
 )
@@ -29,7 +26,6 @@ from tests.builders import ORGANS, organ_boxes, read_metrics
 from tests.builders.case_pages import (
     SLOT_AFFINE,
     SLOT_SPACING,
-    Evaluated,
     evaluated,
     found_of,
     rows_by_name,
@@ -134,16 +130,20 @@ def test_the_nearest_surfel_is_seen_whatever_lies_behind_it():
     assert below == [[0, -1, -1], [1, -1, -1], [3, 2, -1]]
 
 
-def test_pictures_of_surfaces_can_be_read(slot):
-    """A PNG of 8 by 10 corners from below: the box of liver and stray and one more."""
-    surfels = all_surfels(slot)
-    images = [view(surfels, plane, slot.spacing) for plane in PLANES]
+def test_pictures_of_surfaces_lie_where_their_voxels_are(slot):
+    """8 by 10 voxels from below: the box of liver and stray, from voxel 2 in each way.
 
-    found = surface_pictures(slot, field_of_view(slot), images)
+    From the front, the head is on top: of 16 slices, 3 lie above the box.
+    """
+    found = surface_pictures(slot, field_of_view(slot), surface_views(slot))
 
     texts = [re.search('png;base64,([^"]+)', own.drawing)[1] for own in found]
     sizes = [struct.unpack(">II", base64.b64decode(text)[16:24]) for text in texts]
     assert sizes == [(11, 10), (11, 12), (10, 12)]
+    places = [re.search('<image[^>]* x="(.+?)" y="(.+?)"', o.drawing) for o in found]
+    assert [own.groups() for own in places] == [
+        *(("1.5", "1.5"), ("1.5", "2.5"), ("1.5", "2.5")),
+    ]
 
 
 def test_the_viewer_gets_both_label_maps_in_a_byte_a_voxel(slot, monkeypatch):
@@ -165,7 +165,7 @@ def test_the_viewer_gets_both_label_maps_in_a_byte_a_voxel(slot, monkeypatch):
 
 @pytest.mark.parametrize("axes", ["RAS", "ILP", "PSR"])
 def test_a_page_is_the_same_however_the_file_lies(tmp_path, slot, axes):
-    """Paths, slices and tables of the organs; the order of surfels is another one."""
+    """But for the order of surfels."""
     ornt = nib.orientations.ornt_transform(
         *map(nib.orientations.axcodes2ornt, ("LPS", axes))
     )
@@ -181,9 +181,14 @@ def test_a_page_is_the_same_however_the_file_lies(tmp_path, slot, axes):
 
 
 def told(found):
-    """What the page of a case shows, but for its surfaces."""
+    """What the page of a case shows."""
     pictures = [(own.title, paths_of(own)) for own in pictures_of(found)]
-    return pictures, organ_table(found), slices_figure(found).table
+    surfaces = found.organs[0].surfaces
+    corners = [
+        own.corners.tolist() for own in (surfaces.reference, surfaces.prediction)
+    ]
+    table = slices_figure(found).table
+    return pictures, organ_table(found), table, [*map(sorted, corners)]
 
 
 # --- What is stated ---------------------------------------------------------------
@@ -228,17 +233,12 @@ def test_numbers_are_those_of_metrics_json_and_by_hand(tmp_path):
     ]
 
 
-def test_a_metric_in_mm_stands_beside_the_others(slot, monkeypatch):
-    more = {"unit": "mm", "range": (0.0, math.inf), "better": Better.LOWER,
-            "bounds": (100.0, 50.0, 20.0, 10.0, 5.0, 2.0)}  # fmt: skip
-    hd95 = replace(METRICS["nsd"], name="hd95", title="HD95", decimals=1, **more)
-    monkeypatch.setitem(METRICS, "hd95", hd95)
+def test_a_metric_in_mm_stands_beside_the_others(slot):
     organs = (
         replace(own, scores={**own.scores, "hd95": 12.345}) for own in slot.organs
     )
-    means = {**slot.scores, "hd95": 3.0}
 
-    found = replace(slot, organs=tuple(organs), scores=means)
+    found = replace(slot, organs=tuple(organs), scores={**slot.scores, "hd95": 3.0})
 
     cell = rows_by_name(organ_table(found))["liver"]["HD95 (mm)"]
     assert (cell.text, cell.css, float(cell.exact)) == ("12.3", "s3", 12.345)
@@ -303,7 +303,10 @@ def test_a_case_that_failed_has_words_instead_of_pictures(tmp_path):
 
     pages = evaluated(tmp_path, cases, on_bad_case="worst").drawn()
 
-    assert [*pages] == ["b", "a", "index"]
+    assert [(name, page.title) for name, page in pages.items()] == [
+        *(("b", "Case b: results"), ("a", "Case a: results")),
+        ("index", "What is wrong in the hardest cases: results"),
+    ]
     assert words_of(pages["b"])[1].startswith("Not scored: ")
     assert pages["b"].sections == []
 
@@ -337,31 +340,3 @@ def test_rounded_scores_are_those_of_the_pages(tmp_path):
 
     told = read_metrics(made.metrics.parent)["case"]["dsc_liver"]["0"]
     assert float(rows_by_name(table)["liver"]["DSC"].exact) == told
-
-
-@pytest.mark.slow
-@pytest.mark.shared
-def test_pages_state_the_official_values(shared, tmp_path):
-    """And what is not coloured of the surfaces is the official NSD."""
-    import flare
-
-    data = shared / "data" / "flare21"
-    with (data / "official.csv").open(encoding="utf-8") as file:
-        official = {row["Name"]: row for row in csv.DictReader(file)}
-    results = flare.evaluate(data / "predictions", data / "reference")
-    metrics = flare.write_metrics(results, tmp_path / "results")
-    made = Evaluated(
-        metrics, data / "reference", data / "predictions", tmp_path / "pages"
-    )
-
-    pages = made.drawn()
-
-    for name, row in official.items():
-        rows = rows_by_name(pages[name.removesuffix(".nii.gz")].sections[1].parts[0])
-        for label, organ in ORGANS.items():
-            found = rows[organ]
-            assert float(found["DSC"].exact) == float(row[f"DSC_{label}"])
-            nsd = float(row[f"NSD-1mm_{label}"])
-            assert float(found["NSD"].exact) == pytest.approx(nsd, abs=1e-12)
-    sizes = [file.stat().st_size for file in made.write(worst=0).iterdir()]
-    assert max(sizes) < 260_000

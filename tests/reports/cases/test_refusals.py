@@ -46,96 +46,65 @@ def cut(*parts):
     return changed
 
 
+def predicted(labels):
+    return lambda made: write_nifti(made.predictions / "a.nii.gz", labels)
+
+
+def removed(*parts):
+    return lambda made: Path(*parts).unlink()
+
+
+def renamed(name):
+    return lambda made: Path(name).rename("elsewhere")
+
+
 RULES = "does not tell the rules that its scores were made by"
+METRICS = "results/metrics.json"
+
+REFUSALS = {
+    # Of seven columns six are shared, when it is shifted by one, five by two.
+    "a prediction with another score": (predicted(organ_boxes(shift=2)),
+        "G05", "predictions/a.nii.gz", "DSC of liver is 0.714286, but metrics"),
+    "an NSD that another program has written": (
+        change("case", "nsd_spleen", "1", value=0.5),
+        "G05", "predictions/b.nii.gz", "NSD of spleen is 1, but metrics.json sa"),
+    "other references": (
+        lambda made: write_cases(made.references, ["b"], labels=organ_boxes(shift=1)),
+        "G05", "references", "these are not the references that metrics.json"),
+    "a reference that is missing": (removed("references", "b.nii.gz"),
+        "G05", "references", "no reference of case b, which metrics.json has"),
+    "a prediction that is missing": (removed("predictions", "a.nii.gz"),
+        "G05", "predictions", "no label map that can be scored of case a, which"),
+    "a prediction that is damaged": (cut("predictions", "a.nii.gz"),
+        "F09", "a.nii.gz", "its compressed data end early"),
+    "a prediction on another grid": (predicted(organ_boxes()[:-1]),
+        "F07", "a.nii.gz", "size is 20 x 16 x 9 voxels"),
+    "no dsc": (change("case", "dsc", "1", value=None),
+        "G05", METRICS, "it has no dsc of case b"),
+    "no nsd_kidney": (change("case", "nsd_kidney", "1", value=None),
+        "G05", METRICS, "it has no nsd_kidney of case b"),
+    "no rules": (change("evaluation", "rules", value=None), "G05", METRICS, RULES),
+    "empty rules": (change("evaluation", "rules", value={}), "G05", METRICS, RULES),
+    "other rules": (change("evaluation", "rules", value={"decimals": 3}),
+        "G05", METRICS, RULES),
+    "no references": (renamed("references"),
+        "H01", "references", "there is no such folder"),
+    "no predictions": (renamed("predictions"),
+        "H01", "predictions", "there is no such folder"),
+    "a CT that is missing": (removed("images", "b_0000.nii.gz"),
+        "H01", "images", "there is no CT of case b"),
+    "a CT on another grid": (
+        lambda made: write_nifti(
+            Path("images") / "a_0000.nii.gz", np.zeros((9, 16, 20), np.int16)),
+        "H01", "a_0000.nii.gz", "this CT is not on the grid of its reference"),
+    "a CT that is damaged": (cut("images", "a_0000.nii.gz"),
+        "F09", "a_0000.nii.gz", ""),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changed", "code", "file", "problem"),
-    [
-        pytest.param(
-            # Of seven columns six are shared, when it is shifted by one, five by two.
-            lambda made: write_nifti(
-                made.predictions / "a.nii.gz", organ_boxes(shift=2)
-            ),
-            *("G05", "predictions/a.nii.gz", "DSC of liver is 0.714286, but metrics"),
-            id="a prediction with another score",
-        ),
-        pytest.param(
-            change("case", "nsd_spleen", "1", value=0.5),
-            *("G05", "predictions/b.nii.gz", "NSD of spleen is 1, but metrics.json sa"),
-            id="an NSD that another program has written",
-        ),
-        pytest.param(
-            lambda made: write_cases(
-                made.references, ["b"], labels=organ_boxes(shift=1)
-            ),
-            *("G05", "references", "these are not the references that metrics.json"),
-            id="other references",
-        ),
-        pytest.param(
-            lambda made: (made.references / "b.nii.gz").unlink(),
-            *("G05", "references", "no reference of case b, which metrics.json has"),
-            id="a reference that is missing",
-        ),
-        pytest.param(
-            lambda made: (made.predictions / "a.nii.gz").unlink(),
-            *("G05", "predictions", "no label map that can be scored of case a, which"),
-            id="a prediction that is missing",
-        ),
-        pytest.param(
-            cut("predictions", "a.nii.gz"),
-            *("F09", "a.nii.gz", "its compressed data end early"),
-            id="a prediction that is damaged",
-        ),
-        pytest.param(
-            lambda made: write_nifti(made.predictions / "a.nii.gz", organ_boxes()[:-1]),
-            *("F07", "a.nii.gz", "size is 20 x 16 x 9 voxels"),
-            id="a prediction on another grid",
-        ),
-        *(
-            pytest.param(
-                change("case", metric, "1", value=None),
-                *("G05", "results/metrics.json", f"it has no {metric} of case b"),
-                id=f"no {metric}",
-            )
-            for metric in ("dsc", "nsd_kidney")
-        ),
-        *(
-            pytest.param(
-                change("evaluation", "rules", value=rules),
-                *("G05", "results/metrics.json", RULES),
-                id=f"rules {rules}",
-            )
-            for rules in (None, {}, {"decimals": 3})
-        ),
-        *(
-            pytest.param(
-                lambda made, name=name: Path(name).rename("elsewhere"),
-                *("H01", name, "there is no such folder"),
-                id=f"no {name}",
-            )
-            for name in ("references", "predictions")
-        ),
-        pytest.param(
-            lambda made: Path("images", "b_0000.nii.gz").unlink(),
-            *("H01", "images", "there is no CT of case b"),
-            id="a CT that is missing",
-        ),
-        pytest.param(
-            lambda made: write_nifti(
-                Path("images") / "a_0000.nii.gz", np.zeros((9, 16, 20), np.int16)
-            ),
-            *("H01", "a_0000.nii.gz", "this CT is not on the grid of its reference"),
-            id="a CT on another grid",
-        ),
-        pytest.param(
-            cut("images", "a_0000.nii.gz"),
-            *("F09", "a_0000.nii.gz", ""),
-            id="a CT that is damaged",
-        ),
-    ],
-)
-def test_a_report_is_refused(made, changed, code, file, problem):
+@pytest.mark.parametrize("what", REFUSALS)
+def test_a_report_is_refused(made, what):
+    changed, code, file, problem = REFUSALS[what]
     changed(made)
 
     with pytest.raises(FlareError) as error:

@@ -1,7 +1,5 @@
 """The pictures of a case in use: by keyboard, by wheel, and without scripts."""
 
-import re
-
 import pytest
 
 pytestmark = pytest.mark.browser
@@ -103,13 +101,3 @@ def test_without_scripts_a_case_has_all_but_the_viewer(open_still):
         assert path.is_visible()
         still.get_by_role("checkbox", name=name).uncheck()
         assert not path.is_visible()
-
-
-def test_the_tables_of_an_evaluation_lead_to_the_cases(open_page):
-    page = open_page("case-evaluation").page
-
-    table = page.get_by_role("table", name="The 2 cases with the lowest DSC")
-    links = [link.get_attribute("href") for link in table.get_by_role("link").all()]
-    assert len(links) == 2
-    assert links[1] == "cases/other.html"
-    assert re.fullmatch(r"cases/[\w-]+\.html", links[0])

@@ -16,8 +16,7 @@ from flare.ranking.options import MissingRule
 from flare.ranking.rank import analyse
 from flare.ranking.rules import RankingRules
 from flare.reports.model import BEST
-from flare.reports.ranking.files import page_text
-from flare.reports.ranking.means import mean_files, mean_tables
+from flare.reports.ranking.files import mean_files, mean_tables, page_text
 from flare.reports.ranking.page import public_ranking
 from tests.builders.results import DSC, FLARE21, TIME, make_table
 
@@ -123,7 +122,7 @@ def test_a_page_has_the_mean_of_a_team_of_which_half_the_times_are_missing():
     values = {"a": {"dsc": [0.5, None], "runtime_s": [5.0, None]}}
     found = public_ranking(replace(analysis_of(values), shows_means=True))
 
-    assert found.means == {"dsc": ((0.25, 1),), "runtime_s": ((5.0, 1),)}
+    assert found.means == {"dsc": [(0.25, 1)], "runtime_s": [(5.0, 1)]}
 
 
 def test_a_team_without_any_result_and_a_case_alone():

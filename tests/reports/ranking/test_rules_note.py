@@ -64,7 +64,7 @@ def test_the_methods_of_an_evaluation_say_so(
 ):
     """No figure is drawn beside them, which takes seconds."""
     results, _ = teams(base)
-    monkeypatch.setattr("flare.reports.paper_figures.write_plates", lambda *_: None)
+    monkeypatch.setattr("flare.reports.paper_figures.WIDTHS_MM", {})
 
     status = main(
         [
