@@ -173,8 +173,15 @@ class Client:
         What answers a call without a word of JSON is not the platform, whatever status
         it gives: a proxy says so, too.
 
-        There is a reply also where it refuses. Raises a `PlatformError` if it does not
-        accept the token, or cannot be reached.
+        Returns
+        -------
+        Reply
+            Also if the platform refuses it, but not the token.
+
+        Raises
+        ------
+        PlatformError
+            If it does not accept the token, or cannot be reached.
         """
         tried = 0
         url = f"{self.api}{path}{f'?{urlencode(params)}' if params else ''}"
@@ -203,7 +210,10 @@ class Client:
     def again(self, what: str, attempt: Callable[[], Found]) -> Found:
         """Try something until it does not fail on the way.
 
-        Raises a `PlatformError` if it fails each time.
+        Raises
+        ------
+        PlatformError
+            If it fails each time.
         """
         pause_s, tried = FIRST_PAUSE_S, 1
         while True:
@@ -225,8 +235,12 @@ class Client:
         Another host that refuses does not know us: its addresses are signed, and each
         is good for some minutes.
 
-        Raises a `PlatformError` if it leads elsewhere, and a `PassingError` if it may
-        be given later, from a new address.
+        Raises
+        ------
+        PlatformError
+            If it leads elsewhere.
+        PassingError
+            If it may be given later, from a new address.
         """
         for _ in range(MOST_REDIRECTS):
             if not url.startswith("https://"):
@@ -288,7 +302,10 @@ class Client:
     def blocks(self, response: HTTPResponse) -> Iterator[bytes]:
         """What a host sends, to its end.
 
-        Raises a `PassingError` if the network fails before that.
+        Raises
+        ------
+        PassingError
+            If the network fails before that.
         """
         from http.client import HTTPException
 
@@ -355,9 +372,16 @@ def fetch(calls: Client, url: str, file: Path) -> None:
     Where the network fails, only what is missing is fetched again, if the host still
     has the same file. An address of the platform leads to a newly signed one each time.
 
-    Raises a `FileRefusedError` if the host refuses it, so that a new address may help,
-    a `TooLargeError`, a `PlatformError` if it does not arrive, and an `OutputError` if
-    it cannot be written.
+    Raises
+    ------
+    FileRefusedError
+        If the host refuses it; a new address may help.
+    TooLargeError
+        If it is too large.
+    PlatformError
+        If it does not arrive.
+    OutputError
+        If it cannot be written.
     """
     if file.exists():
         return

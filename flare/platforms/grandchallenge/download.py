@@ -112,7 +112,7 @@ class Evaluation:
 
 
 def download(asked: Options, *, token: str) -> int:
-    """Write RESULTS/TEAM/metrics.json for each user with a result; how many there are.
+    """Write RESULTS/TEAM/metrics.json for each user with a result.
 
     What an earlier download has left there is not fetched again.
 
@@ -122,6 +122,11 @@ def download(asked: Options, *, token: str) -> int:
         What is downloaded, and from where.
     token : str
         Of an admin of the challenge; others are not given the values of cases.
+
+    Returns
+    -------
+    int
+        The number of teams.
 
     Raises
     ------

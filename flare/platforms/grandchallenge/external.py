@@ -120,7 +120,10 @@ class PhaseSource:
 
         One that is not described as we know it is left out, and told of once.
 
-        Raises a `PlatformError` if the platform refuses.
+        Raises
+        ------
+        PlatformError
+            If the platform refuses.
         """
         found: list[Any] = []
         free = [mark for mark in self._calls if mark not in self._refused]
@@ -150,8 +153,11 @@ class PhaseSource:
     def claim(self, submission: Submission, *, is_again: bool) -> Submission:
         """Claim a submission, as in `Source`.
 
-        Raises a `PlatformError` if the platform refuses in another way, or it was
-        claimed with a token that is not here.
+        Raises
+        ------
+        PlatformError
+            If the platform refuses in another way, or it was claimed with a token that
+            is not here.
         """
         if is_again and self._status(submission) == QUEUED:
             # With which token it is claimed is chosen anew.
@@ -181,9 +187,14 @@ class PhaseSource:
     def download(self, submission: Submission, folder: Path) -> Path:
         """Fetch the archive of the algorithm, whole, and its model, if it has one.
 
-        Raises an `ArchiveError` or `ModelError` if the platform has none, or one that
-        is too large, a `GoneError` if it does not have the file any more, and a
-        `HostError` if it does not arrive, or cannot be written.
+        Raises
+        ------
+        ArchiveError, ModelError
+            If the platform has none, or one that is too large.
+        GoneError
+            If it does not have the file any more.
+        HostError
+            If it does not arrive, or cannot be written.
         """
         file = folder / f"{submission.team}{SUFFIX}"
         self._fetch(submission, "image", file, ArchiveError)
@@ -230,7 +241,10 @@ class PhaseSource:
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
         """Return metrics, or the line that the participant gets, as in `Source`.
 
-        Raises a `PlatformError` if the platform has not heard it; it may later.
+        Raises
+        ------
+        PlatformError
+            If the platform has not heard it; it may later.
         """
         calls = self._claimant(submission)
         if is_again and self._status(submission) in ANSWERED:

@@ -82,7 +82,10 @@ def read_result(file: Path) -> Result:
 
     A file of another name is called like itself.
 
-    Raises a `MetricsFileError` if the platform would not accept it.
+    Raises
+    ------
+    MetricsFileError
+        If the platform would not accept it.
     """
     name = file.absolute().parent.name if file.name == METRICS_JSON else file.stem
     return Result(name=name, metrics=read_object(file))
@@ -237,7 +240,10 @@ def write_leaderboard(leaderboard: Leaderboard, file: Path) -> None:
 
     After them come the board's own columns, by their titles and as they are shown.
 
-    Raises an `OutputError` if it cannot be written.
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
     """
     phase = leaderboard.phase
     titles = (title for title, *_ in phase.columns)

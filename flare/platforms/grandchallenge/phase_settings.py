@@ -246,7 +246,13 @@ class PhaseOptions:
     )
 
     def read(self) -> Phase:
-        """The settings from the file, or those of flare21, as `read_phase` does."""
+        """The settings from the file, or those of flare21.
+
+        Raises
+        ------
+        PhaseSettingsError
+            As `parse_phase`.
+        """
         if self.phase_settings:
             return read_phase(self.phase_settings, self.phase)
         if PHASE_SETTINGS and self.phase != "external":  # the file is of the others

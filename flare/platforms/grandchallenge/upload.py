@@ -48,8 +48,11 @@ def prepare_input(source: Path, target: Path) -> None:
     target : Path
         A folder that is there and empty.
 
-    Raises an `UploadError` if the platform would refuse the upload, or could not unpack
-    it, or it has no room here.
+    Raises
+    ------
+    UploadError
+        If the platform would refuse the upload, or could not unpack it, or it has no
+        room here.
     """
     socket = ZIP_SOCKET
     if source.is_dir() and (source / JOBS_FILE_NAME).is_file():

@@ -108,7 +108,11 @@ class DropFolder:
     """A folder with TEAMNAME.tar.gz of each team; another file is another submission.
 
     TEAMNAME.model.tar.gz beside it is the team's model, and part of the submission.
-    Raises an `InputError` if there is no such folder, or that of the answers is a link.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, or that of the answers is a link.
     """
 
     is_named = True
@@ -135,7 +139,10 @@ class DropFolder:
     def claimable(self) -> list[Submission]:
         """All archives that are whole, the oldest first.
 
-        Raises an `InputError` if the folder cannot be read.
+        Raises
+        ------
+        InputError
+            If the folder cannot be read.
         """
         try:
             paths = [*self._folder.iterdir()]
@@ -159,9 +166,13 @@ class DropFolder:
     def download(self, submission: Submission, folder: Path) -> Path:
         """The file itself.
 
-        Raises an `ArchiveError` if it is not there any more, or is another one now, or
-        no team can have its name, and a `ModelError` if its model is a link: that may
-        be another team's.
+        Raises
+        ------
+        ArchiveError
+            If it is not there any more, or is another one now, or no team can have its
+            name.
+        ModelError
+            If its model is a link: that may be another team's.
         """
         path = self._folder / submission.title
         is_same = False
@@ -181,8 +192,12 @@ class DropFolder:
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
         """Write the answer into the folder; the same one anew does no harm.
 
-        Raises an `InputError` if the folder of the answers is a link, and an
-        `OutputError` if it cannot be written.
+        Raises
+        ------
+        InputError
+            If the folder of the answers is a link.
+        OutputError
+            If it cannot be written.
         """
         self._check_answers()
         text = json.dumps(answer.content, indent=2, allow_nan=False)

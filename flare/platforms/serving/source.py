@@ -129,7 +129,10 @@ class Source(Protocol):
 
         A model that was handed in with it lies beside it, called TEAM.model.tar.gz.
 
-        Raises a `GoneError` if the team may be the reason why it is not there.
+        Raises
+        ------
+        GoneError
+            If the team may be the reason why it is not there.
         """
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
