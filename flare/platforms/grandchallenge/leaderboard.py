@@ -56,14 +56,12 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Result):
     """A line of the leaderboard."""
 
-    name: str
     rank: int
     rank_score: Fraction | float
     """What the rank goes by: a rank, or the mean or median of ranks."""
-    metrics: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,13 +137,7 @@ class DropFolder:
         return ""
 
     def claimable(self) -> list[Submission]:
-        """All archives that are whole, the oldest first.
-
-        Raises
-        ------
-        InputError
-            If the folder cannot be read.
-        """
+        """All archives that are whole, the oldest first."""
         try:
             paths = [*self._folder.iterdir()]
         except OSError as error:
@@ -190,15 +184,7 @@ class DropFolder:
         return path
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
-        """Write the answer into the folder; the same one anew does no harm.
-
-        Raises
-        ------
-        InputError
-            If the folder of the answers is a link.
-        OutputError
-            If it cannot be written.
-        """
+        """Write the answer into the folder; the same one anew does no harm."""
         self._check_answers()
         text = json.dumps(answer.content, indent=2, allow_nan=False)
         write_whole(self._folder / ANSWERS / f"{submission.team}.json", f"{text}\n")
