@@ -70,10 +70,19 @@ def check_submission(
 ) -> Report:
     """Look for everything that the evaluation would refuse.
 
-    Names and grids are compared with the reference labels, if they are public, or with
-    the images, as far as CTs tell. `workers` and `on_case` are as in `flare.evaluate`.
-    A team's container may have written a predictions.json, which means nothing:
-    `are_jobs_read` says whether it is taken for the platform's.
+    Parameters
+    ----------
+    ground_truth : Path, optional
+        The reference labels, if they are public: names and grids are compared.
+    images : Path, optional
+        The CTs, if the labels are not: the same, as far as CTs tell.
+    workers : int, optional
+        Processes to use; None for as many as CPUs and memory allow.
+    on_case : callable, optional
+        Told of every label map as it has been read.
+    are_jobs_read : bool
+        Whether a predictions.json is taken for the platform's; a team's container may
+        have written one, which means nothing.
 
     Raises
     ------
@@ -185,7 +194,13 @@ def find_images(
 
 
 def organs_in(files: Sequence[Path], challenge: Challenge) -> str:
-    """What would be scored of label maps that a container has written."""
+    """What would be scored of label maps that a container has written.
+
+    Raises
+    ------
+    SubmissionError
+        If one cannot be read.
+    """
     known = [organ.label for organ in challenge.organs]
     organs: Counter[str] = Counter()
     unknown = []

@@ -160,9 +160,16 @@ def score_cases(
 ) -> Iterator[Attempt]:
     """Score cases whose headers have been checked, in worker processes.
 
-    With one worker, this process does the work itself; None is for as many as CPUs and
-    memory allow. With `check_only`, predictions are only searched for problems: of a
-    submission that is refused anyway, whose author learns of everything at once.
+    Parameters
+    ----------
+    workers : int, optional
+        Number of processes; with one, this process does the work itself. None for as
+        many as CPUs and memory allow.
+    check_only : bool
+        Only look for problems of the predictions: for a submission that is refused
+        anyway, so that its author learns of everything at once.
+    on_case : callable, optional
+        Called after each case, in their order.
 
     Yields
     ------
@@ -213,10 +220,16 @@ def results_of(
     absent: Collection[str] = (),
     checksum: Callable[[Path], str] | None = None,
 ) -> Results:
-    """Make the results of a submission from the outcomes of its pairs, in their order.
+    """Make the results of a submission from the outcomes of its cases.
 
-    `absent` are cases that are known to have no prediction, of which no warning tells;
-    `checksum` gives the SHA-256 of a reference file, where that is known already.
+    Parameters
+    ----------
+    attempts : iterable of Attempt
+        The outcome of each pair of the plan, in their order.
+    absent : collection of str
+        Cases that are known to have no prediction: no warning tells of them.
+    checksum : callable, optional
+        The SHA-256 of a reference file, where that is known already.
 
     Raises
     ------

@@ -230,7 +230,10 @@ def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
 def file_checksum(file: Path) -> str:
     """SHA-256 of the bytes of a reference, in hexadecimal digits.
 
-    Raises a GroundTruthError if it cannot be read.
+    Raises
+    ------
+    GroundTruthError
+        If it cannot be read.
     """
     try:
         with file.open("rb") as content:

@@ -145,10 +145,10 @@ def _tell_teams(folder: Path, error: Exception) -> None:
     from flare.common.text import shell_word
     from flare.evaluation.errors import DuplicateCasesError, NothingToScoreError
 
-    entries = sorted(path for path in folder.iterdir() if path.name[0] != ".")
+    entries = [path for path in folder.iterdir() if path.name[0] != "."]
     are_teams = all(p.is_dir() or p.suffix.lower() == ".zip" for p in entries)
-    problems = getattr(error, "problems", (error,))
-    is_theirs = isinstance(problems[0], DuplicateCasesError | NothingToScoreError)
+    first = getattr(error, "problems", (error,))[0]
+    is_theirs = isinstance(first, DuplicateCasesError | NothingToScoreError)
     if "FLARE_INPUT" not in os.environ and len(entries) > 1 and are_teams and is_theirs:
         command = f"flare score {shell_word(folder)} --ground-truth LABELS"
         _log.info("If each of these is a team's: %s --output RESULTS", command)

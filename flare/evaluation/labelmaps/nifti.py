@@ -84,7 +84,12 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
 
 
 def plain_header(content: bytes) -> Header | None:
-    """The header, all before the extensions, if it is an ordinary one without a fault.
+    """The header, if it is an ordinary one without a fault.
+
+    Parameters
+    ----------
+    content : bytes
+        All that stands before the extensions.
 
     Raises
     ------

@@ -63,9 +63,14 @@ class LabelMap:
 
 
 def read_grid(path: Path, name: str, npz: NpzLayout | None = None) -> Grid:
-    """Read the grid of a label map, called `name` in an error, from its header.
+    """Read the grid of a label map from its header.
 
-    `npz` says what is in a .npz file; without it, the file must not be one.
+    Parameters
+    ----------
+    name : str
+        What the file is called in an error.
+    npz : NpzLayout, optional
+        What is in it if it is a .npz file; without it, it must not be one.
 
     Raises
     ------
@@ -94,7 +99,7 @@ def read_label_map(
 
     Parameters
     ----------
-    path, name, npz
+    name, npz
         As for `read_grid`.
     known : sequence of int
         The labels, from 1 to 255, that may be there beside 0.
@@ -125,8 +130,12 @@ def read_labels(
 ) -> LabelMap:
     """Read the voxels behind a header, to their verified end.
 
-    The stream is in the order x, y, z: x is the fastest. `known` and `allocate` are as
-    for `read_label_map`.
+    Parameters
+    ----------
+    stream : Stream
+        What follows the header, in the order x, y, z: x is the fastest.
+    known, allocate
+        As for `read_label_map`.
 
     Raises
     ------

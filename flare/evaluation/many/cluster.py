@@ -59,8 +59,12 @@ def cluster_pool(
 ) -> Iterator[ClusterPool]:
     """Connect to a scheduler whose workers are as they should be.
 
-    All have to see `folders`, which are named by what they are for messages; `on_start`
-    is told of the address of Dask's dashboard.
+    Parameters
+    ----------
+    folders : mapping of str to Path
+        What all workers have to see, by what it is for messages.
+    on_start : callable, optional
+        Told of the address of Dask's dashboard.
 
     Raises
     ------
@@ -152,10 +156,19 @@ def _quiet() -> Iterator[None]:
 def check_workers(
     client: Any, folders: Mapping[str, Path], workers: Sequence[str] | None = None
 ) -> None:
-    """Raise a ClusterError unless workers run this program, and see the same files.
+    """See that workers run this program, and see the same files.
 
-    `folders` are named by what they are for messages; `workers` are addresses, all if
-    not given.
+    Parameters
+    ----------
+    folders : mapping of str to Path
+        What they have to see, by what it is for messages.
+    workers : sequence of str, optional
+        Their addresses; all if not given.
+
+    Raises
+    ------
+    ClusterError
+        If one does not.
     """
     here = (__version__, source_commit())
     paths = {what: str(path.resolve()) for what, path in folders.items()}

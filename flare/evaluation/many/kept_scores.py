@@ -29,7 +29,12 @@ _TABLE = "CREATE TABLE IF NOT EXISTS scores (key TEXT PRIMARY KEY, content TEXT)
 def rules_key(rules: Challenge, *, check_only: bool) -> str:
     """SHA-256 of what all scores of a run depend on besides the files.
 
-    With `check_only`, predictions are only searched for problems.
+    Parameters
+    ----------
+    rules : Challenge
+        With the options of the run.
+    check_only : bool
+        Whether predictions are only searched for problems.
     """
     parts = {
         "challenge": rules.checksum,
@@ -44,9 +49,16 @@ def rules_key(rules: Challenge, *, check_only: bool) -> str:
 
 
 def key_of(pair: CasePair, rules: str, reference: str, prediction: str) -> str:
-    """What an outcome is kept under, by `rules_key` and the SHA-256 of both files.
+    """What the outcome of a case is kept under.
 
-    The names of its files are in messages, and so in the key.
+    Parameters
+    ----------
+    pair : CasePair
+        The case. The names of its files are in the messages, and so in the key.
+    rules : str
+        `rules_key`.
+    reference, prediction : str
+        SHA-256 of their files.
     """
     names = [pair.case, pair.reference.name, pair.prediction.name]
     return _sha256([rules, reference, prediction, names])
@@ -61,8 +73,17 @@ class KeptScores(AbstractContextManager["KeptScores"]):
     """The outcomes of cases, which survive whatever ends the program.
 
     A transaction is on the disk as a whole or not at all. One process writes: that
-    which has locked RESULTS. The file is made if need be, with its folder; if it cannot
-    be read or written, every method raises an OutputError.
+    which has locked RESULTS.
+
+    Parameters
+    ----------
+    file : Path
+        Made if need be, with its folder.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be read or written; also by every method.
     """
 
     def __init__(self, file: Path) -> None:

@@ -47,8 +47,12 @@ def find_submissions(
 ) -> tuple[Submission, ...]:
     """All submissions, in the order of the teams' names.
 
-    Hidden files and folders are nobody's; names that can be taken for those of teams
-    in `settled`, which have results already, are refused.
+    Hidden files and folders are nobody's.
+
+    Parameters
+    ----------
+    settled : collection of str
+        Names of teams that have results already.
 
     Raises
     ------

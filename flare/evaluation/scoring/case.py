@@ -48,11 +48,22 @@ def score_labels(
     challenge: Challenge,
     memory: ReusedMemory | None = None,
 ) -> tuple[OrganScore, ...]:
-    """Score every organ of a challenge, in the order of its organs.
+    """Score every organ of a challenge.
 
-    The rules are applied in this order: unknown labels that make a case 0, the z-range,
-    absent organs, the smallest DSC for NSD, rounding. Both label maps are of one shape;
-    the spacing of the reference counts. `memory` is used again for the next case.
+    Parameters
+    ----------
+    reference, prediction : LabelMap
+        Of equal shape. The spacing of the reference counts.
+    challenge : Challenge
+        Whose rules are applied, in this order: unknown labels that make a case 0,
+        the z-range, absent organs, the smallest DSC for NSD, rounding.
+    memory : ReusedMemory, optional
+        To be used again, when many cases are scored.
+
+    Returns
+    -------
+    tuple of OrganScore
+        In the order of the challenge's organs.
 
     Notes
     -----
@@ -251,8 +262,16 @@ def mirrored(
 ) -> Mirrored | None:
     """How a prediction would have to be mirrored to be far better, if that helps.
 
-    Each axis of the arrays is reversed, and both axes of the slices, as files are that
-    took RAS for LPS. None if no mean DSC is higher by `MIRRORED_GAIN`.
+    Parameters
+    ----------
+    reference, prediction : LabelMap
+        Of one shape. Each axis of the arrays is reversed, and both axes of the slices,
+        as files are that took RAS for LPS.
+
+    Returns
+    -------
+    Mirrored or None
+        The best way; None if no mean DSC is higher by `MIRRORED_GAIN`.
     """
     if reference.labels.shape != prediction.labels.shape:
         return None

@@ -33,7 +33,11 @@ _log = logging.getLogger(__name__)
 def check_headers(pair: CasePair, challenge: Challenge) -> tuple[int, str]:
     """Compare the grids of a pair, without reading any voxel.
 
-    Returns the number of voxels of each, and a difference that the challenge lets pass.
+    Returns
+    -------
+    tuple of int and str
+        The number of voxels in each of both, and a difference that the challenge lets
+        pass, if there is one.
 
     Raises
     ------

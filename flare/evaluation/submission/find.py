@@ -116,9 +116,14 @@ def find_label_maps(
 ) -> Folder:
     """Find all label maps in a folder and its subfolders.
 
-    Links are followed in folders of one's own: one in a submission could lead to the
-    references. `npz` says what is in .npz files, if they are label maps; `case_of`, of
-    what case a file is, by its name without extension.
+    Parameters
+    ----------
+    follow_links : bool
+        For folders of one's own: a link in a submission could lead to the references.
+    npz : NpzLayout, optional
+        What is in .npz files, if they are label maps.
+    case_of : callable
+        Tells the case of a file by its name without extension.
 
     Raises
     ------

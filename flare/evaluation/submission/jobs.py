@@ -178,8 +178,20 @@ def find_job_outputs(
 ) -> Folder:
     """Find the label map of each case among the outputs of the jobs.
 
-    What is wrong with a job is the problem of its file. Cases are called in messages as
-    their references are; the challenge says which input and output of a job counts.
+    Parameters
+    ----------
+    folder : Path
+        Where predictions.json is.
+    references : sequence of LabelMapFile
+        Their cases are those that a job may be for; their names are what the cases
+        are called in messages.
+    challenge : Challenge
+        Says which input and which output of a job counts.
+
+    Returns
+    -------
+    Folder
+        A file for each case that has a job; what is wrong with a job is its problem.
 
     Raises
     ------

@@ -225,19 +225,25 @@ def nearest_cases(unexpected: Sequence[str], missing: Sequence[str]) -> dict[str
     another case. No case is given to two names.
     """
     found: dict[str, str] = {}
-    plain = {_plain(case): case for case in reversed(missing)}
+    left = {_plain(case): case for case in reversed(missing)}
     for name in unexpected:
-        case = plain.pop(_plain(name), None)
+        case = left.pop(_plain(name), None)
         if case is not None:
             found[name] = case
+    strange = [name for name in unexpected if name not in found][:COMPARED_NAMES]
+    if not strange:
+        return found
+    import difflib  # not at the top: a run whose names are right starts sooner
 
-    left = [case for case in missing if case not in found.values()]
-    for name in [name for name in unexpected if name not in found][:COMPARED_NAMES]:
-        likeness = {case: _likeness(name, case) for case in left[:COMPARED_NAMES]}
-        case = max(likeness, key=lambda case: likeness[case], default=name)
-        if likeness.get(case, 0) >= SIMILARITY:
-            found[name] = case
-            left.remove(case)
+    compared = list(reversed(left))[:COMPARED_NAMES]
+    for name in strange:
+        plain = _plain(name)
+        same = [other for other in compared if _numbers(other) == _numbers(plain)]
+        near = [other for other in same if plain in other or other in plain]
+        near += difflib.get_close_matches(plain, same, n=1, cutoff=SIMILARITY)
+        if near:
+            found[name] = left[near[0]]
+            compared.remove(near[0])
     return found
 
 
@@ -250,16 +256,9 @@ def _plain(name: str) -> str:
     return re.sub(r"\d+", lambda digits: str(int(digits[0])), words)
 
 
-def _likeness(name: str, case: str) -> float:
-    """How alike two names are, from 0 to 1; 0 if their numbers differ."""
-    plain, other = _plain(name), _plain(case)
-    if re.findall(r"\d+", plain) != re.findall(r"\d+", other):
-        return 0.0
-    if plain in other or other in plain:
-        return 1.0
-    import difflib  # not at the top: a run whose names are right starts sooner
-
-    return difflib.SequenceMatcher(None, plain, other, autojunk=False).ratio()
+def _numbers(plain: str) -> list[str]:
+    """The numbers in a plain name."""
+    return re.findall(r"\d+", plain)
 
 
 # --- Files that hold one organ of a case each ---------------------------------------
@@ -279,10 +278,19 @@ def find_organ_files(
     organs: Collection[str],
     cases: Collection[str] | None,
 ) -> dict[str, list[str]]:
-    """The names of files that hold one organ of a case, by that case.
+    """The files that hold one organ of a case, with that case.
 
-    `cases` are those that there are; None if that is not known. There are none of such
-    files if they are of fewer than two organs.
+    Parameters
+    ----------
+    organs : collection of str
+        The organs of the challenge.
+    cases : collection of str, optional
+        The cases that there are; None if that is not known.
+
+    Returns
+    -------
+    dict of str to list of str
+        Their names, by case; empty if there are files of fewer than two organs.
     """
     found: dict[str, list[str]] = {}
     seen = set()

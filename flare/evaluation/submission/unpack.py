@@ -142,7 +142,10 @@ def unpack_zip(file: Path, folder: Path) -> str:
 def check_room(entries: list[zipfile.ZipInfo], name: str, folder: Path) -> int:
     """Refuse a zip file of too many files, or of more than the disk has room for.
 
-    Returns the bytes of all files as the zip tells them; zipfile never unpacks more.
+    Returns
+    -------
+    int
+        Bytes of all files as the zip tells them; zipfile never unpacks more.
     """
     if len(entries) > MOST_ENTRIES:
         raise UploadError(

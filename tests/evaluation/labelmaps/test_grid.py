@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flare
-from flare.common.errors import SubmissionError
 from flare.evaluation.labelmaps.grid import (
     COPY_HEADER,
     PAD,
@@ -23,7 +22,7 @@ from flare.evaluation.labelmaps.grid import (
     compare_sizes,
 )
 from flare.evaluation.labelmaps.reading import read_grid
-from tests.builders import AFFINE, nifti_bytes, organ_boxes, write_nifti
+from tests.builders import AFFINE, organ_boxes, write_nifti
 
 SHAPE = (10, 16, 20)
 
@@ -80,15 +79,6 @@ def test_the_shift_is_the_farthest_that_any_voxel_moves(shape, noise):
     assert shift == pytest.approx(np.linalg.norm(moved, axis=0).max(), abs=1e-9)
     assert grid(second, shape).corner_shift(first) == shift
     assert first.corner_shift(grid(shape=shape)) == 0
-
-
-def test_corners_are_those_of_the_whole_grid():
-    """0.81 instead of 0.8 mm: 19 steps of 0.01 mm, at the far end or the near one."""
-    affine = AFFINE.copy()
-    affine[0, 0] = -0.81
-    assert grid(affine).corner_shift(grid()) == pytest.approx(0.19)
-    affine[0, 3] += 0.19
-    assert grid(affine).corner_shift(grid()) == pytest.approx(0.19)
 
 
 @pytest.mark.parametrize("signs", list(itertools.product([-1, 1], repeat=3)), ids=str)
@@ -273,16 +263,6 @@ def scored(tmp_path):
     return score
 
 
-def test_simpleitk_refuses_such_a_file_which_nibabel_reads(tmp_path):
-    file = tmp_path / "case.nii"
-    file.write_bytes(nifti_bytes(organ_boxes(), affine=SHEARED))
-
-    with pytest.raises(RuntimeError, match="orthonormal"):
-        sitk.ReadImage(str(file))
-
-    assert np.allclose(nib.load(file).affine, SHEARED, rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("pair", "challenge"),
     [((SHEARED, SHEARED), each) for each in ("flare21", "flare24", "flare25-pet")]
@@ -297,11 +277,3 @@ def test_sheared_files_score_what_upright_ones_do(scored, pair, challenge):
     more = set(found.warnings) - set(upright.warnings)
     is_off = pair[0] is not pair[1] and pair[0] is SHEARED  # a warning for its size
     assert ["it lies up to 0.45 mm off" in text for text in more] == [True] * is_off
-
-
-@pytest.mark.parametrize("pair", [(SHEARED, AFFINE), (AFFINE, SHEARED)])
-def test_one_sheared_file_alone_is_somewhere_else(scored, pair):
-    with pytest.raises(SubmissionError, match=r"up to 0\.45 mm off") as caught:
-        scored(*pair)
-
-    assert caught.value.code == "F08"

@@ -4,7 +4,6 @@ import random
 import sys
 import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 
@@ -35,8 +34,8 @@ def data(tmp_path_factory):
 def single(monkeypatch):
     """Batches of one case each, in any order."""
 
-    def shuffled(todo):
-        batches = [(pair,) for pair, _ in todo]
+    def shuffled(pairs):
+        batches = [(pair,) for pair in pairs]
         random.shuffle(batches)
         yield from batches
 
@@ -218,24 +217,3 @@ def test_only_what_teams_have_sent_must_be_no_link(tmp_path):
     found = cluster._look(folders | {"labels": "/none"})
 
     assert found == (OURS, ["/none (labels)"], [f"{link} (teams)"])
-
-
-def test_a_worker_that_sees_a_folder_through_a_link_scores_nothing(
-    data, tmp_path, monkeypatch
-):
-    """On its computer, that is; here the same folder is a real one."""
-    teams, labels, _ = data
-    link = tmp_path / "teams"
-    link.symlink_to(teams)
-
-    @contextmanager
-    def connected(_):
-        yield Client(cluster._look({"teams": str(link)}))
-
-    monkeypatch.setattr(cluster, "connected", connected)
-    with pytest.raises(ClusterError) as caught:
-        flare.evaluate_many(teams, labels, tmp_path / "r", cluster="tcp://10.0.0.7:1")
-
-    assert caught.value.problem.endswith("/teams (teams) through a link")
-    assert not [*(tmp_path / "r").glob("*/metrics.json")]
-    assert not (tmp_path / "r" / "refused.csv").exists()

@@ -13,10 +13,7 @@ from flare.common.text import safe
 from flare.evaluation.many import kept_scores
 from flare.evaluation.many.teams import UNPACKED
 from flare.ranking.table import read_results
-from flare.results import team_folder as lock
-from flare.results.errors import MeasurementError
-from flare.results.refused_csv import Flag, read_flags, read_refused
-from flare.results.team_folder import FolderLock
+from flare.results.refused_csv import Flag, read_flags
 from tests.builders import organ_boxes, write_nifti
 from tests.builders.errors import all_told, told
 from tests.builders.fewer import few_fast
@@ -156,17 +153,6 @@ def test_a_bad_team_gets_its_line_and_the_others_go_on(score, tmp_path):
     assert told(rows[1]["problem"]) == ("H06", "gamma.zip")
 
 
-def test_a_team_that_was_refused_has_no_line_once_it_is_mended(score, tmp_path):
-    file = tmp_path / "teams" / "beta" / "case_2.nii.gz"
-    content = file.read_bytes()
-    file.unlink()
-    score()
-    file.write_bytes(content)
-
-    assert not any(team.refusal for team in score().teams)
-    assert read_refused(tmp_path / "results") == ()
-
-
 def test_cases_that_look_mirrored_are_flagged_for_organisers_alone(score, tmp_path):
     """No organ meets its own mirror image: DSC 0. A second run knows it, too."""
     files = [tmp_path / "teams" / "beta" / f"{case}.nii.gz" for case in CASES]
@@ -227,16 +213,6 @@ def test_no_score_outlives_a_run_that_was_ended(score, tmp_path):
 
     assert len(told) == 1
     assert len(read) == (len(TEAMS) - 1) * len(CASES)
-
-
-def test_two_runs_at_once_do_not_mix(score, tmp_path, monkeypatch):
-    monkeypatch.setattr(lock, "WAIT_S", 0.1)
-    results = tmp_path / "results"
-
-    with FolderLock(results), pytest.raises(MeasurementError) as caught:
-        score()
-
-    assert told(caught.value) == ("H07", safe(results))
 
 
 @pytest.mark.parametrize("content", [b"no database" * 99, None])

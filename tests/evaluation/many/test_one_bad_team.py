@@ -14,7 +14,6 @@ from types import SimpleNamespace
 import pytest
 
 import flare
-from flare.common import files
 from flare.common.errors import InputError
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.many import score as run_module
@@ -111,24 +110,6 @@ def test_what_comes_up_while_a_case_is_scored_refuses_its_team(
     else:
         how = "was killed" if what is kill else "ran out of memory"
         assert how in refusals["beta"]
-
-
-def test_what_nobody_expected_of_a_folder_refuses_its_team(
-    score, tmp_path, monkeypatch
-):
-    plan = run_module.plan_evaluation
-
-    def fail(predictions, *rest):
-        if predictions.name == "beta":
-            overflow()
-        return plan(predictions, *rest)
-
-    monkeypatch.setattr(run_module, "plan_evaluation", fail)
-
-    refusals = score()
-
-    assert [*refusals] == ["beta"]
-    check_others(tmp_path, "beta")
 
 
 # --- What lies there ----------------------------------------------------------------
@@ -229,16 +210,6 @@ def test_references_that_are_not_there_are_no_fault_of_a_team(score, teams, tmp_
 def test_results_do_not_go_among_submissions(teams, tmp_path):
     with pytest.raises(InputError, match="submitted"):
         flare.evaluate_many(teams, tmp_path / "labels", teams / ".." / "teams")
-
-
-def test_the_folder_of_all_teams_may_be_a_link(teams, tmp_path):
-    (tmp_path / "link").symlink_to(teams)
-
-    found = flare.evaluate_many(
-        tmp_path / "link", tmp_path / "labels", tmp_path / "results", workers=1
-    )
-
-    assert not any(team.refusal for team in found.teams)
 
 
 def test_a_link_in_the_results_is_not_followed(score, tmp_path):
@@ -396,27 +367,6 @@ def test_nothing_is_kept_of_a_file_that_is_read_without_a_digest(
 
 
 # --- Many of them -------------------------------------------------------------------
-
-
-def test_refusals_are_not_written_anew_for_each_team(
-    score, teams, tmp_path, monkeypatch
-):
-    for number in range(50):
-        (teams / f"empty_{number:02}").mkdir()
-    written = []
-    write_whole = files.write_whole
-
-    def counted(file, content):
-        written.append(file)
-        write_whole(file, content)
-
-    monkeypatch.setattr("flare.results.refused_csv.write_whole", counted)
-    start = time.monotonic()
-
-    score()
-
-    assert len(written) <= 2 + (time.monotonic() - start)
-    assert len(read_refused(tmp_path / "results")) == 50
 
 
 SCORE = """

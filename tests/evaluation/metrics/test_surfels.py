@@ -58,15 +58,6 @@ def test_a_voxel_has_a_surfel_at_each_of_its_corners():
     assert second.areas.size == 0
 
 
-def test_masks_without_a_voxel_have_no_surfel():
-    empty = np.zeros((3, 4, 5), dtype=bool)
-
-    for surface in located(empty, empty, (1.0, 1.0, 1.0), 1.0):
-        assert surface.corners.shape == (0, 3)
-        assert surface.areas.shape == surface.is_beyond.shape == (0,)
-        assert (surface.area, surface.area_beyond) == (0, 0)
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),

@@ -13,7 +13,7 @@ from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.many.kept_scores import KeptScores
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.match import CasePair
-from tests.builders import editions, read_metrics, run_evaluate, run_flare, write_nifti
+from tests.builders import editions, read_metrics, run_evaluate, write_nifti
 from tests.builders.schemas import problems
 
 LESION = ("flare24-lesion", "flare25-pancancer", "flare26-pancancer")
@@ -77,19 +77,6 @@ def test_another_label_is_not_empty_where_it_scores_0(folders):
     assert counts(ignored) == ("lesion", 2, 1)
 
 
-def test_no_case_without_a_lesion_is_none_of_none(folders):
-    for folder in folders:
-        for file in folder.glob("lesion_free_*"):
-            file.unlink()
-
-    results = flare.evaluate(*folders, challenge="flare26-pancancer")
-
-    assert counts(results) == ("lesion", 0, 0)
-    assert (
-        results.free_cases[0].text == "lesion: 0 of 0 cases without it were left empty"
-    )
-
-
 def test_a_reference_that_is_read_for_that_alone_has_to_be_right(folders):
     (folders[0] / "lesion_moved.nii.gz").unlink()
     broken = (folders[1] / "lesion_moved.nii.gz").read_bytes()[:-9]
@@ -128,18 +115,3 @@ def test_several_organs_are_told_apart(folders):
         # No case has a spleen, in no label map.
         "spleen: 7 of 7 cases without it were left empty",
     ]
-
-
-@pytest.mark.parametrize("audience", ["organiser", "participant"])
-def test_the_organisers_page_says_so_and_no_other(folders, output, audience):
-    run_evaluate(*folders, output, "--challenge", "flare24-lesion")
-    file = output / "page.html"
-
-    run = run_flare(
-        *("report", output / "metrics.json", "--output", file),
-        *("--audience", audience),
-    )
-
-    assert (run.returncode, run.stderr) == (0, "")
-    text = "lesion: 1 of 2 cases without it were left empty"
-    assert (text in file.read_text(encoding="utf-8")) == (audience == "organiser")

@@ -22,7 +22,6 @@ from flare.evaluation.errors import (
 from flare.evaluation.submission.find import (
     find_label_maps,
     find_references,
-    is_demonstration,
 )
 from flare.evaluation.submission.match import (
     find_organ_files,
@@ -99,20 +98,6 @@ def unexpected(*files, advice="Remove, or"):
 
 def misnamed(*renames, advice="Rename: did"):
     return "F03", renames, advice
-
-
-def test_files_are_found_in_any_nesting_and_paired_by_name(match):
-    matching = match(
-        ["a/b/case_002.nii.gz", "case_001.nii.gz", "a/deep/er/case_003.nii.gz"]
-    )
-
-    assert matching.problems == ()
-    assert paired(matching) == {
-        "case_001": "case_001.nii.gz",
-        "case_002": "a/b/case_002.nii.gz",
-        "case_003": "a/deep/er/case_003.nii.gz",
-    }
-    assert all(p.reference.name == f"{p.case}.nii.gz" for p in matching.pairs)
 
 
 def test_what_others_put_there_is_ignored(make_folder):
@@ -425,19 +410,6 @@ def test_folders_without_end_are_the_submissions_fault(tmp_path, depth, name, li
 
 
 # --- References -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("case", "expected"),
-    [
-        ("demo_001", True),
-        ("demo_case1", False),
-        ("demo_1", False),
-        ("demo_0001", False),
-    ],
-)
-def test_only_the_bundled_names_are_the_demonstration_set(case, expected):
-    assert is_demonstration(case) == expected
 
 
 def test_references_may_be_links(make_folder):

@@ -1,7 +1,6 @@
 """Files that are called as the challenge file says: `[names]`."""
 
 import json
-import shutil
 from dataclasses import replace
 from functools import partial
 
@@ -12,10 +11,9 @@ from flare.challenge.formats import FileNames
 from flare.evaluation.check import check_submission, find_images
 from flare.evaluation.errors import GroundTruthError
 from flare.platforms.grandchallenge.phase_settings import settings_for
-from flare.results.metrics_reading import read_evaluation, read_metrics
+from flare.results.metrics_reading import read_metrics
 from tests.builders import case_names, organ_boxes, write_cases
-from tests.builders.case_pages import Evaluated
-from tests.builders.errors import all_told, told
+from tests.builders.errors import told
 from tests.builders.jobs import job, write_jobs
 
 NAMES = FileNames(
@@ -108,20 +106,6 @@ def test_messages_ask_for_the_names_of_the_challenge(files, code):
     assert check(images=files / "images").lines == (str(caught.value),)
 
 
-def test_a_folder_for_each_organ_is_to_be_merged(files):
-    """Not one to be kept of two files of a case."""
-    (files / "predictions").rename(files / "liver")
-    (files / "all").mkdir()
-    (files / "liver").rename(files / "all/liver")
-    shutil.copytree(files / "all/liver", files / "all/spleen")
-
-    with pytest.raises(flare.SubmissionError) as caught:
-        flare.evaluate(files / "all", files / "references", challenge=RENAMED)
-
-    assert {code for code, _ in all_told(caught.value)} == {"F04"}
-    assert f"such as {ONE}, with the labels 0 background" in str(caught.value)
-
-
 def test_nothing_but_the_names_of_files_changes(files, tmp_path):
     for folder in ("references", "predictions"):
         for number, file in enumerate(sorted((files / folder).iterdir()), start=1):
@@ -150,20 +134,6 @@ def test_nothing_but_the_names_of_files_changes(files, tmp_path):
     assert names == {"reference": "{case}_gt", "prediction": "pred_{case}",
                      "image": "{case}_ct.old"}  # fmt: skip
     assert list(read_metrics(tmp_path / "results/metrics.json").index) == case_names(3)
-
-
-def test_pages_of_cases_find_all_three_files(files, tmp_path):
-    results = flare.evaluate(
-        files / "predictions", files / "references", challenge=RENAMED
-    )
-    metrics = flare.write_metrics(results, tmp_path / "results")
-    found = read_evaluation(metrics)
-    pages = Evaluated(
-        metrics, files / "references", files / "predictions", tmp_path / "pages"
-    ).write(images=files / "images", worst=1)
-
-    assert found.scores.cases == tuple(case_names(3))
-    assert (pages / "validation_002.html").is_file()
 
 
 def test_a_missing_case_scores_0_by_its_name(files):
@@ -205,15 +175,6 @@ def test_references_that_are_not_called_so_are_the_organisers_fault(
         flare.evaluate(files / "predictions", files / "references", challenge=RENAMED)
 
 
-def test_the_references_can_be_rehearsed(files):
-    """Under their own names."""
-    folder = files / "references"
-
-    results = flare.evaluate(folder, folder, challenge=RENAMED)
-
-    assert {case.dsc for case in results.cases} == {1.0}
-
-
 def test_two_images_of_one_case_are_refused(files):
     write_cases(files / "images", ["validation_001_0000"])
 
@@ -239,12 +200,3 @@ def test_the_submission_page_of_a_phase_tells_the_name():
 
     assert "named like its CT without `_0000`." in plain
     assert "named `pred_{case}.nii.gz`, where {case} is the case." in renamed
-
-
-def test_nnunets_ending_counts_behind_any_pattern():
-    """Of an image whose case is not known, it is no part of the name."""
-    names = FileNames(image="ct_{case}")
-
-    assert names.case_of("image", "ct_a_0000") == "a"
-    assert names.case_of("image", "ct_a_0000", ("a_0000", "a")) == "a_0000"
-    assert FileNames(image="{case}_0000").case_of("image", "a_0000") == "a"
