@@ -140,9 +140,18 @@ def spread_chart(
 ) -> Chart:
     """A dot for each value in the row of its label; one without any says so.
 
-    The axis may be named by the metric that values are of. Each row may have a box for
-    its middle half, the interval of its mean, and that mean in words at its end;
-    `more` are other fields of the chart.
+    Parameters
+    ----------
+    axis : Axis or str
+        Where values lie; or the metric that they are of.
+    labels, values : sequence
+        Of the rows.
+    has_boxes : bool
+        Whether there is a box for the middle half of each row.
+    intervals, means : sequence, optional
+        Of each row: the interval of its mean, and that mean, which stands at its end.
+    **more
+        Other fields of the chart.
     """
     rows = [[value for value in row if value is not None] for row in values]
     if isinstance(axis, str):
@@ -198,8 +207,16 @@ def field_chart(
 ) -> Chart:
     """A shaded field for each label and column; a line marks what is not there.
 
-    `shade_of` gives the class of a value's shade, `form` is that of numbers on paper,
-    and `more` are other fields of the chart.
+    Parameters
+    ----------
+    labels, columns, values : sequence
+        Names of the rows, and of their fields; and the values by row and column.
+    shade_of : callable
+        The class of a value's shade.
+    form : str
+        In which numbers are written on paper.
+    **more
+        Other fields of the chart.
     """
     return Chart(
         labels=tuple(labels),

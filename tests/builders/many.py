@@ -10,7 +10,7 @@ import pytest
 
 from flare.evaluation.scoring import case as scoring
 from tests.builders import organ_boxes, wait_until, write_cases, write_nifti
-from tests.builders.warm import CLUSTER, WarmProcess
+from tests.builders.warm import WarmProcess
 
 CASES = ("case_1", "case_2", "case_3")
 
@@ -84,7 +84,7 @@ def dask_processes(folder, workers=2, preload="", resources=""):
     def start(kind, *words):
         program = "-c", f"from distributed.cli.dask_{kind} import main; main()"
         with (folder / f"{kind}.log").open("ab") as log:
-            process = WarmProcess(program, [*words], log, log, modules=CLUSTER)
+            process = WarmProcess(program, [*words], log, log)
         started.append(process)
         return process
 

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import resource
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -15,7 +14,7 @@ from contextlib import closing
 import pytest
 
 from flare.common.text import safe
-from tests.builders import ROOT, organ_boxes, run_command, run_flare, write_nifti
+from tests.builders import ROOT, organ_boxes, run_flare, write_nifti
 from tests.builders.errors import told
 from tests.builders.many import write_teams, zipped
 
@@ -117,13 +116,6 @@ def test_means_are_those_of_metrics_json(words, tmp_path):
         assert sum(line.startswith(start) for line in lines) == 1
 
 
-def test_ranks_are_not_compared_with_those_of_a_run_that_was_ended(words, tmp_path):
-    run_flare(*words, *ONE)
-    shutil.rmtree(tmp_path / "results" / "alpha")
-
-    assert "rank" not in run_flare(*words, *ONE).stdout.lower()
-
-
 def test_the_table_of_scores_is_ranked_like_the_folders(words, tmp_path):
     (tmp_path / "teams" / "beta" / "case_2.nii.gz").unlink()
     table, results = tmp_path / "scores.csv", tmp_path / "results"
@@ -144,21 +136,6 @@ def test_the_table_of_scores_is_ranked_like_the_folders(words, tmp_path):
     value = {tuple(row.values())[:3]: row["value"] for row in rows}
     assert value["alpha", "case_1", "dsc"] == repr(scores["dsc"]["0"])
     assert value["beta", "case_2", "dsc"] == ""
-
-
-def test_one_evaluation_writes_the_same_rows(words, tmp_path):
-    alone, together = tmp_path / "alone.csv", tmp_path / "together.csv"
-    run_flare(*words, *ONE, "--csv", together)
-    run = run_flare(
-        *("evaluate", "--input", tmp_path / "teams" / "alpha"),
-        *("--ground-truth", tmp_path / "labels"),
-        *("--output", tmp_path / "evaluated" / "alpha", "--csv", alone),
-    )
-
-    assert (run.returncode, run.stderr) == (0, "")
-    rows = together.read_text().splitlines()
-    kept = [row for row in rows if not row.startswith("beta,")]
-    assert alone.read_text().splitlines() == kept
 
 
 @pytest.mark.parametrize("kind", ["folders", "zips"])
@@ -242,17 +219,6 @@ def test_nothing_is_left_and_nothing_said_when_it_is_killed(words, tmp_path):
     assert stderr == ""
 
 
-def test_why_cases_score_nothing_is_told(words, tmp_path):
-    (tmp_path / "teams" / "beta" / "case_2.nii.gz").unlink()
-
-    run = run_flare(*words, *ONE, "--on-bad-case", "worst")
-
-    assert (run.returncode, run.stderr) == (0, "")
-    assert (
-        "beta: 1 of 3 cases scores 0: no file was submitted (case_2.nii.gz)"
-    ) in run.stdout.splitlines()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("file_bytes", [0, 4_096, 12_288, 16_384, 20_480])
 def test_a_disk_that_is_full_ends_the_run_and_the_next_one_goes_on(
@@ -286,22 +252,3 @@ def test_a_disk_that_is_full_ends_the_run_and_the_next_one_goes_on(
     for team in ("alpha", "beta"):
         file = f"{team}/metrics.json"
         assert (results / file).read_bytes() == (expected / file).read_bytes()
-
-
-PLAIN = """
-import sys
-sys.path.insert(0, {root!r})
-sys.modules["dask"] = sys.modules["distributed"] = None
-from flare.cli.main import main
-sys.exit(main())
-"""
-
-
-def test_several_workers_need_nothing_that_an_extra_brings(words, tmp_path):
-    script = tmp_path / "plain.py"
-    script.write_text(PLAIN.format(root=str(ROOT)))
-    typed = [sys.executable, script, *words, "--workers", "2"]
-
-    run = run_command(*list(map(str, typed)))
-
-    assert (run.returncode, run.stderr) == (0, "")

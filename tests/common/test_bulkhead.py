@@ -28,13 +28,6 @@ def _told(results: Path, error: BaseException) -> FlareError:
     return found[0]
 
 
-def test_an_error_of_ours_is_told_as_it_is(tmp_path: Path) -> None:
-    error = InputError("a")
-
-    assert _told(tmp_path, error) is error
-    assert not (tmp_path / FAULTS).exists()
-
-
 def test_what_nobody_expected_keeps_its_traceback(tmp_path: Path) -> None:
     found = _told(tmp_path, OverflowError("65535"))
 
@@ -57,13 +50,15 @@ def test_a_name_that_is_no_utf_8_does_not_end_it(tmp_path: Path) -> None:
     [
         (OSError(28, "No space left on device", "a.csv"), OutputError),
         (MemoryError(), WorkerError),
+        (InputError("a"), InputError),
     ],
-    ids=["disk", "memory"],
+    ids=["disk", "memory", "ours"],
 )
 def test_what_the_computer_lacks_is_no_fault_of_the_program(
     tmp_path: Path, error: BaseException, kind: type[FlareError]
 ) -> None:
     assert isinstance(_told(tmp_path, error), kind)
+    assert not (tmp_path / FAULTS).exists()
 
 
 def test_a_stop_goes_on_even_if_an_error_takes_its_place(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 from flare.common import text as names
 from flare.common.errors import (
     MESSAGE_LIMIT,
-    InputError,
     SeveralProblemsError,
     SubmissionError,
     raise_problems,
@@ -16,15 +15,13 @@ from flare.common.errors import (
 from flare.evaluation.errors import (
     DamagedFileError,
     DuplicateCasesError,
-    GridSizeError,
-    GroundTruthError,
     LabelError,
     MisnamedCasesError,
     MissingCasesError,
     UnexpectedCasesError,
 )
 from tests.builders import ROOT
-from tests.builders.errors import all_classes, all_told, told
+from tests.builders.errors import all_classes
 
 EXAMPLES = {
     "F01": (["readme.txt"], "validation_001.nii.gz"),
@@ -104,31 +101,6 @@ def test_an_error_comes_back_whole_from_a_worker(error):
     copy = pickle.loads(pickle.dumps(error))
 
     assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (GridSizeError("a/b.nii.gz", "size is 2"), [("F07", "a/b.nii.gz")]),
-        (GroundTruthError("b.nii.gz: it is empty"), [("G02", "b.nii.gz")]),
-        (InputError("--rerun: no reason"), [("H01", "--rerun")]),
-        (MissingCasesError(["b.nii.gz"], 5), [("F05", "")]),
-        (
-            SeveralProblemsError(
-                [
-                    DamagedFileError("a.nii.gz", "it is empty"),
-                    DamagedFileError("b.nii.gz", "it ends early"),
-                    MissingCasesError(["b.nii.gz"], 5),
-                ]
-            ),
-            [("F05", ""), ("F09", "a.nii.gz"), ("F09", "b.nii.gz")],
-        ),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_code_and_file_of_a_message_are_found(error, expected):
-    assert told(error) == expected[0]
-    assert all_told(f"{error}\n") == expected
 
 
 def test_long_lists_name_ten_and_count_the_rest():

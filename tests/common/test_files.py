@@ -17,13 +17,6 @@ from flare.common.text import cell_text, csv_cell, printable
 from tests.builders.pages import HOSTILE
 
 
-def test_a_file_is_written_with_its_folders(tmp_path):
-    write_whole(tmp_path / "a" / "b.txt", "one\r\ntwo\n")
-
-    assert (tmp_path / "a" / "b.txt").read_bytes() == b"one\r\ntwo\n"
-    assert [file.name for file in (tmp_path / "a").iterdir()] == ["b.txt"]
-
-
 def test_what_was_there_stays_if_it_cannot_be_replaced(tmp_path):
     """Here by a folder in the place of the file."""
     (tmp_path / "b.txt").mkdir()

@@ -1,7 +1,6 @@
 """What a container may use, how processes end, and memory that is used again."""
 
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flare.common.machine import available_bytes, available_cpus, default_workers
-from tests.builders import ROOT, run_command, wait_until
+from tests.builders import ROOT, wait_until
 
 ALL = 3
 """CPUs of this process, in these tests."""
@@ -68,31 +67,24 @@ def groups(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cpus", "mebibytes", "voxels", "workers"),
+    ("mebibytes", "voxels", "has_distances", "workers"),
     [
-        pytest.param(8, 10_000, 2**20, 8, id="memory for all"),
-        pytest.param(8, 1_000, 50 * 2**20, 3, id="300 MiB each"),
-        pytest.param(8, 100, 50 * 2**20, 1, id="never less than one"),
+        (10_000, 2**20, False, 8),
+        (1_000, 50 * 2**20, False, 3),  # 300 MiB each
+        (100, 50 * 2**20, False, 1),
+        (1_060, 50 * 2**20, True, 2),  # 330 MiB, and four bytes for each voxel
+        (1_059, 50 * 2**20, True, 1),
     ],
 )
-def test_workers_fit_cpus_and_memory(monkeypatch, cpus, mebibytes, voxels, workers):
-    monkeypatch.setattr("flare.common.machine.available_cpus", lambda: cpus)
-    monkeypatch.setattr(
-        "flare.common.machine.available_bytes", lambda: mebibytes * 2**20
-    )
-
-    assert default_workers(voxels) == workers
-
-
-@pytest.mark.parametrize(("mebibytes", "workers"), [(1_060, 2), (1_059, 1), (100, 1)])
-def test_workers_that_find_distances_need_530_mib_each(monkeypatch, mebibytes, workers):
-    """330 MiB, and four bytes for each of 50 million voxels."""
+def test_workers_fit_cpus_and_memory(
+    monkeypatch, mebibytes, voxels, has_distances, workers
+):
     monkeypatch.setattr("flare.common.machine.available_cpus", lambda: 8)
     monkeypatch.setattr(
         "flare.common.machine.available_bytes", lambda: mebibytes * 2**20
     )
 
-    assert default_workers(50 * 2**20, has_distances=True) == workers
+    assert default_workers(voxels, has_distances=has_distances) == workers
 
 
 PARENT = """
@@ -123,43 +115,3 @@ def test_a_child_ends_with_a_parent_that_is_killed():
         return state.split()[0] == "Z"
 
     wait_until(has_ended)
-
-
-PROGRAM = """
-import resource
-import sys
-import numpy as np
-from flare.common.machine import reuse_freed_memory
-
-def pages_of_another_array():
-    np.ones(8 << 20, np.uint8)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    np.ones(8 << 20, np.uint8)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-if sys.argv[1:]:
-    reuse_freed_memory()
-print(pages_of_another_array())
-"""
-
-
-@pytest.mark.skipif(
-    platform.libc_ver()[0] != "glibc", reason="another library than glibc allocates"
-)
-def test_an_array_takes_the_pages_of_the_one_before():
-    """With the setting of Dask's workers: 8 MiB are 128 pages or more of 64 KiB."""
-
-    def pages(*words):
-        run = run_command(
-            sys.executable,
-            "-c",
-            PROGRAM,
-            *words,
-            env={"MALLOC_TRIM_THRESHOLD_": "65536", "PYTHONPATH": str(ROOT)},
-            check=True,
-            text=False,
-        )
-        return int(run.stdout)
-
-    assert pages() > 100
-    assert pages("reuse") < 10

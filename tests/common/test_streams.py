@@ -20,7 +20,6 @@ from flare.common.streams import (
     PIECE_BYTES,
     DamagedStreamError,
     GzipStream,
-    PlainStream,
     SizedGzipStream,
     ZlibStream,
 )
@@ -148,13 +147,6 @@ def test_zlib_data_end_with_their_checksum(packed, problem):
         assert str(caught.value) == problem
 
 
-def test_a_file_that_is_not_compressed_is_read_as_it_is():
-    stream = PlainStream(io.BytesIO(CONTENT))
-
-    assert stream.read(len(CONTENT) + 1) == CONTENT
-    assert stream.read(1) == b""
-
-
 def test_skipping_stops_where_it_should_or_says_how_much_there_was():
     size = PIECE_BYTES + 10
     reader = GzipStream(io.BytesIO(gzip.compress(bytes(size) + b"next5")))
@@ -175,12 +167,10 @@ class Zeros(io.RawIOBase):
         return self.file.read(size) or bytes(size)
 
 
-def test_more_than_a_mib_of_zeros_between_members_is_refused():
+def test_zeros_without_end_are_not_read():
+    """Nor are those between members."""
     with pytest.raises(DamagedStreamError, match=ZEROS):
         read_all(GzipStream, PACKED + bytes(2**20 + 1) + PACKED)
-
-
-def test_zeros_without_end_are_not_read():
     file = Zeros()
 
     with pytest.raises(DamagedStreamError):
@@ -237,10 +227,6 @@ def test_a_file_within_a_file_is_read_from_where_it_begins(monkeypatch, has_read
     assert stream.read(len(CONTENT) + 1) == CONTENT
 
 
-def test_more_content_than_expected_is_there_to_be_seen():
-    assert read_all(SizedGzipStream, PACKED, size=len(CONTENT) - 5) == CONTENT
-
-
 def test_a_checksum_that_is_wrong_is_found_though_the_length_is_right():
     """Other content of the same length, under the trailer of the first."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
@@ -280,11 +266,7 @@ def _fields():
     for kind in ("name", "comment"):
         sizes = (*edges, 65_536, 65_537, 66_000, 131_072, 200_000)
         yield from ({kind: size} for size in sizes)
-    chance = random.Random(29)
-    for _ in range(30):
-        names = chance.sample(["extra", "name", "comment"], chance.randint(1, 3))
-        most = {"extra": 65_535}
-        yield {name: chance.randint(1, most.get(name, 150_000)) for name in names}
+    yield {"extra": 65_535, "name": 150_000, "comment": 70_000}
 
 
 @pytest.mark.parametrize("fields", list(_fields()), ids=str)

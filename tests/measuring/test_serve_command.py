@@ -16,7 +16,7 @@ from tests.builders.errors import told
 from tests.builders.pages import Page
 from tests.builders.schemas import file_problems
 from tests.builders.teams import PREDICT, SCRIPTS
-from tests.builders.warm import PLATFORM, WarmProcess
+from tests.builders.warm import WarmProcess
 from tests.measuring.conftest import QUICK
 
 
@@ -152,7 +152,7 @@ def test_a_service_that_waits_can_be_ended(bench):
 
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         program = ("-m", "flare"), [*map(str, words)]
-        process = WarmProcess(*program, out, err, modules=PLATFORM)
+        process = WarmProcess(*program, out, err)
         wait_until((bench.results / ".serve").exists)
         time.sleep(1)
         process.send_signal(signal.SIGTERM)

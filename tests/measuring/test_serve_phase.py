@@ -17,7 +17,7 @@ from flare.cli.main import main
 from tests.builders import ROOT
 from tests.builders.models import WEIGHTS, entry, model_bytes
 from tests.builders.teams import PREDICT
-from tests.builders.warm import PLATFORM, run_warm
+from tests.builders.warm import run_warm
 from tests.fakes.killed_service import POINTS
 from tests.fakes.platform import PHASE, TOKEN
 from tests.measuring.conftest import QUICK
@@ -184,7 +184,6 @@ def start(bench, platform, point=""):
         *(("-c", KILLED), [point, *options]),
         env=environment,
         timeout=120,
-        modules=PLATFORM,
     )
 
 

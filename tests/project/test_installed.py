@@ -173,22 +173,3 @@ def test_each_kind_of_work_is_done(call, installed, tmp_path):
         assert (tmp_path / name).stat().st_size > 0
     for name in ("list", "show flare22", "validate flare23"):
         assert done("challenge", *name.split())
-
-
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (["measure", "none.tar.gz", "--images", ".", "--output", "x"], "H01"),
-        (["rescore", "none", "--ground-truth", "."], "H01"),
-        (["rehearse", ".", "--engine", "no-such-engine"], "H05"),
-        (["download", "--phase", "4a46b539-119b-4889-90bf-18818ffa3dd8",
-          "--output", "x"], "H09"),
-    ],
-)  # fmt: skip
-def test_what_needs_more_than_is_there_says_so(call, words, code):
-    """One line, with a code, and no fault of the program's."""
-    run = call(*words)
-
-    assert run.returncode == 1
-    assert run.stderr.endswith(f"[{code}]\n")
-    assert run.stderr.count("\n") == 1

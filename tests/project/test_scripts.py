@@ -57,11 +57,8 @@ def basics(tmp_path):
     ("words", "status", "message"),
     [
         ("build.sh --nonsense", 2, "build.sh: unknown argument --nonsense; see"),
-        ("export.sh --nonsense", 2, "export.sh: unknown argument --nonsense; see"),
-        ("build.sh", 1, "Neither docker nor podman is installed. Install one"),
         ("export.sh", 1, "Neither docker nor podman is installed. Install one"),
         ("build.sh --decimals 16", 2, "build.sh: --decimals is 16, expected 0 to 15"),
-        ("build.sh --decimals -1", 2, "build.sh: --decimals is -1, expected 0 to 15"),
         (
             "FLARE_ENGINE=FOLDER/true build.sh --challenge FOLDER/flare21.toml",
             2,
@@ -98,17 +95,13 @@ def test_what_a_script_refuses_is_one_line(basics, words, status, message):
     ],
     ids=["no python", "no venv", "no space"],
 )
-@pytest.mark.parametrize("is_broken", [False, True], ids=["new", "broken"])
-def test_without_python_or_venv_scripts_say_what_to_install(
-    basics, python, message, is_broken
-):
+def test_without_python_or_venv_scripts_say_what_to_install(basics, python, message):
     """A virtual environment whose Python is gone is made anew: its stamp is nothing."""
     (basics / "python3").write_text(f"#!/bin/sh\n{python}\n")
     (basics / "python3").chmod(0o755)
     venv = basics / "venv"
-    if is_broken:
-        (venv / "bin").mkdir(parents=True)
-        (venv / "installed-123").touch()
+    (venv / "bin").mkdir(parents=True)
+    (venv / "installed-123").touch()
 
     run = call("demo.sh", PATH=str(basics), FLARE_VENV=str(venv))
 
@@ -170,66 +163,39 @@ def test_export_knows_the_demonstration_set(
     assert run.returncode == (0 if is_exported else 1)
     names = ["image-ground-truth.tar.gz", "image.tar.gz"] if is_exported else []
     assert sorted(path.name for path in folder.iterdir()) == names
-    calls = (tmp_path / "calls").read_text().splitlines()
-    assert calls[-1] == "rm the-container"
     if is_exported:
-        with tarfile.open(folder / names[1]) as archive:
-            assert archive.getnames() == ["manifest.json"]
         with tarfile.open(folder / names[0]) as archive:
             files = [member.name for member in archive if member.isfile()]
         assert sorted(files) == sorted(f"./{label}" for label in labels)
-        assert run.stdout.count("Wrote ") == 2
     else:
         assert "holds only the demonstration set" in run.stderr
 
 
 @pytest.mark.parametrize(
-    "save", ["echo the first half; exit 1", "echo half; kill -9 $$"], ids=str
-)
-def test_an_export_that_fails_leaves_no_archive(engine, tmp_path, save):
-    folder = tmp_path / "out"
-    folder.mkdir()
-
-    run = call(
-        "export.sh", str(folder), FLARE_ENGINE=engine("case_1.nii.gz", save=save)
-    )
-
-    assert run.returncode != 0
-    assert list(folder.iterdir()) == []
-
-
-ONE = [["image:latest"]]
-
-
-@pytest.mark.parametrize(
-    ("image", "tags", "saved"),
+    ("image", "made", "saved"),
     [
-        ("flare-eval", ONE, "flare-eval:latest"),
-        ("flare-eval:2021", ONE, "flare-eval:2021"),
-        ("host:5000/flare-eval", ONE, "host:5000/flare-eval:latest"),
-        ("host:5000/flare-eval:2021", ONE, "host:5000/flare-eval:2021"),
-        ("image", [["image:latest"], ["image:old"]], ""),
-        ("image", [["image:latest", "image:old"]], ""),
-        ("image", [["image:latest"], None], ""),
-        ("image@sha256:" + "0" * 64, [None], ""),
-        ("image", [], ""),
+        ("flare-eval", {}, "flare-eval:latest"),
+        ("host:5000/flare-eval", {}, "host:5000/flare-eval:latest"),
+        ("host:5000/flare-eval:2021", {}, "host:5000/flare-eval:2021"),
+        ("image", {"tags": [["image:latest"], ["image:old"]]}, ""),
+        ("image", {"tags": [["image:latest", "image:old"]]}, ""),
+        ("image@sha256:" + "0" * 64, {"tags": [None]}, ""),
+        ("image", {"save": "echo the first half; exit 1"}, ""),
     ],
 )
-def test_an_export_is_of_one_image_and_one_tag(engine, tmp_path, image, tags, saved):
-    """The platform would refuse any other."""
+def test_an_export_is_of_one_image_and_one_tag(engine, tmp_path, image, made, saved):
+    """The platform would refuse any other; one that fails leaves no archive."""
     folder = tmp_path / "out"
     folder.mkdir()
-    settings = {"FLARE_ENGINE": engine("case_1.nii.gz", tags=tags)}
+    settings = {"FLARE_ENGINE": engine("case_1.nii.gz", **made)}
 
     run = call("export.sh", str(folder), **settings, FLARE_IMAGE=image)
 
+    assert (run.returncode == 0) == bool(saved), run.stderr
     if saved:
-        assert run.returncode == 0, run.stderr
         assert f"save {saved}" in (tmp_path / "calls").read_text().splitlines()
-        return
-    assert run.returncode == 1
-    assert " saved another number of images or tags than one, which the" in run.stderr
-    assert list(folder.iterdir()) == []
+    else:
+        assert list(folder.iterdir()) == []
 
 
 def test_labels_have_the_same_bytes_unless_they_are_renewed(engine, tmp_path):
@@ -248,34 +214,6 @@ def test_labels_have_the_same_bytes_unless_they_are_renewed(engine, tmp_path):
     assert first[4:8] == bytes(4)
     assert gzip.decompress(first) == gzip.decompress(renewed)
     assert before <= int.from_bytes(renewed[4:8], "little") <= time.time()
-
-
-@pytest.mark.parametrize(
-    ("scripts", "extra"),
-    [
-        (("demo.sh", "flare.sh", "demo.sh"), "report"),
-        (("flare.sh", "flare.sh"), "report"),
-        (("test.sh", "test.sh"), "dev"),
-    ],
-)
-def test_scripts_install_files_with_hashes_once(scripts, extra, tmp_path):
-    """The second call needs no network, and says nothing of it."""
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python").write_text(
-        f'#!/bin/bash\n[[ $* != *" install "* ]] || echo "$*" >> {tmp_path}/calls\n'
-    )
-    (tmp_path / "bin" / "python").chmod(0o755)
-
-    runs = [call(script, "list", FLARE_VENV=str(tmp_path)) for script in scripts]
-
-    assert [run.returncode for run in runs] == [0] * len(runs)
-    said = "".join(f"{run.stdout}{run.stderr}" for run in runs)
-    assert said.count("Installing what is needed") == 1
-    calls = (tmp_path / "calls").read_text().splitlines()
-    assert [line.split(" install ")[1] for line in calls] == [
-        "--no-compile --no-deps --require-hashes -r requirements.txt",
-        f"--no-compile -c requirements.in -e .[{extra}]",
-    ]
 
 
 @pytest.mark.tools("git")
@@ -305,70 +243,6 @@ def test_a_build_takes_the_pinned_image_or_asks_no_registry(engine, tmp_path, op
     assert re.fullmatch(r"python:3\.13-slim@sha256:[0-9a-f]{64}", pinned)
     base = "python:3.13-slim" if options else pinned
     assert f"BASE={base}" in line.split()
-
-
-@pytest.mark.parametrize("has_registry", [False, True])
-def test_without_a_registry_the_base_image_of_the_engine_is_named(
-    tmp_path, has_registry
-):
-    """Only where that is why it was not built."""
-    script = tmp_path / "docker"
-    script.write_text(
-        f"""#!/bin/bash
-        case "$*" in
-          info) ;;
-          "image inspect python:3.13-slim") ;;
-          pull*) {str(has_registry).lower()} ;;
-          *) exit 1 ;;
-        esac
-        """
-    )
-    script.chmod(0o755)
-
-    run = call("build.sh", FLARE_ENGINE=str(script))
-
-    assert run.returncode == 1
-    hint = "docker has, add: --base python:3.13-slim --no-pull\n"
-    assert run.stderr.endswith(hint) is not has_registry
-
-
-NEW = f"sha256:{'1' * 64}"
-
-
-@pytest.mark.parametrize(
-    ("digests", "status", "said"),
-    [
-        (f"python@{NEW}", 0, f"Wrote base-image.txt: python:3.13-slim@{NEW}"),
-        (f"docker.io/library/python@{NEW}", 0, "Wrote base-image.txt: "),
-        (f"other@sha256:{'2' * 64}\npython@{NEW}", 0, "Wrote base-image.txt: "),
-        ("", 0, "knows no digest of python:3.13-slim; base-image.txt is unchanged."),
-        ("python@sha256:123", 0, "knows no digest of python:3.13-slim;"),
-        (f"python@{NEW}", 1, "no such host"),
-    ],
-    ids=["one", "registry", "several", "built here", "half a digest", "no registry"],
-)
-def test_the_base_is_renewed_or_stays(tmp_path, digests, status, said):
-    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
-    file = tmp_path / "base-image.txt"
-    old = shutil.copy(ROOT / file.name, file).read_text()
-    engine = tmp_path / "engine"
-    engine.write_text(
-        f"""#!/bin/bash
-        case $1 in
-          pull) [[ {status} == 0 ]] || {{ echo no such host >&2; exit {status}; }} ;;
-          image) echo "{digests}" ;;
-        esac
-        """
-    )
-    engine.chmod(0o755)
-
-    run = call(tmp_path / "scripts" / "renew-base.sh", FLARE_ENGINE=str(engine))
-
-    is_renewed = said.startswith("Wrote")
-    assert run.returncode == (0 if is_renewed else 1)
-    assert said in (run.stdout if is_renewed else run.stderr)
-    assert file.read_text() == (f"python:3.13-slim@{NEW}\n" if is_renewed else old)
-    assert not (tmp_path / "base-image.txt.part").exists()
 
 
 def test_the_container_of_the_service_copies_no_labels():

@@ -53,7 +53,12 @@ def check_pages(file: Path) -> None:
 def page_html(page: Page, *scripts: str, style: str = "") -> str:
     """A page as HTML; all of its texts are escaped.
 
-    It may have further scripts of ``templates/``, and more style, than all pages have.
+    Parameters
+    ----------
+    page : Page
+        What it holds.
+    *scripts, style : str
+        Files of ``templates/``, and style, beside those of all pages.
     """
     from markupsafe import Markup
 

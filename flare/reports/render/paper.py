@@ -346,8 +346,14 @@ def new_axes(
 ) -> tuple[Figure, Axes, float]:
     """An empty figure of some rows, its axes, and the size of names beside them.
 
-    The first row is at the top, and its middle at 0; `around_mm` is what is above and
-    below the rows.
+    Parameters
+    ----------
+    width_mm : float
+        Of the whole figure.
+    rows : int
+        The first is at the top, and its middle at 0.
+    around_mm : float
+        What is above and below the rows.
     """
     from matplotlib.figure import Figure
 

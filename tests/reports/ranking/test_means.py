@@ -122,7 +122,7 @@ def test_a_page_has_the_mean_of_a_team_of_which_half_the_times_are_missing():
     values = {"a": {"dsc": [0.5, None], "runtime_s": [5.0, None]}}
     found = public_ranking(replace(analysis_of(values), shows_means=True))
 
-    assert found.means == {"dsc": ((0.25, 1),), "runtime_s": ((5.0, 1),)}
+    assert found.means == {"dsc": [(0.25, 1)], "runtime_s": [(5.0, 1)]}
 
 
 def test_a_team_without_any_result_and_a_case_alone():
