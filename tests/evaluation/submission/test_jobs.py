@@ -567,16 +567,6 @@ def test_a_predictions_json_that_is_no_file(tmp_path, ground_truth, jobs, kind):
         evaluate(folder, ground_truth)
 
 
-def test_with_worst_a_failed_job_scores_0(tmp_path, ground_truth, jobs):
-    jobs[1]["status"] = "Failed"
-    folder = write_jobs(tmp_path / "input", jobs)
-
-    results = flare.evaluate(folder, ground_truth, on_bad_case="worst")
-
-    assert [case.dsc for case in results.cases] == [1, 0, 1]
-    assert results.cases[1].failure.startswith("case 2 of 3: the algorithm's job")
-
-
 @pytest.mark.parametrize("kind", ["twice", "half an image", "demonstration"])
 def test_a_mistake_in_hidden_references_names_none_of_them(
     tmp_path, ground_truth, jobs, kind, caplog
