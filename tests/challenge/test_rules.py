@@ -198,8 +198,9 @@ WEIGHT = "expected a number above 0, at most 1000, with at most four decimals"
         ("= 0.5\n\n[[", "= -1\n\n[[", "grid.tolerance_mm is -1.0, expected a length"),
         ("[grid]", "[[grid]]", "grid is [{'compare': 'size', 'tolerance_mm': 0.5}], "),
         ('"gpu_area"', '"dsc"', "ranking[2].metric is 'dsc', expected another value"),
+        ('"gpu_area"', '"nsd"', "ranking.better is 'lower', expected the good end"),
         ('"gpu_area"', '"volume_difference"',
-         "ranking.metric is 'volume_difference', expected one of which an end"),
+         "ranking.better is 'lower', expected the good end of volume_difference"),
         ('"lower"', '"less"', "ranking[2].better is 'less', expected higher or lower"),
         ("weight = 0.5", "weight = 0", f"ranking[2].weight is 0.0, {WEIGHT}"),
         ("weight = 0.5", "weight = 0.12345", f"ranking[2].weight is 0.12345, {WEIGHT}"),
@@ -418,7 +419,8 @@ def test_validate_takes_a_metric_of_one_s_own_table(tmp_path):
         ("dsc_heart", 1),
         ("run_time_s", 1),
     ):
-        rule = f'\n[[ranking]]\nmetric = "{metric}"\nbetter = "lower"\n'
+        better = "higher" if metric.startswith("dsc") else "lower"
+        rule = f'\n[[ranking]]\nmetric = "{metric}"\nbetter = "{better}"\n'
         file.write_text(text + rule)
 
         status, stdout, stderr = challenge_command("validate", file)
