@@ -39,6 +39,9 @@ NOT_READ = (
 )
 """Fields of a challenge that change no score; any further one does where it is set."""
 
+SHOWN = ("algorithm", "max_gpu_memory", "efficiency_gate_dsc", "board", "names")
+"""What of these is told of a challenge by its key."""
+
 
 def further_rules(challenge: Challenge) -> dict[str, Rule]:
     """Rules of scoring beside `READ` that are not left at their defaults."""
@@ -88,6 +91,18 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     return dict(sorted(rules.items()))
 
 
+def all_rules(challenge: Challenge) -> dict[str, Rule]:
+    """The rules of scoring, and what else is not left at its default, by key."""
+    rules = scoring_rules(challenge)
+    for field in fields(challenge):
+        own = getattr(challenge, field.name)
+        if field.name in SHOWN and own != field.default:
+            told = dump(own)
+            inner = told if isinstance(told, dict) else {"": told}
+            rules |= {f"{field.name}.{key}".rstrip("."): v for key, v in inner.items()}
+    return rules
+
+
 def measuring_rules(challenge: Challenge) -> dict[str, Any]:
     """What measuring a team depends on: the memory that counts, and the labels."""
     labels = sorted(organ.label for organ in challenge.organs)
@@ -112,13 +127,13 @@ def rule_differences(own: Rules, others: Rules) -> tuple[str, ...]:
     ('decimals none instead of 4', 'label of liver 1 instead of nothing')
     """
     return tuple(
-        f"{safe(key)} {_text(own, key)} instead of {_text(others, key)}"
+        f"{safe(key)} {rule_text(own, key)} instead of {rule_text(others, key)}"
         for key in sorted({*own, *others})
         if key not in own or key not in others or own[key] != others[key]
     )
 
 
-def _text(rules: Rules, key: str) -> str:
+def rule_text(rules: Rules, key: str) -> str:
     """A value as in a challenge file; the beginning of a digest."""
     value = rules.get(key, "nothing")
     if value is None or value == "":

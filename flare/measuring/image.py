@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -13,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from flare.common.containers import Container
-from flare.common.engine import ANSWER_S, Engine
-from flare.common.errors import EngineError, FlareError
+from flare.common.engine import Engine
+from flare.common.errors import EngineError
 from flare.common.files import remove_tree
 from flare.common.text import safe
 from flare.measuring.archive.model import unpack_model
@@ -250,23 +249,36 @@ def _feed(engine: Engine, archive: Archive) -> None:
     """Let the engine load what is written of an archive."""
     # The engine unpacks the whole archive, and then each layer from it.
     watch = DiskWatch(engine.folder(), 3 * archive.unpacked_bytes + 2**30)
+    deadline = time.monotonic() + LOAD_S + archive.unpacked_bytes / LOAD_BYTES_PER_S
     process = engine.begin_load()
-    problems: list[FlareError] = []
-    writer = threading.Thread(
-        target=_write, args=(archive, process, problems), daemon=True
-    )
-    writer.start()
+    has_ended, problems = threading.Event(), list[str]()
+
+    def end_if_needed() -> None:
+        while not problems and not has_ended.wait(LOOK_S):
+            if time.monotonic() > deadline:
+                problems.append("loading it takes too long")
+            elif watch.is_alarming():
+                problems.append("loading it takes too much of the disk")
+        process.kill()
+
+    threading.Thread(target=end_if_needed, daemon=True).start()
     try:
-        problem = _wait(process, watch, archive.unpacked_bytes)
+        assert process.stdin
+        assert process.stderr
+        with suppress(OSError):  # it has ended, and says why
+            write_image(archive, cast("BinaryIO", process.stdin))
+            process.stdin.close()
+        said = process.stderr.read()
+        process.wait()
     finally:
+        has_ended.set()
         process.kill()
         process.wait()
-        writer.join(ANSWER_S)
-        said = _close(process)
+        for pipe in filter(None, (process.stdin, process.stderr)):
+            with suppress(OSError):
+                pipe.close()
     if problems:
-        raise problems[0]
-    if problem:
-        raise EngineError(f"{safe(archive.path.name)}: {problem}", ALONE)
+        raise EngineError(f"{safe(archive.path.name)}: {problems[0]}", ALONE)
     if process.returncode:
         error, is_of_content = engine.load_error(said)
         if is_of_content:
@@ -274,44 +286,3 @@ def _feed(engine: Engine, archive: Archive) -> None:
                 archive.path.name, f"the engine cannot load it ({error.finding})"
             )
         raise error
-
-
-def _wait(process: subprocess.Popen[bytes], watch: DiskWatch, size: int) -> str:
-    """Wait until an image is loaded; why it has to be ended, if it has to."""
-    deadline = time.monotonic() + LOAD_S + size / LOAD_BYTES_PER_S
-    while True:
-        try:
-            process.wait(LOOK_S)
-        except subprocess.TimeoutExpired:
-            if time.monotonic() > deadline:
-                return "loading it takes too long"
-            if watch.is_alarming():
-                return "loading it takes too much of the disk"
-        else:
-            return ""
-
-
-def _write(
-    archive: Archive, process: subprocess.Popen[bytes], problems: list[FlareError]
-) -> None:
-    """Write an image to a process; whatever goes wrong ends the process."""
-    pipe = cast("BinaryIO", process.stdin)
-    try:
-        write_image(archive, pipe)
-        pipe.close()
-    except FlareError as error:
-        problems.append(error)
-        process.kill()
-    except (OSError, ValueError):
-        process.kill()  # it has ended, and says why
-
-
-def _close(process: subprocess.Popen[bytes]) -> bytes:
-    """Close the pipes of a process that has ended; what it wrote to stderr."""
-    if process.stdin:
-        with suppress(OSError):
-            process.stdin.close()  # first: what it has started may wait for more
-    if not process.stderr:
-        return b""
-    with process.stderr as stderr:
-        return stderr.read()

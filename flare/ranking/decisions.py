@@ -34,6 +34,9 @@ _REMEDY = "The documentation's page The final ranking shows such a file."
 class _Decision:
     """What was decided, all of it in words."""
 
+    reason: str
+    date: str
+
     def __post_init__(self) -> None:
         """Check the values."""
         for row in fields(self):
@@ -47,8 +50,6 @@ class CaseDecision(_Decision):
     """A case that does not count."""
 
     case: str
-    reason: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,18 +57,13 @@ class TeamDecision(_Decision):
     """A team that is disqualified, or takes part out of competition."""
 
     team: str
-    reason: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NameDecision(_Decision):
+class NameDecision(TeamDecision):
     """The name that a team is shown by."""
 
-    team: str
     name: str
-    reason: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +80,7 @@ class Decisions:
     def lines(self) -> tuple[str, ...]:
         """Each decision in a line, for printing with the ranking."""
         guests = self.out_of_competition
-        decided: list[tuple[str, CaseDecision | TeamDecision | NameDecision]] = [
+        decided: list[tuple[str, _Decision]] = [
             *((f"Withdrawn: case {safe(d.case)}", d) for d in self.withdrawn),
             *((f"Disqualified: {safe(d.team)}", d) for d in self.disqualified),
             *((f"Out of competition: {safe(d.team)}", d) for d in guests),
@@ -232,7 +228,8 @@ def organ_flags(table: ResultTable) -> Iterator[str]:
             for n in np.flatnonzero(lost)
         ]
         if lines:
-            told = ", ".join(lines)
+            told = ", ".join(lines[:3])
+            told += f" and {len(lines) - 3} more organs" if lines[3:] else ""
             yield f"{safe(team)} has DSC 0 where others have found the organ: {told}"
 
 
@@ -250,10 +247,14 @@ def _gate_without_values(board: Board) -> Iterator[str]:
 
 
 def _teams_without_results(board: Board) -> Iterator[str]:
-    """Teams whose results are all missing."""
-    for team, values in zip(board.teams, board.values, strict=True):
-        if np.isnan(values).all():
-            yield f"{safe(team)} has no result at all: was it run as it should be?"
+    """Teams whose results are all missing, or all by a metric that another team has."""
+    absent = np.asarray(np.isnan(board.values).all(axis=1))
+    absent[:, absent.all(axis=0)] = False
+    for team, own in zip(board.teams, absent, strict=True):
+        names = [name for name, no in zip(board.rules.names, own, strict=True) if no]
+        if names:
+            of = "" if len(names) == len(own) else f" of {listing(names)}"
+            yield f"{safe(team)} has no result{of} at all: was it run as it should be?"
 
 
 def _zeros_that_rank_well(board: Board) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,25 +72,12 @@ def ranking_means(analysis: Analysis, *, has_organs: bool = True) -> Means:
     By organ, and by metrics that are not ranked, the same test is done with the same
     adjustment, over all ordered pairs of teams.
     """
-    rules = analysis.rules
-    failed = {rule.metric: rule.failed for rule in rules.metrics}
-    columns = _columns(analysis.table, analysis.challenge, has_organs=has_organs)
-    return _means(
-        analysis.table,
-        columns,
-        [standing.team for standing in analysis.standings.standings],
-        guests=frozenset(standing.team for standing in analysis.standings.guests),
-        failed=failed if rules.missing is MissingRule.VALUE else {},
-        worst_mm=analysis.challenge.worst_distance_mm,
-        better={rule.metric: rule.better for rule in rules.metrics},
-        tests=analysis.tests,
-    )
+    return _means(analysis.table, analysis.challenge, analysis, has_organs=has_organs)
 
 
 def score_means(table: ResultTable, challenge: Challenge) -> Means:
     """The means of teams that are not ranked, without any test."""
-    columns = _columns(table, challenge, has_organs=True)
-    return _means(table, columns, table.teams, worst_mm=challenge.worst_distance_mm)
+    return _means(table, challenge, None, has_organs=True)
 
 
 def _columns(
@@ -108,25 +95,29 @@ def _columns(
 
 def _means(
     table: ResultTable,
-    columns: Iterable[tuple[str, str]],
-    teams: Sequence[str],
+    challenge: Challenge,
+    analysis: Analysis | None,
     *,
-    guests: frozenset[str] = frozenset(),
-    failed: Mapping[str, float | None] | None = None,
-    worst_mm: float | None = None,
-    better: Mapping[str, Better] | None = None,
-    tests: Sequence[PairTest] | None = None,
+    has_organs: bool,
 ) -> Means:
-    """The means; without tests, the best alone is best."""
+    """The means; without a ranking, and its tests, the best alone is best."""
+    teams, guests = table.teams, frozenset[str]()
+    ranked: dict[str, RankedMetric] = {}
+    if analysis:
+        teams = tuple(standing.team for standing in analysis.standings.standings)
+        guests = frozenset(standing.team for standing in analysis.standings.guests)
+        ranked = {rule.metric: rule for rule in analysis.rules.metrics}
+    is_filled = analysis and analysis.rules.missing is MissingRule.VALUE
+    competing = teams[: len(teams) - len(guests)]
     rows: list[Mean] = []
     best: set[Mean] = set()
     counted: dict[str, float | None] = {}
-    competing = [team for team in teams if team not in guests]
-    for name, organ in columns:
+    for name, organ in _columns(table, challenge, has_organs=has_organs):
         metric, column = metric_of(name), f"{name}_{organ}" if organ else name
-        value = (failed or {}).get(name)
+        value = ranked[name].failed if is_filled and name in ranked else None
         if value is None and metric:
-            value = worst_mm if metric.worst is None else metric.worst
+            value = metric.worst
+            value = challenge.worst_distance_mm if value is None else value
         counted[name] = value
         values = table.cube("value", teams, [column])[:, :, 0]
         missing = np.isnan(values).sum(axis=1).tolist()
@@ -137,33 +128,30 @@ def _means(
             for n, team in enumerate(teams)
         ]
         rows += own
-        end = (better or {}).get(name) or (metric.better if metric else None)
-        if end is None:
+        better = ranked[name].better if name in ranked else metric and metric.better
+        if not better:
             continue
-        found = [test for test in tests or () if test.metric == column]
-        if tests is not None and not found:
-            rule = RankedMetric(metric=column, better=end)
+        tests = [t for t in (analysis.tests if analysis else ()) if t.metric == column]
+        if analysis and not tests:
             board = Board(
-                teams=tuple(competing),
+                teams=competing,
                 cases=table.cases,
                 values=values[: len(competing), :, np.newaxis],
-                rules=RankingRules(metrics=(rule,)),
+                rules=RankingRules(
+                    metrics=(RankedMetric(metric=column, better=better),)
+                ),
             )
-            found = list(compare_pairs(board))
-        best |= _best(
-            own[: len(competing)],
-            end,
-            found,
-            cases=len(table.cases),
-            is_tested=tests is not None,
-        )
+            tests = list(compare_pairs(board))
+        # Not one that flatters, as results are missing that it leaves out.
+        whole = [row for row in own[: len(competing)] if row.n == len(table.cases)]
+        best |= _best(whole, better, tests if analysis else None)
     return Means(
         rows=tuple(rows),
         best=frozenset(best),
         guests=guests,
         counted=counted,
         cases=len(table.cases),
-        is_tested=tests is not None,
+        is_tested=analysis is not None,
     )
 
 
@@ -187,25 +175,17 @@ def _mean_of(metric: str, organ: str, team: str, values: Values, missing: int) -
 
 
 def _best(
-    rows: Sequence[Mean],
-    better: Better,
-    tests: Iterable[PairTest],
-    *,
-    cases: int,
-    is_tested: bool,
+    rows: Sequence[Mean], better: Better, tests: Sequence[PairTest] | None
 ) -> set[Mean]:
-    """The best mean, and those that are not significantly worse.
-
-    Not one that flatters, as results are missing that it leaves out.
-    """
-    means = {row: row.mean for row in rows if row.mean is not None and row.n == cases}
+    """The best mean, and those that are not significantly worse, if there are tests."""
+    means = {row: row.mean for row in rows if row.mean is not None}
     if not means:
         return set()
     best = (max if better is Better.HIGHER else min)(means.values())
     first = {row for row, mean in means.items() if mean == best}
+    if tests is None:
+        return first
     told = {(t.team, t.other) for t in tests if t.p_holm <= ALPHA}
     return first | {
-        row
-        for row in means
-        if is_tested and any((own.team, row.team) not in told for own in first)
+        row for row in means if any((own.team, row.team) not in told for own in first)
     }

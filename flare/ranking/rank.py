@@ -218,14 +218,8 @@ def rank_results(
     if options.decisions:
         decisions = read_decisions(options.decisions)
         table = apply_decisions(table, decisions, str(options.decisions))
-    found = analyse(
-        table,
-        challenge,
-        rules,
-        decisions,
-        samples=options.bootstrap,
-        seed=options.seed,
-    )
+    samples, seed = options.bootstrap, options.seed
+    found = analyse(table, challenge, rules, decisions, samples=samples, seed=seed)
     return replace(found, shows_means=options.means)
 
 

@@ -16,16 +16,15 @@ from flare.ranking.completeness import (
     find_copies,
     read_archives,
 )
-from flare.ranking.provenance import Evaluated, Origin, check_origins
+from flare.ranking.provenance import Origin, check_origins
 from flare.results.efficiency_csv import EFFICIENCY_CSV, MeasuredCase, read_by_case
 from flare.results.errors import RankingError
 from flare.results.measurement_json import (
     MEASUREMENT_JSON,
     Measurement,
-    all_settings,
+    by_setting,
     read_measurement,
-    unlike_hosts,
-    unlike_settings,
+    unlike_teams,
 )
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import Scores, check_known_cases, read_scores
@@ -110,15 +109,7 @@ def read_teams(
     waiting = _find_waiting(path, unscored, scores)
     if not scores:
         return AllResults()
-    told = [
-        Evaluated(
-            team=folder.name,
-            file=folder / METRICS_JSON,
-            evaluation=scores[folder.name].evaluation,
-            is_measured=is_measured(folder),
-        )
-        for folder in scored
-    ]
+    told = {team: own.evaluation for team, own in scores.items()}
     origin = check_origins(told, challenge, path)
     measured = {f.name: read_measurement(f / MEASUREMENT_JSON) for f in scored}
     efficiency = {f.name: _read_efficiency(f, scores[f.name].cases) for f in scored}
@@ -168,13 +159,15 @@ def read_teams(
                 " publish"
                 for team, cases in unfinished.items()
             ),
-            *unlike_settings(measured),
-            *unlike_hosts(measured),
+            *unlike_teams(measured),
         ),
         roll=roll,
         origin=replace(
             origin,
-            measured=all_settings(measured),
+            measured={
+                name: tuple(sorted(set(own.values())))
+                for name, own in by_setting(measured).items()
+            },
             teams_measured=sum(bool(own.settings) for own in measured.values()),
         ),
         is_unmeasured=not any(map(is_measured, (*scored, *unscored))),

@@ -6,6 +6,7 @@ that returns empty masks within a second, and one that needs no GPU but a lot of
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from flare.results.efficiency_csv import (
     RunStatus,
 )
 from flare.results.errors import RankingError
-from flare.results.metrics_json import METRICS_JSON, write_case_scores
+from flare.results.metrics_json import METRICS_JSON, metrics_content
 
 TEAMS = 11
 CASES = 100
@@ -125,13 +126,15 @@ def _write_team(
     """Write the two files of a team."""
     has_failed = folder.name == CRASH
     cases = [f"case_{n + 1:03}" for n in range(len(values["dsc"]))]
-    write_case_scores(
-        folder / METRICS_JSON,
+    files = [f"{case}.nii.gz" for case in cases]
+    content = metrics_content(
         {name: [round(float(v), 4) for v in values[name]] for name in ("dsc", "nsd")},
-        [f"{case}.nii.gz" for case in cases],
+        [""] * len(cases) if has_failed else files,
+        files,
         evaluation,
         dict.fromkeys(cases, "no file was submitted") if has_failed else {},
     )
+    write_whole(folder / METRICS_JSON, f"{json.dumps(content, indent=2)}\n")
     records = [
         CaseRecord(case=case, status=RunStatus.FAILED)
         if has_failed

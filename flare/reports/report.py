@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
 from flare.common.files import write_whole
+from flare.common.options import argument, option
 from flare.ranking.options import RankingOptions
-from flare.reports.cases.options import CaseOptions
+from flare.reports.cases.options import CaseOptions, OnDrawn
 from flare.reports.model import INDEX, RANKING_JSON, TEAMS, Page
 from flare.reports.render.html import page_html
 from flare.results.efficiency_csv import EFFICIENCY_CSV
 from flare.results.groups_csv import read_groups
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.metrics_reading import is_evaluation, read_evaluation
+from flare.results.metrics_reading import read_evaluation
 from flare.results.team_folder import is_team
-
-if TYPE_CHECKING:
-    from flare.reports.cases.pages import OnDrawn
 
 
 class Kind(Enum):
@@ -39,7 +38,7 @@ def kind_of(sources: Sequence[Path]) -> Kind:
     """
     if len(sources) > 1:
         return Kind.COMPARISON
-    if is_evaluation(sources[0]):
+    if sources[0].suffix.lower() == ".json":
         return Kind.EVALUATION
     if is_team(sources[0]):
         return Kind.TEAM
@@ -66,152 +65,156 @@ def is_page(output: Path) -> bool:
     return output.suffix.lower() in (".html", ".htm")
 
 
-def write_report(
-    sources: Sequence[Path],
-    output: Path,
-    *,
-    is_organiser: bool,
-    figures: Path | None = None,
-    groups: Path | None = None,
-    cases: CaseOptions | None = None,
-    on_drawn: OnDrawn | None = None,
-    ranking: RankingOptions | None = None,
-) -> Path:
-    """Write pages of results.
+_OTHER_FILES = (".csv", ".json", ".md", ".pdf", ".png", ".svg", ".txt", ".zip")
 
-    Parameters
-    ----------
-    sources : sequence of Path
-        A metrics.json; several of them, which are compared with the first; the folder
-        of a team; the results of all teams, which are ranked, or shown as
-        a measurement if none has scores yet; or a ranking that was written.
-    output : Path
-        The page, where its name ends in ``.html``; else a folder, whose ``index.html``
-        leads to all other pages. Each is written whole or not at all.
-    is_organiser : bool
-        Whether the pages may hold what would tell of the references.
-    figures : Path, optional
-        A folder for figures for a paper, which only organisers get.
-    groups : Path, optional
-        A CSV file of groups of cases, as `flare.results.groups_csv` reads it.
-    cases : CaseOptions, optional
-        For the organisers' report of one evaluation, in a folder: the pages of cases
-        that it gets as well; each is told to `on_drawn`.
-    ranking : RankingOptions, optional
-        How teams are ranked, and what of a ranking everybody may see.
 
-    Returns
-    -------
-    Path
-        The page to open.
+def page_or_folder(text: str) -> Path:
+    """A file whose name says that it is a page, or a folder for several."""
+    if Path(text).suffix.lower() in _OTHER_FILES:
+        raise ValueError(
+            f"{text!r} is neither a page, such as report.html, nor a folder"
+        )
+    return Path(text)
 
-    Raises
-    ------
-    MetricsFileError, RankingError, GroupsFileError
-        If a source, or the file of groups, cannot be read, or label maps are not those
-        that a source was made from.
-    OutputError
-        If a page cannot be written.
-    """
-    is_folder = not is_page(output)
-    found = _pages(
-        sources,
-        is_organiser=is_organiser,
-        has_teams=is_folder,
-        figures=figures,
-        groups=groups,
-        links=_write_cases(sources[0], output, cases, on_drawn) if cases else {},
-        ranking=ranking or RankingOptions(),
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """Of what there are pages, and for whom."""
+
+    sources: tuple[Path, ...] = argument(
+        "The metrics.json of an evaluation; several of them, which are compared case by"
+        " case with the first; the folder of a measured team; the results of all teams,"
+        " as flare rank takes them, which are ranked; or the folder that flare rank has"
+        " written.",
+        metavar="SOURCE...",
     )
-    if not is_folder:
-        write_whole(output, page_html(next(found)[1]))
-        return output
-    written = set()
-    for file, page in found:
-        write_whole(output / file, page_html(page))
-        written.add(output / file)
-    if any(file.parent == output / TEAMS for file in written):
-        for old in (output / TEAMS).glob("*.html"):
-            if old not in written:
-                old.unlink()  # of a team that was disqualified since, perhaps
-    return output / INDEX
+    output: Path = option(
+        "Write the pages into this folder, beginning with index.html; or one page,"
+        " which needs no other file, into this file.",
+        parse=page_or_folder,
+        metavar="FOLDER|FILE.html",
+    )
+    audience: Literal["organiser", "participant"] = option(
+        "Show what these people may know: participants get scores of three decimals,"
+        " or ranks (default: participant). Whoever gets scores of several submissions"
+        " can work out volumes of the references even from three decimals.",
+        default="participant",
+    )
+    figures: Path | None = option(
+        "Also write figures for a paper into this folder, as SVG and PDF with their"
+        " numbers, the table in LaTeX and the Methods; needs --audience organiser and"
+        " matplotlib.",
+        default=None,
+        metavar="FOLDER",
+    )
+    groups: Path | None = option(
+        "Also show each group of cases: this file has a column case, and others such as"
+        " centre, scanner or phase, by each of which the cases are grouped.",
+        default=None,
+        metavar="FILE.csv",
+    )
+    cases: CaseOptions = field(default_factory=CaseOptions)
+    ranking: RankingOptions = field(default_factory=RankingOptions)
+    on_drawn: OnDrawn | None = None
+    """Told of each page of a case."""
+
+    @property
+    def is_organiser(self) -> bool:
+        """Whether the pages may hold what would tell of the references."""
+        return self.audience == "organiser"
+
+    def write(self) -> Path:
+        """Write the pages, each whole or not at all; the one to open.
+
+        Raises
+        ------
+        MetricsFileError, RankingError, GroupsFileError
+            If a source, or the file of groups, cannot be read, or label maps are not
+            those that a source was made from.
+        OutputError
+            If a page cannot be written.
+        """
+        output = self.output
+        links = self._write_cases() if self.cases.ground_truth else {}
+        found = self._pages(links)
+        if is_page(output):
+            write_whole(output, page_html(next(found)[1]))
+            return output
+        written = set()
+        for file, page in found:
+            write_whole(output / file, page_html(page))
+            written.add(output / file)
+        if any(file.parent == output / TEAMS for file in written):
+            for old in (output / TEAMS).glob("*.html"):
+                if old not in written:
+                    old.unlink()  # of a team that was disqualified since, perhaps
+        return output / INDEX
+
+    def _write_cases(self) -> Mapping[str, str]:
+        """Write the pages of cases before those that lead to them: the file of each."""
+        # Here, as other pages should not wait for SciPy.
+        from flare.reports.cases.pages import case_html, case_links, case_pages
+
+        source, cases = self.sources[0], self.cases
+        evaluation = read_evaluation(source)
+        for file, page in case_pages(source, evaluation, cases, self.on_drawn):
+            write_whole(self.output / file, case_html(page))
+        return case_links(evaluation, cases)
+
+    def _pages(self, links: Mapping[str, str]) -> Iterator[tuple[str, Page]]:
+        """The pages and their files, each made when asked for; the index first."""
+        # Imported here: no page should wait for what another one needs.
+        source, kind = self.sources[0], kind_of(self.sources)
+        is_organiser = self.is_organiser
+        if kind is Kind.COMPARISON:
+            from flare.reports.comparison_page import comparison_page
+
+            yield INDEX, comparison_page(self.sources, is_organiser=is_organiser)
+        elif kind is Kind.TEAM:
+            from flare.reports.team import team_page
+
+            yield INDEX, team_page(source, is_organiser=is_organiser)
+        elif kind is Kind.EVALUATION:
+            yield INDEX, self._evaluation(links)
+        elif kind is Kind.RANKING and is_organiser and is_unscored(source):
+            from flare.reports.measuring import measuring_page, read_progress
+
+            yield INDEX, measuring_page(read_progress(source))
+        else:
+            from flare.reports.ranking.pages import ranking_pages
+
+            yield from ranking_pages(
+                source,
+                self.ranking,
+                is_written=kind is Kind.WRITTEN,
+                is_organiser=is_organiser,
+                has_teams=not is_page(self.output),
+                figures=self.figures,
+                groups=self.groups,
+            )
+
+    def _evaluation(self, links: Mapping[str, str]) -> Page:
+        """The page of an evaluation, with links to the pages of cases."""
+        from flare.reports.evaluation import organiser_page, participant_page
+        from flare.reports.scores import evaluation_names, own_scores
+
+        source = self.sources[0]
+        found = read_evaluation(source)
+        groups = read_groups(self.groups, found.scores.cases) if self.groups else ()
+        if not self.is_organiser:
+            return participant_page(own_scores(found), groups)
+        if self.figures:
+            from flare.reports.paper_figures import write_evaluation_figures
+
+            write_evaluation_figures(found, self.figures, groups)
+        return organiser_page(found, groups, links, evaluation_names([source])[0])
 
 
-def _write_cases(
-    source: Path, folder: Path, cases: CaseOptions, on_drawn: OnDrawn | None
-) -> Mapping[str, str]:
-    """Write the pages of cases before those that lead to them: the file of each."""
-    # Here, as other pages should not wait for SciPy.
-    from flare.reports.cases.pages import case_html, case_links, case_pages
-
-    evaluation = read_evaluation(source)
-    for file, page in case_pages(source, evaluation, cases, on_drawn):
-        write_whole(folder / file, case_html(page))
-    return case_links(evaluation, cases)
-
-
-def _pages(
-    sources: Sequence[Path],
-    *,
-    is_organiser: bool,
-    has_teams: bool,
-    groups: Path | None,
-    figures: Path | None,
-    links: Mapping[str, str],
-    ranking: RankingOptions,
-) -> Iterator[tuple[str, Page]]:
-    """The pages and their files, each made when it is asked for; the index first."""
-    # Imported here: no page should wait for what another one needs.
-    source, kind = sources[0], kind_of(sources)
-    if kind is Kind.COMPARISON:
-        from flare.reports.comparison_page import comparison_page
-
-        yield INDEX, comparison_page(sources, is_organiser=is_organiser)
-    elif kind is Kind.TEAM:
-        from flare.reports.team import team_page
-
-        yield INDEX, team_page(source, is_organiser=is_organiser)
-    elif kind is Kind.EVALUATION:
-        yield (
-            INDEX,
-            _evaluation(source, groups, figures, links, is_organiser=is_organiser),
-        )
-    elif kind is Kind.RANKING and is_organiser and is_unscored(source):
-        from flare.reports.measuring import measuring_page, read_progress
-
-        yield INDEX, measuring_page(read_progress(source))
-    else:
-        from flare.reports.ranking.pages import ranking_pages
-
-        yield from ranking_pages(
-            source,
-            ranking,
-            is_written=kind is Kind.WRITTEN,
-            is_organiser=is_organiser,
-            has_teams=has_teams,
-            figures=figures,
-            groups=groups,
-        )
-
-
-def _evaluation(
-    source: Path,
-    groups: Path | None,
-    figures: Path | None,
-    links: Mapping[str, str],
-    *,
-    is_organiser: bool,
-) -> Page:
-    """The page of an evaluation, with links to the pages of cases."""
-    from flare.reports.evaluation import organiser_page, participant_page
-    from flare.reports.scores import evaluation_names, own_scores
-
-    found = read_evaluation(source)
-    groupings = read_groups(groups, found.scores.cases) if groups else ()
-    if not is_organiser:
-        return participant_page(own_scores(found), groupings)
-    if figures:
-        from flare.reports.paper_figures import write_evaluation_figures
-
-        write_evaluation_figures(found, figures, groupings)
-    return organiser_page(found, groupings, links, evaluation_names([source])[0])
+def write_report(
+    sources: Sequence[Path], output: Path, *, is_organiser: bool, **options: Any
+) -> Path:
+    """Write the pages of a `Report`, whose other fields are options."""
+    audience: Literal["organiser", "participant"]
+    audience = "organiser" if is_organiser else "participant"
+    own = Report(sources=tuple(sources), output=output, audience=audience, **options)
+    return own.write()

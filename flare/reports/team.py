@@ -124,7 +124,7 @@ def read_runs(folder: Path, *, is_organiser: bool) -> TeamRuns:
         if (text := row.text(column))
     )
     told = read_measurement(folder / MEASUREMENT_JSON)
-    measured = {**told.made_with, **told.settings}
+    measured = dict(told.settings)
     if told.noise_s is not None:
         measured["spread of an empty container"] = f"{told.noise_s:.2f} s"
     return replace(

@@ -214,8 +214,6 @@ class MeasurementLog:
         Where it is, or will be.
     settings : mapping
         What must not change while a team is measured.
-    former : mapping, optional
-        Settings that files of earlier versions have in the place of new ones.
     accepted : collection of str
         Settings that may have changed all the same: the file keeps what it has.
 
@@ -229,7 +227,6 @@ class MeasurementLog:
         self,
         file: Path,
         settings: Mapping[str, Any],
-        former: Mapping[str, Any] | None = None,
         accepted: Collection[str] = (),
     ) -> None:
         self.file, self._settings = file, dict(settings)
@@ -246,10 +243,6 @@ class MeasurementLog:
             problem = "it is not what this program has written"
             raise MeasurementError(str(file), problem) from error
         found = {**DEFAULTS, **settings}
-        for name, value in (former or {}).items():
-            if name in before:
-                # What was read then is not known: it has to be the same file.
-                found = {n: v for n, v in found.items() if n in before} | {name: value}
         for name, value in found.items():
             if before.get(name) != value:
                 was, now = safe(str(before.get(name))), safe(str(value))
@@ -263,8 +256,6 @@ class MeasurementLog:
                 remedy = "Measure it as before, or all anew with another --output."
                 if is_host:
                     remedy += f" Or accept it: {ACCEPT}."
-                if former and name in former:
-                    remedy += " What is measured can be scored anew: flare rescore."
                 raise MeasurementError(str(file), problem, remedy)
 
     def add(self, session: Mapping[str, Any]) -> None:
@@ -303,9 +294,8 @@ class Measurement:
     """How a team was measured, as far as its measurement.json tells it."""
 
     settings: Mapping[str, str]
-    """Those of `COMPARED` that the file has."""
-    made_with: Mapping[str, str]
-    """Device and engine of the last session, as a paper would name them."""
+    """Those of `COMPARED` that the file has; and device and engine of the last session,
+    as a paper would name them."""
     noise_s: float | None
     """How far the running times of an empty container lay apart."""
     unlike: tuple[str, ...] = ()
@@ -325,85 +315,46 @@ def read_measurement(file: Path) -> Measurement:
     if not isinstance(told, dict) or not isinstance(sessions, list):
         told, sessions = {}, []
     last = at(sessions, -1)
-    times = [at(last, "engine_cost_s", name) for name in ("largest", "smallest")]
+    settings = {name: str(told[name]) for name in COMPARED if name in told}
+    if isinstance(last, dict) and "gpu" in last:
+        gpu = last["gpu"]
+        settings["device"] = "no GPU"
+        if isinstance(gpu, dict):
+            settings["device"] = f"{gpu.get('name')} (driver {gpu.get('driver')})"
+    if version := at(last, "engine", "version"):
+        settings["engine"] = str(version)
     noise_s = None
     with suppress(TypeError, ValueError):
-        largest, smallest = map(float, times)
-        noise_s = largest - smallest
-    return Measurement(
-        settings={name: str(told[name]) for name in COMPARED if name in told},
-        made_with=_made_with(last),
-        noise_s=noise_s,
-        unlike=tuple(text for session in sessions for text in _unlike(session)),
-    )
+        cost = at(last, "engine_cost_s")
+        noise_s = float(at(cost, "largest")) - float(at(cost, "smallest"))
+    unlike = []
+    for own in (at(session, "unlike") for session in sessions):
+        texts = at(own, "found")
+        if isinstance(texts, list):
+            unlike += [f"{text} (accepted: {at(own, 'reason')})" for text in texts]
+    return Measurement(settings=settings, noise_s=noise_s, unlike=tuple(unlike))
 
 
-def _unlike(session: Any) -> Iterator[str]:
-    """In what a computer was unlike, or changed, as it was accepted."""
-    found = at(session, "unlike", "found")
-    for text in found if isinstance(found, list) else ():
-        yield f"{text} (accepted: {at(session, 'unlike', 'reason')})"
-
-
-def _made_with(session: Any) -> dict[str, str]:
-    """What a session was made with, as a paper would name it."""
-    found = {}
-    if isinstance(session, dict) and "gpu" in session:
-        gpu = session["gpu"]
-        found["device"] = "no GPU"
-        if isinstance(gpu, dict):
-            found["device"] = f"{gpu.get('name')} (driver {gpu.get('driver')})"
-    if version := at(session, "engine", "version"):
-        found["engine"] = str(version)
-    return found
-
-
-# --- Comparing teams --------------------------------------------------------------
-
-
-def by_setting(teams: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """What teams were measured with, by name and team.
-
-    Parameters
-    ----------
-    teams : mapping
-        By team: values by name.
-    """
-    found: dict[str, dict[str, str]] = {}
-    for team, own in teams.items():
-        for name, text in own.items():
-            found.setdefault(name, {})[team] = text
-    return found
-
-
-def all_settings(teams: Mapping[str, Measurement]) -> dict[str, tuple[str, ...]]:
-    """All values that teams were measured with, by setting."""
-    settings = by_setting({team: own.settings for team, own in teams.items()})
-    made_with = by_setting({team: own.made_with for team, own in teams.items()})
-    return {
-        name: tuple(sorted(set(own.values())))
-        for name, own in (settings | made_with).items()
+def by_setting(teams: Mapping[str, Measurement]) -> dict[str, dict[str, str]]:
+    """What teams were measured with: by setting, and then by team."""
+    found = {
+        name: {
+            t: own.settings[name] for t, own in teams.items() if name in own.settings
+        }
+        for name in (*COMPARED, "device", "engine")
     }
+    return {name: own for name, own in found.items() if own}
 
 
-def unlike_settings(teams: Mapping[str, Measurement]) -> Iterator[str]:
-    """Settings that are not equal for all teams, in lines."""
-    known = {team: own.settings for team, own in teams.items() if own.settings}
-    for name, found in by_setting(known).items():
+def unlike_teams(teams: Mapping[str, Measurement]) -> Iterator[str]:
+    """What is not the same of how teams were measured, and on what, in lines."""
+    known = [team for team, own in teams.items() if own.settings]
+    for name, found in by_setting(teams).items():
         if name in DEFAULTS:
             found = {**dict.fromkeys(known, DEFAULTS[name]), **found}
-        if len(set(found.values())) > 1:
-            texts = ", ".join(f"{team} {value}" for team, value in found.items())
-            yield f"Teams were measured with different {name}: {safe(texts)}"
-
-
-def unlike_hosts(teams: Mapping[str, Measurement]) -> Iterator[str]:
-    """What is not the same of the computers of teams, in lines."""
-    made_with = by_setting({team: own.made_with for team, own in teams.items()})
-    devices = made_with.get("device", {})
-    if len(set(devices.values())) > 1:
-        both = listing(f"{team} {device}" for team, device in devices.items())
-        yield f"Teams were measured with different device: {both}"
+        if len(set(found.values())) > 1 and name != "engine":
+            both = listing(f"{team} {value}" for team, value in found.items())
+            yield f"Teams were measured with different {name}: {both}"
     for team, own in teams.items():
         for text in own.unlike:
             yield f"{safe(team)} was not measured on one steady computer: {safe(text)}"

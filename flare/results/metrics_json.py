@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from flare.challenge.formats import case_of
 from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import STATISTICS
-from flare.common.errors import OutputError
-from flare.common.files import write_whole
+from flare.common.files import unwritable, write_whole
 from flare.common.schema import Amount, Count, Family, Is, Positive, Share, Text, dump
-from flare.common.text import printable, safe, why
+from flare.common.text import printable
 from flare.results.scores import (
     JOBS_NOTE,
     FreeCases,
@@ -28,8 +25,6 @@ from flare.results.scores import (
 )
 
 METRICS_JSON = "metrics.json"
-
-_PART_NAME = f".{METRICS_JSON}.part"
 
 FREE_CASES, LEFT_EMPTY = "_free_cases", "_free_left_empty"
 """What the keys of aggregates end in that count cases without an organ."""
@@ -203,13 +198,14 @@ def prepare_output(folder: Path) -> None:
     OutputError
         If not.
     """
+    file, tried = folder / METRICS_JSON, folder / f".{METRICS_JSON}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / METRICS_JSON).unlink(missing_ok=True)
-        (folder / _PART_NAME).write_bytes(b"")
-        (folder / _PART_NAME).unlink()
+        file.unlink(missing_ok=True)
+        write_whole(tried, "")
+        tried.unlink()
     except OSError as error:
-        raise _output_error(folder, error) from error
+        raise unwritable(file, error) from error
 
 
 def write_metrics(results: Results, folder: str | Path) -> Path:
@@ -232,25 +228,9 @@ def write_metrics(results: Results, folder: str | Path) -> Path:
     OutputError
         If it cannot be written.
     """
-    folder = Path(folder)
-    part, file = folder / _PART_NAME, folder / METRICS_JSON
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        part.write_text(metrics_json(results), encoding="utf-8")
-        part.replace(file)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink()
-        raise _output_error(folder, error) from error
+    file = Path(folder) / METRICS_JSON
+    write_whole(file, metrics_json(results))
     return file
-
-
-def _output_error(folder: Path, error: OSError) -> OutputError:
-    """Say why nothing can be written."""
-    reason = why(error)
-    return OutputError(
-        f"{safe(folder)}: {METRICS_JSON} cannot be written here ({reason})"
-    )
 
 
 def metrics_json(results: Results) -> str:
@@ -261,7 +241,7 @@ def metrics_json(results: Results) -> str:
     ValueError
         If a value is not finite.
     """
-    content = _content(
+    content = metrics_content(
         results.metrics,
         [printable(case.prediction_file) for case in results.cases],
         [printable(case.reference_file) for case in results.cases],
@@ -283,37 +263,7 @@ def metrics_json(results: Results) -> str:
     return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
 
-def write_case_scores(
-    file: Path,
-    scores: Mapping[str, Sequence[float]],
-    reference_files: Sequence[str],
-    evaluation: Mapping[str, Any],
-    failed: Mapping[str, str],
-) -> None:
-    """Write the metrics.json of a team that was made up, whole or not at all.
-
-    Parameters
-    ----------
-    file : Path
-        To write to.
-    scores : mapping of str to sequence of float
-        By metric, a value for each case.
-    reference_files : sequence of str
-        Of the cases, in the same order; their predictions are called alike.
-    evaluation, failed : mapping
-        How the scores were made; by case, why it was not scored.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    """
-    predictions = ["" if case_of(name) in failed else name for name in reference_files]
-    content = _content(scores, predictions, reference_files, evaluation, failed)
-    write_whole(file, json.dumps(content, indent=2, allow_nan=False) + "\n")
-
-
-def _content(
+def metrics_content(
     scores: Mapping[str, Sequence[float]],
     prediction_files: Sequence[str],
     reference_files: Sequence[str],
@@ -322,7 +272,19 @@ def _content(
     *,
     decimals: int | None = None,
 ) -> MetricsFile:
-    """The keys of a file that it always has."""
+    """The keys of a file that it always has.
+
+    Parameters
+    ----------
+    scores : mapping of str to sequence of float
+        By metric, a value for each case.
+    prediction_files, reference_files : sequence of str
+        Of the cases, in the same order.
+    evaluation, failed : mapping
+        How the scores were made; by case, why it was not scored.
+    decimals : int, optional
+        To which all numbers are rounded.
+    """
 
     def rounded(value: float) -> float:
         return value if decimals is None else round(value, decimals)

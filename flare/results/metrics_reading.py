@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import CASE, case_of
 from flare.challenge.metrics import SCORES, metric_of
-from flare.common.files import csv_text, json_at, read_regular, write_whole
+from flare.common.files import at, csv_text, json_at, read_regular, write_whole
 from flare.common.text import listing, safe, why
 from flare.results.csv_rows import COLUMNS, value_problem
 from flare.results.errors import MetricsFileError, RankingError
@@ -220,11 +220,8 @@ def evaluation_text(content: object, key: str) -> str:
     --------
     >>> evaluation_text({"evaluation": {"cases": 50}}, "cases")
     '50'
-    >>> evaluation_text({}, "cases")
-    ''
     """
-    evaluation = content.get("evaluation") if isinstance(content, Mapping) else None
-    return str(evaluation.get(key, "")) if isinstance(evaluation, Mapping) else ""
+    return str(at(content, "evaluation", key) or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,11 +239,6 @@ class EvaluationFile:
     warnings: tuple[str, ...]
     provenance: tuple[tuple[str, str], ...]
     """What is said of how the scores were made, in the order of the file."""
-
-
-def is_evaluation(source: Path) -> bool:
-    """Whether a path names the results of one evaluation, not those of all teams."""
-    return source.suffix.lower() == ".json"
 
 
 def read_evaluation(file: Path) -> EvaluationFile:

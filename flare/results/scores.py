@@ -12,6 +12,7 @@ from flare.challenge.formats import PLAIN_NAMES, FileNames
 from flare.challenge.metrics import METRICS, metric_of, organ_of
 from flare.challenge.rules import STATISTICS
 from flare.common.schema import OMIT, Is, Positive, Sha256, Text
+from flare.common.text import count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,10 +189,9 @@ class FreeCases:
         >>> FreeCases(organ="lesion", cases=5, left_empty=3).text
         'lesion: 3 of 5 cases without it were left empty'
         """
-        count = "1 case" if self.cases == 1 else f"{self.cases} cases"
+        name, cases = self.organ.replace("_", " "), count(self.cases, "case")
         were = "was" if self.cases == 1 else "were"
-        name = self.organ.replace("_", " ")
-        return f"{name}: {self.left_empty} of {count} without it {were} left empty"
+        return f"{name}: {self.left_empty} of {cases} without it {were} left empty"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -34,16 +34,14 @@ def prepare_summary(folder: str | Path | None, output: Path) -> Path | None:
     if not folder:
         return None
     folder = Path(folder).absolute()
+    problem = ""
     if folder.resolve().is_relative_to(output.resolve()):
-        raise InputError(
-            f"{safe(folder)}: it is in {safe(output)}, which others may see",
-            "Choose another folder with --nnunet-summary.",
-        )
-    if folder.exists() and not folder.is_dir():
-        raise InputError(
-            f"{safe(folder)}: it is not a folder",
-            "Choose a folder with --nnunet-summary.",
-        )
+        problem = f"it is in {safe(output)}, which others may see"
+    elif folder.exists() and not folder.is_dir():
+        problem = "it is not a folder"
+    if problem:
+        remedy = "Choose another folder with --nnunet-summary."
+        raise InputError(f"{safe(folder)}: {problem}", remedy)
     return folder
 
 

@@ -6,11 +6,15 @@ import tempfile
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
+from flare.challenge.reading import read_challenge
 from flare.common.containers import Limits
 from flare.measuring.lane import Lane, Place
 from flare.measuring.lanes.process import Ended
+from flare.measuring.options import Options
 from flare.measuring.sampling.nvml import Device
+from flare.measuring.team import Job
 from tests.builders import ROOT
 from tests.builders.running import record
 from tests.builders.teams import PREDICT, rows_of
@@ -50,6 +54,20 @@ def lane(number=0, *, of=2, gpu=None, host="here", memory="14g", cpus=(1,), **mo
         "limits": limits,
     }
     return Lane(**known | more)
+
+
+def job_of(folder, images, cases=()):
+    """What is measured: teams without an archive, by the name of their image."""
+    return Job(
+        options=Options(archives=folder, images=folder, output=folder, limits=Limits()),
+        challenge=read_challenge("flare21"),
+        results=folder,
+        cases=cases,
+        archives=tuple(
+            SimpleNamespace(team=team, image=image, problems=())
+            for team, image in images.items()
+        ),
+    )
 
 
 def whole(*cases):

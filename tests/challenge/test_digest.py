@@ -58,8 +58,8 @@ def test_a_further_rule_is_one_of_scoring_wherever_it_is_not_the_default():
 
     assert scoring_rules(_Further(**values)) == scoring_rules(rules)
     assert scoring_rules(further) == {**scoring_rules(rules), "least_voxels": 1.5}
-    assert "Least voxels: 1.5." in challenge_summary(further).splitlines()
-    assert "Least voxels" not in challenge_summary(rules)
+    assert "  least_voxels: 1.5" in challenge_summary(further).splitlines()
+    assert "least_voxels" not in challenge_summary(rules)
 
 
 @pytest.mark.parametrize(

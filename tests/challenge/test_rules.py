@@ -198,8 +198,9 @@ WEIGHT = "expected a number above 0, at most 1000, with at most four decimals"
         ("= 0.5\n\n[[", "= -1\n\n[[", "grid.tolerance_mm is -1.0, expected a length"),
         ("[grid]", "[[grid]]", "grid is [{'compare': 'size', 'tolerance_mm': 0.5}], "),
         ('"gpu_area"', '"dsc"', "ranking[2].metric is 'dsc', expected another value"),
+        ('"gpu_area"', '"nsd"', "ranking.better is 'lower', expected the good end"),
         ('"gpu_area"', '"volume_difference"',
-         "ranking.metric is 'volume_difference', expected one of which an end"),
+         "ranking.better is 'lower', expected the good end of volume_difference"),
         ('"lower"', '"less"', "ranking[2].better is 'less', expected higher or lower"),
         ("weight = 0.5", "weight = 0", f"ranking[2].weight is 0.0, {WEIGHT}"),
         ("weight = 0.5", "weight = 0.12345", f"ranking[2].weight is 0.12345, {WEIGHT}"),
@@ -356,14 +357,21 @@ MEANING = """Two organs (mine)
     7  lung   tolerance 2 mm
   200  heart  tolerance 1.5 mm, not in the means
 
-An organ in neither file scores 0.5, only in the prediction 0.25, only in the reference 0.125.
-Other labels in references: they count as background; in predictions: the case scores 0.
-Grids must agree in size; a warning tells of positions off by more than 0.5 mm.
-Scored only where the reference has them, top slice dropped: heart.
-NSD is 0 where DSC is below 0.2.
-Values are rounded to 4 decimals.
-For the board, numbers are rounded to 3 decimals.
-Ranked by dsc (higher), gpu_area (lower)."""  # noqa: E501
+Rules:
+  absent_organs.in_both: 0.5
+  absent_organs.in_prediction: 0.125
+  absent_organs.in_reference: 0.25
+  decimals: 4
+  grid.compare: size
+  grid.tolerance_mm: 0.5
+  smallest_dsc_for_nsd: 0.2
+  unknown_labels.prediction: zero
+  unknown_labels.reference: ignore
+  z_range.organs: heart
+  z_range.top_slice: dropped
+  board.decimals: 3
+
+Ranked by dsc (higher), gpu_area (lower)."""
 
 
 def test_the_summary_says_what_a_file_means(read):
@@ -411,7 +419,8 @@ def test_validate_takes_a_metric_of_one_s_own_table(tmp_path):
         ("dsc_heart", 1),
         ("run_time_s", 1),
     ):
-        rule = f'\n[[ranking]]\nmetric = "{metric}"\nbetter = "lower"\n'
+        better = "higher" if metric.startswith("dsc") else "lower"
+        rule = f'\n[[ranking]]\nmetric = "{metric}"\nbetter = "{better}"\n'
         file.write_text(text + rule)
 
         status, stdout, stderr = challenge_command("validate", file)

@@ -458,7 +458,10 @@ def test_an_output_that_cannot_be_written(predictions, ground_truth, tmp_path):
     run = run_evaluate(predictions, ground_truth, tmp_path / "file")
 
     assert run.returncode == 1
-    assert told(run.stderr.decode()) == ("H02", safe(tmp_path / "file"))
+    assert told(run.stderr.decode()) == (
+        "H02",
+        safe(tmp_path / "file" / "metrics.json"),
+    )
 
 
 # --- Environment, command line, processes -----------------------------------------

@@ -70,39 +70,27 @@ def test_a_disk_that_is_nearly_full(free, tmp_path, left_bytes, left_files, is_l
 
 
 @pytest.mark.parametrize(
-    ("given_back", "is_it"), [(0, False), (5 * GIB, False), (6 * GIB, True)]
+    ("taken", "given_back", "is_it"),
+    [
+        # Half of what was taken has to be free again afterwards,
+        ((12 * GIB, 0), (0, 0), False),
+        ((12 * GIB, 0), (5 * GIB, 0), False),
+        ((12 * GIB, 0), (6 * GIB, 0), True),
+        ((0, 3_000_000), (0, 1_500_000), True),
+        # of what was short: of bytes, files say nothing.
+        ((12 * GIB, 20), (0, 20), False),
+    ],
 )
-def test_whose_doing_it_was(free, tmp_path, given_back, is_it):
-    """Twelve gibibytes were taken: half of them have to be free again afterwards."""
+def test_whose_doing_it_was(free, tmp_path, taken, given_back, is_it):
     watch = DiskWatch(tmp_path, 10 * GIB)
-    free["bytes"] -= 12 * GIB
+    for kind, number in zip(free, taken, strict=True):
+        free[kind] -= number
     assert watch.is_alarming()
 
-    free["bytes"] += given_back
+    for kind, number in zip(free, given_back, strict=True):
+        free[kind] += number
 
     assert watch.is_given_back() == is_it
-
-
-def test_files_count_as_bytes_do(free, tmp_path):
-    watch = DiskWatch(tmp_path, 10 * GIB)
-    free["files"] -= 3_000_000
-    assert watch.is_alarming()
-
-    free["files"] += 1_500_000
-
-    assert watch.is_given_back()
-
-
-def test_what_was_not_short_clears_nobody(free, tmp_path):
-    """Bytes were taken by something else: that files are free again says nothing."""
-    watch = DiskWatch(tmp_path, 10 * GIB)
-    free["bytes"] -= 12 * GIB
-    free["files"] -= 20
-    assert watch.is_alarming()
-
-    free["files"] += 20
-
-    assert not watch.is_given_back()
 
 
 def test_a_disk_that_cannot_be_seen():

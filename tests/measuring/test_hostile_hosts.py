@@ -4,8 +4,6 @@ Nobody else may fill the disk, empty the memory, or keep the processors busy, me
 """
 
 import os
-import threading
-from pathlib import Path
 
 import pytest
 
@@ -13,12 +11,10 @@ from tests.builders.teams import (
     LIMITS,
     PREDICT,
     brisk_command,
-    docker,
     left_behind,
     measure_teams,
     rows_of,
     save_team,
-    wait_for_container,
     write_team,
 )
 from tests.conftest import need_tool
@@ -51,34 +47,6 @@ def test_a_container_that_fills_the_disk_is_ended(archives, one_case, tmp_path):
     # The other team is measured behind it, and gets what it deserves.
     assert statuses(results / "good") == {"ok"}
     assert left_behind(results) == []
-
-
-@pytest.mark.usefixtures("engine_disk")
-def test_a_disk_that_others_fill_is_no_team_s_fault(
-    team_base, two_cases, tmp_path, request
-):
-    """It is an engine error, and the case is run again."""
-    slow = write_team(tmp_path, "slow", f"sleep 3\n{PREDICT}")
-    folder = Path(docker("info", "--format", "{{.DockerRootDir}}").strip())
-    if not os.access(folder, os.W_OK):
-        pytest.skip("the engine's folder cannot be written to")
-    ballast = folder / "flare-test-ballast"
-    request.addfinalizer(lambda: ballast.unlink(missing_ok=True))
-
-    def fill():
-        wait_for_container(tmp_path / "results")
-        with ballast.open("wb") as file:  # at once, however busy the disk is
-            os.posix_fallocate(file.fileno(), 0, 900 * 2**20)
-
-    thread = threading.Thread(target=fill, daemon=True)
-    thread.start()
-    measure_teams(tmp_path, two_cases, slow, more=("--disk", "400m"))
-    thread.join(60)
-
-    rows = rows_of(tmp_path / "results" / "slow")
-    assert [row["status"] for row in rows.values()].count("engine error") == 1
-    (message,) = (row["message"] for row in rows.values() if row["message"])
-    assert message.startswith("the disk was filled meanwhile, but not by the container")
 
 
 # --- Time means time --------------------------------------------------------------

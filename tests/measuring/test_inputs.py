@@ -1,7 +1,6 @@
 """What a measurement is made of, and one line for whatever is missing."""
 
 import os
-import shutil
 
 import pytest
 
@@ -69,15 +68,3 @@ def test_without_docker_there_is_one_line(tmp_path, images):
     status, stderr = run_measure(*arguments, "--gpu", "none", env=environment)
 
     assert (status, told(stderr)) == (1, ("H05", "docker"))
-
-
-@pytest.mark.docker
-@pytest.mark.skipif(bool(shutil.which("nvidia-smi")), reason="there is a GPU")
-def test_without_a_gpu_there_is_one_line(docker, tmp_path, images):
-    arguments = (save(tmp_path), "--images", images, "--output", tmp_path / "results")
-
-    status, stderr = run_measure(*arguments)
-
-    assert status == 1
-    assert stderr.startswith("no NVIDIA driver answers")
-    assert stderr.endswith("--gpu none measures without a GPU. [H08]\n")

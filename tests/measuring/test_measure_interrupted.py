@@ -79,18 +79,6 @@ def start_hanging(archives, one_case, tmp_path):
                  stderr=subprocess.PIPE)  # fmt: skip
 
 
-def test_a_kill_alone_is_cleaned_up_after(archives, one_case, tmp_path):
-    """Without going on: the guard removes the container that hangs, and the image."""
-    process = start_hanging(archives, one_case, tmp_path)
-    wait_for_container(tmp_path, process)
-
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-
-    wait_until(lambda: left_behind(tmp_path) == [])
-    wait_until(lambda: not [*(tmp_path / "results").rglob(".work*")])
-
-
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 )

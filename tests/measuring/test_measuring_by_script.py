@@ -174,19 +174,6 @@ def test_an_engine_that_runs_nothing_is_no_team_s_fault(bench):
 # --- Going on ---------------------------------------------------------------------
 
 
-def test_what_is_done_is_not_run_again(bench):
-    file = bench.archive("good", PREDICT)
-    bench.measure(file, cases=1)
-    before = (bench.results / "good" / "efficiency.csv").read_bytes()
-    count = len(bench.engine.calls("create"))
-
-    bench.measure(file, cases=1)
-
-    assert bench.told[2:] == ["good"]
-    assert len(bench.engine.calls("create")) == count
-    assert (bench.results / "good" / "efficiency.csv").read_bytes() == before
-
-
 def test_an_engine_that_fails_in_between_is_no_team_s_fault(bench):
     """The rest of its cases have an engine error, and are run when it works again."""
     script = f"touch ../../../fail/volume-create\n{PREDICT}"

@@ -157,21 +157,6 @@ def test_check_reads_the_model_too(tmp_path, capfd):
     assert capfd.readouterr().out.startswith("team_a.model.tar.gz: it holds no file. ")
 
 
-def test_check_runs_an_image_with_its_model(bench, capfd):
-    """And says what is missing where it was forgotten."""
-    archive = bench.archive("a", NEEDS_MODEL)
-    model = write_model(bench.folder, name="model.tar.gz")
-    ct = bench.images / "validation_001_0000.nii.gz"
-    words = ["check", str(archive), "--run", str(ct)]
-
-    assert main([*words, "--model", str(model)]) == 0
-    assert "validation_001: ok, " in capfd.readouterr().out
-
-    assert main(words) == 1
-    assert "exit code 7" in capfd.readouterr().out
-    assert bench.engine.left() == []
-
-
 def test_predictions_have_no_model(tmp_path, capfd, predictions):
     status = main(["check", str(predictions), "--model", str(write_model(tmp_path))])
 

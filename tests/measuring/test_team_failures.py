@@ -1,14 +1,11 @@
 """What nobody has thought of ends the measurement of one team, and of no other."""
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from flare.challenge.reading import read_challenge
-from flare.common.containers import Limits
 from flare.common.errors import EngineError
 from flare.evaluation.errors import GroundTruthError
 from flare.measuring import measure as measuring
@@ -16,60 +13,34 @@ from flare.measuring import team as measured
 from flare.measuring.archive.reading import Archive
 from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.inputs import find_cases
-from flare.measuring.lanes import dispatch
+from flare.measuring.lanes import dispatch, process
 from flare.measuring.measure import measure_teams
-from flare.measuring.options import Options
 from flare.measuring.summary import Listener, write_refused
-from flare.measuring.team import Job
 from flare.results.errors import MeasurementError
 from flare.results.refused_csv import read_refused
 from tests.builders import write_cases
+from tests.builders.lanes import job_of
 from tests.builders.running import record
 from tests.builders.teams import PREDICT
 
 
-@dataclass
-class FakeTeams(Listener):
-    """Teams whose measurement goes wrong at some point, or does not."""
+class Notes(Listener):
+    """Notes what it is told."""
 
-    fails: dict
-    calls: list = field(default_factory=list)
-    told: dict = field(default_factory=dict)
+    def __init__(self):
+        self.calls, self.failed = [], {}
 
-    def _do(self, team, what):
-        self.calls.append((team, what))
-        if (team, what) in self.fails:
-            raise self.fails[team, what]
-
-    @contextmanager
-    def look(self, of, **_):
-        self._do(of.team, "planned")
-        yield SimpleNamespace(todo=of.job.cases)
-
-    @contextmanager
-    def plan(self, of):
-        self._do(of.team, "made")
-        try:
-            yield SimpleNamespace(of=of, todo=of.job.cases, records={})
-        finally:
-            self._do(of.team, "close")
-
-    @contextmanager
-    def open(self, plan):
-        self._do(plan.of.team, "open")
-        yield None
-
-    def run_case(self, plan, _, case):
-        self._do(plan.of.team, case.name)
-        return record(case.name)
+    def on_run(self, team, record, number, total):
+        """Note a case."""
+        self.calls.append((team, record.case))
 
     def on_team(self, team):
-        """Score a team."""
+        """Note a team that is done."""
         self.calls.append((team, "scored"))
 
     def on_failure(self, team, error):
         """Note what its measurement has ended by."""
-        self.told[team] = str(error)
+        self.failed[team] = str(error)
 
 
 @pytest.fixture
@@ -78,36 +49,35 @@ def run(monkeypatch, tmp_path):
     cases = find_cases(write_cases(tmp_path / "images", ["c1_0000", "c2_0000"]))
 
     def start(fails):
-        teams = FakeTeams(fails)
-        monkeypatch.setattr(dispatch, "planned_team", teams.look)
-        monkeypatch.setattr(measured, "planned_team", teams.plan)
-        monkeypatch.setattr(measured, "_opened", teams.open)
-        monkeypatch.setattr(measured, "_run", teams.run_case)
+        def fail(team, where):
+            if (team, where) in fails:
+                raise fails[team, where]
+
+        @contextmanager
+        def planned_team(job, **_):
+            fail(job.team, "planned")
+            yield SimpleNamespace(todo=cases)
+
+        def measure_team(job):
+            for case in ("c1", "c2"):
+                fail(job.team, case)
+                yield record(case)
+            fail(job.team, "close")
+
+        notes = Notes()
+        monkeypatch.setattr(dispatch, "planned_team", planned_team)
+        monkeypatch.setattr(process, "measure_team", measure_team)
         engine = SimpleNamespace(describe=dict, folder=lambda: None)
         monkeypatch.setattr(measuring, "find_engine", lambda _: engine)
-        job = Job(
-            options=Options(
-                archives=tmp_path,
-                images=tmp_path / "images",
-                output=tmp_path / "results",
-                limits=Limits(),
-            ),
-            challenge=read_challenge("flare21"),
-            results=tmp_path / "results",
-            cases=cases,
-            archives=tuple(
-                SimpleNamespace(team=team, image=team, problems=()) for team in "ab"
-            ),
-        )
-        failed = measure_teams(job, teams)
-        found = {team: str(error) for team, error in failed}
-        assert teams.told == found
-        return found, teams.calls
+        job = job_of(tmp_path / "results", {"a": "a", "b": "b"}, cases)
+        found = {team: str(error) for team, error in measure_teams(job, notes)}
+        assert notes.failed == found
+        return found, notes.calls
 
     return start
 
 
-@pytest.mark.parametrize("where", ["planned", "made", "open", "c1", "c2", "close"])
+@pytest.mark.parametrize("where", ["planned", "c1", "c2", "close"])
 @pytest.mark.parametrize(
     ("error", "line"),
     [
@@ -138,10 +108,8 @@ def test_one_team_does_not_end_the_measurement_of_others(run, where, error, line
 
     assert list(failed) == ["a"]
     assert failed["a"].startswith(line)
-    of_b = [what for team, what in calls if team == "b"]
-    assert of_b == ["planned", "made", "open", "c1", "c2", "close", "scored"]
-    own = [what for team, what in calls if team == "a"]
-    assert own[-1] == "close" or where in ("planned", "made")
+    assert calls[-3:] == [("b", "c1"), ("b", "c2"), ("b", "scored")]
+    assert ("a", "scored") not in calls
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(143)])
@@ -167,7 +135,7 @@ class FailingWhileItEnds(dict):
         end_with_an_error()
 
 
-@pytest.mark.parametrize("where", ["planned", "open", "c1"])
+@pytest.mark.parametrize("where", ["planned", "c1"])
 def test_an_error_on_the_way_out_does_not_let_it_go_on(run, where):
     with pytest.raises(KeyboardInterrupt):
         run(FailingWhileItEnds({("a", where): None}))
@@ -181,17 +149,9 @@ def test_nor_does_an_engine_that_fails_on_the_way_out_of_a_case(bench, monkeypat
 
 
 def test_a_team_is_scored_as_soon_as_its_last_case_is_done(run):
-    """Closed before, and not at all if it is not measured to the end."""
     _, calls = run({})
 
-    for team in "ab":
-        own = [what for name, what in calls if name == team]
-        assert own[1:] == ["made", "open", "c1", "c2", "close", "scored"]
-    assert calls.index(("a", "scored")) < calls.index(("b", "made"))
-
-    failed, calls = run({("a", "c2"): ValueError("odd")})
-    assert list(failed) == ["a"]
-    assert [team for team, what in calls if what == "scored"] == ["b"]
+    assert calls == [(team, what) for team in "ab" for what in ("c1", "c2", "scored")]
 
 
 def archive(team, *problems):

@@ -14,12 +14,11 @@ from flare.results.measurement_json import (
     Measurement,
     MeasurementLog,
     read_measurement,
-    unlike_hosts,
-    unlike_settings,
+    unlike_teams,
 )
 from tests.builders.results import write_team
 
-NOTHING = Measurement(settings={}, made_with={}, noise_s=None)
+NOTHING = Measurement(settings={}, noise_s=None)
 
 
 def test_what_was_written_comes_back(tmp_path):
@@ -31,8 +30,7 @@ def test_what_was_written_comes_back(tmp_path):
     log.add({"gpu": gpu, "engine": {"version": "29"}, "engine_cost_s": cost})
 
     assert read_measurement(file) == Measurement(
-        settings={"timeout_s": "60"},
-        made_with={"device": "A100 (driver 570)", "engine": "29"},
+        settings={"timeout_s": "60", "device": "A100 (driver 570)", "engine": "29"},
         noise_s=0.25,
     )
 
@@ -42,7 +40,7 @@ def test_without_a_gpu(tmp_path):
 
     found = read_measurement(tmp_path / "measurement.json")
 
-    assert found == replace(NOTHING, made_with={"device": "no GPU"})
+    assert found == replace(NOTHING, settings={"device": "no GPU"})
 
 
 @pytest.mark.parametrize(
@@ -66,43 +64,40 @@ def written(tmp_path, settings):
     return file
 
 
-def test_a_measurement_goes_on_whatever_else_the_file_says(tmp_path):
+def test_a_measurement_goes_on_with_its_settings_alone(tmp_path):
     settings = {"repeats": 1, "labels": "1, 7", "max_gpu_memory": "stable"}
     file = written(tmp_path, settings)
 
-    MeasurementLog(file, settings, {"challenge_sha256": "2" * 64})
+    MeasurementLog(file, settings)
 
     with pytest.raises(MeasurementError, match="with labels 1, 7, now it is 1, 8"):
-        MeasurementLog(
-            file, settings | {"labels": "1, 8"}, {"challenge_sha256": "2" * 64}
-        )
-
-
-def test_a_record_of_an_earlier_version_needs_the_same_file(tmp_path):
-    file = written(tmp_path, {"repeats": 1, "challenge_sha256": "a"})
-    settings = {"repeats": 1, "labels": "1, 7"}
-
-    MeasurementLog(file, settings, {"challenge_sha256": "a"})
-
-    with pytest.raises(MeasurementError, match="challenge_sha256 a, now it is b") as e:
-        MeasurementLog(file, settings, {"challenge_sha256": "b"})
-    assert "flare rescore" in e.value.remedy
+        MeasurementLog(file, settings | {"labels": "1, 8"})
 
 
 def test_settings_that_are_not_equal_for_all_teams():
-    """One that a file has only where it is another one counts as its default."""
+    """One that a file has only where it is another one counts as its default.
+
+    The version of the engine may differ.
+    """
     teams = {
-        team: Measurement(settings=own, made_with={}, noise_s=None)
+        team: Measurement(settings=own, noise_s=None)
         for team, own in {
-            "a": {"memory": "28g", "repeats": "1"},
-            "b": {"memory": "28g", "repeats": "3", "contract": "algorithm x"},
+            "a": {"memory": "28g", "repeats": "1", "device": "A100", "engine": "28"},
+            "b": {
+                "memory": "28g",
+                "repeats": "3",
+                "contract": "algorithm x",
+                "device": "H100",
+                "engine": "29",
+            },
             "nothing": {},
         }.items()
     }
 
-    assert list(unlike_settings(teams)) == [
+    assert list(unlike_teams(teams)) == [
         "Teams were measured with different repeats: a 1, b 3",
         "Teams were measured with different contract: a flare, b algorithm x",
+        "Teams were measured with different device: a A100, b H100",
     ]
 
 
@@ -123,25 +118,9 @@ OLD = {
 """A session as earlier versions wrote it."""
 
 
-def measured(device):
-    return Measurement(
-        settings={"memory": "28g"}, made_with={"device": device}, noise_s=None
-    )
-
-
 def write_measurement(folder, *sessions):
     content = {"settings": {"memory": "28g"}, "sessions": list(sessions)}
     (folder / "measurement.json").write_text(json.dumps(content))
-
-
-def test_devices_and_drivers():
-    teams = {"a": measured("A100 (driver 570)"), "b": measured("H100 (driver 570)")}
-
-    assert tuple(unlike_hosts(teams)) == (
-        "Teams were measured with different device: a A100 (driver 570), b H100"
-        " (driver 570)",
-    )
-    assert list(unlike_hosts({"a": teams["a"], "c": teams["a"]})) == []
 
 
 def test_what_was_accepted_is_told_of_old_files_too(tmp_path):

@@ -182,7 +182,7 @@ def test_metrics_json_is_written_alone_and_whole_after_an_earlier_one_has_gone(
 def test_an_output_that_cannot_be_is_told(tmp_path):
     (tmp_path / "file").touch()
 
-    with pytest.raises(OutputError, match=r"cannot be written here \(file exists\)"):
+    with pytest.raises(OutputError, match=r"it cannot be written \(file exists\)"):
         prepare_output(tmp_path / "file")
     with pytest.raises(OutputError, match="not a directory"):
         write_metrics(TWO, str(tmp_path / "file" / "folder"))

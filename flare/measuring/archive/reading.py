@@ -73,7 +73,6 @@ class Archive:
     """SHA-256 of the manifest that `write_image` writes: the ID in other engines."""
     overrides: tuple[str, ...] = ()
     """What has to be set in a container instead, as NAME=VALUE."""
-    user: str = ""
     unpacked_bytes: int = 0
     """Of all layers together."""
     model: Model | None = None
@@ -167,7 +166,6 @@ def _describe(image: Image) -> dict[str, Any]:
         "image": hashlib.sha256(configuration).hexdigest(),
         "manifest": hashlib.sha256(manifest).hexdigest(),
         "overrides": environment_overrides(environment),
-        "user": str(settings.get("User") or ""),
         "unpacked_bytes": sum(layer.unpacked_bytes for layer in image.layers),
     }
 

@@ -128,8 +128,16 @@ def look_at(
 ) -> CaseFinding:
     """Find out all that the page of a case shows.
 
-    Both label maps are on the same grid; scores are by metric, such as ``dsc_liver``,
-    or ``dsc`` of the whole case.
+    Parameters
+    ----------
+    case : str
+        Its name.
+    reference, prediction : LabelMap
+        On the same grid.
+    challenge : Challenge
+        By whose rules it was scored.
+    scores : mapping
+        By metric, such as ``dsc_liver``; of the whole case such as ``dsc``.
     """
     grid, metrics = reference.grid, [metric.name for metric in metrics_in(scores)]
     there = {*reference.present, *prediction.present}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from flare.common.options import option, whole
+
+OnDrawn = Callable[[int, int, str], None]
+"""Called after each page with its number, from 1, the number of pages, and the case."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from flare.common.files import file_names
 from flare.common.text import count, printable, safe
 from flare.evaluation.metrics.finder import ReusedMemory
 from flare.reports.cases.findings import field_of_view, look_at
-from flare.reports.cases.options import CaseOptions
+from flare.reports.cases.options import CaseOptions, OnDrawn
 from flare.reports.cases.organs import (
     faults,
     means_words,
@@ -64,10 +64,6 @@ FAULTS = 8
 
 FOLDER = "cases"
 """Below the folder of a report."""
-
-
-OnDrawn = Callable[[int, int, str], None]
-"""Called after each page with its number, from 1, the number of pages, and the case."""
 
 
 def case_links(found: EvaluationFile, options: CaseOptions) -> dict[str, str]:

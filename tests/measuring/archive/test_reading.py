@@ -118,7 +118,6 @@ def test_what_an_engine_is_told_of_an_image(tmp_path):
     without = read_archive(save(tmp_path, **kept))
 
     assert (archive.problems, archive.doubts, archive.overrides) == ((), (), ())
-    assert archive.user == "me:1"
     assert archive.image == digest_of(archive.configuration)
     assert json.loads(archive.configuration) == json.loads(without.configuration)
     assert json.loads(archive.configuration)["config"] == {

@@ -214,24 +214,6 @@ def test_a_scheduler_that_was_lost_is_named_without_waiting_for_it(is_noticed):
     assert told(caught.value) == ("H10", ADDRESS)
 
 
-def test_a_scheduler_that_is_slow_is_asked_again():
-    client = Client(**{"tcp://a:1": place(CORES)})
-    pool, answer = pool_of(client), client.scheduler.identity
-    pool._looked_at = 0.0
-    asked = []
-
-    def answer_late(n_workers):
-        asked.append(n_workers)
-        if len(asked) == 1:
-            raise TimeoutError
-        return answer(n_workers)
-
-    client.scheduler.identity = answer_late
-
-    assert list(pool.events()) == []
-    assert len(asked) > 1
-
-
 def test_a_scheduler_that_hangs_is_given_up_after_a_minute():
     """It is connected, and never answers: twelve times, five seconds each."""
     client = Client(**{"tcp://a:1": place(CORES)})

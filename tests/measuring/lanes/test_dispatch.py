@@ -5,16 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from flare.challenge.reading import read_challenge
 from flare.common.errors import EngineError
-from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.lanes import dispatch as dispatch_module
 from flare.measuring.lanes.dispatch import Dispatch
 from flare.measuring.lanes.process import Ended
-from flare.measuring.options import Options
 from flare.measuring.summary import Listener
-from flare.measuring.team import Job
-from tests.builders.lanes import ScriptedPool, lane, whole
+from tests.builders.lanes import ScriptedPool, job_of, lane, whole
 from tests.builders.running import record
 
 
@@ -49,16 +45,7 @@ def run(tmp_path, monkeypatch):
     def start(teams, script, lanes=TWO):
         pool, notes = ScriptedPool(lanes, script), Notes()
         left = {team: cases for team, cases, _ in teams}
-        job = Job(
-            options=Options(archives=tmp_path, images=tmp_path, output=tmp_path),
-            challenge=read_challenge("flare21"),
-            results=tmp_path,
-            cases=(),
-            archives=tuple(
-                SimpleNamespace(team=team, image=image, problems=())
-                for team, _, image in teams
-            ),
-        )
+        job = job_of(tmp_path, {team: image for team, _, image in teams})
 
         @contextmanager
         def planned_team(of, *, is_here):
@@ -160,16 +147,6 @@ def test_the_last_lane_is_not_left_out(run):
     assert notes.failed == {"a": "docker: gone. Start it. [H05]"}
     assert pool.begun == [("a", 0), ("b", 0)]
     assert [(n, of) for _, _, n, of in notes.runs] == [(1, 2), (2, 2)]
-
-
-def test_a_bad_archive_is_no_fault_of_its_lane(run):
-    bad = [Ended(ArchiveError("a.tar.gz", "it is bad")), None]
-    script = {"a": [bad], "b": [whole("c1", "c2")], "c": [whole("c1", "c2")]}
-
-    pool, notes = run(teams("a", "b", "c"), script)
-
-    assert list(notes.failed) == ["a"]
-    assert pool.begun == [("a", 0), ("b", 1), ("c", 0)]
 
 
 def test_equal_images_are_not_measured_at_the_same_time(run):
