@@ -77,20 +77,16 @@ def test_teams_are_linked_from_the_ranking_but_not_to_each_other(
         leading = [link for link in links_of(pages[team]) if link[0] != "#"]
         # That of a participant is sent alone.
         assert leading == ["../index.html"] * is_organiser
+    missing = Page(pages["teams/team_3.html"]).table("Results that are not there")
+    assert [tuple(row.values())[:2] for row in missing] == [
+        ("case_3", "DSC, NSD, Running time (s), GPU memory (MB)")
+    ]
+    assert 'id="missing"' not in pages["teams/team_1.html"]
 
-
-@BOTH
-def test_a_single_file_has_no_link_to_another(tmp_path, is_organiser):
-    source = make_results(tmp_path / "results")
-
-    ranking = RankingOptions(**OPTIONS)
-    write_report(
-        [source], tmp_path / "a.html", is_organiser=is_organiser, ranking=ranking
-    )
-
+    options = {"is_organiser": is_organiser, "ranking": RankingOptions(**OPTIONS)}
+    write_report([source], tmp_path / "a.html", **options)
     links = links_of((tmp_path / "a.html").read_text(encoding="utf-8"))
     assert all(link.startswith("#") for link in links)
-    assert not (tmp_path / "teams").exists()
 
 
 def test_a_team_s_own_page_has_the_numbers_of_the_ranking(tmp_path):
@@ -122,22 +118,6 @@ def test_a_team_s_own_page_has_the_numbers_of_the_ranking(tmp_path):
     # 0.9 - (3 + 5) / 40, and 0.000123 more: 0.700; 5 + 7 + 1 s.
     assert rows["case_2"]["DSC"] == "0.700"
     assert rows["case_2"]["Running time (s)"] == "13.0"
-
-
-def test_a_team_s_own_page_tells_why_its_results_are_missing(tmp_path):
-    source = make_results(tmp_path / "results")
-
-    pages = pages_of(source, tmp_path / "pages")
-
-    rows = Page(pages["teams/team_3.html"]).table("Results that are not there")
-    assert [tuple(row.values()) for row in rows] == [
-        (
-            "case_3",
-            "DSC, NSD, Running time (s), GPU memory (MB)",
-            "status timed out",
-        )
-    ]
-    assert 'id="missing"' not in pages["teams/team_1.html"]
 
 
 def test_what_an_engine_says_of_the_organisers_computer_is_not_told(tmp_path):
@@ -238,38 +218,25 @@ def test_a_team_fails_alone_where_all_others_have_done_well(tmp_path):
     assert 'id="alone"' not in pages["teams/b.html"]
 
 
-@pytest.mark.slow
-def test_teams_that_are_renamed_or_out_of_competition_have_pages_too(tmp_path):
-    source = make_results(tmp_path / "results")
-    decisions = tmp_path / "decisions.toml"
-    decisions.write_text(
-        '[[out_of_competition]]\nteam = "team_2"\nreason = "ours"\ndate = 2026-09-02\n'
-        '[[names]]\nteam = "team_1"\nname = "Ünï/cø"\nreason = "so"\ndate = "x"\n'
-    )
-
-    for is_organiser in (True, False):
-        folder = tmp_path / f"pages-{is_organiser}"
-        pages = pages_of(source, folder, is_organiser=is_organiser, decisions=decisions)
-        assert "out of competition" in pages["teams/team_2.html"]
-        assert "as if it alone had joined the 3 teams" in pages["teams/team_2.html"]
-        assert "Ünï/cø in the ranking" in pages["teams/Ünï_cø.html"]
-        assert 'id="draws"' not in pages["teams/team_2.html"]
-
-
-def test_the_page_of_a_team_that_was_disqualified_since_does_not_stay(tmp_path):
+def test_decisions_change_which_pages_there_are(tmp_path):
+    """Renamed, out of competition, or disqualified since the pages were written."""
     source = make_results(tmp_path / "results")
     pages_of(source, tmp_path / "pages")
     decisions = tmp_path / "decisions.toml"
     decisions.write_text(
-        '[[disqualified]]\nteam = "team_2"\nreason = "cheated"\ndate = 2026-09-02\n'
+        '[[out_of_competition]]\nteam = "team_2"\nreason = "ours"\ndate = "x"\n'
+        '[[names]]\nteam = "team_1"\nname = "\u00dcn\u00ef/c\u00f8"\n'
+        'reason = "so"\ndate = "x"\n'
+        '[[disqualified]]\nteam = "team_3"\nreason = "cheated"\ndate = "x"\n'
     )
 
     pages = pages_of(source, tmp_path / "pages", decisions=decisions)
 
-    assert sorted(pages) == [
-        "index.html",
-        *(f"teams/team_{number}.html" for number in (0, 1, 3)),
-    ]
+    renamed = "teams/\u00dcn\u00ef_c\u00f8.html"
+    assert {*pages} == {"index.html", "teams/team_0.html", "teams/team_2.html", renamed}
+    assert "as if it alone had joined the 2 teams" in pages["teams/team_2.html"]
+    assert 'id="draws"' not in pages["teams/team_2.html"]
+    assert "\u00dcn\u00ef/c\u00f8 in the ranking" in pages[renamed]
 
 
 @BOTH
@@ -279,8 +246,9 @@ def test_the_page_of_a_team_that_was_disqualified_since_does_not_stay(tmp_path):
         ([("a", "1", "dsc", 0.9)], 9),
         ([("a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.9)], 0),
         ([("a", "1", "dsc", 0.9), ("b", "1", "dsc", "")], 9),
+        ([(f"t{n}", "1", "dsc", n / 30) for n in range(25)], 9),
     ],
-    ids=["one team, one case", "a tie, no bootstrap", "one without results"],
+    ids=["one team, one case", "a tie, no bootstrap", "one without results", "many"],
 )
 def test_small_rankings_have_pages_of_teams(tmp_path, rows, bootstrap, is_organiser):
     source = write_table(tmp_path / "table.csv", rows)
