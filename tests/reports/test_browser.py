@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders.barriers import COLOURS, find_barriers, find_moved
+from tests.builders.barriers import COLOURS, find_barriers
 from tests.builders.browser import PHONE
 from tests.builders.hostile_pages import KINDS
 
@@ -38,13 +38,11 @@ def test_a_page_asks_for_nothing_and_keeps_nobody_out(open_page, kind):
     assert page.title() not in ("", "ran", "1")
     assert page.evaluate(OPEN_ALL) == []
     assert find_barriers(page) == []
-    assert find_moved(page) == []
 
     window.show(scheme="dark")
 
     in_the_dark = find_barriers(page, COLOURS)
     assert in_the_dark == []
-    assert find_moved(page) == []
     assert window.complaints == []
 
 
