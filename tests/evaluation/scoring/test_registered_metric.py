@@ -14,7 +14,7 @@ from flare.challenge.digest import recorded_challenge, scoring_rules
 from flare.challenge.metrics import METRICS, SCORES, Better, Metric
 from flare.evaluation.evaluate import score_cases
 from flare.platforms.grandchallenge.phase_settings import settings_for
-from flare.reports.ranking.words import metric_title
+from flare.reports.ranking.words import printed
 from flare.results.metrics_json import metrics_json
 from flare.results.metrics_reading import read_scores
 from flare.results.scores import results_table
@@ -91,7 +91,7 @@ def test_titles_phases_and_rules_have_it(challenge):
     assert [c.title for c in columns][:2] == ["Mean NSD", "Mean Far (mm)"]
     orders = {c.order.value for c in columns if c.path.startswith("aggregates.far")}
     assert orders == {"asc"}
-    assert metric_title("far_left_kidney") == "Far of left kidney (mm)"
+    assert printed("far_left_kidney").title == "Far of left kidney (mm)"
     organs = [organ.name for organ in challenge.organs]
     again = recorded_challenge("flare21", scoring_rules(challenge), organs)
     assert again.metrics == challenge.metrics
