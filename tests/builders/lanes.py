@@ -122,20 +122,6 @@ sleep 0.3
 """A team's script, for an engine by script, that notes each of its runs."""
 
 
-ALGORITHM = """
-test -s /opt/ml/model/plans.json || exit 7
-mkdir -p /output/images/organs
-cp /input/images/ct/*.nii.gz /output/images/organs/any.nii.gz
-"""
-"""What an algorithm does that needs a model beside it,"""
-
-AS_ALGORITHM = (
-    *("--contract", "algorithm", "--input-socket", "ct-image=images/ct"),
-    *("--output-path", "images/organs"),
-)
-"""and how it is run."""
-
-
 FLARE = ("-m", "flare")
 """The program as it is, as a real engine needs it;"""
 

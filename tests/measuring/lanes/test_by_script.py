@@ -1,6 +1,5 @@
 """Whole measurements side by side, with an engine that plays by a script."""
 
-import hashlib
 import json
 import os
 import random
@@ -14,15 +13,12 @@ import pytest
 
 from tests.builders import case_names, wait_until, wait_until_equal
 from tests.builders.lanes import (
-    ALGORITHM,
-    AS_ALGORITHM,
     NOTED,
     lane_processes,
     measuring,
     rows_so_far,
     runs_noted,
 )
-from tests.builders.models import WEIGHTS, write_model
 from tests.builders.teams import SCRIPTS
 
 pytestmark = [
@@ -75,37 +71,6 @@ def test_teams_are_spread_over_two_lanes(bench):
     assert bench.engine.left() == []
     assert bench.hidden() == []
     assert stdout.index("[12/12]") < stdout.index("good: 3 ok")
-
-
-def test_algorithms_with_models_are_spread_over_two_lanes(bench):
-    """Each gets the model that lies beside its own archive; one has none, and fails."""
-    models = {}
-    for team in ("a", "b", "c"):
-        bench.algorithm(team, f"{ALGORITHM}\n# {team}")
-    for team in ("a", "b"):
-        files = {**WEIGHTS, "whose": team.encode()}
-        name = f"{team}.model.tar.gz"
-        model = write_model(bench.folder / "archives", files, name=name)
-        models[team] = hashlib.sha256(model.read_bytes()).hexdigest()
-
-    more = (*AS_ALGORITHM, "--ground-truth", bench.labels)
-    with measuring(bench.folder, bench.images, *LIMITS, *more) as process:
-        _, stderr = process.communicate(timeout=120)
-
-    assert (process.returncode, stderr) == (0, "")
-    lanes = set()
-    for team in ("a", "b", "c"):
-        session, settings = session_of(bench.results / team)
-        lanes.add(session["lane"]["number"])
-        assert settings["contract"] == "algorithm ct-image=images/ct images/organs"
-        assert settings.get("model_sha256") == models.get(team)
-        statuses = {row["status"] for row in bench.rows(team).values()}
-        assert statuses == {"ok" if team in models else "failed"}
-    metrics = json.loads((bench.results / "a" / "metrics.json").read_text())
-    assert metrics["aggregates"]["dsc_mean"] == 1
-    assert lanes == {0, 1}
-    assert bench.engine.left() == []
-    assert bench.hidden() == []
 
 
 @pytest.mark.parametrize("seed", [2022, 2025])

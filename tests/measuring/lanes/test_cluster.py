@@ -1,6 +1,5 @@
 """Measuring on Dask workers, with an engine that plays by a script."""
 
-import json
 import random
 import re
 import signal
@@ -19,7 +18,6 @@ from tests.builders.lanes import (
     runs_noted,
 )
 from tests.builders.many import dask_processes
-from tests.builders.teams import SCRIPTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.tools(package="distributed")]
 
@@ -33,38 +31,6 @@ def measuring_on(bench, address, *more):
     options = (*LIMITS, "--cluster", address, *more)
     with measuring(bench.folder, bench.images, *options) as process:
         yield process
-
-
-def lanes_of(folder):
-    """The number of the lane of each session."""
-    content = json.loads((folder / "measurement.json").read_text())
-    return [session["lane"]["number"] for session in content["sessions"]]
-
-
-def test_two_workers_measure_as_two_lanes(bench, tmp_path):
-    for team in TEAMS:
-        bench.archive(team, SCRIPTS[team])
-
-    with (
-        dask_processes(tmp_path, resources="GPU=1") as (address, _, _, _),
-        measuring_on(bench, address) as process,
-    ):
-        stdout, stderr = process.communicate(timeout=120)
-
-    assert (process.returncode, stderr) == (0, "")
-    told = re.findall(r"^\[(\d+)/12\] (\w+) (\w+): ([a-z ]+);", stdout, re.MULTILINE)
-    assert [int(number) for number, *_ in told] == list(range(1, 13))
-    assert {(team, status) for _, team, _, status in told} == {
-        ("good", "ok"),
-        ("crash", "failed"),
-        ("silent", "no output"),
-        ("text", "wrong output"),
-    }
-    lanes = [lanes_of(bench.results / team) for team in TEAMS]
-    assert {len(each) for each in lanes} == {1}
-    assert {number for (number,) in lanes} == {0, 1}
-    assert bench.engine.left() == []
-    assert bench.hidden() == []
 
 
 def test_a_worker_that_is_killed_loses_no_case_and_measures_none_twice(bench, tmp_path):
