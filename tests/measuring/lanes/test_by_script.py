@@ -14,6 +14,7 @@ import pytest
 from tests.builders import case_names, wait_until, wait_until_equal
 from tests.builders.lanes import (
     NOTED,
+    Kills,
     lane_processes,
     measuring,
     rows_so_far,
@@ -73,15 +74,14 @@ def test_teams_are_spread_over_two_lanes(bench):
     assert stdout.index("[12/12]") < stdout.index("good: 3 ok")
 
 
-@pytest.mark.parametrize("seed", [2022, 2025])
-def test_a_lane_that_is_killed_loses_no_case_and_measures_none_twice(bench, seed):
+def test_a_lane_that_is_killed_loses_no_case_and_measures_none_twice(bench):
     """Twice, at any moment: of what has a row then, nothing is run again.
 
     A third time might strike the same team, which would be given up.
     """
     for team in ("a", "b", "c"):
         bench.archive(team, NOTED.replace("TEAM", team))
-    moments, kept = random.Random(seed), []
+    moments, kills = random.Random(2022), Kills(bench)
 
     with measuring(bench.folder, bench.images, *LIMITS) as process:
         for _ in range(2):
@@ -90,24 +90,11 @@ def test_a_lane_that_is_killed_loses_no_case_and_measures_none_twice(bench, seed
             if victims:
                 with suppress(ProcessLookupError):  # it has just ended
                     os.kill(moments.choice(victims), signal.SIGKILL)
-                done = rows_so_far(bench.results)
-                noted = {t: runs_noted(bench.engine.state, t) for t in "abc"}
-                kept.append((done, noted))
+                kills.note()
         stdout, stderr = process.communicate(timeout=240)
 
     assert (process.returncode, stderr) == (0, "")
-    assert rows_so_far(bench.results) == {(t, c) for t in "abc" for c in case_names(3)}
-    for team in "abc":
-        assert {row["status"] for row in bench.rows(team).values()} == {"ok"}
-        assert max(map(int, re.findall(r"(\d) ok", stdout))) == 3
-    assert kept
-    for done, noted in kept:
-        for team, case in done:
-            runs = runs_noted(bench.engine.state, team)
-            assert runs[case] == noted[team][case], (team, case)
-    told = re.findall(r"^\[(\d)/9\] (\w) (\w+): ok", stdout, re.MULTILINE)
-    assert [int(number) for number, _, _ in told] == list(range(1, 10))
-    assert len({(team, case) for _, team, case in told}) == 9
+    kills.check(stdout)
     wait_until_equal(bench.engine.left, [])
     assert bench.hidden() == []
 
