@@ -70,6 +70,10 @@ def _check_share(key: str, value: float) -> None:
     check(0 <= value <= 1, key, value, "a number from 0 to 1")
 
 
+def _check_decimals(value: int | None) -> None:
+    check(value is None or 0 <= value <= 15, "decimals", value, "0 to 15")
+
+
 def _check_unique(table: str, key: str, values: list[Any]) -> None:
     for number, value in enumerate(values, start=1):
         first = values.index(value) + 1
@@ -222,8 +226,7 @@ class RankedMetric:
         for key in ("tolerance", "trace_tolerance_mb"):
             value = getattr(self, key)
             check(0 <= value < math.inf, key, value, "a number of at least 0")
-        if self.decimals is not None:
-            check(0 <= self.decimals <= 15, "decimals", self.decimals, "0 to 15")
+        _check_decimals(self.decimals)
         if self.failed is not None:
             check(math.isfinite(self.failed), "failed", self.failed, "a number")
 
@@ -250,8 +253,7 @@ class BoardRules:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        if self.decimals is not None:
-            check(0 <= self.decimals <= 15, "decimals", self.decimals, "0 to 15")
+        _check_decimals(self.decimals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,18 +326,17 @@ class Challenge:
             _check_length("worst_distance_mm", self.worst_distance_mm)
         _check_share("smallest_dsc_for_nsd", self.smallest_dsc_for_nsd)
         _check_share("efficiency_gate_dsc", self.efficiency_gate_dsc)
-        if self.decimals is not None:
-            check(0 <= self.decimals <= 15, "decimals", self.decimals, "0 to 15")
+        _check_decimals(self.decimals)
         names = [organ.name for organ in self.organs]
         for name in self.z_range.organs:
             expected = f"names of organs: {listing(names)}"
             check(name in names, "z_range.organs", name, expected)
+        _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])
         for rule in self.ranking:
             known = metric_of(rule.metric)
-            has_better_end = known is None or known.better is not None
-            expected = "one of which an end is better"
-            check(has_better_end, "ranking.metric", rule.metric, expected)
-        _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])
+            is_good = known is None or rule.better is known.better
+            expected = f"the good end of {rule.metric}, if it has one"
+            check(is_good, "ranking.better", rule.better.value, expected)
         keys = [field.name for field in fields(self)]
         for number, entry in enumerate(self.reported, start=1):
             for key in entry.keys:

@@ -14,7 +14,7 @@ from flare.common.schema import Count, Is
 from flare.common.text import listing, safe, shell_word
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_reading import Evaluation, EvaluationFile
-from flare.results.team_folder import PREDICTIONS
+from flare.results.team_folder import PREDICTIONS, is_measured
 
 OPTIONS = {
     "on_bad_case": "--on-bad-case",
@@ -32,19 +32,6 @@ ALIKE = (
 SAME_CASES = "Compare evaluations of the same cases."
 
 NO_RULES = "metrics.json of an earlier version, without the rules of scoring"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluated:
-    """A team whose label maps were scored."""
-
-    team: str
-    file: Path
-    """Its metrics.json."""
-    evaluation: Evaluation
-    """What that file says about how it was made."""
-    is_measured: bool
-    """Whether the kit has run its image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,14 +71,14 @@ def made_by(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def check_origins(
-    found: Sequence[Evaluated], challenge: Challenge, results: Path
+    found: Mapping[str, Evaluation], challenge: Challenge, results: Path
 ) -> Origin:
     """See that all teams were scored alike, and by the rules that are given.
 
     Parameters
     ----------
-    found : sequence of Evaluated
-        The teams.
+    found : mapping of str to Evaluation
+        By team: how its label maps were scored.
     challenge : Challenge
         By whose rules they should have been scored.
     results : Path
@@ -108,18 +95,18 @@ def check_origins(
         If a team was scored otherwise; the message names it, what is different by key
         and values, and the command that mends it.
     """
-    usual = _usual(found)
+    usual = _usual(found, results)
     expected = made_by(replace(usual, rules=scoring_rules(challenge)))
-    made = {team.team: made_by(team.evaluation) for team in found}
-    older = [team for team in found if team.evaluation.rules is None]
-    odd = older or [team for team in found if made[team.team] != expected]
+    made = {team: made_by(own) for team, own in found.items()}
+    older = [team for team, own in found.items() if own.rules is None]
+    odd = older or [team for team, own in made.items() if own != expected]
     if odd:
-        first = made[odd[0].team]
-        same = [team.team for team in odd if older or made[team.team] == first]
+        first = made[odd[0]]
+        same = [team for team in odd if older or made[team] == first]
         who = "all teams" if len(same) == len(found) else listing(same)
         differences = f"with {listing(rule_differences(first, expected))}"
         remedy = _anew(found, usual, challenge, results)
-        told = odd[0].evaluation.challenge
+        told = found[odd[0]].challenge
         if told not in ("", challenge.key):
             differences = (
                 f"by {safe(told)}, not by {safe(challenge.key)}, {differences}"
@@ -130,23 +117,24 @@ def check_origins(
             )
         problem = NO_RULES if older else f"scored {differences}"
         raise RankingError(str(results), f"{who}: {problem}", remedy)
+    first_told = next(iter(found.values()))
     return Origin(
-        challenge_sha256=found[0].evaluation.challenge_sha256,
+        challenge_sha256=first_told.challenge_sha256,
         references_sha256=usual.references_sha256,
-        rules_sha256=found[0].evaluation.rules_sha256,
+        rules_sha256=first_told.rules_sha256,
         options=_flags(usual),
     )
 
 
-def _usual(found: Sequence[Evaluated]) -> Evaluation:
+def _usual(found: Mapping[str, Evaluation], results: Path) -> Evaluation:
     """How most teams were scored; in a tie, how most measured teams were."""
-    made = [made_by(team.evaluation) for team in found]
+    made = {team: made_by(own) for team, own in found.items()}
 
-    def weight(number: int) -> tuple[int, int]:
-        same = [n for n, own in enumerate(made) if own == made[number]]
-        return len(same), sum(found[n].is_measured for n in same)
+    def weight(team: str) -> tuple[int, int]:
+        same = [name for name, own in made.items() if own == made[team]]
+        return len(same), sum(is_measured(results / name) for name in same)
 
-    return found[max(range(len(found)), key=weight)].evaluation
+    return found[max(made, key=weight)]
 
 
 def _name(key: str) -> str:
@@ -163,7 +151,7 @@ def _flags(evaluation: Evaluation) -> str:
 
 
 def _anew(
-    found: Sequence[Evaluated],
+    found: Mapping[str, Evaluation],
     usual: Evaluation,
     challenge: Challenge,
     results: Path,
@@ -176,12 +164,9 @@ def _anew(
     submitted = f"flare score TEAMS {end} {options}"
     # Kept predictions are scored with the options of their metrics.json.
     are_kept = {
-        team.is_measured
-        or (
-            team.evaluation.options == usual.options
-            and (team.file.parent / PREDICTIONS).is_dir()
-        )
-        for team in found
+        is_measured(results / team)
+        or (own.options == usual.options and (results / team / PREDICTIONS).is_dir())
+        for team, own in found.items()
     }
     if are_kept == {True}:
         return f"Score the kept predictions anew: {kept}."

@@ -16,7 +16,7 @@ from flare.ranking.completeness import (
     find_copies,
     read_archives,
 )
-from flare.ranking.provenance import Evaluated, Origin, check_origins
+from flare.ranking.provenance import Origin, check_origins
 from flare.results.efficiency_csv import EFFICIENCY_CSV, MeasuredCase, read_by_case
 from flare.results.errors import RankingError
 from flare.results.measurement_json import (
@@ -109,15 +109,7 @@ def read_teams(
     waiting = _find_waiting(path, unscored, scores)
     if not scores:
         return AllResults()
-    told = [
-        Evaluated(
-            team=folder.name,
-            file=folder / METRICS_JSON,
-            evaluation=scores[folder.name].evaluation,
-            is_measured=is_measured(folder),
-        )
-        for folder in scored
-    ]
+    told = {team: own.evaluation for team, own in scores.items()}
     origin = check_origins(told, challenge, path)
     measured = {f.name: read_measurement(f / MEASUREMENT_JSON) for f in scored}
     efficiency = {f.name: _read_efficiency(f, scores[f.name].cases) for f in scored}

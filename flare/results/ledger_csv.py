@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from os.path import lexists
 from pathlib import Path
@@ -66,12 +65,7 @@ def find_earlier(file: Path, entry: Entry) -> Entry | None:
     MeasurementError
         If that was another archive, and there is no reason.
     """
-    return _earlier(file, read_ledger(file), entry)
-
-
-def _earlier(file: Path, entries: Sequence[Entry], entry: Entry) -> Entry | None:
-    """The same, of entries that were read."""
-    own = [known for known in entries if known.team == entry.team]
+    own = [known for known in read_ledger(file) if known.team == entry.team]
     if own and not own[-1].is_of(entry) and not entry.reason:
         what, was, now = "archive", own[-1].archive_sha256, entry.archive_sha256
         if was == now:
@@ -100,9 +94,8 @@ def register(file: Path, entry: Entry) -> Entry:
     OutputError
         If the ledger cannot be written.
     """
-    entries = read_ledger(file)
-    earlier = _earlier(file, entries, entry)
+    earlier = find_earlier(file, entry)
     if earlier and earlier.is_of(entry):
         return earlier
-    write_whole(file, rows_text(Entry, (*entries, entry)))
+    write_whole(file, rows_text(Entry, (*read_ledger(file), entry)))
     return entry

@@ -59,7 +59,7 @@ def arm(point):
     elif point == "answer obeyed":
         after_call("/update_external_evaluation/")
     elif point in ("half an archive", "half a model"):
-        real, is_model = client.Client.blocks, point == "half a model"
+        real, is_model = client.Client._blocks, point == "half a model"
 
         def half(self, response):
             for block in real(self, response):
@@ -68,7 +68,7 @@ def arm(point):
                     kill()
                 yield block
 
-        client.Client.blocks = half
+        client.Client._blocks = half
     elif point == "loading":
         before(image, "load_image")
     elif point == "unpacking":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from dataclasses import dataclass, field
 
 import click
@@ -14,11 +13,9 @@ from flare.cli.command import Command, takes
 from flare.common.errors import InputError
 from flare.common.options import challenge_option, option
 from flare.common.schema import dump
-from flare.common.text import listing
 from flare.measuring.contract import Contract
 from flare.platforms.grandchallenge.phase_settings import (
     external_settings_for,
-    not_ranked,
     settings_for,
 )
 
@@ -49,31 +46,14 @@ class PhaseOptions:
 @takes(PhaseOptions)
 def command(options: PhaseOptions) -> None:
     """Print the settings of three phases."""
-    external, gpu, contract = options.external, options.gpu, options.contract
-    if gpu != "0" and not external:
-        raise InputError(
-            "--gpu: it is about what flare serve runs", "Give --external, too."
-        )
-    if contract.is_algorithm and not external:
-        raise InputError(
-            "--contract algorithm: it is about what flare serve runs",
-            "Give --external, too.",
-        )
-    rules = read_challenge(options.challenge)
+    given = {"--gpu": options.gpu != "0", "--contract": options.contract.is_algorithm}
+    for flag, is_given in given.items():
+        if is_given and not options.external:
+            problem = f"{flag}: it is about what flare serve runs"
+            raise InputError(problem, "Give --external, too.")
+    rules, has_gpu = read_challenge(options.challenge), options.gpu != "none"
     phases = settings_for(rules)
-    if external:
-        phases = {
-            "external": external_settings_for(rules, contract, has_gpu=gpu != "none")
-        }
+    if options.external:
+        external = external_settings_for(rules, options.contract, has_gpu=has_gpu)
+        phases = {"external": external}
     _log.info("%s", json.dumps(dump(phases), indent=2))
-    if not sys.stdout.isatty():  # what follows is no part of a file
-        return
-    if external:
-        missing = not_ranked(rules, phases["external"])
-        if missing:
-            _log.info("\nSuch a phase cannot rank by %s.", listing(missing))
-    elif rules.board.decimals is None:
-        _log.info(
-            "\nThese phases are public: build their image with --decimals 4, or set"
-            " [board] decimals; the documentation's page Phase settings tells why."
-        )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 import click
 
@@ -96,7 +96,7 @@ class Watched(Told):
     def on_run(self, team: str, record: CaseRecord, number: int, total: int) -> None:
         """Tell the outcome of a case."""
         super().on_run(team, record, number, total)
-        found: Facts = {
+        found = {
             "team": team,
             "case": record.case,
             "status": record.status.value,
@@ -113,7 +113,7 @@ def tell(entry: Entry) -> None:
     """Tell how far a submission is, or why it has failed."""
     step = entry.step.value
     is_told = entry.step is Step.SCORED and entry.message
-    found: Facts = {"submission": entry.key, "team": entry.team, "step": step}
+    found = {"submission": entry.key, "team": entry.team, "step": step}
     said = f"failed: {entry.message}" if is_told else step
     _log.info("%s: %s", safe(entry.title), said, extra={"facts": found})
 
@@ -128,7 +128,7 @@ def _stopped() -> StoppedError:
 # --- The log as a file: a JSON object in each line --------------------------------
 
 
-class LineHead(TypedDict):
+class LogLine(TypedDict):
     """The log of `flare serve --log LOG.jsonl`: each line is such an object."""
 
     time: DateTime
@@ -137,34 +137,25 @@ class LineHead(TypedDict):
     """How bad it is."""
     message: str
     """What happened, for people; the wording may change."""
-
-
-class Facts(TypedDict, total=False):
-    """What a program may want to know of a step or a case."""
-
-    submission: Text
+    submission: NotRequired[Text]
     """Of a step: key of the submission, as in journal.json."""
-    team: Text
+    team: NotRequired[Text]
     """Of a step or a case: name of the folder in RESULTS."""
-    step: Annotated[str, Is(enum=[step.value for step in Step])]
+    step: NotRequired[Annotated[str, Is(enum=[step.value for step in Step])]]
     """Of a step: which was done."""
-    case: Text
+    case: NotRequired[Text]
     """Of a case that was run: its name."""
-    status: Text
+    status: NotRequired[Text]
     """Of a case: its status, as in efficiency.csv."""
-    runtime_s: float | None
+    runtime_s: NotRequired[float | None]
     """Of a case: its running time in s; null if it has failed."""
-    max_gpu_memory_mb: float | None
+    max_gpu_memory_mb: NotRequired[float | None]
     """Of a case: its GPU memory in MB; null if it has failed, or without a GPU."""
-    done: Positive
+    done: NotRequired[Positive]
     """Of a case: how many were run since the service has started with this
     submission."""
-    of: Positive
+    of: NotRequired[Positive]
     """Of a case: how many there were to run then."""
-
-
-class LogLine(LineHead, Facts):
-    """The log of `flare serve --log LOG.jsonl`: each line is such an object."""
 
 
 _facts = logging.getLogger("flare.facts")

@@ -65,9 +65,17 @@ def read_tokens(variables: MutableMapping[str, str] = os.environ) -> tuple[str, 
 
     FLARE_GC_TOKEN is removed: what we start does not need it, and so does not get it.
 
-    Each once, in their order; spaces or lines are between them. Raises a
-    `PlatformError` if there is none, or others may use the file. No message holds any
-    part of one.
+    Spaces or lines are between them.
+
+    Returns
+    -------
+    tuple of str
+        Each once, in their order; at least one.
+
+    Raises
+    ------
+    PlatformError
+        If there is none, or others may use the file. No message holds any part of one.
     """
     text = variables.pop("FLARE_GC_TOKEN", "")
     file = variables.get("FLARE_GC_TOKEN_FILE")

@@ -140,13 +140,13 @@ class Client:
         """What tells this token from others, and tells nobody the token."""
         return hashlib.sha256(self._token.encode()).hexdigest()[:8]
 
-    def redact(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         """A text without the token, also in small letters: hosts have these."""
         return re.sub(re.escape(self._token), "[token]", text, flags=re.IGNORECASE)
 
-    def host_of(self, url: str) -> str:
+    def _host_of(self, url: str) -> str:
         """The host of an address, without the token."""
-        return safe(self.redact(urlsplit(url).hostname or "an unknown host"))
+        return safe(self._redact(urlsplit(url).hostname or "an unknown host"))
 
     def stranger(self) -> PlatformError:
         """It is not the platform that we know."""
@@ -173,8 +173,15 @@ class Client:
         What answers a call without a word of JSON is not the platform, whatever status
         it gives: a proxy says so, too.
 
-        There is a reply also where it refuses. Raises a `PlatformError` if it does not
-        accept the token, or cannot be reached.
+        Returns
+        -------
+        Reply
+            Also if the platform refuses it, but not the token.
+
+        Raises
+        ------
+        PlatformError
+            If it does not accept the token, or cannot be reached.
         """
         tried = 0
         url = f"{self.api}{path}{f'?{urlencode(params)}' if params else ''}"
@@ -193,18 +200,76 @@ class Client:
                 content = self._json_of(response)
             if status == 200 and content is None:
                 raise PassingError(
-                    f"{self.host_of(url)} answers with status {status}, but no JSON of"
+                    f"{self._host_of(url)} answers with status {status}, but no JSON of"
                     f" at most {LARGEST_MIB} MiB"
                 )
             return Reply(status=status, content=content, is_certain=tried == 1)
 
-        return self.again(f"{method} {path}", attempt)
+        return self._again(f"{method} {path}", attempt)
 
-    def again(self, what: str, attempt: Callable[[], Found]) -> Found:
-        """Try something until it does not fail on the way.
+    def fetch(self, url: str, file: Path) -> None:
+        """Fetch a file, unless it is there; it has its name when it is whole.
 
-        Raises a `PlatformError` if it fails each time.
+        Where the network fails, only what is missing is fetched again, if the host
+        still has the same file. An address of the platform leads to a newly signed one
+        each time.
+
+        Raises
+        ------
+        FileRefusedError
+            If the host refuses it; a new address may help.
+        TooLargeError
+            If it is too large.
+        PlatformError
+            If it does not arrive.
+        OutputError
+            If it cannot be written.
         """
+        if file.exists():
+            return
+        part, mark = file.with_name(f".{file.name}.part"), ""
+
+        def fetch_rest() -> None:
+            nonlocal mark
+            have = content.tell() if mark else 0
+            headers = {"Range": f"bytes={have}-", "If-Range": mark} if have else {}
+            with self._led(url, headers) as response:
+                status, host = response.status, self._host_of(response.url)
+                before, mark = mark, _mark_of(response.headers)
+                span = response.headers.get("Content-Range", "")
+                is_rest = have and status == 206 and span.startswith(f"bytes {have}-")
+                if not (is_rest and mark in ("", before)):
+                    have = 0
+                    content.seek(0)
+                    content.truncate()
+                if status == 416 or (status == 206 and not have):
+                    raise PassingError(f"{host} gives another part than was asked for")
+                if status not in (200, 206):
+                    problem = f"{host}: it does not give {safe(file.name)}"
+                    raise FileRefusedError(f"{problem} (status {status})", status)
+                if response.headers.get_content_type() == "text/html":
+                    raise PassingError(f"{host} gives a page in place of the file")
+                if have + (response.length or 0) > LARGEST_BYTES:
+                    raise TooLargeError(f"{host}: {safe(file.name)} is too large")
+                for block in self._blocks(response):
+                    content.write(block)
+                    if content.tell() > LARGEST_BYTES:
+                        raise TooLargeError(f"{host}: {safe(file.name)} does not end")
+
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            part.unlink(missing_ok=True)  # of a program that was ended
+            try:
+                with part.open("xb") as content:
+                    self._again(safe(file.name), fetch_rest)
+                part.replace(file)
+            finally:
+                part.unlink(missing_ok=True)
+        except OSError as error:
+            raise unwritable(part, error) from error
+
+    def _again(self, what: str, attempt: Callable[[], Found]) -> Found:
+        """Try something until it does not fail on the way."""
         pause_s, tried = FIRST_PAUSE_S, 1
         while True:
             try:
@@ -219,18 +284,15 @@ class Client:
             pause_s, tried = 2 * pause_s, tried + 1
 
     @contextmanager
-    def stream(self, url: str, headers: dict[str, str]) -> Iterator[HTTPResponse]:
-        """Open a file, wherever the platform leads, if it is an https address.
+    def _led(self, url: str, headers: dict[str, str]) -> Iterator[HTTPResponse]:
+        """An answer from wherever the platform leads, if it is an https address.
 
         Another host that refuses does not know us: its addresses are signed, and each
         is good for some minutes.
-
-        Raises a `PlatformError` if it leads elsewhere, and a `PassingError` if it may
-        be given later, from a new address.
         """
         for _ in range(MOST_REDIRECTS):
             if not url.startswith("https://"):
-                place = printable(self.redact(url.partition("?")[0]))[:80]
+                place = printable(self._redact(url.partition("?")[0]))[:80]
                 raise PlatformError(
                     f"{place}: the file is not at an https address",
                     "Ask the platform's staff.",
@@ -241,7 +303,7 @@ class Client:
                     url = urljoin(url, to)
                     continue
                 if not self._is_own(url) and status in (400, 401, 403):
-                    host = self.host_of(url)
+                    host = self._host_of(url)
                     raise PassingError(f"{host} answers with status {status}")
                 yield response
                 return
@@ -254,11 +316,7 @@ class Client:
     def _opened(
         self, method: str, url: str, headers: dict[str, str], body: bytes | None = None
     ) -> Iterator[HTTPResponse]:
-        """An answer of a host, whatever it says; the token is for the platform alone.
-
-        Raises a `PassingError` if the host cannot be reached, or says that it is at
-        fault, and a `PlatformError` if there can be none, or nobody vouches for it.
-        """
+        """An answer of a host, whatever it says; only the platform gets the token."""
         # Not at the top: help, which asks nobody, starts sooner.
         from http.client import HTTPException, InvalidURL
         from urllib.request import Request
@@ -272,7 +330,7 @@ class Client:
         except (OSError, ValueError, HTTPException) as error:
             reason = getattr(error, "reason", error)  # of urllib's own error
             if isinstance(reason, ValueError | InvalidURL):  # so is a bad certificate
-                words = self.redact(printable(str(reason)))[:120]
+                words = self._redact(printable(str(reason)))[:120]
                 text = f"{type(reason).__name__}: {words}"
                 raise PlatformError(
                     f"{safe(self.api)}: it cannot be used ({text})", "Is --api right?"
@@ -281,15 +339,12 @@ class Client:
         with response:
             status = response.status
             if status >= 500 or status == 429:
-                host = self.host_of(url)
+                host = self._host_of(url)
                 raise PassingError(f"{host} answers with status {status}")
             yield response
 
-    def blocks(self, response: HTTPResponse) -> Iterator[bytes]:
-        """What a host sends, to its end.
-
-        Raises a `PassingError` if the network fails before that.
-        """
+    def _blocks(self, response: HTTPResponse) -> Iterator[bytes]:
+        """What a host sends, to its end."""
         from http.client import HTTPException
 
         while True:
@@ -301,17 +356,17 @@ class Client:
                 break
             yield block
         if response.length:
-            host = self.host_of(response.url)
+            host = self._host_of(response.url)
             raise PassingError(f"{host} has sent fewer bytes than it said")
 
     def _unreachable(self, url: str, error: object) -> PassingError:
         kind = type(error).__name__
-        return PassingError(f"{self.host_of(url)} cannot be reached ({kind})")
+        return PassingError(f"{self._host_of(url)} cannot be reached ({kind})")
 
     def _json_of(self, response: HTTPResponse) -> Any:
         """The content of an answer; None if it is not JSON that can be read."""
         content = bytearray()
-        for block in self.blocks(response):
+        for block in self._blocks(response):
             content += block
             if len(content) > LARGEST_MIB << 20:
                 return None
@@ -344,63 +399,6 @@ class Client:
             https_response = http_response
 
         return build_opener(AsItIs)
-
-
-# --- Files ------------------------------------------------------------------------
-
-
-def fetch(calls: Client, url: str, file: Path) -> None:
-    """Fetch a file, unless it is there; it has its name when it is whole.
-
-    Where the network fails, only what is missing is fetched again, if the host still
-    has the same file. An address of the platform leads to a newly signed one each time.
-
-    Raises a `FileRefusedError` if the host refuses it, so that a new address may help,
-    a `TooLargeError`, a `PlatformError` if it does not arrive, and an `OutputError` if
-    it cannot be written.
-    """
-    if file.exists():
-        return
-    part, mark = file.with_name(f".{file.name}.part"), ""
-
-    def fetch_rest() -> None:
-        nonlocal mark
-        have = content.tell() if mark else 0
-        headers = {"Range": f"bytes={have}-", "If-Range": mark} if have else {}
-        with calls.stream(url, headers) as response:
-            status, host = response.status, calls.host_of(response.url)
-            before, mark = mark, _mark_of(response.headers)
-            span = response.headers.get("Content-Range", "")
-            is_rest = have and status == 206 and span.startswith(f"bytes {have}-")
-            if not (is_rest and mark in ("", before)):
-                have = 0
-                content.seek(0)
-                content.truncate()
-            if status == 416 or (status == 206 and not have):
-                raise PassingError(f"{host} gives another part than was asked for")
-            if status not in (200, 206):
-                problem = f"{host}: it does not give {safe(file.name)}"
-                raise FileRefusedError(f"{problem} (status {status})", status)
-            if response.headers.get_content_type() == "text/html":
-                raise PassingError(f"{host} gives a page in place of the file")
-            if have + (response.length or 0) > LARGEST_BYTES:
-                raise TooLargeError(f"{host}: {safe(file.name)} is too large")
-            for block in calls.blocks(response):
-                content.write(block)
-                if content.tell() > LARGEST_BYTES:
-                    raise TooLargeError(f"{host}: {safe(file.name)} does not end")
-
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part.unlink(missing_ok=True)  # of a program that was ended
-        try:
-            with part.open("xb") as content:
-                calls.again(safe(file.name), fetch_rest)
-            part.replace(file)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        raise unwritable(part, error) from error
 
 
 def _mark_of(headers: HTTPMessage) -> str:

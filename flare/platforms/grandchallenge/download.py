@@ -23,7 +23,7 @@ from flare.common.text import listing, safe
 from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
 from flare.platforms.grandchallenge.access import PlatformError, api_option, key
-from flare.platforms.grandchallenge.client import Client, FileRefusedError, fetch
+from flare.platforms.grandchallenge.client import Client, FileRefusedError
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.team_folder import (
@@ -112,7 +112,7 @@ class Evaluation:
 
 
 def download(asked: Options, *, token: str) -> int:
-    """Write RESULTS/TEAM/metrics.json for each user with a result; how many there are.
+    """Write RESULTS/TEAM/metrics.json for each user with a result.
 
     What an earlier download has left there is not fetched again.
 
@@ -122,6 +122,11 @@ def download(asked: Options, *, token: str) -> int:
         What is downloaded, and from where.
     token : str
         Of an admin of the challenge; others are not given the values of cases.
+
+    Returns
+    -------
+    int
+        The number of teams.
 
     Raises
     ------
@@ -155,7 +160,7 @@ def download(asked: Options, *, token: str) -> int:
                 else:
                     state += ", is there already"
                 if asked.predictions and evaluation.predictions_url:
-                    fetch(calls, evaluation.predictions_url, folder / UPLOAD)
+                    calls.fetch(evaluation.predictions_url, folder / UPLOAD)
                     _unpack(folder)
             except FileRefusedError:
                 refused.append(folder.name)

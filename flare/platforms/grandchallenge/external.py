@@ -26,7 +26,6 @@ from flare.platforms.grandchallenge.client import (
     FileRefusedError,
     Reply,
     TooLargeError,
-    fetch,
 )
 from flare.platforms.serving.source import (
     Answer,
@@ -119,8 +118,6 @@ class PhaseSource:
         """Submissions that no service has claimed, the oldest first.
 
         One that is not described as we know it is left out, and told of once.
-
-        Raises a `PlatformError` if the platform refuses.
         """
         found: list[Any] = []
         free = [mark for mark in self._calls if mark not in self._refused]
@@ -148,11 +145,7 @@ class PhaseSource:
         return readable
 
     def claim(self, submission: Submission, *, is_again: bool) -> Submission:
-        """Claim a submission, as in `Source`.
-
-        Raises a `PlatformError` if the platform refuses in another way, or it was
-        claimed with a token that is not here.
-        """
+        """Claim a submission, with a token that may; see `Source`."""
         if is_again and self._status(submission) == QUEUED:
             # With which token it is claimed is chosen anew.
             raise ClaimAnewError("the claim was not heard")
@@ -179,12 +172,7 @@ class PhaseSource:
         raise self._any.refusal(reply)
 
     def download(self, submission: Submission, folder: Path) -> Path:
-        """Fetch the archive of the algorithm, whole, and its model, if it has one.
-
-        Raises an `ArchiveError` or `ModelError` if the platform has none, or one that
-        is too large, a `GoneError` if it does not have the file any more, and a
-        `HostError` if it does not arrive, or cannot be written.
-        """
+        """Fetch the archive of the algorithm, whole, and its model, if it has one."""
         file = folder / f"{submission.team}{SUFFIX}"
         self._fetch(submission, "image", file, ArchiveError)
         if submission.place.get("model_pk"):
@@ -207,7 +195,7 @@ class PhaseSource:
             raise wrong(submission.title, problem, "Upload it again.")
         try:
             try:
-                fetch(calls, address, file)
+                calls.fetch(address, file)
             except FileRefusedError:
                 reply = calls.call(
                     "GET", f"algorithms/{kind}s/{submission.place[f'{kind}_pk']}/"
@@ -215,7 +203,7 @@ class PhaseSource:
                 address = at(reply.content, kind)
                 if not isinstance(address, str):
                     raise
-                fetch(calls, _plain(address), file)
+                calls.fetch(_plain(address), file)
         except TooLargeError as error:
             problem = f"it is larger than {LARGEST_BYTES >> 30} GiB"
             raise wrong(file.name, problem, "Hand in a smaller one.") from error
@@ -228,10 +216,7 @@ class PhaseSource:
             ) from error
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
-        """Return metrics, or the line that the participant gets, as in `Source`.
-
-        Raises a `PlatformError` if the platform has not heard it; it may later.
-        """
+        """Return metrics, or the line that the participant gets; see `Source`."""
         calls = self._claimant(submission)
         if is_again and self._status(submission) in ANSWERED:
             return

@@ -56,14 +56,12 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Result):
     """A line of the leaderboard."""
 
-    name: str
     rank: int
     rank_score: Fraction | float
     """What the rank goes by: a rank, or the mean or median of ranks."""
-    metrics: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +80,10 @@ def read_result(file: Path) -> Result:
 
     A file of another name is called like itself.
 
-    Raises a `MetricsFileError` if the platform would not accept it.
+    Raises
+    ------
+    MetricsFileError
+        If the platform would not accept it.
     """
     name = file.absolute().parent.name if file.name == METRICS_JSON else file.stem
     return Result(name=name, metrics=read_object(file))
@@ -237,7 +238,10 @@ def write_leaderboard(leaderboard: Leaderboard, file: Path) -> None:
 
     After them come the board's own columns, by their titles and as they are shown.
 
-    Raises an `OutputError` if it cannot be written.
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
     """
     phase = leaderboard.phase
     titles = (title for title, *_ in phase.columns)

@@ -240,8 +240,11 @@ def read_phase(file: Path, name: str) -> Phase:
 def parse_phase(content: bytes | str, name: str, *, source: str) -> Phase:
     """The settings of one phase, from what such a file holds.
 
-    Raises a `PhaseSettingsError` if it cannot be read, or breaks a rule of the
-    platform; the message names the source, the field, the value and what is allowed.
+    Raises
+    ------
+    PhaseSettingsError
+        If it cannot be read, or breaks a rule of the platform; the message names the
+        source, the field, the value and what is allowed.
     """
     try:
         settings = json.loads(content)

@@ -205,13 +205,6 @@ def external_settings_for(
     )
 
 
-def not_ranked(challenge: Challenge, phase: Phase) -> tuple[str, ...]:
-    """Metrics of the challenge file by which such a phase cannot rank."""
-    paths = {path for _, path, _ in phase.columns}
-    metrics = [rule.metric for rule in challenge.ranking]
-    return tuple(m for m in metrics if f"aggregates.{m}_mean" not in paths)
-
-
 def page_for(challenge: Challenge, contract: Contract, *, has_gpu: bool) -> str:
     """The text of the submission page: what an image has to do."""
     measured = "running time and GPU memory are" if has_gpu else "running time is"
@@ -246,7 +239,13 @@ class PhaseOptions:
     )
 
     def read(self) -> Phase:
-        """The settings from the file, or those of flare21, as `read_phase` does."""
+        """The settings from the file, or those of flare21.
+
+        Raises
+        ------
+        PhaseSettingsError
+            As `parse_phase`.
+        """
         if self.phase_settings:
             return read_phase(self.phase_settings, self.phase)
         if PHASE_SETTINGS and self.phase != "external":  # the file is of the others

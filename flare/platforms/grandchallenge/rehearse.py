@@ -103,8 +103,14 @@ class Options:
     def phase(self) -> Phase:
         """The phase, by the settings of the image's challenge if none are given.
 
-        Raises an `InputError` if there is nothing to rehearse, an `EngineError` as
-        `image_settings`, and a `PhaseSettingsError` if the settings cannot be read.
+        Raises
+        ------
+        InputError
+            If there is nothing to rehearse.
+        EngineError
+            As `image_settings`.
+        PhaseSettingsError
+            If the settings cannot be read.
         """
         if not self.submission.exists():
             problem = f"{safe(self.submission)}: there is no such file or folder"
@@ -145,8 +151,12 @@ class Run:
 def rehearse(asked: Options, phase: Phase) -> Run:
     """Run the image on a submission as the platform would, with a phase's memory.
 
-    Raises an `EngineError` if the container engine, or the image, cannot be used, and
-    an `UploadError` if the platform would refuse the upload, or the tarball, itself.
+    Raises
+    ------
+    EngineError
+        If the container engine, or the image, cannot be used.
+    UploadError
+        If the platform would refuse the upload, or the tarball, itself.
     """
     engine, image = Docker(asked.engine), asked.image
     configuration = _inspect(engine, image)
@@ -260,7 +270,10 @@ def image_settings(image: str, engine: str = "docker") -> tuple[str, str]:
     Both are empty for FLARE21, whose settings are those of phase-settings.json, and for
     an image that names no challenge.
 
-    Raises an `EngineError` if the container engine, or the image, cannot be used.
+    Raises
+    ------
+    EngineError
+        If the container engine, or the image, cannot be used.
     """
     docker = Docker(engine)
     variables = _inspect(docker, image).get("Env") or []
@@ -327,7 +340,17 @@ class Verdict:
 
 
 def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verdict:
-    """Say what a participant and an organiser would see of a run with a time limit."""
+    """Say what a participant and an organiser would see.
+
+    Parameters
+    ----------
+    run : Run
+        The outcome of the image.
+    phase : Phase
+        Whose leaderboard it is.
+    time_limit_s : float
+        The limit that the run had.
+    """
     message, metrics = _failure(run), None
     if not message:
         metrics = json.loads(run.metrics or b"", parse_constant=lambda _: None)

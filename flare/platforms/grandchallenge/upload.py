@@ -33,6 +33,9 @@ _METHODS = (
 )
 """What Python 3.12, in which the platform unpacks, can decompress."""
 
+UNEXPECTED = "An unexpected error occurred"
+"""What its program did not foresee."""
+
 NOT_SUPPORTED = "That compression method is not supported"
 """How zipfile words it; the platform tells this error from others by these words."""
 
@@ -48,8 +51,11 @@ def prepare_input(source: Path, target: Path) -> None:
     target : Path
         A folder that is there and empty.
 
-    Raises an `UploadError` if the platform would refuse the upload, or could not unpack
-    it, or it has no room here.
+    Raises
+    ------
+    UploadError
+        If the platform would refuse the upload, or could not unpack it, or it has no
+        room here.
     """
     socket = ZIP_SOCKET
     if source.is_dir() and (source / JOBS_FILE_NAME).is_file():
@@ -75,7 +81,8 @@ def prepare_input(source: Path, target: Path) -> None:
     # The platform writes this after the zip, and in the place of such a file.
     inputs = target / INPUTS_FILE_NAME
     if inputs.is_dir() and not inputs.is_symlink():
-        raise _unexpected(source, "inputs.json is the platform's, and here a folder")
+        cause = "inputs.json is the platform's, and here a folder"
+        raise _failed(source, UNEXPECTED, cause)
     inputs.unlink(missing_ok=True)
     inputs.write_text(json.dumps([{"socket": {"slug": socket}}]), encoding="utf-8")
 
@@ -100,29 +107,24 @@ def _extract(source: Path, target: Path) -> None:
                     shutil.copyfileobj(content, file)
     except UploadError:
         raise
-    except zipfile.BadZipFile as error:
-        raise _failed(source, "Input zip file could not be extracted") from error
     except Exception as error:  # zipfile lets many kinds through, from zlib and others
-        if isinstance(error, NotImplementedError) and str(error) == NOT_SUPPORTED:
-            raise _failed(
-                source, "Zip file contains an unsupported compression method"
-            ) from error
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            raise _failed(source, "Contents of zip file too large") from error
-        raise _unexpected(
-            source, why(error) if isinstance(error, OSError) else str(error)
-        ) from error
+        if isinstance(error, zipfile.BadZipFile):
+            message = "Input zip file could not be extracted"
+        elif isinstance(error, NotImplementedError) and str(error) == NOT_SUPPORTED:
+            message = "Zip file contains an unsupported compression method"
+        elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            message = "Contents of zip file too large"
+        else:
+            cause = why(error) if isinstance(error, OSError) else str(error)
+            raise _failed(source, UNEXPECTED, cause) from error
+        raise _failed(source, message) from error
 
 
 def _failed(source: Path, message: str, cause: str = "") -> UploadError:
     """What becomes of an upload that cannot be unpacked."""
-    text = f'{safe(source)}: the participant would read "{message}"{cause}'
-    return UploadError(text)
-
-
-def _unexpected(source: Path, cause: str) -> UploadError:
-    """What becomes of an upload that the platform's program did not foresee."""
-    return _failed(source, "An unexpected error occurred", f" ({safe(cause)})")
+    because = f" ({safe(cause)})" if cause else ""
+    said = f'the participant would read "{message}"{because}'
+    return UploadError(f"{safe(source)}: {said}")
 
 
 def _places(names: Iterable[str]) -> list[tuple[str, str]]:

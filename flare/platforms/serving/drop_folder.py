@@ -108,7 +108,11 @@ class DropFolder:
     """A folder with TEAMNAME.tar.gz of each team; another file is another submission.
 
     TEAMNAME.model.tar.gz beside it is the team's model, and part of the submission.
-    Raises an `InputError` if there is no such folder, or that of the answers is a link.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, or that of the answers is a link.
     """
 
     is_named = True
@@ -133,10 +137,7 @@ class DropFolder:
         return ""
 
     def claimable(self) -> list[Submission]:
-        """All archives that are whole, the oldest first.
-
-        Raises an `InputError` if the folder cannot be read.
-        """
+        """All archives that are whole, the oldest first."""
         try:
             paths = [*self._folder.iterdir()]
         except OSError as error:
@@ -159,9 +160,13 @@ class DropFolder:
     def download(self, submission: Submission, folder: Path) -> Path:
         """The file itself.
 
-        Raises an `ArchiveError` if it is not there any more, or is another one now, or
-        no team can have its name, and a `ModelError` if its model is a link: that may
-        be another team's.
+        Raises
+        ------
+        ArchiveError
+            If it is not there any more, or is another one now, or no team can have its
+            name.
+        ModelError
+            If its model is a link: that may be another team's.
         """
         path = self._folder / submission.title
         is_same = False
@@ -179,11 +184,7 @@ class DropFolder:
         return path
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
-        """Write the answer into the folder; the same one anew does no harm.
-
-        Raises an `InputError` if the folder of the answers is a link, and an
-        `OutputError` if it cannot be written.
-        """
+        """Write the answer into the folder; the same one anew does no harm."""
         self._check_answers()
         text = json.dumps(answer.content, indent=2, allow_nan=False)
         write_whole(self._folder / ANSWERS / f"{submission.team}.json", f"{text}\n")

@@ -130,8 +130,10 @@ class Journal:
     now : callable
         Date and time.
 
-    Raises a `MeasurementError` if it is there, but cannot be read, or is of another
-    source.
+    Raises
+    ------
+    MeasurementError
+        If it is there, but cannot be read, or is of another source.
     """
 
     def __init__(
@@ -175,7 +177,10 @@ class Journal:
         **changes
             Fields of the entry.
 
-        Raises an `OutputError` if that cannot be; then nothing has changed.
+        Raises
+        ------
+        OutputError
+            If that cannot be; then nothing has changed.
         """
         known = self.entries.get(submission.key)
         if not isinstance(submission, Entry):
@@ -206,8 +211,12 @@ class Journal:
     def write_answer(self, submission: Submission, answer: Answer) -> None:
         """Write what is to be sent, so that each try sends the same.
 
-        Raises a `ValueError` if a number in it is not finite, and an `OutputError` if
-        it cannot be written.
+        Raises
+        ------
+        ValueError
+            If a number in it is not finite.
+        OutputError
+            If it cannot be written.
         """
         text = json.dumps(dump(answer), indent=2, allow_nan=False)
         write_whole(self._answer_file(submission), f"{text}\n", is_lasting=True)
@@ -215,7 +224,10 @@ class Journal:
     def read_answer(self, submission: Submission) -> Answer:
         """What is to be sent.
 
-        Raises a `MeasurementError` if it cannot be read.
+        Raises
+        ------
+        MeasurementError
+            If it cannot be read.
         """
         file = self._answer_file(submission)
         with _as_written(file):
@@ -229,7 +241,10 @@ class Journal:
 def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
     """The source of a journal, and all entries; nothing if there is none yet.
 
-    Raises a `MeasurementError` if it is there, but cannot be read.
+    Raises
+    ------
+    MeasurementError
+        If it is there, but cannot be read.
     """
     file = folder / JOURNAL_JSON
     if not file.exists():
@@ -265,7 +280,10 @@ def _entry(content: dict[str, Any]) -> Entry:
 def status_text(folder: Path, hours: float) -> str:
     """How far each submission is, in a table.
 
-    Raises a `MeasurementError` if the journal cannot be read.
+    Raises
+    ------
+    MeasurementError
+        If the journal cannot be read.
     """
     source, entries = read_journal(folder)
     if not entries:
@@ -290,7 +308,10 @@ def _row(entry: Entry, hours: float) -> tuple[str, ...]:
 def waiting_text(source: Source, folder: Path) -> str:
     """What a service would do next; nothing is claimed.
 
-    Raises a `HostError` if the source does not answer, or the journal cannot be read.
+    Raises
+    ------
+    HostError
+        If the source does not answer, or the journal cannot be read.
     """
     _, entries = read_journal(folder)
     lines = [

@@ -88,8 +88,13 @@ def serve(
 ) -> None:
     """Serve until nothing waits, if it is to look once, or for ever.
 
-    `telling` is as in `ServedWork`, and `on_step` as in `Service`. What is raised keeps
-    the service from its work, or is left undone, if it is to look once.
+    `telling` is as in `ServedWork`, and `on_step` as in `Service`.
+
+    Raises
+    ------
+    FlareError
+        What keeps the service from its work, or, if it is to look once, what is left
+        undone.
     """
     challenge = read_challenge(options.challenge)
     cases = find_cases(options.images or Path(), challenge)

@@ -87,8 +87,8 @@ class GoneError(Exception):
 class Source(Protocol):
     """Where submissions come from, and where answers go.
 
-    What goes wrong on the way is a HostError; what is wrong with a submission itself,
-    a SubmissionError.
+    Each method raises a HostError for what goes wrong on the way, such as a platform
+    that refuses, and a SubmissionError for what is wrong with a submission itself.
     """
 
     is_named: bool
@@ -129,7 +129,10 @@ class Source(Protocol):
 
         A model that was handed in with it lies beside it, called TEAM.model.tar.gz.
 
-        Raises a `GoneError` if the team may be the reason why it is not there.
+        Raises
+        ------
+        GoneError
+            If the team may be the reason why it is not there.
         """
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:

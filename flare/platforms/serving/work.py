@@ -138,8 +138,10 @@ class ServedWork:
     def check_host(self) -> None:
         """See that this computer can measure.
 
-        Raises a `HostError` if the engine, or the GPU, does not answer, or there is no
-        room.
+        Raises
+        ------
+        HostError
+            If the engine, or the GPU, does not answer, or there is no room.
         """
         find_engine(self.job.options.engine).describe()
         with opened_limits(self.job.options.limits):
@@ -154,7 +156,10 @@ class ServedWork:
     def check(self, file: Path) -> None:
         """Read an archive, without loading it.
 
-        Raises a `SubmissionError` if it cannot be run.
+        Raises
+        ------
+        SubmissionError
+            If it cannot be run.
         """
         archive = self._read(file)
         for doubt in archive.doubts:
@@ -166,8 +171,12 @@ class ServedWork:
     def measure(self, file: Path) -> None:
         """Run an image on all cases that are not done yet.
 
-        Raises a `SubmissionError` if it cannot be loaded, and a `HostError` if
-        something on this computer stands in the way.
+        Raises
+        ------
+        SubmissionError
+            If it cannot be loaded.
+        HostError
+            If something on this computer stands in the way.
         """
         archive = self._read(file)
         # What it predicts is scored in a step of its own.
@@ -196,7 +205,10 @@ class ServedWork:
     def score(self, team: str) -> dict[str, Any]:
         """Score what an image has predicted, and return its metrics.
 
-        Raises a `SubmissionError` if it has failed on every case.
+        Raises
+        ------
+        SubmissionError
+            If it has failed on every case.
         """
         folder, options = self.job.results / team, self.job.options
         if options.ground_truth:

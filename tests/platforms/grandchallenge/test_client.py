@@ -13,7 +13,6 @@ from flare.platforms.grandchallenge.client import (
     Client,
     FileRefusedError,
     TooLargeError,
-    fetch,
 )
 from tests.fakes.platform import ODD, TOKEN
 
@@ -132,7 +131,7 @@ def test_a_reason_of_a_thousand_lists_is_none(platform, calls, monkeypatch):
 
 def fetched(platform, calls, file):
     """The archive, of the platform's address."""
-    fetch(calls, address(platform), file)
+    calls.fetch(address(platform), file)
     return file.read_bytes()
 
 
@@ -211,7 +210,7 @@ def test_a_host_that_is_called_like_the_token_is_not_named(
     calls = Client(platform.api, "A1B2-Token", tries=2, sleep=pauses.append)
 
     with pytest.raises(PlatformError) as caught:
-        fetch(calls, "https://A1B2-Token.localhost:1/x", tmp_path / "x")
+        calls.fetch("https://A1B2-Token.localhost:1/x", tmp_path / "x")
 
     assert "[token].localhost cannot be reached" in str(caught.value)
     assert "a1b2" not in (str(caught.value) + caplog.text).lower()
@@ -232,7 +231,7 @@ def test_a_full_disk_needs_room_and_no_mount(platform, calls, monkeypatch, tmp_p
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Client, "blocks", full)
+    monkeypatch.setattr(Client, "_blocks", full)
 
     with pytest.raises(OutputError) as caught:
         fetched(platform, calls, tmp_path / "x.tar.gz")

@@ -14,30 +14,16 @@ from flare.measuring.archive.strict import ArchiveError
 from flare.platforms.grandchallenge.access import PlatformError
 from flare.platforms.serving.journal import Entry, Journal, Step
 from flare.platforms.serving.service import Service
-from flare.platforms.serving.source import (
-    GoneError,
-    NotNowError,
-    Submission,
-)
+from flare.platforms.serving.source import GoneError, NotNowError, Submission
 from flare.platforms.serving.work import OverdueSignal
 from flare.results.errors import MeasurementError, RankingError
 from tests.fakes.submissions import BEGIN, FakeSource, FakeWork, Passing
 
-
-class TeamWork(FakeWork):
-    """Work of which a step of some teams ends by an error, so often."""
-
-    def __init__(self, faults, times=10**6):
-        super().__init__()
-        self.faults, self.times = faults, times
-
-    def measure(self, file):
-        """Measure, or fail."""
-        super().measure(file)
-        error = self.faults.get(file.name.removesuffix(".tar.gz"))
-        if error and self.times:
-            self.times -= 1
-            raise error
+ALWAYS = 10**4
+NO_ENGINE, FAULT = EngineError("no Docker"), OverflowError("FEXTRA")
+NOT_THERE = GoneError(PlatformError("status 404"))
+LAST = timedelta(hours=23, minutes=30)
+"""When an answer has to be on its way."""
 
 
 @pytest.fixture
@@ -56,6 +42,13 @@ def make(tmp_path, now):
     return service
 
 
+def failing(error, *teams, times=ALWAYS):
+    """Work that cannot measure some teams, so often."""
+    work = FakeWork()
+    work.errors = {("measure", team): [error] * times for team in teams}
+    return work
+
+
 def served(service):
     """Let it work for as long as there is something to do at once."""
     while service.serve_one():
@@ -65,7 +58,7 @@ def served(service):
 
 def tries(work, team):
     """How often a team was measured."""
-    return work.log.count(("measure", f"{team}.tar.gz"))
+    return work.log.count(("measure", team))
 
 
 def run_until_answered(service, source, now):
@@ -80,15 +73,12 @@ def run_until_answered(service, source, now):
         service.run(60, sleep)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [OverflowError("FEXTRA"), KeyError("x"), EngineError("no Docker"), MemoryError()],
-)
+@pytest.mark.parametrize("error", [FAULT, KeyError("x"), NO_ENGINE, MemoryError()])
 def test_the_others_are_served(make, tmp_path, error):
     """Of it, nobody is told anything; a fault's traceback is kept."""
     source = FakeSource("a", "b", "c")
 
-    entries = served(make(source, TeamWork({"a": error})))
+    entries = served(make(source, failing(error, "a")))
 
     assert {key for key, e in entries.items() if e.step is Step.RETURNED} == {"b", "c"}
     assert [*source.answers] == ["b", "c"]
@@ -99,7 +89,7 @@ def test_the_others_are_served(make, tmp_path, error):
 
 def test_pauses_grow_from_a_minute_to_an_hour(make, now):
     """1 + 2 + 4 + 8 + 16 + 32 + 60 + 60 = 183 minutes: the ninth try."""
-    work = TeamWork({"a": EngineError("no Docker")}, times=8)
+    work = failing(NO_ENGINE, "a", times=8)
     service = make(FakeSource("a"), work)
 
     for minutes in (1, 2, 4, 8, 16, 32, 60, 60):
@@ -114,62 +104,42 @@ def test_pauses_grow_from_a_minute_to_an_hour(make, now):
     assert now.at == BEGIN + timedelta(minutes=183)
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [(OverflowError("FEXTRA"), "[X01]"), (EngineError("no Docker"), "[H07]")],
-)
-def test_it_is_answered_when_its_hours_are_nearly_over(make, now, error, code):
-    """Half an hour before the end, and not as a fault of its own."""
-    source, at = FakeSource("a"), []
-    answer = source.answer
-    source.answer = lambda *given, **more: (at.append(now()), answer(*given, **more))
-    run_until_answered(make(source, TeamWork({"a": error})), source, now)
+@pytest.mark.parametrize(("error", "code"), [(FAULT, "[X01]"), (NO_ENGINE, "[H07]")])
+@pytest.mark.parametrize("is_reached", [True, False])
+def test_it_is_answered_when_its_hours_are_nearly_over(
+    make, now, error, code, is_reached
+):
+    """Not as a fault of its own, and though nothing can be claimed.
+
+    Then the pauses are of an hour, half of which is all the time that is left.
+    """
+    source = FakeSource("a", now=now)
+    service = make(source, failing(error, "a"))
+    served(service)
+    if not is_reached:
+        source.errors["claimable"] = [PlatformError("it cannot be reached")] * ALWAYS
+    run_until_answered(service, source, now)
 
     assert source.answers["a"].status == "Failed"
     assert source.answers["a"].message.endswith(code)
     assert "no Docker" not in source.answers["a"].message
-    late = at[0] - (BEGIN + timedelta(hours=23, minutes=30))
-    assert timedelta() <= late <= timedelta(minutes=1)
+    assert LAST <= source.at["a"] < LAST + timedelta(minutes=2)
 
 
 def test_a_file_that_never_comes_is_the_submission_s_fault(make, now):
     """Told when its hours are over, and not before."""
     source = FakeSource("x", "a", "b")
-    download = source.download
-
-    def refuse(submission, folder):
-        if submission.key in ("x", "a"):
-            raise GoneError(
-                PlatformError("status 404"),
-                ArchiveError("a.tar.gz", "the platform does not have it any more"),
-            )
-        return download(submission, folder)
-
-    source.download = refuse
+    told = ArchiveError("a.tar.gz", "the platform does not have it any more")
+    gone = [GoneError(PlatformError("status 404"), told)] * ALWAYS
+    source.errors = {("download", "x"): gone, ("download", "a"): gone}
     service = make(source, FakeWork())
 
     served(service)
     assert [*source.answers] == ["b"]
-    now.at += timedelta(hours=23, minutes=31)
+    now.at += LAST + timedelta(minutes=1)
     served(service)
 
     assert source.answers["a"].message.endswith("[F15]")
-
-
-def test_what_was_postponed_is_not_lost_with_the_service(make, now):
-    """Started again, it is tried again."""
-    source = FakeSource("a")
-    served(make(source, TeamWork({"a": EngineError("no Docker")})))
-    source.names = ("a", "b")
-    work = FakeWork()
-
-    served(make(source, work))
-
-    assert [name for step, name in work.log if step == "measure"] == [
-        "a.tar.gz",
-        "b.tar.gz",
-    ]
-    assert source.answers["a"].status == "Succeeded"
 
 
 # --- What concerns all ------------------------------------------------------------
@@ -178,14 +148,12 @@ def test_what_was_postponed_is_not_lost_with_the_service(make, now):
 def test_two_in_a_row_let_the_others_wait(make, now):
     """One may be that submission's alone; of two, the computer may be the reason."""
     source = FakeSource(*"abcdef")
-    broken = EngineError("no Docker")
-    service = make(source, TeamWork(dict.fromkeys("abc", broken)))
+    service = make(source, failing(NO_ENGINE, *"abc"))
 
     assert set(served(service)) == {"a", "b"}
-    now.at += timedelta(minutes=1)
-    assert set(served(service)) == {"a", "b", "c"}
-    now.at += timedelta(minutes=1)
-    assert set(served(service)) == {"a", "b", "c"}
+    for _ in range(2):
+        now.at += timedelta(minutes=1)
+        assert set(served(service)) == {"a", "b", "c"}
     now.at += timedelta(minutes=1)
 
     served(service)
@@ -200,7 +168,7 @@ def test_a_computer_that_cannot_measure_claims_nothing(make, now):
     def check_host():
         looked.append((now() - BEGIN) / timedelta(minutes=1))
         if len(looked) < 9:
-            raise EngineError("no Docker")
+            raise NO_ENGINE
 
     work.check_host = check_host
     run_until_answered(make(source, work), source, now)
@@ -210,80 +178,43 @@ def test_a_computer_that_cannot_measure_claims_nothing(make, now):
     assert source.log.count(("claim", "a", False)) == 1
 
 
-def test_what_is_over_is_answered_though_nothing_can_be_claimed(make, now):
-    """While the pauses are of an hour, half of which is all the time that is left."""
-    source, work = FakeSource("a"), TeamWork({"a": OverflowError("FEXTRA")})
-    service, at = make(source, work), []
-    served(service)
-    answer = source.answer
-
-    def note(*given, **more):
-        at.append(now() - BEGIN)
-        answer(*given, **more)
-
-    def claimable():
-        raise PlatformError("the platform cannot be reached")
-
-    source.answer, source.claimable = note, claimable
-    run_until_answered(service, source, now)
-
-    assert timedelta(hours=23, minutes=30) <= at[0] < timedelta(hours=23, minutes=32)
-
-
 @pytest.mark.parametrize(
     ("error", "is_kept"),
     [(OSError(116, "Stale file handle", "/results"), False), (KeyError("x"), True)],
     ids=["host", "program"],
 )
-@pytest.mark.parametrize("step", ["claimable", "check_host"])
+@pytest.mark.parametrize("step", ["claimable", "host"])
+@pytest.mark.parametrize("is_full", [False, True])
 def test_no_error_ends_it_while_it_looks_for_work(
-    make, now, tmp_path, error, is_kept, step
+    make, now, tmp_path, error, is_kept, step, is_full
 ):
-    """A file server that starts again, or a fault of ours; the traceback is kept."""
-    source, work, left = FakeSource("a"), FakeWork(), [error] * 3
-    owner = source if step == "claimable" else work
-    real = getattr(owner, step)
+    """A file server that starts again, or a fault of ours; the traceback is kept.
 
-    def fail():
-        if left:
-            raise left.pop()
-        return real()
-
-    setattr(owner, step, fail)
+    Unless the disk is full.
+    """
+    source, work = FakeSource("a"), FakeWork()
+    if is_full:
+        (tmp_path / ".faults").write_text("no folder can be made here")
+    (source if step == "claimable" else work).errors[step] = [error] * 3
     run_until_answered(make(source, work), source, now)
 
     assert source.answers["a"].status == "Succeeded"
     assert now.at >= BEGIN + timedelta(minutes=1 + 2 + 4)
     kept = [file.read_text() for file in tmp_path.glob(".faults/*")]
-    assert ["KeyError: 'x'" in text for text in kept] == [True] * is_kept
-
-
-def test_a_fault_of_the_program_on_a_full_disk_does_not_end_it(make, now, tmp_path):
-    """Its traceback cannot be kept."""
-    source = FakeSource("a")
-    (tmp_path / ".faults").write_text("no folder can be made here")
-
-    def claimable():
-        raise KeyError
-
-    source.claimable = claimable
-    with pytest.raises(AssertionError):  # it would go on for days
-        make(source, FakeWork()).run(60, now.sleep)
+    is_there = is_kept and not is_full
+    assert ["KeyError: 'x'" in text for text in kept] == [True] * is_there
 
 
 @pytest.mark.parametrize("step", ["claim", "answer"])
 def test_what_the_source_does_not_know_any_more_is_given_up(make, now, step):
     """When its 24 hours are over: until then, only rights may be missing."""
     source, at = FakeSource("a"), []
-
-    def unknown(*_, **__):
-        at.append(now() - BEGIN)
-        raise GoneError(PlatformError("status 404"))
-
-    setattr(source, step, unknown)
+    source.errors[step] = [NOT_THERE] * ALWAYS
     service = make(source, FakeWork())
     while now.at < BEGIN + timedelta(hours=30):
+        before = len(source.log)
         served(service)
+        at += [now() - BEGIN] * any(call[0] == step for call in source.log[before:])
         now.sleep(60)
 
     (entry,) = service.journal.entries.values()
@@ -294,24 +225,25 @@ def test_what_the_source_does_not_know_any_more_is_given_up(make, now, step):
 
 
 @pytest.mark.parametrize(
-    ("work", "error", "answered"),
+    ("step", "error", "answered"),
     [
-        (TeamWork({"a": EngineError("no Docker")}), EngineError, ["b"]),
-        (FakeWork(host=OutputError("the disk is full")), OutputError, []),
-        (TeamWork({"a": RankingError("x.csv", "it is no table")}), RankingError, []),
+        (("measure", "a"), NO_ENGINE, ["b"]),
+        ("host", OutputError("the disk is full"), []),
+        (("measure", "a"), RankingError("x.csv", "it is no table"), []),
     ],
     ids=["one", "all", "organisers"],
 )
 def test_without_time_to_look_again_the_status_says_so(
-    make, now, work, error, answered
+    make, now, step, error, answered
 ):
     """--once: the others are served, and then the line of the first ends it.
 
     What is for all to wait for, or for the organisers to mend, ends it at once.
     """
-    source = FakeSource("a", "b")
+    source, work = FakeSource("a", "b"), FakeWork()
+    work.errors[step] = [error] * ALWAYS
 
-    with pytest.raises(error):
+    with pytest.raises(type(error)):
         make(source, work).run(None, now.sleep)
 
     assert [*source.answers] == answered
@@ -320,38 +252,28 @@ def test_without_time_to_look_again_the_status_says_so(
 
 def test_an_answer_that_is_not_heard_is_sent_again(make, now):
     source, work = FakeSource("a", "b"), FakeWork()
-    answer, failed = source.answer, []
-
-    def deaf(submission, *given, **more):
-        if submission.key == "a" and len(failed) < 3:
-            failed.append(more["is_again"])
-            raise PlatformError("it does not answer as the platform does")
-        answer(submission, *given, **more)
-
-    source.answer = deaf
+    source.errors["answer", "a"] = [PlatformError("it does not answer")] * 3
     service = make(source, work)
     for _ in range(4):
         served(service)
         now.at += timedelta(hours=1)
 
-    assert failed == [False, True, True]
+    assert source.log.count(("answer", "a", False)) == 1
+    assert source.log.count(("answer", "a", True)) == 3
     assert tries(work, "a") == 1
     assert [*source.answers] == ["b", "a"]
 
 
-def test_a_claim_that_has_to_wait_lets_what_is_open_go_on(make, now):
-    """With one token, it waits for the submission that is postponed here."""
+def test_a_claim_that_has_to_wait_is_not_remembered(make, now):
+    """What is open goes on, also after a restart, and then it is claimed.
+
+    With one token, it waits for the submission that is postponed here.
+    """
     source = FakeSource("a", "b")
-    claim = source.claim
+    source.errors["claim", "b"] = [NotNowError("this user has claimed another one")]
 
-    def one_at_a_time(submission, *, is_again):
-        if submission.key == "b" and "a" not in source.answers:
-            raise NotNowError("this token's user has claimed another one")
-        return claim(submission, is_again=is_again)
-
-    source.claim = one_at_a_time
-    served(make(source, TeamWork({"a": EngineError("no Docker")})))
-
+    entries = served(make(source, failing(NO_ENGINE, "a")))
+    assert set(entries) == {"a"}
     served(make(source, FakeWork()))
 
     assert [*source.answers] == ["a", "b"]
@@ -362,8 +284,7 @@ def test_a_claim_that_has_to_wait_lets_what_is_open_go_on(make, now):
 
 def test_a_long_measurement_lets_another_one_be_answered_in_time(make, now):
     """It is ended for that, and goes on then; it was claimed an hour later."""
-    source = FakeSource("a")
-    work = TeamWork({"a": OverflowError("FEXTRA"), "b": OverdueSignal()}, times=3)
+    source, work = FakeSource("a"), failing(FAULT, "a")
     service = make(source, work)
     served(service)
     now.at += timedelta(hours=1)
@@ -372,7 +293,8 @@ def test_a_long_measurement_lets_another_one_be_answered_in_time(make, now):
 
     def long(file):
         if file.name == "b.tar.gz" and tries(work, "b") == 0:
-            now.at = BEGIN + timedelta(hours=23, minutes=30)
+            now.at = BEGIN + LAST
+            work.errors["measure", "b"] = [OverdueSignal()]
         measure(file)
 
     work.measure = long
@@ -405,21 +327,16 @@ def test_an_error_while_it_is_ended_is_not_its_own(make, now):
 # --- The journal ------------------------------------------------------------------
 
 
-def test_two_users_never_share_a_folder(make, tmp_path, caplog):
+def test_two_users_never_share_a_folder(make, caplog):
     """What an earlier edition may have given to one is not given to the other."""
     source = FakeSource("a")
     served(make(source, FakeWork()))
+    one = Submission(key="x", team="a", user="other", title="other (x)")
+    other = Submission(key="b", team="b", user="b", title="b")
+    source.claimable = lambda: [one, other]
 
-    def claimable():
-        one = Submission(key="x", team="a", user="other", title="other (x)")
-        return [one, Submission(key="b", team="b", user="b", title="b")]
-
-    source.claimable = claimable
-
-    entries = served(make(source, FakeWork()))
-
-    assert set(entries) == {"a", "b"}
-    assert "other (x): not claimed" in caplog.text
+    assert set(served(make(source, FakeWork()))) == {"a", "b"}
+    assert caplog.text.count("other (x): not claimed") == 1
 
 
 @pytest.mark.parametrize("key", [row.name for row in fields(Entry)])
@@ -435,17 +352,9 @@ def test_a_journal_that_this_version_has_not_written_is_refused(tmp_path, key):
         Journal(tmp_path, "a fake")
 
 
-def test_the_journal_is_closed_to_others(make, tmp_path):
-    """It names everybody who takes part."""
-    served(make(FakeSource("a"), FakeWork()))
-
-    folder = tmp_path / ".serve"
-    served(make(FakeSource("a"), FakeWork()))
-
-    assert stat.S_IMODE(folder.stat().st_mode) & stat.S_IRWXO == 0
-
-
-def test_a_step_outlives_a_power_cut(make, tmp_path, monkeypatch):
+def test_a_step_outlives_a_power_cut_and_is_closed_to_others(
+    make, tmp_path, monkeypatch
+):
     """Each step, and the answer: on the disk, with its name, before the next begins."""
     synced, fsync = [], os.fsync
 
@@ -461,3 +370,5 @@ def test_a_step_outlives_a_power_cut(make, tmp_path, monkeypatch):
     step = [folder / ".journal.json.part", folder]
     answer = [folder / "answers" / ".a.json.part", folder / "answers"]
     assert synced == [*step * 5, *answer, *step * 3]
+    make(FakeSource("a"), FakeWork())  # it names everybody who takes part
+    assert stat.S_IMODE(folder.stat().st_mode) & stat.S_IRWXO == 0
