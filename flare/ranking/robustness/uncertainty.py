@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+import pandas as pd
 
 from flare.challenge.metrics import MetricName
 from flare.common.schema import Count, Is, Positive, Share, Text
 from flare.ranking.options import SAMPLES, SEED
-from flare.ranking.ranks import Board, Tau, kendall_tau, ranks_by_sums, runs
+from flare.ranking.ranks import Board, Tau, kendall_tau, ranks_by_sums
 from flare.ranking.rules import Integers, Values
 from flare.results.csv_rows import TeamName
 
@@ -210,19 +211,15 @@ def signed_ranks(differences: Values) -> tuple[Values, Values]:
     # Not at the top: it takes longer to load than all else, and only tests need it.
     from scipy.special import ndtr
 
-    sizes = np.abs(differences)
-    order = np.argsort(sizes, axis=1)
-    ordered = np.take_along_axis(sizes, order, axis=1)
-    cases = sizes.shape[1]
-    # Runs of equal sizes, which share their average rank; zeros come first.
-    starts, lengths = runs(ordered)
-    doubled = np.repeat(2 * (starts % cases) + lengths + 1, lengths)
+    # Equal sizes share their average rank; a zero has none, and is NaN.
+    sizes = pd.DataFrame(np.where(differences, np.abs(differences), math.nan))
+    first, last = (
+        sizes.rank(axis=1, method=method).to_numpy() for method in ("min", "max")
+    )
+    above = np.where(differences > 0, first + last, 0).sum(axis=1) / 2
+    # Of t equal ones, each adds t^2 - 1: together t^3 - t.
+    ties = np.nansum((last - first + 1) ** 2 - 1, axis=1)
     count = np.count_nonzero(differences, axis=1)
-    doubled = doubled.reshape(sizes.shape) - 2 * (cases - count[:, np.newaxis])
-    is_above = np.take_along_axis(differences > 0, order, axis=1)
-    above = np.where(is_above, doubled, 0).sum(axis=1) / 2
-    tied = np.where(ordered.ravel()[starts] > 0, lengths**3 - lengths, 0)
-    ties = np.bincount(starts // cases, weights=tied, minlength=len(sizes))
     sums = np.stack([above, count * (count + 1) / 2 - above])
     is_tested = count > 0
     count = np.maximum(count, 1)
