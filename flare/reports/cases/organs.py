@@ -45,7 +45,7 @@ MARKED = 0.02
 ROW = 44
 """Height of the row of an organ, in pixels; also in the style sheet."""
 
-TICKS = 12
+TICKS = 6
 """So many slices are numbered at most."""
 
 
