@@ -17,7 +17,6 @@ from flare.common import docker as engine_module
 from tests.builders import ROOT, case_names, organ_boxes, write_cases
 from tests.builders.alone import alone
 from tests.builders.browser import headless
-from tests.builders.collecting import QuickCollection
 from tests.builders.engine import IMAGE, built, call
 from tests.builders.teams import BASE, PYTHON_BASE, make_base, make_python_base
 from tests.fakes.engine import ScriptedEngine, python_engine, state_of
@@ -42,11 +41,10 @@ def pytest_addoption(parser):
     )
 
 
-def pytest_configure(config):
+def pytest_configure():
     """Let Ctrl-C reach what tests start, also where they run in the background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.pluginmanager.register(QuickCollection())
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -164,12 +162,6 @@ def image(docker):
     call("./flare.sh", "challenge", "list")  # makes what rehearse.sh needs, once
     with built(IMAGE) as name:
         yield name
-
-
-@pytest.fixture(scope="session")
-def chromium(request) -> str:
-    """The path of a browser, for the documentation."""
-    return _find_browser(request, "docs")
 
 
 @pytest.fixture
