@@ -149,19 +149,6 @@ def test_the_image_installs_exactly_the_requirements(image):
     } == required
 
 
-def test_no_run_of_the_image_compiles_what_it_imports(image):
-    """As it would do each time anew: it may not keep it."""
-    program = (
-        "import pathlib, sys; from flare.cli.main import load; load('evaluate')\n"
-        "import flare.evaluation.evaluate\n"
-        "for module in list(sys.modules.values()):\n"
-        "    compiled = getattr(module, '__cached__', None)\n"
-        "    if compiled and not pathlib.Path(compiled).exists(): print(compiled)\n"
-        "print(len(sys.modules) > 200)"
-    )
-    assert inside(image, "python", "-c", program) == "True\n"
-
-
 def test_the_image_holds_only_what_a_run_needs_and_can_be_imported(image):
     """The platform wants a named user with a home; no program changes the user."""
     app = ("find", "/opt/app")
