@@ -112,7 +112,7 @@ def test_refusals_in_the_image_are_one_line(image, tmp_path):
 
     assert [run.returncode for run in runs] == [1, 1, 1]
     assert [all_told(run.stderr.decode())[0] for run in runs] == [
-        *(("F05", ""), ("G03", ""), ("H02", "/output")),
+        *(("F05", ""), ("G03", ""), ("H02", "/output/.metrics.json")),
     ]
     assert all(run.stderr.count(b"\n") == 1 for run in runs)
     assert list((tmp_path / "out").iterdir()) == []
