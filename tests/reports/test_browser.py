@@ -178,18 +178,9 @@ FIRST_SCREEN = {
     ),
     "participant-team": ("new", "Runs that worked", "left kidney", "mean", "0.8"),
     "organiser-comparison": (
-        *(
-            "new is significantly worse than old: DSC -0.03",
-            "(p ",
-            "left adrenal gland changed",
-        ),
-        *(
-            "95 % interval",
-            "0 better, 15 equal, 15 worse",
-            "left kidney",
-            "mean",
-            "-0.43",
-        ),
+        *("new is significantly worse than old: DSC -0.03", "(p "),
+        *("left adrenal gland changed", "95 % interval"),
+        *("0 better, 15 equal, 15 worse", "left kidney", "mean", "-0.43"),
     ),
     "participant-rank": (
         *("team_08", "1 of 11", "0.3", "DSC", "0.9", "Running time (s)"),

@@ -17,31 +17,12 @@ from flare.reports.ranking.ranking import rank
 from flare.reports.render.html import page_html
 from flare.reports.report import write_report
 from tests.builders.pages import content_of, parts_of
-from tests.builders.results import write_table, write_team
-
-CASES = [f"case_{number}" for number in range(1, 8)]
-
-
-def make_results(folder, teams=4, shift=0.0):
-    """Teams whose ranks on each case do not depend on the shift of their values."""
-    for number in range(teams):
-        scores = {
-            case: 0.9 - (number * 3 + n * 5) % 11 / 40 + shift
-            for n, case in enumerate(CASES)
-        }
-        efficiency = [
-            (case, "ok", 5 + (number * 7 + n) % 9 + shift, 1000 * number + 1 + shift)
-            for n, case in enumerate(CASES)
-        ]
-        if number == 3:
-            efficiency[2] = (CASES[2], "timed out", "", "")
-        write_team(folder / f"team_{number}", scores, efficiency)
-    return folder
+from tests.builders.results import CASES, write_table, write_team, write_teams
 
 
 @pytest.fixture
 def results(tmp_path):
-    return make_results(tmp_path / "results")
+    return write_teams(tmp_path / "results")
 
 
 def page_of(source, *, is_organiser=True, **options):
@@ -268,7 +249,11 @@ def test_results_that_look_equal_give_everybody_the_same_page(tmp_path, off, opt
     """So the page tells nothing of any value beyond its rank, and a rounded mean."""
     first, second = (
         page_html(
-            page_of(make_results(tmp_path / n, shift=s), is_organiser=False, **options)
+            page_of(
+                write_teams(tmp_path / n, own=s, others=s),
+                is_organiser=False,
+                **options,
+            )
         )
         for n, s in (("a", 0.0), ("b", off))
     )

@@ -12,29 +12,17 @@ from flare.reports.ranking.paper_figures import write_ranking_figures
 from flare.reports.ranking.ranking import rank
 from flare.results.groups_csv import Grouping
 from tests.builders.pages import HOSTILE
-from tests.builders.results import write_table, write_team
+from tests.builders.results import write_table, write_teams
 
 pytestmark = pytest.mark.tools(package="matplotlib")
 
-CASES = [f"case_{number}" for number in range(1, 8)]
 CENTRE = Grouping(column="centre", groups=(("A", (0, 1, 2, 3)), ("B", (4, 5, 6))))
 
 
 @pytest.fixture(scope="module")
 def analysis(tmp_path_factory):
     """Four teams, of which one has a case without a time."""
-    folder = tmp_path_factory.mktemp("results")
-    for number in range(4):
-        scores = {
-            case: 0.9 - (number * 3 + n * 5) % 11 / 40 for n, case in enumerate(CASES)
-        }
-        rows = [
-            (case, "ok", 5 + (number * 7 + n) % 9, 1000 * number + 1)
-            for n, case in enumerate(CASES)
-        ]
-        if number == 3:
-            rows[2] = (CASES[2], "timed out", "", "")
-        write_team(folder / f"team_{number}", scores, rows)
+    folder = write_teams(tmp_path_factory.mktemp("results"))
     return rank(folder, bootstrap=30).analysis
 
 

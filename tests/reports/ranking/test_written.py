@@ -14,9 +14,9 @@ from flare.reports.report import Kind, kind_of, write_report
 from flare.results.errors import RankingError
 from tests.builders.fewer import few_fast
 from tests.builders.pages import Page
-from tests.builders.results import write_team
+from tests.builders.results import write_teams
 
-CASES = [f"case_{number}" for number in range(1, 8)]
+FIVE = {"teams": 5, "own": 0.0123, "others": 0.0123}
 
 DECISIONS = """
 [[withdrawn]]
@@ -42,23 +42,6 @@ date = 2026-09-01
 """
 
 
-def make_results(folder):
-    """Five teams, one of which has failed on a case."""
-    for number in range(5):
-        scores = {
-            case: 0.9123 - (number * 3 + n * 5) % 11 / 40
-            for n, case in enumerate(CASES)
-        }
-        efficiency = [
-            (case, "ok", 5 + (number * 7 + n) % 9, 1000 * number + 1)
-            for n, case in enumerate(CASES)
-        ]
-        if number == 3:
-            efficiency[2] = (CASES[2], "timed out", "", "")
-        write_team(folder / "results" / f"team_{number}", scores, efficiency)
-    return folder / "results"
-
-
 def make_options(folder):
     """How they are ranked, with a decision about each."""
     (folder / "decisions.toml").write_text(DECISIONS)
@@ -75,14 +58,16 @@ def make_options(folder):
 @pytest.fixture
 def results(tmp_path):
     """The results of all teams."""
-    return make_results(tmp_path)
+    return write_teams(tmp_path / "results", **FIVE)
 
 
 @pytest.fixture(scope="module")
 def written_once(tmp_path_factory):
     """What flare rank has written of them; nobody may change it."""
     folder = tmp_path_factory.mktemp("written")
-    rank(make_results(folder), **make_options(folder)).write(folder / "ranking")
+    rank(write_teams(folder / "results", **FIVE), **make_options(folder)).write(
+        folder / "ranking"
+    )
     return folder / "ranking"
 
 
