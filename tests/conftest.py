@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import collections
 import importlib.util
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -17,15 +15,12 @@ from flare.common import docker as engine_module
 from tests.builders import ROOT, case_names, organ_boxes, write_cases
 from tests.builders.alone import alone
 from tests.builders.browser import headless
-from tests.builders.collecting import QuickCollection
 from tests.builders.engine import IMAGE, built, call
 from tests.builders.teams import BASE, PYTHON_BASE, make_base, make_python_base
 from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
 MARKERS = ("browser", "docker", "shared", "tools", "docs")
-NUMBERS = collections.Counter()
-ENVIRONMENT = pytest.StashKey[dict]()
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -42,30 +37,15 @@ def pytest_addoption(parser):
     )
 
 
-def pytest_configure(config):
+def pytest_configure():
     """Let Ctrl-C reach what tests start, also where they run in the background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.pluginmanager.register(QuickCollection())
-
-
-def pytest_terminal_summary(terminalreporter):
-    """Say how many tests of each marker really ran."""
-    ran = collections.Counter(
-        marker
-        for outcome in ("passed", "failed")
-        for report in terminalreporter.stats.get(outcome, [])
-        for marker in MARKERS
-        if report.when == "call" and marker in report.keywords
-    )
-    for marker in MARKERS:
-        terminalreporter.write_line(f"tests marked {marker} that ran: {ran[marker]}")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Skip a test whose programs, or Python packages, are not here."""
-    item.stash[ENVIRONMENT] = environment()
     for marker in item.iter_markers("tools"):
         for name in marker.args:
             need_tool(item, name)
@@ -74,26 +54,6 @@ def pytest_runtest_setup(item):
     if item.get_closest_marker("docs"):
         for name in ("mkdocs", "codespell_lib", "playwright"):
             need_package(item, name, "docs")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item):
-    """See that a test leaves the environment to the others as it was.
-
-    No fixture: one that each test uses costs them all more than this.
-    """
-    yield
-    before, after = item.stash[ENVIRONMENT], environment()
-    if after != before:
-        changed = {name for name, _ in before.items() ^ after.items()}
-        pytest.fail(f"the test has changed the environment: {sorted(changed)}")
-
-
-def environment():
-    """The variables, but for the one that pytest sets for each test."""
-    found = dict(os.environ)
-    found.pop("PYTEST_CURRENT_TEST", None)
-    return found
 
 
 def need_tool(request, name, marker="tools"):
@@ -164,12 +124,6 @@ def image(docker):
     call("./flare.sh", "challenge", "list")  # makes what rehearse.sh needs, once
     with built(IMAGE) as name:
         yield name
-
-
-@pytest.fixture(scope="session")
-def chromium(request) -> str:
-    """The path of a browser, for the documentation."""
-    return _find_browser(request, "docs")
 
 
 @pytest.fixture
@@ -253,20 +207,6 @@ def predictions(tmp_path):
 def output(tmp_path):
     """Where metrics.json goes; not made yet."""
     return tmp_path / "output"
-
-
-@pytest.fixture
-def tmp_path(tmp_path_factory, request):
-    """A folder of the test, as pytest's own fixture makes it, but for its link.
-
-    For each test that one removes and makes a link to the newest folder, which takes
-    longer than the folder.
-    """
-    name = re.sub(r"\W", "_", request.node.name)[:30]
-    folder = tmp_path_factory.getbasetemp() / f"{name}{NUMBERS[name]}"
-    NUMBERS[name] += 1
-    folder.mkdir(mode=0o700)
-    return folder
 
 
 @pytest.fixture

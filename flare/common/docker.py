@@ -85,8 +85,21 @@ class Docker(Engine):
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a command of the engine, whether it fails or not.
 
-        It can read some content, and is killed after a time, if one is given; an
-        EngineError is raised then, and if there is no such engine.
+        Parameters
+        ----------
+        *arguments : str
+            The command.
+        timeout_s : float or None
+            It is killed after this time; None if it may take for ever.
+        content : bytes
+            What it can read.
+        stderr : int
+            As in `subprocess.run`.
+
+        Raises
+        ------
+        EngineError
+            If there is no such engine, or it does not answer.
         """
         try:
             return subprocess.run(
@@ -106,9 +119,19 @@ class Docker(Engine):
             raise EngineError(problem, _RESTART) from error
 
     def call(self, *arguments: str, check: bool = True, **more: Any) -> str:
-        """What a command of the engine prints; an EngineError if it fails.
+        """What a command of the engine prints.
 
-        Unless it may fail: then `check` is false. The others are those of `run`.
+        Parameters
+        ----------
+        *arguments, **more
+            As in `run`.
+        check : bool
+            Whether it is an error if it fails.
+
+        Raises
+        ------
+        EngineError
+            If it fails, or does not answer.
         """
         run = self.run(*arguments, **more)
         if run.returncode and check:

@@ -90,9 +90,7 @@ class Engine(Protocol):
     """What runs containers.
 
     A method raises an EngineError if the engine does not answer, or cannot do what it
-    is asked for. One that removes something is content if that is not there. Images
-    are named by a tag, or by an ID behind ``sha256:``; IDs that are returned have no
-    such beginning.
+    is asked for. One that removes something is content if that is not there.
     """
 
     def describe(self) -> EngineRecord:
@@ -102,7 +100,13 @@ class Engine(Protocol):
         """Where it keeps its files; None if that is not on this computer."""
 
     def tags_of(self, *names: str) -> dict[str, frozenset[str]]:
-        """All tags of images, by the IDs of those that are there."""
+        """All tags of images, by the IDs of those that are there.
+
+        Parameters
+        ----------
+        *names : str
+            IDs, behind ``sha256:``, or tags.
+        """
 
     def import_image(self, content: bytes, tag: str) -> str:
         """Make an image of a tar file of its file system; returns its ID."""
@@ -149,8 +153,15 @@ class Engine(Protocol):
     def make_volume(self, label: str, size: str, files: int) -> str:
         """Make a volume in memory, which vanishes with the last container that has it.
 
-        It holds `size` bytes, such as 4g, and so many files and folders; no devices,
-        nor programs that change the user.
+        Parameters
+        ----------
+        label : str
+            See `Container`.
+        size : str
+            It takes no more bytes, such as 4g,
+        files : int
+            and no more files and folders; no devices, nor programs that change the
+            user.
         """
 
     def hold_volume(
@@ -180,7 +191,19 @@ class Engine(Protocol):
         """A command that removes everything when its parent was killed.
 
         It waits for the end of its standard input; a line "done" there says that there
-        is nothing to remove. It needs nothing of Python, nor any file that may be gone.
-        `images` are IDs of those that may have no tag yet; ``loading`` in the folder
-        `work` tells that one is being loaded, which may still come for `loading_s`.
+        is nothing to remove. What its starter still had asked the engine to do may be
+        done only then: so it looks again until nothing was there three times, and for
+        longer while ``work/loading`` tells that an image is being loaded. It needs
+        nothing of Python, nor any file that may be gone.
+
+        Parameters
+        ----------
+        label : str
+            Of containers and volumes.
+        tags, images : sequence of str
+            Of images, and IDs of those that may have no tag yet.
+        work : Path
+            A folder.
+        pause_s, loading_s : float
+            Seconds between two looks, and for how long an image may still come.
         """

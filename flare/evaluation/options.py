@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
 from flare.common.options import decimals, option
+from flare.common.schema import check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +44,13 @@ class Options:
 
     def __post_init__(self) -> None:
         """Look at the values."""
-        check_choice("on_bad_case", self.on_bad_case, ("refuse", "worst"))
-        if self.grid is not None:
-            check_choice("grid", self.grid, ("strict", "size"))
-        if self.unknown_labels is not None:
-            check_choice("unknown_labels", self.unknown_labels, ("refuse", "ignore"))
+        for name, allowed in (
+            ("on_bad_case", ("refuse", "worst")),
+            ("grid", ("strict", "size", None)),
+            ("unknown_labels", ("refuse", "ignore", None)),
+        ):
+            value = getattr(self, name)
+            check(value in allowed, name, value, " or ".join(map(repr, allowed)))
         check_count("decimals", self.decimals, least=0)
 
     @property
@@ -62,16 +64,7 @@ class Options:
         return {f.name: str(own) for f, own in given.items() if own != f.default}
 
 
-def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
-    """Refuse a value of an argument that is not one of a few."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}: {value!r}")
-
-
 def check_count(name: str, value: object, *, least: int) -> None:
     """Refuse a value of an argument that is neither None nor a number to count with."""
-    if value is None or (type(value) is int and value >= least):
-        return
-    raise ValueError(
-        f"{name} must be None or a whole number (int) from {least} on: {value!r}"
-    )
+    is_count = value is None or (type(value) is int and value >= least)
+    check(is_count, name, value, f"None or a whole number (int) from {least} on")

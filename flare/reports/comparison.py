@@ -352,13 +352,21 @@ def _change(own: Paired) -> str:
 
 def sure_lines(pairs: Pairs) -> list[str]:
     """Where it is significantly better, and where worse."""
-    sure = [own for own in chain(*pairs.values()) if own.is_significant]
     lines = []
     for word, sign in (("better", 1), ("worse", -1)):
-        names = [f"{o.metric.title} of {o.title}" for o in sure if o.effect * sign > 0]
-        if names:
-            text = f"Significantly {word}, case by case (5 %): {', '.join(names)}."
-            lines.append(text)
+        sure = {
+            organs[0].metric.title: [
+                own.title
+                for own in organs
+                if own.is_significant and own.effect * sign > 0
+            ]
+            for organs in pairs.values()
+        }
+        told = [f"{title} of {', '.join(own)}" for title, own in sure.items() if own]
+        if told:
+            lines.append(
+                f"Significantly {word}, case by case (5 %): {'; '.join(told)}."
+            )
     return lines
 
 

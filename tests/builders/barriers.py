@@ -60,22 +60,6 @@ _TOOLS = """() => {
     return [first, second || {violations: []}].flatMap(({violations}) => violations)
       .flatMap(({id, nodes}) => nodes.map((it) => [id, it.html, it.failureSummary]));
   };
-
-  // Where everything is, and whether it is shown.
-  const places = () => new Map([...document.querySelectorAll("*")].map((element) => {
-    const {x, y, width, height} = element.getBoundingClientRect();
-    const isShown = element.checkVisibility({visibilityProperty: true});
-    return [element, String([x + scrollX, y + scrollY, width, height, isShown])];
-  }));
-  let before = null;
-  window.findMoved = (but) => {
-    const [old, now] = [before ?? places(), places()];
-    before = now;
-    const all = new Set([...old.keys(), ...now.keys()]);
-    return [...all].filter((each) => old.get(each) !== now.get(each))
-      .filter((each) => !but || !each.closest(but))
-      .map((each) => each.outerHTML.slice(0, 200));
-  };
 }"""
 
 
@@ -87,15 +71,6 @@ def find_barriers(page, rules=()):
     _bring_tools(page)
     found = page.evaluate("rules => findBarriers(rules)", [*rules])
     return [tuple(each) for each in found]
-
-
-def find_moved(page, *, but=""):
-    """The HTML of what is elsewhere than at the last call, or no longer shown.
-
-    But for what some CSS matches, and what is within.
-    """
-    _bring_tools(page)
-    return page.evaluate("but => findMoved(but)", but)
 
 
 def _bring_tools(page):

@@ -87,14 +87,6 @@ def overlapping(outer, inner):
     return raw_zip([first, second])
 
 
-def bomb(content, megabytes):
-    """Raw Deflate of some bytes and so many MiB of zeros, made in no time."""
-    deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
-    start = deflate.compress(content) + deflate.flush(zlib.Z_FULL_FLUSH)
-    zeros = deflate.compress(bytes(2**20)) + deflate.flush(zlib.Z_FULL_FLUSH)
-    return start + zeros * megabytes + deflate.flush()
-
-
 def _deflated(content):
     deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
     return deflate.compress(content) + deflate.flush()

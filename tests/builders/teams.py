@@ -16,10 +16,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from flare.measuring.cleanup import KEY_START, new_key
-from tests.builders import ROOT, run_flare
+from tests.builders import run_command, run_flare
 from tests.builders.alone import alone
 from tests.builders.archives import save
-from tests.builders.warm import run_warm
 
 BASE = f"flare-test-team-base-{os.getpid()}"
 """Of this run of the tests: others may run on the same engine."""
@@ -30,8 +29,17 @@ LIMITS = (
 )
 """Of containers in tests; warm caches, because cold ones slow everything else down."""
 
-BRISK = (sys.executable, str(ROOT / "tests" / "builders" / "brisk.py"))
-"""The program, which takes half of the time for a tiny image; see there."""
+BRISK_CODE = """
+import sys
+from flare.cli.main import main
+from tests.fakes.quick import skip_empty
+
+skip_empty()
+sys.exit(main())
+"""
+
+BRISK = (sys.executable, "-c", BRISK_CODE)
+"""The program, which takes half of the time for a tiny image."""
 
 PROGRAMS = (
     *("bash", "sh", "sleep", "cp", "cat", "mkdir", "chmod", "chown", "ln", "ls"),
@@ -177,21 +185,8 @@ def flare_command(*arguments, status=0, **options):
 
 def brisk_command(*arguments, prefix=(), status=0, **options):
     """Run a command of the brisk program; what it writes to stdout and stderr."""
-    if not prefix and not options:
-        return _said(run_brisk(*arguments), status)
-    run = subprocess.run(
-        [str(word) for word in (*prefix, *BRISK, *arguments)],
-        cwd=ROOT, capture_output=True, text=True, check=False, **options,
-    )  # fmt: skip
-    return _said(run, status)
-
-
-def run_brisk(*arguments, cwd=ROOT, env=None):
-    """Run a command of the brisk program in a copy of a process that is warm."""
-    code = f"import runpy; runpy.run_path({BRISK[1]!r}, run_name='__main__')"
-    run = run_warm(("-c", code), [*map(str, arguments)], cwd=cwd, env=env)
-    run.stdout, run.stderr = run.stdout.decode(), run.stderr.decode()
-    return run
+    words = (*prefix, *BRISK, *arguments)
+    return _said(run_command(*words, **options), status)
 
 
 def _said(run, status):

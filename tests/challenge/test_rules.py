@@ -20,14 +20,11 @@ from flare.challenge.rules import (
     AbsentOrgans,
     AlgorithmRules,
     BoardRules,
-    GridComparison,
     GridRules,
     Organ,
     RankedMetric,
     ReportedRule,
-    TopSlice,
     UnknownLabelRules,
-    UnknownLabels,
     ZRange,
 )
 from flare.evaluation.metrics.dsc_nsd import compare_labels
@@ -137,27 +134,6 @@ def test_the_smallest_file_gets_the_rules_of_flare21(read):
     )
     for rule in ("absent_organs", "z_range", "unknown_labels", "grid", "decimals"):
         assert getattr(challenge, rule) == getattr(flare21, rule)
-
-
-def test_every_key_is_read(read):
-    challenge = read(FULL)
-
-    assert challenge.smallest_dsc_for_nsd == 0.2
-    assert challenge.decimals == 4
-    assert challenge.absent_organs == AbsentOrgans(
-        in_both=0.5, in_reference=0.25, in_prediction=0.125
-    )
-    assert challenge.z_range == ZRange(organs=("heart",), top_slice=TopSlice.DROPPED)
-    assert challenge.unknown_labels == UnknownLabelRules(
-        reference=UnknownLabels.IGNORE, prediction=UnknownLabels.ZERO
-    )
-    assert challenge.grid == GridRules(compare=GridComparison.SIZE, tolerance_mm=0.5)
-    assert challenge.ranking == (
-        RankedMetric(metric="dsc", better=Better.HIGHER, weight=1, tolerance=0),
-        RankedMetric(
-            metric="gpu_area", better=Better.LOWER, weight=0.5, tolerance=2048
-        ),
-    )
 
 
 WEIGHT = "expected a number above 0, at most 1000, with at most four decimals"
@@ -331,13 +307,6 @@ def challenge_command(*arguments):
     return run.returncode, run.stdout.decode(), run.stderr.decode()
 
 
-def test_list_names_every_challenge():
-    status, stdout, stderr = challenge_command("list")
-
-    assert (status, stderr) == (0, "")
-    assert [line.split()[0] for line in stdout.splitlines()] == list(challenge_names())
-
-
 @pytest.mark.parametrize("name", challenge_names())
 def test_what_show_prints_is_the_challenge(tmp_path, name):
     status, stdout, stderr = challenge_command("show", name)
@@ -378,6 +347,12 @@ def test_the_summary_says_what_a_file_means(read):
     challenge = read(FULL + "[board]\ndecimals = 3\n")
 
     assert challenge_summary(challenge) == MEANING
+    assert challenge.ranking == (
+        RankedMetric(metric="dsc", better=Better.HIGHER, weight=1, tolerance=0),
+        RankedMetric(
+            metric="gpu_area", better=Better.LOWER, weight=0.5, tolerance=2048
+        ),
+    )
     assert (challenge.board.decimals, read(SMALL).board.decimals) == (3, None)
 
 

@@ -84,17 +84,6 @@ def test_what_ends_it_is_the_last_line(tmp_path, error, message):
     assert last["message"].startswith(message)
 
 
-def test_a_file_that_was_moved_away_is_begun_anew(tmp_path, log):
-    file = tmp_path / "serve.jsonl"
-    with json_lines(file):
-        log.info("one")
-        file.rename(tmp_path / "old.jsonl")
-        log.info("two")
-
-    assert [line["message"] for line in lines_of(tmp_path / "old.jsonl")] == ["one"]
-    assert [line["message"] for line in lines_of(file)] == ["two"]
-
-
 def test_a_log_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
 

@@ -1,8 +1,6 @@
 """The command line: help, names and suggestions; nothing is run."""
 
 import os
-import re
-import sys
 
 import click
 import pytest
@@ -130,21 +128,3 @@ def test_a_shell_completes_commands_options_and_values(words, found):
 def test_a_shell_completes_files_where_files_are_meant():
     assert completed("rank", "res") == {"res": "file"}
     assert completed("challenge", "validate", "mine.t") == {"mine.t": "file"}
-
-
-@pytest.mark.tools("bash")
-def test_bash_completes_by_the_script(tmp_path):
-    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    load_script = re.search(r"`(eval .*bash_source.*?)`", page)[1]
-    (tmp_path / "flare").write_text(f'#!/bin/sh\nexec {sys.executable} -m flare "$@"\n')
-    (tmp_path / "flare").chmod(0o755)
-    script = (
-        f"{load_script}\n"
-        "COMP_WORDS=(flare check-); COMP_CWORD=1\n"
-        "_flare_completion flare check-\n"
-        'echo "${COMPREPLY[@]}"\n'
-    )
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    run = run_command("bash", "--norc", "-c", script, env=os.environ | {"PATH": path})
-
-    assert (run.stdout, run.stderr) == ("check-references\n", "")

@@ -99,11 +99,8 @@ def test_each_kind_of_value_is_made(monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--output o", "Missing argument 'FILE...'"),
-        ("a", "Missing option '--output'"),
         ("a --output o --seen 8", "No such option '--seen'"),
         ("a --output o --timeout x", "'x' is not a number of seconds above 0"),
-        ("a --output o --ties x", "'x' is not one of 'min', 'max'"),
         ("a --output o --ties max --rerun x", "--rerun: not with --ties max"),
         ("a --output o --plots", "of earlier versions: flare report draws them"),
     ],

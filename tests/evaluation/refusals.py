@@ -66,13 +66,6 @@ def with_voxel(value):
     return labels
 
 
-def move_all(folder, names):
-    """Rename all files; names of folders are made."""
-    for path, name in zip(sorted(folder.iterdir()), names, strict=True):
-        (folder / name).parent.mkdir(exist_ok=True)
-        path.rename(folder / name)
-
-
 def link_to(target):
     """A refusal that puts a link in the place of the second file."""
 
@@ -84,44 +77,10 @@ def link_to(target):
     return link
 
 
-def link_folder(folder):
-    """The second file lies behind a link to a folder."""
-    (folder.parent / "elsewhere").mkdir()
-    shutil.move(folder / "validation_002.nii.gz", folder.parent / "elsewhere")
-    (folder / "more").symlink_to(folder.parent / "elsewhere")
-
-
 def make_pipe(folder):
     """A pipe in the place of the second file; to open it would wait for ever."""
     (folder / "validation_002.nii.gz").unlink()
     os.mkfifo(folder / "validation_002.nii.gz")
-
-
-def make_folder(folder):
-    (folder / "validation_002.nii.gz").unlink()
-    (folder / "validation_002.nii.gz").mkdir()
-
-
-def zip_again(folder):
-    """The participant zipped a zip."""
-    for path in list(folder.iterdir()):
-        path.unlink()
-    (folder / "submission.zip").write_bytes(b"PK")
-
-
-def keep_one(folder):
-    for path in sorted(folder.iterdir())[1:]:
-        path.unlink()
-    (folder / "validation_001.nii.gz").rename(folder / "predictions.nii.gz")
-
-
-def copy_folder(folder):
-    """The same cases, once more in another folder."""
-    shutil.copytree(folder, folder.parent / "copy")
-    for path in list(folder.iterdir()):
-        (folder / "new").mkdir(exist_ok=True)
-        path.rename(folder / "new" / path.name)
-    shutil.move(folder.parent / "copy", folder / "old")
 
 
 def reorient(folder):
@@ -172,21 +131,10 @@ REFUSALS = {
     "reoriented": reorient,
     "probabilities": rewrite(labels=np.zeros((5, 10, 16, 20)), dtype="<f4"),
     "another edition": rewrite(labels=many_labels()),
-    "a zip in the zip": zip_again,
-    "two folders": copy_folder,
-    "numbering": lambda folder: move_all(
-        folder, [f"validation_{n:03}.nii.gz" for n in range(3)]
-    ),
-    "one file for all": keep_one,
     "a link to the references": link_to(
         lambda folder: folder.parent / "ground-truth/validation_002.nii.gz"
     ),
-    "a link out of the submission": link_to(lambda _: "/etc/passwd"),
-    "a dangling link": link_to(lambda _: "/nowhere"),
-    "a link to itself": link_to(lambda _: "validation_002.nii.gz"),
-    "a link to a folder": link_folder,
     "a pipe": make_pipe,
-    "a folder named like a file": make_folder,
     "all empty": lambda folder: write_cases(
         folder, case_names(3), labels=np.zeros_like(organ_boxes())
     ),

@@ -1,6 +1,5 @@
 """`flare check` says what the evaluation says, before anything is submitted."""
 
-import sys
 import unicodedata
 
 import numpy as np
@@ -14,7 +13,6 @@ from tests.builders import (
     case_names,
     nifti_bytes,
     organ_boxes,
-    run_command,
     run_program,
     write_cases,
     write_gzip,
@@ -195,26 +193,3 @@ def test_a_ct_that_cannot_be_is_named_as_it_is(predictions, images, content, pro
     assert told(caught.value) == ("H01", safe(images))
     assert "validation_002_0000.nii.gz: " in caught.value.finding
     assert problem in caught.value.finding
-
-
-# --- On other computers -----------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_it_runs_where_posix_modules_are_missing(predictions, images):
-    """As on Windows; workers are started anew there, not forked."""
-    code = (
-        "import os, sys\n"
-        "for name in ('resource', 'fcntl', 'pwd', 'grp', 'termios'):\n"
-        "    sys.modules[name] = None\n"
-        "for name in ('sysconf', 'sched_getaffinity', 'fork', 'getppid'):\n"
-        "    delattr(os, name)\n"
-        "from flare.cli.main import main\n"
-        "sys.exit(main(['check', *sys.argv[1:]]))\n"
-    )
-    run = run_command(
-        sys.executable, "-c", code, predictions, "--images", images, "--workers", "1"
-    )
-
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.endswith("Nothing is wrong with this submission.\n")

@@ -307,7 +307,7 @@ def test_grid_size_warns_of_another_position(predictions, ground_truth, output):
     ],
 )
 def test_impossible_arguments_are_refused_before_anything_is_read(name, value):
-    with pytest.raises(ValueError, match=f"^{name} must be .*: {value!r}$"):
+    with pytest.raises(ValueError, match=f"^{name} is {value!r}, expected "):
         flare.evaluate("nowhere", "nowhere", **{name: value})
 
 
@@ -316,14 +316,11 @@ def test_impossible_arguments_are_refused_before_anything_is_read(name, value):
     few_fast(
         [
             ([], None, None, ""),
-            ([], None, 2, "2"),
             ([], "", 0, "0"),
             ([], "3", 2, "3"),
-            ([], "0", None, "0"),
             (["--decimals", "4"], "3", 2, "4"),
-            (["--decimals", "0"], "3", 2, "0"),
         ],
-        fast=[2, 3, 4, 6],
+        fast=[1, 2, 3],
         several=True,
     ),
 )
@@ -345,49 +342,11 @@ def test_the_nearest_decimals_count(
     assert (run.returncode, run.stderr) == (0, b"")
     content = read_metrics(output)
     assert content["evaluation"]["options"].get("decimals", "") == decimals
-    dsc = flare.evaluate(
-        predictions, ground_truth, challenge=str(tmp_path / "mine.toml")
-    ).metrics["dsc_liver"][0]
-    assert dsc == pytest.approx(6 / 7, abs=1e-12), "in Python, nothing is rounded"
-    rounded = round(dsc, int(decimals)) if decimals else dsc
-    assert content["case"]["dsc_liver"]["0"] == rounded
+    rounded = round(6 / 7, int(decimals)) if decimals else 6 / 7
+    assert content["case"]["dsc_liver"]["0"] == pytest.approx(rounded, abs=1e-12)
 
 
 # --- The organisers' and the operator's mistakes ----------------------------------
-
-
-@pytest.mark.parametrize("how", ["refuse", "worst"])
-@pytest.mark.parametrize(
-    ("spoil", "file"),
-    [
-        (lambda content: content[:-9], "validation_002.nii.gz"),
-        (lambda content: b"", "validation_002.nii.gz"),
-        (None, ""),
-    ],
-)
-def test_bad_references_are_never_the_participants_fault(
-    predictions, ground_truth, spoil, file, how
-):
-    if spoil:
-        path = ground_truth / file
-        path.write_bytes(spoil(path.read_bytes()))
-    else:
-        shutil.rmtree(ground_truth)
-        ground_truth.mkdir()
-
-    with pytest.raises(GroundTruthError) as caught:
-        flare.evaluate(predictions, ground_truth, on_bad_case=how)
-
-    assert told(caught.value) == ("G02", file)
-
-
-def test_the_demonstration_set_says_that_the_labels_are_not_there_yet(
-    predictions, output
-):
-    run = run_evaluate(predictions, None, output)
-
-    assert run.returncode == 1
-    assert run.stderr.decode() == f"{DemonstrationSetError()}\n"
 
 
 @pytest.mark.parametrize("names", [[], ["submission.zip"], ["readme.txt"]])
@@ -399,15 +358,6 @@ def test_nothing_of_the_demonstration_set_is_not_the_participants_fault(
         (tmp_path / name).touch()
 
     with pytest.raises(DemonstrationSetError):
-        flare.evaluate(tmp_path, ROOT / "ground-truth")
-
-
-def test_part_of_the_demonstration_set_is_a_submission_like_another(tmp_path):
-    """One of its cases was submitted: then the others are missing."""
-    write_cases(tmp_path, ["validation_001"])
-    shutil.copy(ROOT / "examples" / "predictions" / "demo_001.nii.gz", tmp_path)
-
-    with pytest.raises(flare.SubmissionError):
         flare.evaluate(tmp_path, ROOT / "ground-truth")
 
 
@@ -585,24 +535,6 @@ def test_closed_and_full_streams_do_no_harm(
     assert (output / "metrics.json").exists() == is_good
     lines = 0 if is_good or "2>&-" in closed else 1
     assert run.stderr.count(b"\n") == lines
-
-
-def test_organisers_can_check_their_labels(ground_truth, tmp_path):
-    command = ("check-references", ground_truth)
-
-    run = run_program(*command, program=("-m", "flare"))
-    assert (run.returncode, run.stderr) == (0, b"")
-    first, *table = run.stdout.decode().splitlines()
-    assert first == "FLARE 2021: 3 reference label maps can be used"
-    assert table[1] == "liver     3 of 3  0.5 ml    0.5 ml  0.5 ml"  # 6 x 7 x 7 voxels
-    option = ("check-references", "--ground-truth", ground_truth)
-    assert run_program(*option, program=("-m", "flare")).stdout == run.stdout
-
-    write_nifti(ground_truth / "validation_002.nii.gz", with_voxel(9))
-    run = run_program(*command, program=("-m", "flare"))
-    assert run.returncode == 1
-    assert told(run.stderr.decode()) == ("G02", "validation_002.nii.gz")
-    assert b"Reference validation_002.nii.gz has unknown label 9" in run.stdout
 
 
 def test_the_demonstration_set_need_not_fit_a_challenge_of_ones_own(tmp_path):

@@ -1,11 +1,9 @@
 """What Hypothesis draws for the fuzzers, in thousands: each input has an outcome."""
 
-import gzip
 import os
 import shutil
 import signal
 import subprocess
-import warnings
 from collections import Counter
 from contextlib import suppress
 
@@ -13,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.builders import metaimage_bytes, nifti_bytes, nrrd_bytes, organ_boxes
 from tests.fuzzing import folders, label_maps
 
 pytestmark = [
@@ -78,19 +75,4 @@ def test_changed_files_are_read_or_refused(tried):
 def test_changed_folders_are_scored_or_refused(tried):
     outcomes = tried(folders.attempt, 120)
 
-    assert {kind.partition(" ")[0] for kind in outcomes} > {"tree", "zip", "upload"}
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(gzip.compress(nifti_bytes(organ_boxes())), id="NIfTI"),
-        pytest.param(metaimage_bytes(organ_boxes()), id="MetaImage"),
-        pytest.param(nrrd_bytes(organ_boxes()), id="NRRD"),
-    ],
-)
-def test_the_fuzzer_knows_a_good_file(tmp_path, content):
-    (tmp_path / "case.nii.gz").write_bytes(content)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert label_maps.check(tmp_path / "case.nii.gz") == "read"
+    assert {kind.partition(" ")[0] for kind in outcomes} == {"tree", "zip", "upload"}

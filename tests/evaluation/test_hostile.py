@@ -4,15 +4,9 @@ Each evaluation is a process of its own, with 3 GB of memory and a deadline, as 
 what the platform gives. Whatever happens, there is one line on stderr, with a code.
 """
 
-import gzip
-import io
-import json
 import os
 import re
-import resource
 import shutil
-import sys
-import zipfile
 import zlib
 
 import pytest
@@ -23,11 +17,9 @@ from tests.builders import (
     nifti_bytes,
     nrrd_bytes,
     organ_boxes,
-    run_command,
     write_gzip,
 )
 from tests.builders.errors import told
-from tests.builders.jobs import job, write_jobs
 from tests.builders.warm import run_warm
 
 pytestmark = pytest.mark.slow
@@ -98,60 +90,8 @@ def gzip_bomb():
     return b"".join([*parts, bomb.flush()])
 
 
-def zlib_bomb():
-    bomb = zlib.compressobj(9)
-    parts = [bomb.compress(ZEROS) for _ in range(512)] + [bomb.flush()]
-    header = metaimage_bytes(organ_boxes(), compressed=False, voxels=b"")
-    return header.replace(b"= False\nTr", b"= True\nTr") + b"".join(parts)
-
-
-def zip_bomb():
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(f"{CASE}.nii.gz", bytes(2**28))
-    return content.getvalue()
-
-
-NOTHING = gzip.compress(b"", mtime=0)
-
-BOMBS = {
-    "gzip": (gzip_bomb, ".nii.gz", "it holds more voxels than its header says"),
-    "zlib": (zlib_bomb, ".mha", "it holds more voxels than its header says"),
-    "zip": (zip_bomb, ".zip", "archive within the zip, which is not opened"),
-    # All are read, and nothing is in them.
-    "thousands of members": (lambda: NOTHING * 60_000, ".nii.gz", "not a NIfTI"),
-    "a million members": (
-        lambda: NOTHING * 1_200_000,
-        ".nii.gz",
-        "it has more than 65536 gzip members",
-    ),
-    # A MiB of zeros behind a gzip file is padding; more is refused unread.
-    "padding": (
-        lambda: gzip.compress(nifti_bytes(organ_boxes())) + bytes(10**8) + b"x",
-        ".nii.gz",
-        "there are more than a MiB of zeros behind its compressed data",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BOMBS)
-def test_more_than_it_seems(refused, name):
-    make, suffix, problem = BOMBS[name]
-
-    assert problem in refused(make(), suffix)
-
-
-POINTERS = {
-    "MetaImage": (
-        lambda path: metaimage_bytes(organ_boxes(), ElementDataFile=path),
-        ".mha",
-    ),
-    "MetaImage list": (
-        lambda path: metaimage_bytes(organ_boxes(), ElementDataFile=f"LIST\n{path}"),
-        ".mha",
-    ),
-    "NRRD": (lambda path: nrrd_bytes(organ_boxes(), data_file=path), ".nrrd"),
-}
+def test_more_than_it_seems(refused):
+    assert "it holds more voxels than its header says" in refused(gzip_bomb())
 
 
 # --- Folders and names ------------------------------------------------------------
@@ -184,9 +124,7 @@ def test_a_hostile_name(predictions, ground_truth, output, name):
 
 CHANGES = {
     "another size": "write_nifti(path, organ_boxes()[:-1])",
-    "truncated": "path.write_bytes(path.read_bytes()[:-30])",
     "gone": "path.unlink()",
-    "a folder": "path.unlink(); path.mkdir()",
     "a link": "path.unlink(); path.symlink_to('/etc/passwd')",
     "a pipe": "path.unlink(); os.mkfifo(path)",
 }
@@ -215,25 +153,6 @@ def test_a_file_that_changes_while_it_is_read(
 
     assert line.startswith((f"{CASE}.nii.gz: ", "validation_002.nii.gz: "))
     assert "Internal error" not in line
-
-
-def test_a_full_output(predictions, ground_truth, output):
-    """Its streams are no files, which the limit would be on, too."""
-    folders = ["--input", predictions, "--ground-truth", ground_truth]
-    run = run_command(
-        sys.executable,
-        "evaluate.py",
-        *folders,
-        "--output",
-        output,
-        timeout=DEADLINE_S,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
-        text=False,
-    )
-
-    line = refusal(run)
-    assert line.endswith("[H02]")
-    assert list(output.iterdir()) == []
 
 
 # --- Cheating ---------------------------------------------------------------------
@@ -283,44 +202,6 @@ def test_cheating_by_a_link_to_the_references(predictions, secret, output, link,
     run = run_limited(predictions, secret, output)
 
     assert refusal(run).endswith(f"[{code}]")
-    nothing_leaks(run, output)
-
-
-@pytest.mark.parametrize("name", POINTERS)
-def test_cheating_by_header(predictions, secret, output, name):
-    make, suffix = POINTERS[name]
-    (predictions / f"{CASE}.nii.gz").unlink()
-    content = make(str(secret / f"{CASE}.nii.gz"))
-    (predictions / f"{CASE}{suffix}").write_bytes(content)
-
-    run = run_limited(predictions, secret, output)
-
-    assert "its voxels are in another file" in refusal(run)
-    nothing_leaks(run, output)
-
-
-@pytest.mark.parametrize("way", ["{relative}", "{absolute}", "/{absolute}"])
-@pytest.mark.parametrize("place", ["relative_path", "pk"])
-def test_cheating_by_a_path_in_predictions_json(tmp_path, secret, output, place, way):
-    """A folder with a single reference would be a perfect output."""
-    for name in case_names(3):
-        (secret / name).mkdir()
-        (secret / f"{name}.nii.gz").rename(secret / name / f"{name}.nii.gz")
-    jobs = [job(f"pk{n}", name) for n, name in enumerate(case_names(3))]
-    folder = write_jobs(tmp_path / "input", jobs)
-    target = secret / CASE
-    start = folder if place == "pk" else folder / "pk1" / "output"
-    relative = os.path.relpath(target, start)
-    path = way.format(relative=relative, absolute=target)
-    if place == "pk":
-        jobs[1]["pk"] = path
-    else:
-        jobs[1]["outputs"][0]["interface"]["relative_path"] = path
-    (folder / "predictions.json").write_text(json.dumps(jobs))
-
-    run = run_limited(folder, secret, output)
-
-    assert "the path of its output leads elsewhere" in refusal(run)
     nothing_leaks(run, output)
 
 

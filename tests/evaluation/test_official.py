@@ -1,7 +1,6 @@
 """Equal to the official FLARE21 script on real and synthetic label maps."""
 
 import csv
-import shutil
 import sys
 
 import pytest
@@ -50,18 +49,3 @@ def test_the_check_of_the_organisers_passes(shared):
 
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.startswith("7 cases, largest difference ")
-
-
-def test_a_case_with_a_real_mask_that_was_damaged_is_refused(shared, tmp_path):
-    """A bit in the middle of a real mask; SimpleITK reads it without a word."""
-    data = shared / "data" / "flare21"
-    shutil.copytree(data / "predictions", tmp_path / "input")
-    path = tmp_path / "input" / "kits19_00200.nii.gz"
-    path.parent.chmod(0o755)
-    path.chmod(0o644)
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-    with pytest.raises(flare.SubmissionError, match="do not fit their checksum"):
-        flare.evaluate(tmp_path / "input", data / "reference")

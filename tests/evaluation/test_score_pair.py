@@ -203,5 +203,5 @@ def test_a_file_that_nibabel_has_opened_and_cannot_read(tmp_path):
 def test_what_is_no_argument_is_refused():
     with pytest.raises(TypeError, match=r"reference must be .* not ndarray"):
         flare.score_pair(organ_boxes(), "x.nii.gz")
-    with pytest.raises(ValueError, match="grid must be 'strict' or 'size'"):
+    with pytest.raises(ValueError, match="grid is 'Size', expected 'strict' or 'size'"):
         flare.score_pair("x", "y", grid="Size")

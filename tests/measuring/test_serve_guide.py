@@ -12,7 +12,7 @@ import pytest
 
 from tests.builders import ROOT
 from tests.builders.guides import COMMENT, blocks, make_commands, run_block
-from tests.builders.teams import BRISK, PREDICT, example_tags
+from tests.builders.teams import BRISK_CODE, PREDICT, example_tags
 from tests.fakes.platform import PHASE, TOKEN
 
 GUIDE = ROOT / "docs" / "organisers" / "external-evaluation.md"
@@ -53,8 +53,7 @@ def test_the_way_with_a_folder(tmp_path, python_base):
     for name in ("examples", "ground-truth", "scripts"):
         shutil.copytree(ROOT / name, place / name)
     warm = "words += ['--caches', 'warm', '--no-warm-up'] * (words[0] == 'serve')"
-    brisk = f"import runpy; runpy.run_path({BRISK[1]!r}, run_name='__main__')"
-    commands = make_commands(tmp_path / "bin", warm, brisk)
+    commands = make_commands(tmp_path / "bin", warm, BRISK_CODE)
     printed = []
 
     for block in blocks_of(FOLDER):

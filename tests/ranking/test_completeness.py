@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+import flare
 from flare.ranking.table import read_results
 from flare.results.errors import RankingError
-from tests.builders import run_flare
 from tests.builders.results import FLARE21, ranked, write_table, write_team
 
 SCORES = {"c1": 0.91, "c2": 0.82, "c3": 0.73}
@@ -22,16 +22,12 @@ def results(tmp_path):
     return folder
 
 
-def rank(results, tmp_path, status=0):
-    run = run_flare(
-        *("rank", results, "--output", tmp_path / "out", "--bootstrap", "0"),
-        *("--metrics", "dsc,nsd,runtime_s,max_gpu_memory_mb"),
-    )
-    assert run.returncode == status, run.stdout + run.stderr
-    if status:
-        return run.stderr
+def rank(results, tmp_path):
+    metrics = ["dsc", "nsd", "runtime_s", "max_gpu_memory_mb"]
+    ranking = flare.rank(results, metrics=metrics, bootstrap=0)
+    ranking.write(tmp_path / "out")
     found = json.loads((tmp_path / "out" / "ranking.json").read_text())
-    return run.stdout, found, (tmp_path / "out" / "methods.txt").read_text()
+    return f"{ranking}\n", found, (tmp_path / "out" / "methods.txt").read_text()
 
 
 def write_sent(results, *, refused="", ledger=""):
@@ -141,25 +137,6 @@ def test_what_cannot_be_ranked_yet(results, unscored, source, file, remedy):
     assert remedy in error.remedy.replace(str(results), "RESULTS")
     if unscored == "ab":
         assert error.problem.endswith("a (3 cases measured), b (3 cases measured)")
-
-
-def test_a_ranked_team_that_is_not_measured_to_the_end(results, tmp_path):
-    file = results / "b" / "efficiency.csv"
-    file.write_text(file.read_text().replace("c2,ok,5,9", "c2,engine error,,"))
-
-    text, found, _ = rank(results, tmp_path)
-
-    assert text.startswith("Interim ranking: 1 team is not measured to the end (b).")
-    assert found["roll_call"]["not_measured_to_the_end"] == ["b"]
-
-
-def test_a_stray_folder_is_ignored_with_a_line(results, tmp_path):
-    (results / "old plots").mkdir()
-
-    text, found, _ = rank(results, tmp_path)
-
-    assert ": old plots\n" in text
-    assert found["roll_call"]["ignored"] == ["old plots"]
 
 
 # --- Copies, and warnings ---------------------------------------------------------

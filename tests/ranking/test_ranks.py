@@ -24,6 +24,7 @@ from tests.builders.results import (
     FLARE22,
     METRICS22,
     TIME,
+    challenger_board,
     make_table,
     values_of,
     write_table,
@@ -68,20 +69,6 @@ def test_ties(ties, expected):
     ranks = rank_teams(table, RankingRules(metrics=(TIME,), ties=ties)).case_ranks
 
     assert ranks.to_list() == expected
-
-
-def test_two_metrics_on_two_cases():
-    """Three teams: DSC ranks, then time ranks, case by case."""
-    values = of_teams("dsc", a=(0.9, 0.5), b=(0.8, 0.6), c=(0.7, 0.6))
-    values |= of_teams("runtime_s", a=(30, 5), b=(10, 5), c=(20, 9))
-
-    # a: DSC 1 and 3, time 3 and 1: 8 / 4 / 3. b: 2 and 1, 1 and 1: 5 / 4 / 3.
-    # c: 3 and 1, 2 and 3: 9 / 4 / 3.
-    assert rank(values, DSC, TIME) == {
-        "b": (1, Fraction(5, 12), {"dsc": Fraction(3, 2), "runtime_s": 1}),
-        "a": (2, Fraction(8, 12), {"dsc": 2, "runtime_s": 2}),
-        "c": (3, Fraction(9, 12), {"dsc": 2, "runtime_s": Fraction(5, 2)}),
-    }
 
 
 @pytest.mark.parametrize(
@@ -394,24 +381,18 @@ def test_rank_then_mean_equals_challenger(shared, metric, ties):
     """With its rule for missing results: one more than the highest rank in use."""
     folder = shared / "data" / "ranking"
     file = folder / f"challengeR-{metric}" / f"rank_then_mean_{ties.value}.csv"
-    with (folder / f"{metric}.csv").open() as content:
-        values = {
-            (row["alg_name"], row["case"], "m"): None
-            if row["value"] in ("", "NA")
-            else float(row["value"])
-            for row in csv.DictReader(content)
-        }
     with file.open() as content:
         expected = {
             row["alg"]: (int(float(row["rank"])), float(row["rank_mean"]))
             for row in csv.DictReader(content)
         }
-    better = Better.HIGHER if metric == "dsc" else Better.LOWER
-    rule = RankedMetric(metric="m", better=better)
+    board = challenger_board(folder, metric)
+    rules = replace(board.rules, ties=ties, missing=MissingRule.WORST_PLUS_ONE)
+    board = board.by(rules)
 
-    found = rank(values, rule, ties=ties, missing=MissingRule.WORST_PLUS_ONE)
+    means = (board.doubled_ranks.mean(axis=(1, 2)) / 2).tolist()
 
     assert {
-        team: (place, pytest.approx(float(means["m"]), abs=1e-12))
-        for team, (place, _, means) in found.items()
+        team: (place, pytest.approx(mean, abs=1e-12))
+        for team, place, mean in zip(board.teams, board.final_ranks, means, strict=True)
     } == expected

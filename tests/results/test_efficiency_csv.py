@@ -59,16 +59,6 @@ def test_values_of_a_run_by_hand():
     assert record.doubts == ""
 
 
-def test_the_rule_decides_about_a_short_peak():
-    memory = [1000.0] * 198 + [5200.0] * 2
-
-    stable = record_of("c", [make_run(20, memory)], rule=MaxMemory.STABLE, cpus=1)
-    plain = record_of("c", [make_run(20, memory)], rule=MaxMemory.PLAIN, cpus=1)
-
-    assert (stable.max_gpu_memory_mb, stable.peak_gpu_memory_mb) == (1000, 5200)
-    assert (plain.max_gpu_memory_mb, plain.peak_gpu_memory_mb) == (5200, 5200)
-
-
 @pytest.mark.parametrize(
     ("memory", "largest", "doubts"),
     [

@@ -9,7 +9,6 @@ import flare
 from flare.reports.report import write_report
 from flare.results.errors import GroupsFileError, RankingError
 from flare.results.groups_csv import read_groups
-from flare.results.metrics_reading import read_options
 from tests.builders.results import write_team
 
 MAKERS = {
@@ -72,14 +71,3 @@ def test_a_written_ranking_without_its_values_is_refused(results, make, tmp_path
         write_report([tmp_path / "ranking"], tmp_path / "pages", is_organiser=True)
 
     assert error.value.file == str(values)
-
-
-@ODD
-def test_options_of_such_an_evaluation_are_not_known(tmp_path, make):
-    file = tmp_path / "metrics.json"
-    file.write_text('{"evaluation": {"options": {"grid": "size"}}}')
-    assert read_options(file) == {"grid": "size"}
-    file.unlink()
-    make(file)
-
-    assert read_options(file) is None

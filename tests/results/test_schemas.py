@@ -76,21 +76,6 @@ def test_a_ranking_reads_only_what_every_metrics_json_has():
     assert set(required) == read
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("serve-returned", {"status": "Succeeded"}),
-        ("serve-returned", {"status": "Failed", "metrics": {}}),
-        ("serve-returned", {"status": "Failed", "error_message": "x" * 1025}),
-        ("serve-answer", {"metrics": None}),
-        ("serve-journal", {"source": "x", "submissions": [{"key": "x"}]}),
-        ("serve-log-line", {"time": "now", "level": "loud", "message": ""}),
-    ],
-)
-def test_what_a_service_does_not_write(name, value):
-    assert problems(value, name)
-
-
 @pytest.mark.parametrize("key", challenge_names())
 def test_settings_of_phases(key):
     settings = dump(settings_for(read_challenge(key)))
@@ -299,42 +284,26 @@ def test_a_ranking_of_a_table(tmp_path, rows, options):
 BROKEN = {
     "metrics": [
         (("case", "dsc_liver", "0"), 97.1),
-        (("case", "dsc_liver", "0"), None),
-        (("case", "dsc_liver", "0"), "0.97"),
         (("case", "dsc_liver", "demo_001"), 0.97),
         (("case", "dsc_liver"), {}),
-        (("case", "nsd"), ...),
         (("case", "gt_fname"), ...),
-        (("case", "gt_fname", "0"), 1),
         (("case", "hausdorff_liver"), {"0": 0.5}),
-        (("case", "runtime_s"), {"0": 0.5}),
         (("aggregates", "dsc_liver_mean"), None),
         (("aggregates", "dsc_mean"), ...),
-        (("aggregates", "dsc_liver_variance"), 0.5),
-        (("aggregates", "runtime_s_mean"), 0.5),
         (("evaluation", "challenge_sha256"), "1234"),
         (("evaluation", "options"), {"on_bad_case": "refuse"}),
-        (("evaluation",), ...),
-        (("failed",), ["demo_001"]),
         (("failed",), {"demo_001": ""}),
-        (("warnings",), None),
         (("efficiency",), {"cases": 5, "cases_ok": 5, "watts_mean": 1.0}),
     ],
     "ranking": [
         (("ranking", 0, "rank"), 0),
-        (("ranking", 0, "rank"), 1.5),
         (("ranking", 0, "score_exact"), "0.45"),
-        (("ranking", 0, "mean_ranks", "dsc"), "1"),
         (("ranking",), []),
         (("settings", "ties"), "best"),
-        (("settings", "metrics", 0, "better"), "larger"),
         (("settings", "metrics", 0, "weight"), 0),
-        (("tests", "pairs", 0, "p"), 1.5),
         (("bootstrap", "kendall_tau"), [1.0, 1.0]),
         (("roll_call", "refused", 0, "reason"), ...),
-        (("recount",), []),
         (("interim",), ...),
-        (("cases",), [1, 2]),
     ],
 }  # fmt: skip
 
@@ -382,29 +351,19 @@ REFUSED = {"team": "a", "archive": "a.tar.gz", **ARCHIVE, "problem": "it is empt
     ("name", "row", "changes"),
     [
         ("efficiency-row", OK, {"status": "OK"}),
-        ("efficiency-row", OK, {"status": None}),
         ("efficiency-row", OK, {"status": "failed"}),
         ("efficiency-row", OK, {"runtime_s": 0}),
-        ("efficiency-row", OK, {"runtime_s": "1.5 s"}),
         ("efficiency-row", OK, {"max_gpu_memory_mb": -1}),
-        ("efficiency-row", OK, {"repeats": 1.5}),
-        ("efficiency-row", OK, {"case": None}),
         ("ranking-row", STANDING, {"rank": 1.5}),
-        ("ranking-row", STANDING, {"score": None}),
         ("ranking-row", STANDING, {"mean_rank_dsc": 0}),
-        ("ranking-row", STANDING, {"dsc": 0.5}),
         ("case-ranks-row", RANK, {"rank": 1.25}),
-        ("case-ranks-row", RANK, {"value": 1}),
-        ("values-row", VALUE, {"value": "n/a"}),
         ("values-row", VALUE, {"value": -1}),
         ("values-row", VALUE, {"metric": "DSC"}),
         ("ledger-row", LEDGER, {"archive_sha256": "1234"}),
         ("ledger-row", LEDGER, {"date": "1 September"}),
-        ("ledger-row", LEDGER, {"sent": "2026-09-01"}),
         ("refused-row", REFUSED, {"problem": None}),
         ("refused-row", REFUSED, {"reason": "it is empty"}),
         ("groups-row", GROUPS, {"case": None}),
-        ("groups-row", GROUPS, {"centre": 3}),
         ("trace-row", dict.fromkeys(cell_types(Sample), 0), {"seconds": None}),
         ("trace-row", dict.fromkeys(cell_types(Sample), 0), {"watts": 1}),
     ],

@@ -6,13 +6,11 @@ import fcntl
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from flare.common.errors import OutputError
 from flare.common.text import safe
-from flare.ranking.table import read_results
 from flare.results import team_folder as lock
 from flare.results.errors import MeasurementError, RankingError
 from flare.results.team_folder import (
@@ -23,7 +21,6 @@ from flare.results.team_folder import (
     folder_of,
     name_problem,
 )
-from tests.builders.results import FLARE21, ranked, write_table
 
 USABLE = ["team_a", "Team_A", "Jane.Doe", "医学影像", "équipe 1", "x" * LONGEST_BYTES]
 
@@ -112,17 +109,6 @@ def test_characters_that_cannot_be_seen(char: str, called: str) -> None:
 def test_names_that_differ_in_spelling(names: tuple[str, str]) -> None:
     with pytest.raises(RankingError, match="differ only in spelling"):
         check_names("results.csv", "case", names)
-
-
-@pytest.mark.parametrize("column", [0, 1])
-def test_teams_and_cases_of_results_are_checked(tmp_path: Path, column: int) -> None:
-    rows = [["x", "x", "dsc", 0.5], ["x", "x", "dsc", 0.5]]
-    rows[0][column], rows[1][column] = "team_a", "team_A"
-
-    with pytest.raises(RankingError, match="s team_A, team_a differ only"):
-        read_results(
-            write_table(tmp_path / "results.csv", rows), ranked("dsc"), FLARE21
-        )
 
 
 @pytest.fixture(autouse=True)

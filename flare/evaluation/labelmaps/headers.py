@@ -1,8 +1,8 @@
 """What a header promises, in a file or in memory, and what all readers check alike.
 
 Whatever would change the meaning of the voxels, and is not known here, is refused.
-Readers do not know what their file is called: their caller does, and raises the error
-that names it.
+Readers do not know what their file is called: their errors name none, and `named` lets
+their caller fill it in.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from flare.common.errors import FileError
 from flare.common.text import safe
-from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
+from flare.evaluation.errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.grid import Grid
 
 ONE_VOLUME = (
@@ -54,42 +54,13 @@ LPS = np.array([-1.0, -1.0, 1.0])
 into one in RAS."""
 
 
-class NamelessError(Exception):
-    """Something is wrong; a remedy of its own replaces the usual one."""
-
-    error: ClassVar[type[FileError]]
-
-    def __init__(self, problem: str, remedy: str = "") -> None:
-        self.problem = problem
-        self.remedy = remedy
-        super().__init__(problem)
-
-
-class NamelessFormatError(NamelessError):
-    """It is not a label map that can be read."""
-
-    error = FileFormatError
-
-
-class NamelessDamageError(NamelessError):
-    """It is not whole."""
-
-    error = DamagedFileError
-
-
-class NamelessFractionError(NamelessError):
-    """There are voxels that are not whole numbers."""
-
-    error = FractionError
-
-
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """Let what is found wrong meanwhile become an error that names the file."""
+    """Let an error of a reader, whose file is "", become one that names the file."""
     try:
         yield
-    except NamelessError as error:
-        raise error.error(name, error.problem, error.remedy) from error
+    except FileError as error:
+        raise type(error)(name, error.problem, error.remedy) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,19 +102,19 @@ def check_sizes(
 
     Raises
     ------
-    NamelessFormatError
+    FileFormatError
         If there are none, one is not positive, or there are more than three axes.
     """
     if not 1 <= len(sizes) <= 7 or min(sizes) < 1:
-        raise NamelessFormatError("its header has impossible numbers of voxels")
+        raise FileFormatError("", "its header has impossible numbers of voxels")
     if math.prod(sizes[3:]) > 1:
         shape = " x ".join(str(size) for size in sizes)
         problem = f"it has {len(sizes)} dimensions ({shape}), expected 3"
         if may_have_layers and sizes[0] <= FEW_LAYERS < min(sizes[1:]):
-            raise NamelessFormatError(
-                f"{problem}: the first are layers of 3D Slicer", ONE_LAYER
+            raise FileFormatError(
+                "", f"{problem}: the first are layers of 3D Slicer", ONE_LAYER
             )
-        raise NamelessFormatError(problem, ONE_VOLUME)
+        raise FileFormatError("", problem, ONE_VOLUME)
     width, height, depth = [*sizes, 1, 1][:3]
     return depth, height, width
 
@@ -153,12 +124,12 @@ def check_type(dtype: np.dtype[Any]) -> None:
 
     Raises
     ------
-    NamelessFormatError
+    FileFormatError
         If it is not.
     """
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
-        raise NamelessFormatError(
-            f"its voxels are of type {dtype.newbyteorder('=')}, expected numbers"
+        raise FileFormatError(
+            "", f"its voxels are of type {dtype.newbyteorder('=')}, expected numbers"
         )
 
 
@@ -184,7 +155,7 @@ def make_grid(
 
     Raises
     ------
-    NamelessFormatError
+    FileFormatError
         If a number is not finite, or is far beyond any patient.
     """
     # Numbers of Python: a call of NumPy takes longer than to look at all of them.
@@ -192,9 +163,9 @@ def make_grid(
     rows = tuple(tuple(map(float, row)) for row in affine)
     numbers = (*sizes, *itertools.chain.from_iterable(rows))
     if not all(map(math.isfinite, numbers)):
-        raise NamelessFormatError("its header has positions that are not finite")
+        raise FileFormatError("", "its header has positions that are not finite")
     if max(map(abs, numbers)) > LARGEST_MM:
-        raise NamelessFormatError("its header has impossible positions")
+        raise FileFormatError("", "its header has impossible positions")
     return Grid(
         shape=shape,
         spacing=(size_z, size_y, size_x),
@@ -226,7 +197,7 @@ def make_placed_grid(
 
     Raises
     ------
-    NamelessFormatError
+    FileFormatError
         As `make_grid`.
     """
     affine = np.eye(3, 4)
@@ -244,9 +215,9 @@ def read_line(file: BinaryIO, lines: int) -> str:
     """The next line of a header that has had so many, without its end."""
     line = file.readline(LINE_BYTES)
     if len(line) == LINE_BYTES or lines >= LINES:
-        raise NamelessFormatError("its header is too long")
+        raise FileFormatError("", "its header is too long")
     if not line.endswith(b"\n"):
-        raise NamelessDamageError("it ends within its header")
+        raise DamagedFileError("", "it ends within its header")
     return line.decode("latin-1").rstrip("\r\n")
 
 
@@ -261,8 +232,8 @@ def read_numbers(text: str) -> list[float]:
     try:
         return [float(word) for word in text.split()]
     except ValueError as error:
-        raise NamelessFormatError(
-            f"its header has {safe(text[:40])} where numbers should be"
+        raise FileFormatError(
+            "", f"its header has {safe(text[:40])} where numbers should be"
         ) from error
 
 
@@ -279,9 +250,10 @@ def read_vector(
         if fields.get(key):
             numbers = read_numbers(fields[key])
             if len(numbers) != default.size:
-                raise NamelessFormatError(
+                raise FileFormatError(
+                    "",
                     f"its header has {len(numbers)} numbers for {key},"
-                    f" expected {default.size}"
+                    f" expected {default.size}",
                 )
             return np.array(numbers)
     return default
@@ -290,8 +262,8 @@ def read_vector(
 def stored_type(kind: str | None, found: str, order: str) -> np.dtype[Any]:
     """A stored type in its byte order; what was found is told if it is None."""
     if kind is None:
-        raise NamelessFormatError(
-            f"its voxels are of type {safe(found[:40])}, expected numbers"
+        raise FileFormatError(
+            "", f"its voxels are of type {safe(found[:40])}, expected numbers"
         )
     return np.dtype(order + kind)
 
@@ -325,7 +297,7 @@ def image_header(image: Any) -> Header:
 
     Raises
     ------
-    NamelessFormatError
+    FileFormatError
         If it is of a kind that no label map has.
     """
     if _package_of(image) == "SimpleITK":
@@ -350,9 +322,10 @@ def _simpleitk_header(image: Any) -> Header:
     """The same of SimpleITK, whose positions are in LPS."""
     kind = image.GetPixelIDTypeAsString()
     if image.GetNumberOfComponentsPerPixel() != 1:
-        raise NamelessFormatError("its voxels have several channels", ONE_VOLUME)
+        raise FileFormatError("", "its voxels have several channels", ONE_VOLUME)
     if kind.startswith("label"):  # to look at its voxels would end the whole program
-        raise NamelessFormatError(
+        raise FileFormatError(
+            "",
             f"its voxels are of type {kind}, expected numbers",
             "Use SimpleITK.LabelMapToLabel first.",
         )
@@ -371,7 +344,7 @@ def image_values(image: Any) -> npt.NDArray[Any]:
 
     Raises
     ------
-    NamelessDamageError
+    DamagedFileError
         If nibabel, which reads them when they are needed, cannot do so.
     """
     if _package_of(image) == "SimpleITK":
@@ -381,4 +354,4 @@ def image_values(image: Any) -> npt.NDArray[Any]:
         return np.asarray(getattr(data, "get_unscaled", lambda: data)()).T
     except (OSError, EOFError, ValueError, zlib.error) as error:
         problem = "its voxels cannot be read from its file"
-        raise NamelessDamageError(problem) from error
+        raise DamagedFileError("", problem) from error

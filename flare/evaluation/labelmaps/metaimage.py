@@ -8,11 +8,11 @@ from typing import BinaryIO
 import numpy as np
 
 from flare.common.streams import PlainStream, Stream, ZlibStream
+from flare.evaluation.errors import FileFormatError
 from flare.evaluation.labelmaps.headers import (
     LPS,
     ONE_VOLUME,
     Header,
-    NamelessFormatError,
     check_sizes,
     make_placed_grid,
     read_line,
@@ -50,9 +50,9 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
 
     Raises
     ------
-    NamelessFormatError
+    FileFormatError
         If it is of a kind that no label map has.
-    NamelessDamageError
+    DamagedFileError
         If the file ends within its header.
     """
     fields: dict[str, str] = {}
@@ -62,13 +62,13 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
         fields[key.strip()] = value.strip()
         lines += 1
     if fields["ElementDataFile"].upper() != "LOCAL":
-        raise NamelessFormatError("its voxels are in another file")
+        raise FileFormatError("", "its voxels are in another file")
     if not _flag(fields, "BinaryData", default=True):
-        raise NamelessFormatError("its voxels are written as text")
+        raise FileFormatError("", "its voxels are written as text")
     if fields.get("ElementNumberOfChannels", "1") != "1":
-        raise NamelessFormatError("its voxels have several channels", ONE_VOLUME)
+        raise FileFormatError("", "its voxels have several channels", ONE_VOLUME)
     if fields.get("HeaderSize", "0") not in ("0", "-1"):
-        raise NamelessFormatError("its header has a HeaderSize")
+        raise FileFormatError("", "its header has a HeaderSize")
 
     sizes = read_sizes(fields.get("DimSize", ""))
     shape, count = check_sizes(sizes), len(sizes)

@@ -17,11 +17,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from flare.common.streams import GZIP_MAGIC, PlainStream, SizedGzipStream, Stream
+from flare.evaluation.errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.headers import (
     Header,
-    NamelessDamageError,
-    NamelessFormatError,
     check_sizes,
     check_type,
     make_grid,
@@ -65,9 +64,9 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
 
     Raises
     ------
-    NamelessFormatError
+    FileFormatError
         If it is not a NIfTI header, or of a kind that no label map has.
-    NamelessDamageError
+    DamagedFileError
         If the file ends within its header.
     """
     is_packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
@@ -76,10 +75,10 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
     content = stream.read(HEADER_BYTES)
     size = _header_size(content)
     if size is None:
-        raise NamelessFormatError("it is not a NIfTI file")
+        raise FileFormatError("", "it is not a NIfTI file")
     content += stream.read(size - HEADER_BYTES)
     if len(content) < size:
-        raise NamelessDamageError("it ends within its header")
+        raise DamagedFileError("", "it ends within its header")
     return plain_header(content) or any_header(content), stream
 
 
@@ -93,7 +92,7 @@ def plain_header(content: bytes) -> Header | None:
 
     Raises
     ------
-    NamelessFormatError
+    FileFormatError
         If its positions are not finite, or far beyond any patient.
     """
     if len(content) != HEADER_BYTES:
@@ -138,11 +137,11 @@ def any_header(content: bytes) -> Header:
     kind: Any = nib.Nifti1Header if size == HEADER_BYTES else nib.Nifti2Header
     header = kind(content, check=False)
     if not bytes(header["magic"]).ljust(4, b"\0").startswith(_MAGIC[size]):
-        raise NamelessFormatError("it is not a NIfTI file with its voxels inside")
+        raise FileFormatError("", "it is not a NIfTI file with its voxels inside")
     try:
         slope, intercept = header.get_slope_inter()
     except HeaderDataError as error:
-        raise NamelessFormatError("its header has an impossible scl_inter") from error
+        raise FileFormatError("", "its header has an impossible scl_inter") from error
     if slope is None:
         slope, intercept = 1, 0
     count, *sizes = (int(size) for size in header["dim"])
@@ -150,7 +149,7 @@ def any_header(content: bytes) -> Header:
     try:
         affine = header.get_best_affine()[:3].astype(np.float64)
     except (HeaderDataError, ValueError) as error:
-        raise NamelessFormatError("its header has an impossible orientation") from error
+        raise FileFormatError("", "its header has an impossible orientation") from error
     # As the official scripts take it: pixdim alone, and nibabel makes it positive.
     spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
     return Header(
@@ -188,9 +187,9 @@ def _dtype(header: Any) -> np.dtype[Any]:
     try:
         dtype: np.dtype[Any] = header.get_data_dtype()
     except (HeaderDataError, KeyError) as error:
-        raise NamelessFormatError(unknown) from error
+        raise FileFormatError("", unknown) from error
     if not dtype.itemsize:
-        raise NamelessFormatError(unknown)
+        raise FileFormatError("", unknown)
     check_type(dtype)
     return dtype
 
@@ -200,5 +199,5 @@ def _voxel_offset(header: Any, size: int) -> int:
     smallest = size + 4
     offset = float(header["vox_offset"])
     if not smallest <= offset <= smallest + LARGEST_EXTENSION_BYTES:
-        raise NamelessFormatError(f"its voxels cannot begin at byte {offset:.0f}")
+        raise FileFormatError("", f"its voxels cannot begin at byte {offset:.0f}")
     return int(offset) - size

@@ -23,10 +23,9 @@ from flare.common.archives import (
 )
 from flare.common.streams import DamagedStreamError, Stream
 from flare.common.text import listing, safe
+from flare.evaluation.errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.headers import (
     Header,
-    NamelessDamageError,
-    NamelessFormatError,
     check_sizes,
     make_grid,
 )
@@ -73,9 +72,9 @@ def open_voxels(file: BinaryIO, layout: NpzLayout) -> tuple[Header, Stream]:
 
     Raises
     ------
-    NamelessFormatError
+    FileFormatError
         If the arrays are not those of `layout`, or of a kind that no label map has.
-    NamelessDamageError
+    DamagedFileError
         If the zip file is cut off or not plain, or an array has another size than the
         file says.
     DamagedStreamError
@@ -84,8 +83,8 @@ def open_voxels(file: BinaryIO, layout: NpzLayout) -> tuple[Header, Stream]:
     try:
         members = _arrays(read_members(file), layout)
     except DamagedStreamError as error:
-        raise NamelessDamageError(
-            str(error), _AS_UINT8.format(layout.labels)
+        raise DamagedFileError(
+            "", str(error), _AS_UINT8.format(layout.labels)
         ) from error
     spacing = _spacing(file, members[SPACING])
     if layout.spacing_order is SpacingOrder.ZYX:
@@ -106,7 +105,8 @@ def _arrays(members: dict[str, ZipMember], layout: NpzLayout) -> dict[str, ZipMe
     is_plain = all(name.endswith(_SUFFIX) for name in members)
     more = () if layout.may_have_more else set(arrays) - set(expected)
     if not is_plain or more or not set(expected) <= set(arrays):
-        raise NamelessFormatError(
+        raise FileFormatError(
+            "",
             f"its arrays are {listing(map(safe, sorted(members)))}, expected"
             f" {listing(expected, last=' and ')}",
             _AS_UINT8.format(layout.labels),
@@ -119,13 +119,13 @@ def _spacing(file: BinaryIO, member: ZipMember) -> npt.NDArray[np.float64]:
     stream = ZipMemberStream(file, member)
     dtype, shape = _read_line(stream, member, SPACING)
     if shape != (3,):
-        raise NamelessFormatError(f"its array {SPACING} has not three numbers")
+        raise FileFormatError("", f"its array {SPACING} has not three numbers")
     content = stream.read(3 * dtype.itemsize)
     stream.read(1)  # what is at its end is verified then
     spacing = np.frombuffer(content, dtype=dtype).astype(np.float64)
     if not (np.isfinite(spacing).all() and spacing.min() > 0):
-        raise NamelessFormatError(
-            f"its array {SPACING} has numbers that are no voxel sizes"
+        raise FileFormatError(
+            "", f"its array {SPACING} has numbers that are no voxel sizes"
         )
     return spacing
 
@@ -136,23 +136,23 @@ def _read_line(
     """Type and shape of an array, whose size is that of its member."""
     start = stream.read(len(_STARTS[0]))
     if start not in _STARTS:
-        raise NamelessFormatError(f"its member {name} is no array of NumPy")
+        raise FileFormatError("", f"its member {name} is no array of NumPy")
     width = 2 if start == _STARTS[0] else 4
     length = int.from_bytes(stream.read(width), "little")
     line = stream.read(length) if length <= _HEADER_BYTES else b""
     if b"'|O'" in line or b"'O'" in line:
-        raise NamelessFormatError(
-            f"its array {name} holds Python objects (a pickle)", _PLAIN
+        raise FileFormatError(
+            "", f"its array {name} holds Python objects (a pickle)", _PLAIN
         )
     found = _LINE.fullmatch(line)
     if not found:
-        raise NamelessFormatError(f"what its array {name} is cannot be read")
+        raise FileFormatError("", f"what its array {name} is cannot be read")
     dtype, shape = _type(found[1].decode(), name), _shape(found[3])
     if found[2] == b"True" and len(shape) > 1:
-        raise NamelessFormatError(f"its array {name} is in Fortran order", _IN_C_ORDER)
+        raise FileFormatError("", f"its array {name} is in Fortran order", _IN_C_ORDER)
     promised = len(start) + width + length + math.prod(shape) * dtype.itemsize
     if promised != member.size:
-        raise NamelessDamageError(f"its array {name} is not as large as it says")
+        raise DamagedFileError("", f"its array {name} is not as large as it says")
     return dtype, shape
 
 
@@ -160,8 +160,8 @@ def _type(text: str, name: str) -> np.dtype[np.generic]:
     """The stored type: a number of 8 to 64 bits."""
     kind = text.lstrip("<>|=")
     if kind not in _TYPES:
-        raise NamelessFormatError(
-            f"its array {name} is of type {safe(text)}, expected uint8"
+        raise FileFormatError(
+            "", f"its array {name} is of type {safe(text)}, expected uint8"
         )
     if kind == "b1":  # a byte that is neither 0 nor 1 is to be seen
         kind = "u1"

@@ -9,10 +9,10 @@ import numpy as np
 
 from flare.common.streams import PlainStream, SizedGzipStream, Stream
 from flare.common.text import safe
+from flare.evaluation.errors import FileFormatError
 from flare.evaluation.labelmaps.headers import (
     LPS,
     Header,
-    NamelessFormatError,
     check_sizes,
     make_placed_grid,
     read_line,
@@ -61,7 +61,7 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
 
     Raises
     ------
-    NamelessFormatError, NamelessDamageError
+    FileFormatError, DamagedFileError
         As for a .mha file: see `metaimage.open_voxels`.
     """
     fields: dict[str, str] = {}
@@ -72,22 +72,22 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
             key, _, value = line.partition(":")
             fields[key.strip().lower().replace(" ", "")] = value.strip()
     if "datafile" in fields:
-        raise NamelessFormatError("its voxels are in another file")
+        raise FileFormatError("", "its voxels are in another file")
     for key in ("byteskip", "lineskip"):
         if fields.get(key, "0") != "0":
-            raise NamelessFormatError(f"its header has a {key}")
+            raise FileFormatError("", f"its header has a {key}")
 
     sizes = read_sizes(fields.get("sizes", ""))
     shape, count = check_sizes(sizes, may_have_layers=True), len(sizes)
     space = fields.get("space", "lps").lower()
     if space not in _SPACES:
-        raise NamelessFormatError(
-            f"its space is {safe(space[:40])}, expected LPS or RAS"
+        raise FileFormatError(
+            "", f"its space is {safe(space[:40])}, expected LPS or RAS"
         )
     if "spacedirections" in fields:
         numbers = read_numbers(re.sub(r"[(),]", " ", fields["spacedirections"]))
         if len(numbers) != count * count:
-            raise NamelessFormatError("its header has an impossible orientation")
+            raise FileFormatError("", "its header has an impossible orientation")
         axes = np.array(numbers).reshape(count, count)
     else:
         axes = np.diag(read_vector(fields, ("spacings",), np.ones(count)))
@@ -105,6 +105,6 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
         return header, PlainStream(file)
     if encoding in ("gzip", "gz"):
         return header, SizedGzipStream(file)
-    raise NamelessFormatError(
-        f"its encoding is {safe(encoding[:20])}, expected gzip or raw"
+    raise FileFormatError(
+        "", f"its encoding is {safe(encoding[:20])}, expected gzip or raw"
     )

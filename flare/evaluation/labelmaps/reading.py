@@ -23,13 +23,10 @@ from flare.common.errors import InputError
 from flare.common.files import open_regular
 from flare.common.streams import PIECE_BYTES, DamagedStreamError, Stream
 from flare.common.text import safe, why
-from flare.evaluation.errors import DamagedFileError, FileFormatError
+from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.headers import (
     Header,
-    NamelessDamageError,
-    NamelessFormatError,
-    NamelessFractionError,
     named,
 )
 from flare.evaluation.metrics.finder import LabelFinder, Labels, Occupancy
@@ -139,7 +136,7 @@ def read_labels(
 
     Raises
     ------
-    NamelessError
+    FileError
         If there are more or fewer than the header says, or one is no whole number.
     """
     size = header.voxels
@@ -153,12 +150,12 @@ def read_labels(
         found += _read_voxels(stream, header, labels, narrower, finder)
     if found < promised or stream.read(1):
         more = "more" if found == promised else "fewer"
-        raise NamelessDamageError(f"it holds {more} voxels than its header says")
+        raise DamagedFileError("", f"it holds {more} voxels than its header says")
     if narrower.fraction is not None:
         problem = f"voxels are not whole numbers (found {narrower.fraction:.6g})"
         if header.is_scaled:
             problem += f" after scaling by scl_slope {header.slope:.6g}"
-        raise NamelessFractionError(problem)
+        raise FractionError("", problem)
     occupied = finder.finish()
     if finder.unwanted:
         _erase(labels, finder.unwanted)
@@ -184,7 +181,7 @@ def verify_voxels(path: Path, name: str) -> None:
     """
     with _opened(path, name) as (header, stream):
         if stream.skip(header.promised_bytes) < header.promised_bytes:
-            raise NamelessDamageError("it holds fewer voxels than its header says")
+            raise DamagedFileError("", "it holds fewer voxels than its header says")
         stream.read(1)  # what is at its end is verified then
 
 
@@ -222,7 +219,7 @@ def _read_header(
 ) -> tuple[Header, Stream]:
     """Find out in what format a file is that begins with `start`; read its header."""
     if not start:
-        raise NamelessDamageError("the file is empty")
+        raise DamagedFileError("", "the file is empty")
     for each in FORMATS:
         if each.needs_layout and not npz:
             continue
@@ -232,7 +229,7 @@ def _read_header(
             more = [npz] if each.needs_layout else []
             opened: tuple[Header, Stream] = reader.open_voxels(file, *more)
             return opened
-    raise NamelessFormatError(f"it is not a {ANY_FORMAT} file")
+    raise FileFormatError("", f"it is not a {ANY_FORMAT} file")
 
 
 def _read_voxels(

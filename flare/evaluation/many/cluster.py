@@ -109,16 +109,13 @@ def connected(address: str) -> Iterator[Any]:
         try:
             client = stack.enter_context(Client(address, timeout=WAIT_S))
             client.wait_for_workers(1, timeout=WAIT_S)
-        except TypeError as error:  # so Dask says that it has no certificate
-            raise ClusterError(
-                f"{safe(address)}: Dask's settings name no certificate here",
-                "Set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, and as CLIENT__CERT and"
-                " CLIENT__KEY what it is to use.",
-            ) from error
-        except (OSError, TimeoutError, ValueError) as error:
+        except (OSError, TimeoutError, ValueError, TypeError) as error:
+            # A TypeError is how Dask says that it has no certificate.
             raise ClusterError(
                 f"{safe(address)}: no worker answers there",
-                "Start the scheduler and its workers, or leave --cluster out.",
+                "Start the scheduler and its workers; for tls://, set"
+                " DASK_DISTRIBUTED__COMM__TLS__CA_FILE, and as CLIENT__CERT and"
+                " CLIENT__KEY what is to be used.",
             ) from error
         if not address.startswith(ENCRYPTED):
             _log.warning(

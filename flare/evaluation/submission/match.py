@@ -89,7 +89,8 @@ def match_cases(
         problems.append(OrganFilesError(names, example, organs))
         for case, own in of_organs.items():
             reasons[case] = "each file holds one organ alone", tuple(own)
-    left = [file for file in folder.files if file.name not in names]
+    merged = {*names}
+    left = [file for file in folder.files if file.name not in merged]
     submitted = _submitted(left, known)
     expected = submitted if references is None else known
     pairs, broken = [], []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -258,8 +259,9 @@ def plane_pictures(
                 int(np.count_nonzero(m)) for m in (own & ~other, other & ~own)
             )
             if missed or added:
-                name = organ.name.replace("_", " ")
-                words.append(f"{name} {count(missed, 'voxel')} missed, {added} added")
+                words.append(
+                    f"{organ.title} {count(missed, 'voxel')} missed, {added} added"
+                )
         inside, names = Markup("").join(parts), _names(found, plane, field, maps)
         size = found.reference.shape[plane.across]
         pictures.append(
@@ -289,17 +291,16 @@ def _names(
     found: CaseFinding, plane: Plane, field: FieldOfView, maps: list[Pixels]
 ) -> Markup:
     """The name of each organ in it or beside it, the largest first, in mm."""
-    size, spacing = NAME * unit_of(plane, field), (plane.down, plane.right)
-    down, right = (field.spacing[axis] for axis in spacing)
-    places = Places(maps, (down, right), 5 * unit_of(plane, field))
-    parts = []
+    unit, spacing = unit_of(plane, field), (plane.down, plane.right)
+    places = Places(maps, [field.spacing[axis] for axis in spacing], 5 * unit)
+    parts, size = [], NAME * unit
     shown = [maps[not np.any(maps[0] == o.label)] == o.label for o in found.organs]
     for number in sorted(range(len(shown)), key=lambda n: -np.count_nonzero(shown[n])):
         if not shown[number].any():
             continue
-        name = found.organs[number].name.replace("_", " ")
-        x, y, line = places.find(shown[number], LETTER * size * len(name), size)
-        css = f"name {organ_class(number)}"
+        name, css = found.organs[number].title, f"name {organ_class(number)}"
+        half = np.array([size, LETTER * size * len(name)]) / 2
+        (y, x), line = places.find(shown[number], half)
         if line:
             path = "M{} {}L{} {}".format(*map(decimal, line))
             parts.append(element("path", d=path, class_=css))
@@ -315,52 +316,54 @@ class Places:
     """
 
     def __init__(
-        self, maps: list[Pixels], spacing: tuple[float, float], edge: float
+        self, maps: list[Pixels], spacing: Sequence[float], edge: float
     ) -> None:
         self._organs = np.where(maps[0] > 0, maps[0], maps[1])
         self._spacing = np.array(spacing)
+        self._size = self._spacing * self._organs.shape
         self._edges = sum(ndimage.morphological_gradient(m, 3) > 0 for m in maps)
-        self._taken = np.zeros(maps[0].shape, dtype=np.bool_)
+        self._taken = np.zeros(self._organs.shape, dtype=np.bool_)
         self._margin = np.array([edge, 0.0])  # where letters and the bar are
 
     def find(
-        self, mask: Mask, width: float, height: float
-    ) -> tuple[float, float, tuple[float, float, float, float] | None]:
-        """The middle of a name of this size in mm, and a line to its organ, if far."""
+        self, mask: Mask, half: Floats
+    ) -> tuple[tuple[float, float], list[float] | None]:
+        """The middle of a name of half this height and width, and a line to its organ.
+
+        All is in mm, and the line, if the name is not within, from left to right and
+        from top to bottom.
+        """
         inside = ndimage.distance_transform_edt(mask, self._spacing)
         heart = np.array(np.unravel_index(inside.argmax(), mask.shape)) + 0.5
         own = np.argwhere(mask)
-        ends = np.stack([own.min(axis=0), own.max(axis=0) + 1]) * self._spacing
-        half, middle = np.array([height, width]) / 2, heart * self._spacing
-        places = [middle]
-        for far in (0, 1, 2, 4, 7):
-            low, high = ends[0] - half - far * height, ends[1] + half + far * height
-            places += map(
-                np.array, itertools.product(*np.stack([low, middle, high], 1))
-            )
-        low, size = self._margin + half, np.array(mask.shape) * self._spacing
-        places = [np.clip(place, low, size - low) for place in places]
+        low, high = np.array([own.min(axis=0), own.max(axis=0) + 1]) * self._spacing
+        middle, places = heart * self._spacing, [heart * self._spacing]
+        for far in (0, 2, 4, 8, 14):  # halves of the height of a name
+            off = half + far * half[0]
+            ways = np.stack([low - off, middle, high + off], 1)
+            places += map(np.array, itertools.product(*ways))
+        edge = self._margin + half
+        places = [np.clip(place, edge, self._size - edge) for place in places]
         best = min(places, key=lambda place: self._cost(place, half, mask, middle))
         self._taken[self._box(best, half)] = True
         end = np.clip(middle, best - half, best + half)
-        line = (*end[::-1], *middle[::-1]) if np.any(end != middle) else None
-        return float(best[1]), float(best[0]), line
+        line = [*end[::-1], *middle[::-1]] if np.any(end != middle) else None
+        return (float(best[0]), float(best[1])), line
 
     def _box(self, place: Floats, half: Floats) -> tuple[slice, slice]:
         """The pixels that a name covers."""
-        low = np.floor((place - half) / self._spacing).astype(int)
+        low = np.floor((place - half) / self._spacing).astype(int).clip(0)
         high = np.ceil((place + half) / self._spacing).astype(int)
-        return slice(max(low[0], 0), high[0]), slice(max(low[1], 0), high[1])
+        return slice(low[0], high[0]), slice(low[1], high[1])
 
     def _cost(self, place: Floats, half: Floats, mask: Mask, heart: Floats) -> float:
         """How bad a place is for the name of the organ with this heart."""
-        size = np.array(mask.shape) * self._spacing
         box = self._box(place, half)
         other = (self._organs[box] > 0) & ~mask[box]
         bad = 20.0 * self._taken[box] + 0.5 * self._edges[box] + 2.0 * other
         hidden = np.count_nonzero(mask[box]) / np.count_nonzero(mask)
         away = np.linalg.norm(np.clip(heart, place - half, place + half) - heart)
-        return float(bad.mean() + hidden + 4 * away / size.max())
+        return float(bad.mean() + hidden + 4 * away / self._size.max())
 
 
 def volume(found: CaseFinding, field: FieldOfView) -> dict[str, object] | None:
@@ -389,7 +392,7 @@ def volume(found: CaseFinding, field: FieldOfView) -> dict[str, object] | None:
         "first": [part.start for part in field.box],
         "sizes": found.reference.shape,
         "worst": found.worst,
-        "names": [organ.name.replace("_", " ") for organ in found.organs],
+        "names": [organ.title for organ in found.organs],
         "colours": [organ_class(n) for n in range(len(found.organs))],
         "voxels": base64.b64encode(packed).decode("ascii"),
     }

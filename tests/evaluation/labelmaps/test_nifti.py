@@ -7,8 +7,8 @@ import nibabel as nib
 import numpy as np
 import pytest
 
+from flare.common.errors import FileError
 from flare.evaluation.labelmaps import nifti
-from flare.evaluation.labelmaps.headers import NamelessError
 from flare.evaluation.labelmaps.nifti import HEADER_BYTES, plain_header
 
 TYPES = ("u1", "i1", "u2", "i2", "u4", "i4", "i8", "u8", "f4", "f8")
@@ -32,7 +32,7 @@ def outcome(read, content):
     """What comes of a header, or what is wrong with it."""
     try:
         return read(content)
-    except NamelessError as error:
+    except FileError as error:
         return type(error), error.args
 
 

@@ -146,8 +146,7 @@ def test_a_case_that_kills_all_its_workers_is_named_and_the_run_goes_on(data, tm
         ("tcp://127.0.0.1:9", False, "needs Dask, which .* Install .* leave --cluster"),
         ("slurm.yaml", True, "no address of a Dask scheduler"),
         ("tcp://127.0.0.1:9", True, "^tcp://127.0.0.1:9: no worker answers there"),
-        # Nobody was asked: it is no worker that is missing.
-        ("tls://127.0.0.1:9", True, "certificate"),
+        ("tls://127.0.0.1:9", True, "for tls://, set"),  # a certificate is missing
     ],
 )
 def test_a_cluster_that_cannot_be_used_is_named(

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import flare
-from flare.challenge.digest import recorded_challenge, scoring_rules
+from flare.challenge.digest import recorded_challenge
 from flare.challenge.metrics import METRICS, SCORES, Better, Metric
 from flare.evaluation.evaluate import score_cases
 from flare.platforms.grandchallenge.phase_settings import settings_for
-from flare.reports.ranking.words import metric_title
 from flare.results.metrics_json import metrics_json
 from flare.results.metrics_reading import read_scores
 from flare.results.scores import results_table
@@ -84,20 +83,6 @@ def test_scores_files_tables_and_columns_have_it(challenge, folders, tmp_path):
     assert "Far " in repr(results)
     file = flare.write_metrics(results, tmp_path)
     assert read_scores(file, ()).values["a", "far_liver"] == 4.0
-
-
-def test_titles_phases_and_rules_have_it(challenge):
-    columns = settings_for(challenge)["test"].extra_results_columns
-    assert [c.title for c in columns][:2] == ["Mean NSD", "Mean Far (mm)"]
-    orders = {c.order.value for c in columns if c.path.startswith("aggregates.far")}
-    assert orders == {"asc"}
-    assert metric_title("far_left_kidney") == "Far of left kidney (mm)"
-    organs = [organ.name for organ in challenge.organs]
-    again = recorded_challenge("flare21", scoring_rules(challenge), organs)
-    assert again.metrics == challenge.metrics
-    assert scoring_rules(replace(challenge, metrics=("dsc", "nsd"))) == scoring_rules(
-        flare.read_challenge("flare21")
-    )
 
 
 MORE = ("dsc", "nsd", "hd95", "assd", "volume_difference")

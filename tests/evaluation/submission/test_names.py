@@ -136,27 +136,6 @@ def test_nothing_but_the_names_of_files_changes(files, tmp_path):
     assert list(read_metrics(tmp_path / "results/metrics.json").index) == case_names(3)
 
 
-def test_a_missing_case_scores_0_by_its_name(files):
-    """As for measured teams; one is misnamed, and one is not there."""
-    move(files / "predictions" / ONE, "pred_Validation-1.nii.gz")
-    (files / "predictions/pred_validation_003.nii.gz").unlink()
-
-    results = flare.evaluate(
-        files / "predictions",
-        files / "references",
-        challenge=RENAMED,
-        on_bad_case="worst",
-    )
-
-    assert [case.failure for case in results.cases] == [
-        "pred_Validation-1.nii.gz: no case has this name",
-        "",
-        "no file was submitted",
-    ]
-    reasons = [low.reason for low in results.low_scores]
-    assert [text for text in reasons if "pred_validation_003.nii.gz" in text]
-
-
 @pytest.mark.parametrize(
     ("name", "problem"),
     [

@@ -10,7 +10,6 @@ from operator import itemgetter
 
 import pytest
 
-from flare.ranking import ranks
 from flare.ranking.options import MissingRule, Ties
 from flare.ranking.robustness.schemes import other_schemes
 from flare.ranking.robustness.sensitivity import (
@@ -239,20 +238,3 @@ def test_choices_of_rules_are_all_different(rules, count):
     assert math.prod(map(len, ways.values())) == count
     table = make_table({("a", "1", "dsc"): 0.9, ("a", "1", "runtime_s"): 9.0})
     assert ranks_by_choice(table.board(rules, "a")) == [(1,)] * count
-
-
-def test_values_are_rounded_once_for_all_choices_that_round_alike(monkeypatch):
-    """Rounding takes longest: a text is made of each value."""
-    counted, rounded = [], ranks.rounded
-
-    def counting(values, form):
-        counted.append(values.size)
-        return rounded(values, form)
-
-    monkeypatch.setattr(ranks, "rounded", counting)
-    board = one_metric({"a": (0.91, 0.8), "b": (0.7, 0.92)}, DSC)
-
-    found_of(board)
-
-    # The scheme of three digits, and the choices of three digits with either gate.
-    assert sum(counted) == 3 * board.values.size

@@ -9,7 +9,7 @@ import pytest
 import SimpleITK as sitk
 
 from flare.evaluation.errors import FileFormatError
-from flare.reports.cases.sources import grey, jpeg, read_ct
+from flare.reports.cases.sources import grey, read_ct
 from tests.builders import write_nifti
 from tests.builders.case_pages import (
     SLOT_AFFINE,
@@ -63,17 +63,6 @@ def test_what_is_outside_of_the_window_is_black_or_white():
     values = np.array([-1000, -160, 40, 240, 3000, np.nan])
 
     assert grey(values).tolist() == [0, 0, 128, 255, 255, 102]
-
-
-def test_a_jpeg_is_what_browsers_read_and_equal_slices_have_equal_bytes():
-    """It begins and ends as all do, and has no comment with a time or a path."""
-    pixels = np.arange(144, dtype=np.uint8).reshape(12, 12)
-    content = jpeg(pixels)
-
-    assert content == jpeg(pixels.copy())
-
-    assert (content[:3], content[-2:]) == (b"\xff\xd8\xff", b"\xff\xd9")
-    assert content[6:10] == b"JFIF"
 
 
 @pytest.mark.parametrize("kind", ["<i2", ">i2", "<f4"])

@@ -61,18 +61,6 @@ def test_each_page_says_so(scored, tmp_path, is_written, is_organiser):
         assert page.read_text().count(LINE) == 1
 
 
-def test_the_ranking_is_that_of_the_metrics_that_are_there(scored, tmp_path):
-    for name, metrics in (("default", None), ("given", ["dsc", "nsd"])):
-        flare.rank(scored, metrics=metrics, bootstrap=9).write(tmp_path / name)
-
-    default, given = (
-        json.loads((tmp_path / name / "ranking.json").read_text())
-        for name in ("default", "given")
-    )
-    del default["settings"]["not_measured"]
-    assert default == given
-
-
 @pytest.mark.parametrize(
     "name", ["efficiency.csv", "measurement.json"], ids=["rows", "settings"]
 )
@@ -84,25 +72,6 @@ def test_where_a_team_was_measured_nothing_is_left_out(scored, name):
 
     with pytest.raises(RankingError, match="no team has a value of runtime_s"):
         flare.rank(scored, bootstrap=0)
-
-
-def test_what_metrics_json_has_itself_is_ranked(scored):
-    """An evaluation of another program may have put the running time there."""
-    for number, team in enumerate("ab"):
-        file = scored / team / "metrics.json"
-        content = json.loads(file.read_text())
-        for metric in ("runtime_s", "max_gpu_memory_mb"):
-            content["case"][metric] = {"0": 9 + number, "1": 9 + number}
-        file.write_text(json.dumps(content))
-
-    assert "runtime_s" in metrics_of(flare.rank(scored, bootstrap=0))
-
-
-def test_given_metrics_are_not_left_out(scored):
-    with pytest.raises(RankingError) as error:
-        flare.rank(scored, metrics=["dsc", "runtime_s"], bootstrap=0)
-
-    assert "--metrics dsc." in str(error.value)
 
 
 def test_a_table_without_them_is_refused(tmp_path):

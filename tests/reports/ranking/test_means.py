@@ -15,7 +15,6 @@ from flare.ranking.means import ranking_means, score_means
 from flare.ranking.options import MissingRule
 from flare.ranking.rank import analyse
 from flare.ranking.rules import RankingRules
-from flare.reports.model import BEST
 from flare.reports.ranking.files import mean_files, mean_tables, page_text
 from flare.reports.ranking.page import public_ranking
 from tests.builders.results import DSC, FLARE21, TIME, make_table
@@ -125,20 +124,6 @@ def test_a_page_has_the_mean_of_a_team_of_which_half_the_times_are_missing():
     assert found.means == {"dsc": [(0.25, 1)], "runtime_s": [(5.0, 1)]}
 
 
-def test_a_team_without_any_result_and_a_case_alone():
-    values = {
-        "a": {"dsc": [0.5], "runtime_s": [3.0]},
-        "b": {"dsc": [None], "runtime_s": [None]},
-    }
-    (table, *_) = dict(mean_tables(ranking_means(analysis_of(values)), "T")).values()
-
-    assert [[cell.text for cell in row] for row in table.rows] == [
-        ["a", "0.500", "3.0"],
-        ["b", "0.000", "no result"],
-    ]
-    assert table.rows[0][2].css == BEST
-
-
 def told_apart(columns):
     """Ordered pairs of which SciPy and Holm say that the first is better."""
     pairs = list(permutations(columns, 2))
@@ -199,20 +184,6 @@ def test_ranking_md_has_teams_out_of_competition_and_means_where_they_may_be_tol
     assert "0.100" not in text
 
 
-def test_of_scores_alone_the_best_is_bold_and_no_test_is_claimed():
-    """Of two that tie, both; of a time, the smallest."""
-    values = {t: {"dsc": [0.5, own], "runtime_s": [own, own]} for t, own in
-              (("a", 0.5), ("b", 0.5), ("c", 0.4))}  # fmt: skip
-    means = score_means(analysis_of(values).table, FLARE21)
-
-    assert {(own.metric, own.team) for own in means.best} == {
-        ("dsc", "a"),
-        ("dsc", "b"),
-    }
-    caption = dict(mean_tables(means, "T"))["means"].caption
-    assert caption.endswith("Bold: the best mean of all cases; no test was made.")
-
-
 def test_of_distances_the_smallest_is_bold_and_of_signed_values_none(monkeypatch):
     """A missing distance is left out, and never makes a mean the best."""
     common = {"definition": "x", "function": "none:none", "worst": None}
@@ -225,19 +196,22 @@ def test_of_distances_the_smallest_is_bold_and_of_signed_values_none(monkeypatch
     values = {
         "a": {"dsc": [0.5, 0.5], "far": [2.0, 3.0], "signed": [-0.1, 0.0]},
         "b": {"dsc": [0.6, 0.6], "far": [1.0, None], "signed": [0.3, 0.1]},
+        "c": {"dsc": [0.5, 0.7], "far": [None, None], "signed": [None, None]},
     }
     means = score_means(
         analysis_of(values, RankingRules(metrics=(DSC,))).table, FLARE21
     )
 
     best = {(own.metric, own.team) for own in means.best}
-    assert best == {("dsc", "b"), ("far", "a")}
+    assert best == {("dsc", "b"), ("dsc", "c"), ("far", "a")}
     found = dict(mean_tables(means, "T"))["means"]
     assert [[cell.text for cell in row[2:]] for row in found.rows] == [
         ["2.5 \u00b1 0.7", "-0.050 \u00b1 0.071"],
         ["1.0 (n = 1)", "0.200 \u00b1 0.141"],
+        ["no result", "no result"],
     ]
     assert "A missing result is left out." in found.caption
+    assert found.caption.endswith("best mean of all cases; no test was made.")
 
 
 def test_tables_are_no_wider_than_a_page():

@@ -12,37 +12,17 @@ from flare.ranking.rank import rank_results
 from flare.ranking.simulation import write_simulation
 from flare.reports.model import Chart
 from flare.reports.ranking import pages as ranking_pages
-from flare.reports.ranking.organisers import hardest_first
 from flare.reports.ranking.page import LOOKED_AT
 from flare.reports.ranking.ranking import rank
 from flare.reports.render.html import page_html
 from flare.reports.report import write_report
 from tests.builders.pages import content_of, parts_of
-from tests.builders.results import write_table, write_team
-
-CASES = [f"case_{number}" for number in range(1, 8)]
-
-
-def make_results(folder, teams=4, shift=0.0):
-    """Teams whose ranks on each case do not depend on the shift of their values."""
-    for number in range(teams):
-        scores = {
-            case: 0.9 - (number * 3 + n * 5) % 11 / 40 + shift
-            for n, case in enumerate(CASES)
-        }
-        efficiency = [
-            (case, "ok", 5 + (number * 7 + n) % 9 + shift, 1000 * number + 1 + shift)
-            for n, case in enumerate(CASES)
-        ]
-        if number == 3:
-            efficiency[2] = (CASES[2], "timed out", "", "")
-        write_team(folder / f"team_{number}", scores, efficiency)
-    return folder
+from tests.builders.results import CASES, write_table, write_team, write_teams
 
 
 @pytest.fixture
 def results(tmp_path):
-    return make_results(tmp_path / "results")
+    return write_teams(tmp_path / "results")
 
 
 def page_of(source, *, is_organiser=True, **options):
@@ -84,42 +64,40 @@ BOTH = pytest.mark.parametrize(
 
 
 @BOTH
-def test_the_ranking_is_that_of_ranking_json(results, tmp_path, is_organiser):
-    told = ranking_json(results, tmp_path)
+def test_the_ranking_is_that_of_the_files(results, tmp_path, is_organiser):
+    """Also with options, which mean what they mean to flare rank."""
+    options = {"bootstrap": 40, "seed": 7, "metrics": ("dsc", "runtime_s")}
+    told = ranking_json(results, tmp_path, **options)
+    with (tmp_path / "ranking" / "means.csv").open() as file:
+        known = {(row["team"], row["metric"]): row for row in csv.DictReader(file)}
 
-    page = page_of(results, is_organiser=is_organiser)
+    page = page_of(results, is_organiser=is_organiser, **options)
 
     rows = content_of(page, "Means" if is_organiser else "Score and mean ranks")
-
-    assert len(rows) == len(told["ranking"]) == 4
+    draws = content_of(page, "Ranks in 95 % of the draws")
     drawn = told["bootstrap"]["teams"]
-    for row, team, own in zip(rows, told["ranking"], drawn, strict=True):
+    assert len(rows) == len(told["ranking"]) == 4
+    for row, team, draw, own in zip(rows, told["ranking"], draws, drawn, strict=True):
         place, name, interval, score, *metrics = row.values()
         assert (name.text, place.text) == (team["team"], str(team["rank"]))
         assert score.exact == team["score"]
         ends = interval.text.split(" to ")
         assert [int(ends[0]), int(ends[-1])] == own["interval"]
-        means = [f"{mean:.2f}" for mean in team["mean_ranks"].values()]
-        if is_organiser:
-            notes = [cell.note.removesuffix(", 1 missing") for cell in metrics]
-            assert notes == [f"rank {mean}" for mean in means]
-        else:
-            assert [cell.text for cell in metrics] == means
-
-
-def test_means_are_those_of_means_csv_and_say_what_is_missing(results, tmp_path):
-    rank(results, bootstrap=0).write(tmp_path)
-    titles = {"dsc": "DSC", "nsd": "NSD", "runtime_s": "Running time (s)"}
-
-    rows = {row["team"].text: row for row in content_of(page_of(results), "Means")}
-
-    with (tmp_path / "means.csv").open() as file:
-        told = [own for own in csv.DictReader(file) if own["metric"] in titles]
-    assert len(told) == 4 * 3
-    for own in told:
-        cell = rows[own["team"]][titles[own["metric"]]]
-        assert cell.exact == float(own["mean"])
-        assert ("1 missing" in cell.note) == (own["missing"] == "1")
+        assert draw["team"].text == own["team"]
+        assert [int(draw["from"].text), int(draw["to"].text)] == own["interval"]
+        frequencies = [float(draw[str(n)].text or 0) / 100 for n in range(1, 5)]
+        assert frequencies == pytest.approx(own["frequencies"], abs=5e-4)
+        for cell, (metric, rank_of) in zip(
+            metrics, team["mean_ranks"].items(), strict=True
+        ):
+            mean = known[team["team"], metric]
+            if is_organiser:
+                missing = ", 1 missing" * (mean["missing"] == "1")
+                assert cell.note == f"rank {rank_of:.2f}{missing}"
+                assert cell.exact == float(mean["mean"])
+            else:
+                assert cell.text == f"{rank_of:.2f}"
+    assert "40 times (seed 7)" in parts_of(page, "draws")[0].note
 
 
 @pytest.mark.parametrize(
@@ -169,17 +147,6 @@ def test_a_sentence_says_how_sure_first_place_is(tmp_path, values, metrics, sent
     )
 
 
-def test_organisers_are_told_of_other_choices_of_rules(tmp_path):
-    """3 rules for ties, 2 for missing results, 2 averages, 2 roundings, 2 gates."""
-    source = write_values(tmp_path / "table.csv", {"a": (6, 0.9), "b": (6, 0.8)})
-
-    lead = page_of(source, metrics=("dsc",)).lead[0].text
-
-    assert lead.endswith(
-        "of the cases and under 48 of 48 choices of rules with all metrics."
-    )
-
-
 @pytest.mark.parametrize(("cases", "is_few"), [(7, True), (8, False)])
 def test_too_few_cases_for_a_test_are_told(tmp_path, cases, is_few):
     """Of three teams each of the 6 pairs needs p <= 0.05 / 6, which 8 cases give."""
@@ -188,26 +155,10 @@ def test_too_few_cases_for_a_test_are_told(tmp_path, cases, is_few):
 
     page = page_of(source, metrics=("dsc",))
 
+    assert "under 48 of 48 choices of rules with all metrics." in page.lead[0].text
     assert ("it takes 8 until any difference" in words_of(page)) == is_few
     charts = [part for part in parts_of(page, "tests") if isinstance(part, Chart)]
     assert bool(charts) != is_few
-
-
-@BOTH
-def test_the_draws_are_those_of_ranking_json(results, tmp_path, is_organiser):
-    """Also with options, which mean what they mean to flare rank."""
-    options = {"bootstrap": 40, "seed": 7, "metrics": ("dsc", "runtime_s")}
-    told = ranking_json(results, tmp_path, **options)["bootstrap"]
-
-    page = page_of(results, is_organiser=is_organiser, **options)
-
-    rows = content_of(page, "Ranks in 95 % of the draws")
-    for row, team in zip(rows, told["teams"], strict=True):
-        assert row["team"].text == team["team"]
-        assert [int(row["from"].text), int(row["to"].text)] == team["interval"]
-        frequencies = [float(row[str(n)].text or 0) / 100 for n in range(1, 5)]
-        assert frequencies == pytest.approx(team["frequencies"], abs=5e-4)
-    assert "40 times (seed 7)" in parts_of(page, "draws")[0].note
 
 
 def test_effects_and_schemes_are_those_of_ranking_json(tmp_path):
@@ -260,6 +211,7 @@ def test_what_is_to_be_looked_at_is_in_a_box_and_at_the_team(results):
 
     page = page_of(results)
 
+    assert "status timed out" in words_of(page)
     flags = rank(results, bootstrap=0).analysis.flags
     box = page.lead[-1]
     assert box.title == f"{len(flags)} things to look at before it is published"
@@ -271,13 +223,6 @@ def test_what_is_to_be_looked_at_is_in_a_box_and_at_the_team(results):
     for team, alarm in alarms.items():
         assert alarm == " ".join(line for line in flags if line.startswith(f"{team} "))
     assert alarms["b"]
-
-
-def test_recount_and_missing_results_are_in_words(results):
-    words = words_of(page_of(results))
-
-    assert "keeps first place" in words
-    assert "1 of 7 cases (case_3): status timed out" in words
 
 
 def test_decisions_are_on_the_page_with_their_reasons(results, tmp_path):
@@ -304,7 +249,11 @@ def test_results_that_look_equal_give_everybody_the_same_page(tmp_path, off, opt
     """So the page tells nothing of any value beyond its rank, and a rounded mean."""
     first, second = (
         page_html(
-            page_of(make_results(tmp_path / n, shift=s), is_organiser=False, **options)
+            page_of(
+                write_teams(tmp_path / n, own=s, others=s),
+                is_organiser=False,
+                **options,
+            )
         )
         for n, s in (("a", 0.0), ("b", off))
     )
@@ -325,54 +274,11 @@ def test_means_are_for_everybody_only_where_that_is_chosen(results):
             assert cell.exact == float(cell.text)
 
 
-@BOTH
-def test_two_pages_of_one_ranking_have_the_same_bytes(results, is_organiser):
-    first, second = (
-        page_html(page_of(results, is_organiser=is_organiser)) for _ in range(2)
-    )
-
-    assert first == second
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("rows", "options"),
-    [
-        pytest.param([("a", "1", "dsc", 0.9)], {}, id="one team, one case"),
-        pytest.param(
-            [("a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.9)],
-            {"bootstrap": 0},
-            id="two that tie, no bootstrap",
-        ),
-        pytest.param(
-            [("a", "1", "dsc", 0.9), ("b", "1", "dsc", "")],
-            {},
-            id="one without results",
-        ),
-        pytest.param(
-            [(f"t{n}", "1", "dsc", n / 30) for n in range(25)], {}, id="many teams"
-        ),
-    ],
-)
-def test_small_and_large_rankings_are_pages_too(tmp_path, rows, options, is_organiser):
-    source = write_table(tmp_path / "table.csv", rows)
-
-    page = page_of(source, is_organiser=is_organiser, metrics=("dsc",), **options)
-
-    assert len(page.sections[0].parts[0].rows) == len(rows)
-    assert page_html(page)
-
-
 def test_a_ranking_without_scores_has_no_map_of_cases(results):
     page = page_of(results, metrics=("runtime_s",))
 
     assert "cases" not in [section.id for section in page.shown]
     assert content_of(page, "Running time (s): all statistics")
-
-
-def test_the_hardest_case_is_the_one_with_the_lowest_mean():
-    """Sums of 0.9, 0.5 and, with a missing result, 0.6."""
-    assert hardest_first([(0.5, 0.3, 0.6), (0.4, 0.2, None)]) == [1, 2, 0]
 
 
 @pytest.mark.slow
