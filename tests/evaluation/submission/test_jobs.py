@@ -302,7 +302,7 @@ def test_no_message_describes_a_hidden_image(
 def test_a_warning_does_not_describe_a_hidden_image_either(
     tmp_path, ground_truth, jobs
 ):
-    outputs = {"pk1": metaimage_bytes(organ_boxes(), **{"Offset": "-90 -110 -200"})}
+    outputs = {"pk1": metaimage_bytes(organ_boxes(), Offset="-90 -110 -200")}
     folder = write_jobs(tmp_path / "input", jobs, outputs)
 
     results = flare.evaluate(folder, ground_truth, grid="size")
