@@ -111,8 +111,8 @@ def compare_sizes(found: Grid, expected: Grid) -> Misplacement | None:
     if found.shape == expected.shape[::-1]:
         return Misplacement(f"{text}: its axes are reversed", TRANSPOSE)
     is_smaller = all(a <= b for a, b in zip(found.shape, expected.shape, strict=True))
-    is_cropped = is_smaller and _equal_sizes(found, expected)
-    return Misplacement(text, PAD if is_cropped else "")
+    is_equal = np.allclose(found.voxel_size, expected.voxel_size, rtol=1e-3, atol=0)
+    return Misplacement(text, PAD if is_smaller and is_equal else "")
 
 
 def compare_positions(
@@ -169,11 +169,6 @@ def _difference(found: Grid, expected: Grid) -> Misplacement:
         has, wanted = (_numbers(grid.origin, ", ") for grid in (found, expected))
         return Misplacement(f"RAS origin is ({has}) mm, expected ({wanted}) mm")
     return Misplacement("it is rotated")
-
-
-def _equal_sizes(found: Grid, expected: Grid) -> bool:
-    """Whether voxels are equally large."""
-    return np.allclose(found.voxel_size, expected.voxel_size, rtol=1e-3, atol=0)
 
 
 def _same_place(found: Grid, expected: Grid) -> bool:
