@@ -18,7 +18,7 @@ from flare.measuring.contract import FLARE, Contract
 from flare.measuring.host import DiskWatch, busy_s, default_cpus, empty_caches
 from flare.measuring.options import Caches
 from flare.measuring.sampling.nvml import NvmlSource, open_gpu
-from flare.measuring.sampling.sampler import ControlGroup, Probe, Sampler
+from flare.measuring.sampling.sampler import ControlGroup, Sampler
 from flare.results.traces_csv import Trace
 
 LOOK_S = 0.2
@@ -125,8 +125,8 @@ def _run(
     engine: Engine, container: str, watch: DiskWatch, conditions: Conditions
 ) -> ContainerRun:
     """Start a container, and sample until it has ended, or is ended."""
-    probe = Probe(gpu=conditions.gpu, group=ControlGroup(container))
-    sampler = Sampler(probe, conditions.interval_s)
+    group = ControlGroup(container)
+    sampler = Sampler(conditions.interval_s, gpu=conditions.gpu, group=group)
     try:
         sampler.look_before()
         busy_before = busy_s(cpus=conditions.own_cpus)

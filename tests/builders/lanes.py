@@ -1,5 +1,6 @@
 """Lanes, teams and a pool that plays by a script, for measuring side by side."""
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from flare.measuring.lanes.process import Ended
 from flare.measuring.options import Options
 from flare.measuring.sampling.nvml import Device
 from flare.measuring.team import Job
-from tests.builders import ROOT
+from tests.builders import ROOT, case_names
 from tests.builders.running import record
 from tests.builders.teams import PREDICT, rows_of
 from tests.builders.warm import WarmProcess
@@ -122,20 +123,6 @@ sleep 0.3
 """A team's script, for an engine by script, that notes each of its runs."""
 
 
-ALGORITHM = """
-test -s /opt/ml/model/plans.json || exit 7
-mkdir -p /output/images/organs
-cp /input/images/ct/*.nii.gz /output/images/organs/any.nii.gz
-"""
-"""What an algorithm does that needs a model beside it,"""
-
-AS_ALGORITHM = (
-    *("--contract", "algorithm", "--input-socket", "ct-image=images/ct"),
-    *("--output-path", "images/organs"),
-)
-"""and how it is run."""
-
-
 FLARE = ("-m", "flare")
 """The program as it is, as a real engine needs it;"""
 
@@ -193,6 +180,34 @@ def runs_noted(state, team):
     """How often each case of a team was run, whose script is `NOTED`."""
     file = state / f"ran-{team}"
     return Counter(file.read_text().split()) if file.exists() else Counter()
+
+
+class Kills:
+    """What was measured when processes were killed, none of it twice."""
+
+    def __init__(self, bench):
+        self._bench, self._kept = bench, []
+
+    def note(self):
+        """Note what has a row now, and how often each case was run."""
+        done, state = rows_so_far(self._bench.results), self._bench.engine.state
+        self._kept.append((done, {team: runs_noted(state, team) for team in "abc"}))
+
+    def check(self, stdout):
+        """See that each case was measured, told of once, and not run again."""
+        cases = {(team, case) for team in "abc" for case in case_names(3)}
+        assert rows_so_far(self._bench.results) == cases
+        for team in "abc":
+            rows = self._bench.rows(team).values()
+            assert {row["status"] for row in rows} == {"ok"}
+        assert self._kept
+        for done, noted in self._kept:
+            for team, case in done:
+                runs = runs_noted(self._bench.engine.state, team)
+                assert runs[case] == noted[team][case], (team, case)
+        told = re.findall(r"^\[(\d)/9\] (\w) (\w+): ok", stdout, re.MULTILINE)
+        assert [int(number) for number, _, _ in told] == list(range(1, 10))
+        assert {(team, case) for _, team, case in told} == cases
 
 
 def rows_so_far(results):

@@ -8,7 +8,6 @@ import pytest
 
 from tests.builders import ROOT
 from tests.builders.teams import (
-    BASE,
     BRISK,
     LIMITS,
     PREDICT,
@@ -37,20 +36,6 @@ def measure_good(archives, cases, output, *options, team="good", status=0):
 def known(team_base, tmp_path):
     """The archive of a team whose name, and tag, is that of this run of the tests."""
     return {NAMED: write_team(tmp_path / "sent", NAMED, PREDICT)}
-
-
-def test_an_image_of_the_same_name_is_none_of_ours(known, one_case, tmp_path):
-    """Neither is it run, nor does it lose its name."""
-    docker("tag", BASE, f"{NAMED}:latest")
-    before = docker("image", "inspect", "--format", "{{.Id}}", f"{NAMED}:latest")
-    try:
-        measure_good(known, one_case, tmp_path, team=NAMED)
-        after = docker("image", "inspect", "--format", "{{.Id}}", f"{NAMED}:latest")
-    finally:
-        docker("image", "rm", f"{NAMED}:latest")
-
-    assert after == before
-    assert {row["status"] for row in rows_of(tmp_path / NAMED).values()} == {"ok"}
 
 
 def test_an_image_that_was_there_before_stays(known, one_case, tmp_path):

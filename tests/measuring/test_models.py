@@ -15,8 +15,7 @@ from tests.builders.archives import FILES, save
 from tests.builders.errors import told
 from tests.builders.models import WEIGHTS, entry, write_model
 from tests.builders.schemas import file_problems
-from tests.builders.teams import LIMITS as TINY
-from tests.builders.teams import PREDICT, brisk_command, left_behind, save_team
+from tests.builders.teams import PREDICT
 
 OTHER = {**WEIGHTS, "plans.json": b"[]"}
 
@@ -165,37 +164,3 @@ def test_predictions_have_no_model(tmp_path, capfd, predictions):
 
 
 # --- A real engine ------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.docker
-def test_a_model_in_a_real_engine(tmp_path, team_base, two_cases):
-    """For a user without rights, on every case, and nobody can change it."""
-    script = (
-        "touch /opt/ml/model/x 2> /dev/null && exit 6\n"
-        "test -x /opt/ml/model/run/tool || exit 5\n"
-        "test -L /opt/ml/model/latest.pt || exit 4\n"
-        f"cat /opt/ml/model/latest.pt > /dev/null || exit 3\n{NEEDS_MODEL}"
-    )
-    sent = tmp_path / "archives"
-    sent.mkdir()
-    teams = {"team-1000": "USER 1000:1000", "team-0": "USER 0:0"}
-    for team, user in teams.items():
-        save_team(tmp_path, team, script, user).rename(sent / f"{team}.tar.gz")
-        write_model(
-            sent,
-            WEIGHTS,
-            entry("run/tool", b"#!/bin/sh\n", mode=0o700),
-            entry("latest.pt", type=b"2", linkname="weights/fold_0.pt"),
-            name=f"{team}.model.tar.gz",
-        )
-
-    brisk_command(
-        *("measure", sent, "--images", two_cases / "images"),
-        *("--output", tmp_path / "results", *TINY, "--no-warm-up"),
-    )
-
-    for team in teams:
-        log = tmp_path / "results" / team / "efficiency.csv"
-        assert log.read_text().count(",ok,") == 2, log.read_text()
-    assert left_behind(tmp_path / "results") == []

@@ -13,12 +13,11 @@ from flare.measuring.archive.image_json import PLATFORM
 from flare.measuring.archive.image_tar import (
     PATH_CHARACTERS,
     SCRIPT,
-    SHELLS,
+    FileSystem,
+    Kind,
     Layer,
     absolute,
-    find_file,
-    merge,
-    resolve,
+    heads,
 )
 from flare.measuring.contract import Contract
 
@@ -29,6 +28,8 @@ _RUNNERS = frozenset(
     {"nvidia_entrypoint.sh", "tini", "dumb-init", "docker-init", "env", "catatonit"}
 )
 """Entrypoints that are known to run what follows them."""
+
+_SHELLS = frozenset({"bash", "sh", "dash", "ash", "busybox"})
 
 _SWALLOWERS = re.compile(r"(?:python|pypy|perl|node|ruby|R|Rscript|java)[\d.]*")
 
@@ -108,7 +109,7 @@ def _check_entrypoint(entrypoint: Sequence[str], found: Findings) -> None:
     """Find out whether it runs the command that follows it."""
     program = posixpath.basename(entrypoint[0])
     shown = safe(" ".join(entrypoint))
-    is_shell = program in SHELLS and "-c" in entrypoint[1:]
+    is_shell = program in _SHELLS and "-c" in entrypoint[1:]
     is_shell &= "$@" not in shown  # it hands on what follows
     if is_shell or _SWALLOWERS.fullmatch(program):
         text = f"its entrypoint ({shown}) swallows the command that is run"
@@ -170,52 +171,47 @@ def check_content(
     mounted : sequence of str
         Folders of its containers that come from outside.
     """
-    content = merge(layers)
+    files = FileSystem(layers)
     settings = image.get("config")
     folder = str((settings or {}).get("WorkingDir") or "/")
     if len(folder) > PATH_CHARACTERS:
         found.wrong("its working directory is no path")
         return
-    _check_folders(layers, content.links, mounted, found)
+    _check_folders(files, mounted, found)
     folder = absolute(folder)
-    leads_to = resolve(folder, content.links) or folder
+    leads_to = files.resolve(folder) or folder
     if _KERNEL.match(folder) or _KERNEL.match(leads_to):
         text = f"its working directory {safe(folder)} is one of the kernel's"
         found.wrong(text, "Set WORKDIR to a folder of the image.")
     if contract.is_algorithm:
         return
-    if resolve("/bin/bash", content.links) not in content.shells:
+    if files.at(files.resolve("/bin/bash") or "") is not Kind.FILE:
         found.wrong("it has no /bin/bash", "Install bash in the image.")
-    written = posixpath.join(folder, SCRIPT)
-    script = resolve(written, content.links) or written
-    if script not in content.scripts:
-        text = f"there is no {SCRIPT} in its working directory {safe(folder)}"
-        elsewhere = sorted(content.scripts)
-        remedy = f"COPY {SCRIPT} {safe(folder)}/ in the Dockerfile."
-        if elsewhere:
-            text += f", but {listing(elsewhere)}"
-            remedy = f"Set WORKDIR {safe(posixpath.dirname(elsewhere[0]))}."
-        found.wrong(text, remedy)
+    script = files.at(files.resolve(posixpath.join(folder, SCRIPT)) or "")
+    if isinstance(script, bytes):
+        sh = posixpath.basename(files.resolve("/bin/sh") or "")
+        check_script(script, found, is_bash=sh == "bash")
         return
-    sh = posixpath.basename(resolve("/bin/sh", content.links) or "")
-    check_script(content.scripts[script], found, is_bash=sh == "bash")
+    text = f"there is no {SCRIPT} in its working directory {safe(folder)}"
+    remedy = f"COPY {SCRIPT} {safe(folder)}/ in the Dockerfile."
+    if elsewhere := files.scripts():
+        text += f", but {listing(elsewhere)}"
+        remedy = f"Set WORKDIR {safe(posixpath.dirname(elsewhere[0]))}."
+    found.wrong(text, remedy)
 
 
-def _check_folders(
-    layers: Sequence[Layer],
-    links: Mapping[str, str],
-    mounted: Sequence[str],
-    found: Findings,
-) -> None:
+def _check_folders(files: FileSystem, mounted: Sequence[str], found: Findings) -> None:
     """Find out whether a folder of the host could not be mounted where it has to be."""
     for folder in mounted:
-        place = resolve(folder, links)
-        file = find_file(place, layers) if place else None
+        place = files.resolve(folder)
+        above = [
+            h for h in heads(place or "") if files.at(h) not in (None, Kind.FOLDER)
+        ]
         text = ""
         if not place:
             text = f"{folder} is a link that leads nowhere"
-        elif file:
-            text = f"{folder} cannot be a folder: {safe(file)} is a file"
+        elif above:
+            text = f"{folder} cannot be a folder: {safe(above[0])} is a file"
         elif _KERNEL.match(place):
             text = f"{folder} leads to {safe(place)}, which is the kernel's"
         if text:

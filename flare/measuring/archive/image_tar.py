@@ -9,10 +9,9 @@ from __future__ import annotations
 import io
 import posixpath
 import tarfile
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from enum import Enum
 from pathlib import Path
 from typing import cast
 
@@ -183,8 +182,7 @@ def _read_blob(file: io.BufferedReader, budget: Budget) -> Blob:
             content = TarContent(plain, budget)
             # Some builders put a table of contents behind the end.
             for entry, archive in entries_of(content, budget, is_strict=False):
-                if noted := layer.add(entry, archive):
-                    budget.note(noted)
+                budget.note(layer.add(entry, archive))
     except LimitError:
         raise
     except BrokenError as error:
@@ -203,8 +201,6 @@ SCRIPT = "predict.sh"
 SCRIPT_BYTES = 2**20
 """A script is read up to this size."""
 
-SHELLS = frozenset({"bash", "sh", "dash", "ash", "busybox"})
-
 PATH_CHARACTERS = 4096
 """Linux knows no longer path."""
 
@@ -212,55 +208,49 @@ LINKS = 40
 """Nor does it follow more links."""
 
 
-def _hashes() -> array[int]:
-    """Numbers that stand for paths; an image may have millions."""
-    return array("q")
+class Kind(Enum):
+    """What is at a path, if it is neither a link, of which the target is kept, nor a
+    script, of which the content is.
+    """  # noqa: D205  it is one sentence
+
+    FILE = "a file"
+    FOLDER = "a folder"
+
+
+Found = Kind | str | bytes
 
 
 @dataclass(slots=True)
 class Layer:
-    """What matters of a layer, by path."""
+    """What a layer holds, by path, and what it removes from those below it."""
 
-    links: dict[str, str] = field(default_factory=dict)
-    """With their targets as they are written."""
-    scripts: dict[str, bytes] = field(default_factory=dict)
-    shells: set[str] = field(default_factory=set)
-    files: array[int] = field(default_factory=_hashes)
-    """Hashes of the paths of all that is neither a folder nor a link."""
-    folders: array[int] = field(default_factory=_hashes)
+    found: dict[str, Found] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
     emptied: set[str] = field(default_factory=set)
     unpacked_bytes: int = 0
 
     def add(self, member: tarfile.TarInfo, archive: tarfile.TarFile) -> int:
-        """Keep what matters of a file; returns how many bytes of text were kept."""
+        """Note a file; returns how many bytes of text were kept."""
         path = absolute(member.name)
         folder, name = posixpath.split(path)
+        found: Found = Kind.FOLDER if member.isdir() else Kind.FILE
         if name == ".wh..wh..opq":
             self.emptied.add(folder)
-        elif name.startswith(".wh."):
+            return len(path)
+        if name.startswith(".wh."):
             self.removed.add(posixpath.join(folder, name[4:]))
-        elif member.issym():
-            self.links[path] = member.linkname
-            return len(path) + len(member.linkname)
+            return len(path)
+        if member.issym():
+            found = member.linkname
         elif member.islnk():
-            self.links[path] = f"/{member.linkname}"
-            return len(path) + len(member.linkname)
-        elif member.isdir():
-            self.folders.append(hash(path))
-            return 0
-        else:
-            self.files.append(hash(path))
-            if member.isfile():
-                self.unpacked_bytes += member.size
-            if name == SCRIPT and member.isfile():
+            found = f"/{member.linkname}"
+        elif member.isfile():
+            self.unpacked_bytes += member.size
+            if name == SCRIPT:
                 content = archive.extractfile(member)
-                self.scripts[path] = content.read(SCRIPT_BYTES) if content else b""
-                return len(path) + len(self.scripts[path])
-            if name not in SHELLS or not member.isfile():
-                return 0
-            self.shells.add(path)
-        return len(path)
+                found = content.read(SCRIPT_BYTES) if content else b""
+        self.found[path] = found
+        return len(path) + (0 if isinstance(found, Kind) else len(found))
 
 
 def absolute(path: str) -> str:
@@ -274,38 +264,7 @@ def absolute(path: str) -> str:
     return posixpath.normpath(f"/{path.lstrip('/')}")
 
 
-def merge(layers: Sequence[Layer]) -> Layer:
-    """What is left when layers lie on top of each other, the first at the bottom.
-
-    Its files and folders are left out; `find_file` looks into the layers for them.
-    """
-    merged = Layer()
-    for layer in layers:
-        kept = [*merged.links, *merged.scripts, *merged.shells]
-        others = {hash(path) for path in kept}
-        others.intersection_update(chain(layer.files, layer.folders))
-        for path in kept:
-            if hash(path) in others or path in layer.links or _is_gone(path, layer):
-                merged.links.pop(path, None)
-                merged.scripts.pop(path, None)
-                merged.shells.discard(path)
-        merged.links |= layer.links
-        merged.scripts |= layer.scripts
-        merged.shells |= layer.shells
-    return merged
-
-
-def _is_gone(path: str, layer: Layer) -> bool:
-    """Whether a path, or a folder that it is in, was removed by a layer."""
-    return any(_is_removed(head, layer) for head in _heads(path))
-
-
-def _is_removed(path: str, layer: Layer) -> bool:
-    """Whether a layer removed just that path, or all that was in its folder."""
-    return path in layer.removed or posixpath.dirname(path) in layer.emptied
-
-
-def _heads(path: str) -> Iterator[str]:
+def heads(path: str) -> Iterator[str]:
     """The folders above a path, from the root on, and the path itself."""
     end = path.find("/", 1)
     while end > 0:
@@ -314,45 +273,59 @@ def _heads(path: str) -> Iterator[str]:
     yield path
 
 
-def find_file(path: str, layers: Sequence[Layer]) -> str | None:
-    """The file that stands at a path without links, or where a folder above it is."""
-    heads = list(_heads(path))
-    for layer in reversed(layers):
-        hashes = {hash(head) for head in heads}
-        files = hashes.intersection(layer.files)
-        for head in heads:
-            if hash(head) in files:
-                return head
-        folders = hashes.intersection(layer.folders)
-        gone = [n for n, head in enumerate(heads) if _is_removed(head, layer)]
-        heads = [h for h in heads[: min(gone, default=None)] if hash(h) not in folders]
-    return None
+class FileSystem:
+    """Layers that lie on top of each other, the first at the bottom."""
 
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self._layers = layers[::-1]
 
-def resolve(path: str, links: Mapping[str, str]) -> str | None:
-    """Where a path leads when all links are followed; None if that has no end.
+    def at(self, path: str) -> Found | None:
+        """What is at a path that is not followed; None if nothing is."""
+        for layer in self._layers:
+            if path in layer.found:
+                return layer.found[path]
+            for head in heads(path):
+                is_removed = head in layer.removed
+                is_removed |= posixpath.dirname(head) in layer.emptied
+                is_other = layer.found.get(head, Kind.FOLDER) is not Kind.FOLDER
+                if is_removed or is_other:
+                    return None
+        return None
 
-    Examples
-    --------
-    >>> resolve("/bin/sh", {"/bin": "usr/bin", "/usr/bin/sh": "dash"})
-    '/usr/bin/dash'
-    """
-    waiting = path.split("/")[::-1]
-    place = "/"
-    followed = 0
-    while waiting:
-        part = waiting.pop()
-        if part in ("", ".", ".."):
-            place = posixpath.dirname(place) if part == ".." else place
-            continue
-        here = posixpath.join(place, part)
-        target = links.get(here)
-        if target is None:
-            place = here
-        else:
-            followed += 1
-            place = "/" if target.startswith("/") else place
-            waiting += target.split("/")[::-1]
-        if followed > LINKS or max(len(here), len(target or "")) > PATH_CHARACTERS:
-            return None
-    return place
+    def scripts(self) -> list[str]:
+        """Where scripts are."""
+        scripts = {
+            path
+            for layer in self._layers
+            for path, found in layer.found.items()
+            if isinstance(found, bytes)
+        }
+        return sorted(path for path in scripts if isinstance(self.at(path), bytes))
+
+    def resolve(self, path: str) -> str | None:
+        """Where a path leads when all links are followed; None if that has no end.
+
+        Examples
+        --------
+        >>> layer = Layer({"/bin": "usr/bin", "/usr/bin/sh": "dash"})
+        >>> FileSystem([layer]).resolve("/bin/sh")
+        '/usr/bin/dash'
+        """
+        waiting = path.split("/")[::-1]
+        place, followed = "/", 0
+        while waiting:
+            part = waiting.pop()
+            if part in ("", ".", ".."):
+                place = posixpath.dirname(place) if part == ".." else place
+                continue
+            here = posixpath.join(place, part)
+            target = self.at(here)
+            if isinstance(target, str):
+                followed += 1
+                place = "/" if target.startswith("/") else place
+                waiting += target.split("/")[::-1]
+            else:
+                place, target = here, ""
+            if followed > LINKS or max(len(here), len(target)) > PATH_CHARACTERS:
+                return None
+        return place

@@ -39,7 +39,7 @@ KEPT_BYTES = 2**26
 """So much of small files is kept at most."""
 
 NOTED_BYTES = 2**28
-"""So much is noted of layers at most: about a million links."""
+"""So much is noted of layers at most: about a million paths."""
 
 NOTE_BYTES = 200
 """What Python needs for a note, beside its text."""

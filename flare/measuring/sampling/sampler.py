@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -21,11 +21,6 @@ IDLE_SAMPLES = 5
 
 JOIN_S = 10.0
 """How long the last sample is waited for."""
-
-Clock = Callable[[], float]
-
-Pause = Callable[[float], bool]
-"""Waits for a number of seconds; true if it was told to stop."""
 
 
 class ControlGroup:
@@ -110,34 +105,93 @@ def _fields(file: Path) -> dict[str, int]:
     return {p[0]: int(p[1]) for p in pairs if len(p) == 2 and p[1].isdigit()}
 
 
-@dataclass(slots=True)
-class Probe:
-    """What a sample is made of."""
+class Sampler:
+    """A thread that samples between the start and the end of a container.
 
-    gpu: NvmlSource | None = None
-    group: ControlGroup | None = None
-    strangers: set[int] = field(default_factory=set)
-    is_throttled: bool = False
-    has_seen_own: bool = False
-    """Whether any process of the container was seen."""
-    _state: DeviceState = field(default_factory=DeviceState)
-    _count: int = 0
+    Parameters
+    ----------
+    interval_s : float
+        Time between two samples.
+    gpu : NvmlSource, optional
+        What is sampled of it,
+    group : ControlGroup, optional
+        and of the container.
+    clock : callable
+        Seconds that only go forward.
+    """
 
-    def sample(self, seconds: float) -> Sample:
-        """One sample.
+    def __init__(
+        self,
+        interval_s: float,
+        *,
+        gpu: NvmlSource | None = None,
+        group: ControlGroup | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._interval_s, self._gpu, self._group = interval_s, gpu, group
+        self._clock, self._start = clock, 0.0
+        self._samples: list[Sample] = []
+        self._idle_mb: float | None = None
+        self._state = DeviceState()
+        self._strangers: set[int] = set()
+        self._is_throttled = self._has_seen_own = False
+        self._problem = ""
+        self._end = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def look_before(self) -> None:
+        """Measure what is allocated while nothing runs, and who is there."""
+        if self._gpu:
+            samples = [self._gpu.read().gpu_memory_mb for _ in range(IDLE_SAMPLES)]
+            self._idle_mb = median(mb for mb in samples if mb is not None)
+            self._strangers |= self._gpu.processes()
+
+    def start(self) -> float:
+        """Begin; returns the time of the start."""
+        self._start = self._clock()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self._start
+
+    def _run(self) -> None:
+        try:
+            self.collect(self._end.wait)
+        except DeviceError as error:
+            self._problem = error.finding
+        except Exception as error:  # noqa: BLE001  whatever it is, it is not unnoticed
+            self._problem = f"the sampler has failed ({type(error).__name__}: {error})"
+
+    def collect(self, pause: Callable[[float], bool]) -> None:
+        """Sample at multiples of the interval since the start, until told to stop.
+
+        A sample that comes too late does not shift those behind it: its time is the
+        true one, and the multiples that it has missed are left out.
+
+        Parameters
+        ----------
+        pause : callable
+            Waits for a number of seconds; true if it was told to stop.
 
         Raises
         ------
         DeviceError
             If the GPU does not answer any more.
         """
+        while True:
+            self._samples.append(self._sample(self._clock() - self._start))
+            behind = self._clock() - self._start
+            # A sample that is a rounding error too early is not due at once again.
+            due = (int(behind / self._interval_s + 1e-6) + 1) * self._interval_s
+            if pause(due - behind):
+                return
+
+    def _sample(self, seconds: float) -> Sample:
         sample = Sample(seconds=seconds)
-        if self.gpu:
-            sample = self.gpu.read(seconds)
-            if self._count % STATE_EVERY == 0:
-                self._look_around(self.gpu)
-        memory, cpu_s = self.group.read() if self.group else (None, None)
-        self._count += 1
+        if self._gpu:
+            sample = self._gpu.read(seconds)
+            if len(self._samples) % STATE_EVERY == 0:
+                self._look_around(self._gpu)
+        memory, cpu_s = self._group.read() if self._group else (None, None)
         return replace(
             sample,
             host_memory_mb=memory,
@@ -149,85 +203,17 @@ class Probe:
     def _look_around(self, gpu: NvmlSource) -> None:
         """Ask for what changes slowly."""
         self._state = gpu.state()
-        self.is_throttled |= bool(self._state.is_throttled)
+        self._is_throttled |= bool(self._state.is_throttled)
         # Before and after: a process may end, or begin, in between.
         before = self._own()
         found = gpu.processes()
         own = before | self._own()
         if own:
-            self.has_seen_own = True
-            self.strangers |= found - own
+            self._has_seen_own = True
+            self._strangers |= found - own
 
     def _own(self) -> frozenset[int]:
-        return self.group.processes() if self.group else frozenset()
-
-
-def collect(
-    probe: Probe, start: float, interval_s: float, clock: Clock, pause: Pause
-) -> Iterable[Sample]:
-    """Samples at multiples of the interval since the start, until told to stop.
-
-    A sample that comes too late does not shift those behind it: its time is the true
-    one, and the multiples that it has missed are left out.
-    """
-    while True:
-        now = clock() - start
-        yield probe.sample(now)
-        behind = clock() - start
-        # A sample that is a rounding error too early is not due at once again.
-        due = (int(behind / interval_s + 1e-6) + 1) * interval_s
-        if pause(due - behind):
-            return
-
-
-class Sampler:
-    """A thread that samples between the start and the end of a container.
-
-    Parameters
-    ----------
-    interval_s : float
-        Time between two samples.
-    clock : callable
-        Seconds that only go forward.
-    """
-
-    def __init__(
-        self, probe: Probe, interval_s: float, clock: Clock = time.perf_counter
-    ) -> None:
-        self._probe, self._interval_s, self._clock = probe, interval_s, clock
-        self._samples: list[Sample] = []
-        self._idle_mb: float | None = None
-        self._problem = ""
-        self._end = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._start = 0.0
-
-    def look_before(self) -> None:
-        """Measure what is allocated while nothing runs, and who is there."""
-        gpu = self._probe.gpu
-        if gpu:
-            samples = [gpu.read().gpu_memory_mb for _ in range(IDLE_SAMPLES)]
-            self._idle_mb = median(mb for mb in samples if mb is not None)
-            self._probe.strangers |= gpu.processes()
-
-    def start(self) -> float:
-        """Begin; returns the time of the start."""
-        self._start = self._clock()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-        return self._start
-
-    def _run(self) -> None:
-        samples = collect(
-            self._probe, self._start, self._interval_s, self._clock, self._end.wait
-        )
-        try:
-            for sample in samples:
-                self._samples.append(sample)
-        except DeviceError as error:
-            self._problem = error.finding
-        except Exception as error:  # noqa: BLE001  whatever it is, it is not unnoticed
-            self._problem = f"the sampler has failed ({type(error).__name__}: {error})"
+        return self._group.processes() if self._group else frozenset()
 
     def stop(self, runtime_s: float) -> Trace:
         """End; what was sampled up to the end of the container."""
@@ -241,8 +227,8 @@ class Sampler:
             interval_s=self._interval_s,
             runtime_s=runtime_s,
             idle_mb=self._idle_mb,
-            strangers=frozenset(self._probe.strangers),
-            is_throttled=self._probe.is_throttled,
-            is_blind=self._probe.gpu is not None and not self._probe.has_seen_own,
+            strangers=frozenset(self._strangers),
+            is_throttled=self._is_throttled,
+            is_blind=self._gpu is not None and not self._has_seen_own,
             problem=self._problem,
         )

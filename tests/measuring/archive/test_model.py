@@ -126,6 +126,13 @@ def test_a_folder_may_be_named_twice(tmp_path):
 
 # --- What is refused ----------------------------------------------------------------
 
+
+def with_null():
+    header, content = entry("x", b"")
+    header.pax_headers = {"path": "a\0b"}
+    return header, content
+
+
 OUTSIDE, OUT = "which lies outside of it", "a link that may lead out of it"
 DEVICE = "which is neither a file nor a folder"
 
@@ -156,21 +163,22 @@ DEVICE = "which is neither a file nor a folder"
         ([entry("a", type=tarfile.BLKTYPE)], f"a, {DEVICE}"),
         ([entry("a", type=tarfile.FIFOTYPE)], f"a, {DEVICE}"),
         ([entry("a", type=b"Z")], f"a, {DEVICE}"),
+        # 255 bytes for a name, not characters, and 2048 for a path.
+        ([entry("x" * 256)], "xxx"),
+        ([entry("ü" * 128)], "üüü"),
+        ([entry("/".join(["y" * 200] * 11))], "yyy"),
+        ([with_null()], "a\\x00b, which is no name of a file"),
     ],
     ids=lambda value: "" if isinstance(value, list) else value,
 )
 def test_a_model_that_means_harm_is_refused(tmp_path, more, problem):
-    assert problem_of(write_model(tmp_path, WEIGHTS, *more)) == f"it holds {problem}"
+    found = problem_of(write_model(tmp_path, WEIGHTS, *more))
 
-
-@pytest.mark.parametrize("name", ["x" * 256, "ü" * 128, "/".join(["x" * 200] * 11)])
-def test_names_that_are_too_long(tmp_path, name):
-    """255 bytes for a name, not characters, and 2048 for a path."""
-    found = problem_of(write_model(tmp_path, WEIGHTS, entry(name)))
-
-    assert found.startswith(f"it holds {name[:3]}")
-    assert found.endswith("a name that is too long")
-    assert len(found) < 150
+    if len(problem) > 3:
+        assert found == f"it holds {problem}"
+    else:
+        assert found.startswith(f"it holds {problem}")
+        assert found.endswith("a name that is too long")
 
 
 def test_the_longest_names_that_are_unpacked(tmp_path):
@@ -181,15 +189,6 @@ def test_the_longest_names_that_are_unpacked(tmp_path):
 
     assert len(os.fsencode(name)) == 2047
     assert (folder / name).read_bytes() == b"deep"
-
-
-def test_a_name_with_a_null_is_refused(tmp_path):
-    header, content = entry("x", b"")
-    header.pax_headers = {"path": "a\0b"}
-
-    found = problem_of(write_model(tmp_path, WEIGHTS, (header, content)))
-
-    assert found == "it holds a\\x00b, which is no name of a file"
 
 
 def test_a_bomb_of_bytes_is_not_gone_through(tmp_path, monkeypatch):

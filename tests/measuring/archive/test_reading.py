@@ -190,29 +190,6 @@ def test_empty_entries_of_the_library_path_are_left_out(tmp_path, value, run_wit
     assert archive.overrides == (f"LD_LIBRARY_PATH={run_with}",)
 
 
-@pytest.mark.parametrize(
-    ("script", "words"),
-    [
-        (b"source activate\n", "source"),
-        (b"if [[ -f x ]]; then echo; fi\n", "[["),
-        (b"function f { echo; }\n", "function"),
-        (b"files=(a b)\n", "an array"),
-        (b"cat <<< text\n", "<<<"),
-        (b"python x.py &> log\n", "&>"),
-        (b"diff <(ls a) <(ls b)\n", "<("),
-        (b"pushd x\n", "pushd"),
-    ],
-)
-def test_bash_words_are_doubtful_unless_sh_is_bash(script, words):
-    found, of_bash = Findings(), Findings()
-    check_script(script, found, is_bash=False)
-    check_script(script, of_bash, is_bash=True)
-
-    (doubt,) = found.doubts
-    assert doubt.startswith(f"predict.sh is run by sh, which does not know {words}")
-    assert (found.problems, of_bash) == ([], Findings())
-
-
 # --- What is refused --------------------------------------------------------------
 
 
@@ -332,31 +309,44 @@ def test_images_that_cannot_be_run(tmp_path, layers, options, problem):
     assert found.endswith(end)
 
 
-@pytest.mark.parametrize(
-    ("script", "problem"),
-    [
-        (b"python predict.py\r\n", "predict.sh has Windows line ends"),
-        (b"\xef\xbb\xbfpython predict.py\n", "predict.sh begins with a byte order"),
-        (b"# later\n\n", "predict.sh is empty"),
-        (
-            b"CUDA_VISIBLE_DEVICES=1 python x.py\n",
-            "predict.sh sets CUDA_VISIBLE_DEVICES to 1, but the container sees one GPU",
-        ),
-        (b"export CUDA_VISIBLE_DEVICES='2'\n", "predict.sh sets CUDA_VISIBLE_DEVICES"),
-        (b"python predict.py\n", None),
-        (b"# CUDA_VISIBLE_DEVICES=1\npython predict.py\n", None),
-        (b"CUDA_VISIBLE_DEVICES=0 python predict.py", None),
-        (b'if [ -f x ]; then . ./x; fi\npython3 -c "print(1)" > log 2>&1\n', None),
-    ],
-)
-def test_scripts(script, problem):
-    found = Findings()
-    check_script(script, found, is_bash=False)
+CHOSEN = "predict.sh sets CUDA_VISIBLE_DEVICES to"
+SCRIPTS = {
+    b"python predict.py\r\n": "predict.sh has Windows line ends",
+    b"\xef\xbb\xbfpython predict.py\n": "predict.sh begins with a byte order mark",
+    b"# later\n\n": "predict.sh is empty",
+    b"CUDA_VISIBLE_DEVICES=1 python x.py\n": f"{CHOSEN} 1, but the container sees one",
+    b"export CUDA_VISIBLE_DEVICES='2'\n": CHOSEN,
+    b"python predict.py\n": "",
+    b"# CUDA_VISIBLE_DEVICES=1\npython predict.py\n": "",
+    b"CUDA_VISIBLE_DEVICES=0 python predict.py": "",
+    b'if [ -f x ]; then . ./x; fi\npython3 -c "print(1)" > log 2>&1\n': "",
+}
+BASH_WORDS = {
+    b"source activate\n": "source",
+    b"if [[ -f x ]]; then echo; fi\n": "[[",
+    b"function f { echo; }\n": "function",
+    b"files=(a b)\n": "an array",
+    b"cat <<< text\n": "<<<",
+    b"python x.py &> log\n": "&>",
+    b"diff <(ls a) <(ls b)\n": "<(",
+    b"pushd x\n": "pushd",
+}
+"""Scripts, and what is wrong, or what a plain sh does not know."""
 
-    assert found.doubts == []
-    assert [text.startswith(problem or "") for text, _ in found.problems] == (
-        [True] if problem else []
-    )
+
+@pytest.mark.parametrize("script", [*SCRIPTS, *BASH_WORDS])
+def test_scripts(script):
+    found, of_bash = Findings(), Findings()
+    check_script(script, found, is_bash=False)
+    check_script(script, of_bash, is_bash=True)
+
+    problem, words = SCRIPTS.get(script), BASH_WORDS.get(script)
+    assert len(found.problems) == bool(problem)
+    assert all(text.startswith(problem) for text, _ in found.problems)
+    assert len(found.doubts) == bool(words)
+    start = f"predict.sh is run by sh, which does not know {words}"
+    assert all(doubt.startswith(start) for doubt in found.doubts)
+    assert of_bash == Findings(problems=found.problems)
 
 
 # --- Files that are no archives ---------------------------------------------------

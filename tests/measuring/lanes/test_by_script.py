@@ -1,6 +1,5 @@
 """Whole measurements side by side, with an engine that plays by a script."""
 
-import hashlib
 import json
 import os
 import random
@@ -14,15 +13,13 @@ import pytest
 
 from tests.builders import case_names, wait_until, wait_until_equal
 from tests.builders.lanes import (
-    ALGORITHM,
-    AS_ALGORITHM,
     NOTED,
+    Kills,
     lane_processes,
     measuring,
     rows_so_far,
     runs_noted,
 )
-from tests.builders.models import WEIGHTS, write_model
 from tests.builders.teams import SCRIPTS
 
 pytestmark = [
@@ -77,46 +74,14 @@ def test_teams_are_spread_over_two_lanes(bench):
     assert stdout.index("[12/12]") < stdout.index("good: 3 ok")
 
 
-def test_algorithms_with_models_are_spread_over_two_lanes(bench):
-    """Each gets the model that lies beside its own archive; one has none, and fails."""
-    models = {}
-    for team in ("a", "b", "c"):
-        bench.algorithm(team, f"{ALGORITHM}\n# {team}")
-    for team in ("a", "b"):
-        files = {**WEIGHTS, "whose": team.encode()}
-        name = f"{team}.model.tar.gz"
-        model = write_model(bench.folder / "archives", files, name=name)
-        models[team] = hashlib.sha256(model.read_bytes()).hexdigest()
-
-    more = (*AS_ALGORITHM, "--ground-truth", bench.labels)
-    with measuring(bench.folder, bench.images, *LIMITS, *more) as process:
-        _, stderr = process.communicate(timeout=120)
-
-    assert (process.returncode, stderr) == (0, "")
-    lanes = set()
-    for team in ("a", "b", "c"):
-        session, settings = session_of(bench.results / team)
-        lanes.add(session["lane"]["number"])
-        assert settings["contract"] == "algorithm ct-image=images/ct images/organs"
-        assert settings.get("model_sha256") == models.get(team)
-        statuses = {row["status"] for row in bench.rows(team).values()}
-        assert statuses == {"ok" if team in models else "failed"}
-    metrics = json.loads((bench.results / "a" / "metrics.json").read_text())
-    assert metrics["aggregates"]["dsc_mean"] == 1
-    assert lanes == {0, 1}
-    assert bench.engine.left() == []
-    assert bench.hidden() == []
-
-
-@pytest.mark.parametrize("seed", [2022, 2025])
-def test_a_lane_that_is_killed_loses_no_case_and_measures_none_twice(bench, seed):
+def test_a_lane_that_is_killed_loses_no_case_and_measures_none_twice(bench):
     """Twice, at any moment: of what has a row then, nothing is run again.
 
     A third time might strike the same team, which would be given up.
     """
     for team in ("a", "b", "c"):
         bench.archive(team, NOTED.replace("TEAM", team))
-    moments, kept = random.Random(seed), []
+    moments, kills = random.Random(2022), Kills(bench)
 
     with measuring(bench.folder, bench.images, *LIMITS) as process:
         for _ in range(2):
@@ -125,24 +90,11 @@ def test_a_lane_that_is_killed_loses_no_case_and_measures_none_twice(bench, seed
             if victims:
                 with suppress(ProcessLookupError):  # it has just ended
                     os.kill(moments.choice(victims), signal.SIGKILL)
-                done = rows_so_far(bench.results)
-                noted = {t: runs_noted(bench.engine.state, t) for t in "abc"}
-                kept.append((done, noted))
+                kills.note()
         stdout, stderr = process.communicate(timeout=240)
 
     assert (process.returncode, stderr) == (0, "")
-    assert rows_so_far(bench.results) == {(t, c) for t in "abc" for c in case_names(3)}
-    for team in "abc":
-        assert {row["status"] for row in bench.rows(team).values()} == {"ok"}
-        assert max(map(int, re.findall(r"(\d) ok", stdout))) == 3
-    assert kept
-    for done, noted in kept:
-        for team, case in done:
-            runs = runs_noted(bench.engine.state, team)
-            assert runs[case] == noted[team][case], (team, case)
-    told = re.findall(r"^\[(\d)/9\] (\w) (\w+): ok", stdout, re.MULTILINE)
-    assert [int(number) for number, _, _ in told] == list(range(1, 10))
-    assert len({(team, case) for _, team, case in told}) == 9
+    kills.check(stdout)
     wait_until_equal(bench.engine.left, [])
     assert bench.hidden() == []
 

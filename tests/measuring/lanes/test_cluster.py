@@ -1,25 +1,22 @@
 """Measuring on Dask workers, with an engine that plays by a script."""
 
-import json
 import random
-import re
 import signal
 import time
 from contextlib import contextmanager
 
 import pytest
 
-from tests.builders import case_names, wait_until
+from tests.builders import wait_until
 from tests.builders.errors import told
 from tests.builders.lanes import (
     NOTED,
+    Kills,
     lane_processes,
     measuring,
     rows_so_far,
-    runs_noted,
 )
 from tests.builders.many import dask_processes
-from tests.builders.teams import SCRIPTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.tools(package="distributed")]
 
@@ -35,38 +32,6 @@ def measuring_on(bench, address, *more):
         yield process
 
 
-def lanes_of(folder):
-    """The number of the lane of each session."""
-    content = json.loads((folder / "measurement.json").read_text())
-    return [session["lane"]["number"] for session in content["sessions"]]
-
-
-def test_two_workers_measure_as_two_lanes(bench, tmp_path):
-    for team in TEAMS:
-        bench.archive(team, SCRIPTS[team])
-
-    with (
-        dask_processes(tmp_path, resources="GPU=1") as (address, _, _, _),
-        measuring_on(bench, address) as process,
-    ):
-        stdout, stderr = process.communicate(timeout=120)
-
-    assert (process.returncode, stderr) == (0, "")
-    told = re.findall(r"^\[(\d+)/12\] (\w+) (\w+): ([a-z ]+);", stdout, re.MULTILINE)
-    assert [int(number) for number, *_ in told] == list(range(1, 13))
-    assert {(team, status) for _, team, _, status in told} == {
-        ("good", "ok"),
-        ("crash", "failed"),
-        ("silent", "no output"),
-        ("text", "wrong output"),
-    }
-    lanes = [lanes_of(bench.results / team) for team in TEAMS]
-    assert {len(each) for each in lanes} == {1}
-    assert {number for (number,) in lanes} == {0, 1}
-    assert bench.engine.left() == []
-    assert bench.hidden() == []
-
-
 def test_a_worker_that_is_killed_loses_no_case_and_measures_none_twice(bench, tmp_path):
     """Twice, each replaced by another one: what has a row is not run again.
 
@@ -74,7 +39,7 @@ def test_a_worker_that_is_killed_loses_no_case_and_measures_none_twice(bench, tm
     """
     for team in ("a", "b", "c"):
         bench.archive(team, NOTED.replace("TEAM", team))
-    moments, kept = random.Random(2023), []
+    moments, kills = random.Random(2023), Kills(bench)
 
     with (
         dask_processes(tmp_path, resources="GPU=1") as (address, workers, start, _),
@@ -86,22 +51,12 @@ def test_a_worker_that_is_killed_loses_no_case_and_measures_none_twice(bench, tm
             lanes = lane_processes(workers[0].pid)
             workers.pop(0).kill()
             wait_until(lambda lanes=lanes: not {*lanes} & {*lane_processes(1)})
-            done = rows_so_far(bench.results)
-            kept.append((done, {t: runs_noted(bench.engine.state, t) for t in "abc"}))
+            kills.note()
             workers.append(start())
         stdout, stderr = process.communicate(timeout=240)
 
     assert (process.returncode, stderr) == (0, ""), stdout
-    assert rows_so_far(bench.results) == {(t, c) for t in "abc" for c in case_names(3)}
-    for team in "abc":
-        assert {row["status"] for row in bench.rows(team).values()} == {"ok"}
-    for done, noted in kept:
-        for team, case in done:
-            runs = runs_noted(bench.engine.state, team)
-            assert runs[case] == noted[team][case], (team, case)
-    told = re.findall(r"^\[(\d)/9\] (\w) (\w+): ok", stdout, re.MULTILINE)
-    assert [int(number) for number, _, _ in told] == list(range(1, 10))
-    assert len({(team, case) for _, team, case in told}) == 9
+    kills.check(stdout)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])

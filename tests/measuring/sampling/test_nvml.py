@@ -36,11 +36,11 @@ print(json.dumps(found))
 SAMPLE = """
 import json, os, sys, time
 from flare.measuring.sampling.nvml import open_gpu
-from flare.measuring.sampling.sampler import Probe, Sampler
+from flare.measuring.sampling.sampler import Sampler
 from pathlib import Path
 script = Path(os.environ["FAKE_NVML"])
 with open_gpu("0") as gpu:
-    sampler = Sampler(Probe(gpu=gpu), 0.01)
+    sampler = Sampler(0.01, gpu=gpu)
     sampler.look_before()
     start = sampler.start()
     for used in (100, 4000, 900):

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from flare.measuring.sampling.nvml import DeviceError, DeviceState
-from flare.measuring.sampling.sampler import ControlGroup, Probe, Sampler, collect
+from flare.measuring.sampling.sampler import ControlGroup, Sampler
 from flare.results.traces_csv import Sample
 from tests.builders import wait_until
 
@@ -58,6 +58,20 @@ class Clock:
         return self.now
 
 
+def sampled(gpu, pause, **more):
+    """What is sampled of a GPU, every 0.1 s, until a pause says that it is enough."""
+    sampler = Sampler(0.1, gpu=gpu, **more)
+    sampler._start = 100.0
+    sampler.collect(pause)
+    return sampler.stop(99.0)
+
+
+def times(count):
+    """A pause that takes no time, and ends with a number of samples."""
+    left = iter(range(1, count + 1))
+    return lambda _: next(left) == count
+
+
 def test_samples_come_at_multiples_of_the_interval():
     """Reading takes 10 ms: that does not add up, as in the official scripts."""
     clock, pauses = Clock(), []
@@ -72,10 +86,11 @@ def test_samples_come_at_multiples_of_the_interval():
         clock.now += seconds
         return len(pauses) == 4
 
-    probe = Probe(gpu=SlowGpu([1, 2, 3, 4, 5]))
-    samples = list(collect(probe, 100.0, 0.1, clock, pause))
+    trace = sampled(SlowGpu([1, 2, 3, 4, 5]), pause, clock=clock)
 
-    assert [sample.seconds for sample in samples] == pytest.approx([0, 0.1, 0.2, 0.3])
+    assert [sample.seconds for sample in trace.samples] == pytest.approx(
+        [0, 0.1, 0.2, 0.3]
+    )
     assert pauses == pytest.approx([0.09] * 4)
 
 
@@ -89,21 +104,19 @@ def test_a_late_sample_leaves_out_what_it_has_missed():
         clock.now += seconds + next(delays)
         return next(left)
 
-    probe = Probe(gpu=ScriptedGpu(range(9)))
-    times = [s.seconds for s in collect(probe, 100.0, 0.1, clock, pause)]
+    trace = sampled(ScriptedGpu(range(9)), pause, clock=clock)
 
+    times = [sample.seconds for sample in trace.samples]
     assert times == pytest.approx([0, 0.1, 0.45, 0.5])
 
 
 def test_other_processes_on_the_gpu_are_strangers():
     """5 and 6 are the container's; 7 is not, whenever it is seen."""
     gpu = ScriptedGpu([1.0] * 30, processes=[(5,), (5, 6), (5, 7)])
-    probe = Probe(gpu=gpu, group=ScriptedGroup({5, 6}))
 
-    for number in range(21):
-        probe.sample(number / 10)
+    trace = sampled(gpu, times(21), group=ScriptedGroup({5, 6}))
 
-    assert probe.strangers == {7}
+    assert trace.strangers == {7}
 
 
 def test_a_process_that_ends_in_between_is_no_stranger():
@@ -111,16 +124,14 @@ def test_a_process_that_ends_in_between_is_no_stranger():
     group = ScriptedGroup()
     seen = iter((frozenset({4, 5}), frozenset({4})))
     group.processes = lambda: next(seen)
-    probe = Probe(gpu=ScriptedGpu([1.0], processes=[(5,)]), group=group)
+    gpu = ScriptedGpu([1.0], processes=[(5,)])
 
-    probe.sample(0.0)
-
-    assert probe.strangers == set()
+    assert sampled(gpu, times(1), group=group).strangers == set()
 
 
 def test_not_to_know_the_container_s_processes_is_doubtful():
     gpu = ScriptedGpu([1.0] * 30, processes=[(77,)])
-    sampler = Sampler(Probe(gpu=gpu, group=ScriptedGroup()), 0.001)
+    sampler = Sampler(0.001, gpu=gpu, group=ScriptedGroup())
 
     sampler.look_before()
     trace = sampler.stop(0.0)
@@ -131,7 +142,7 @@ def test_not_to_know_the_container_s_processes_is_doubtful():
 
 def test_who_was_there_before_is_a_stranger_and_idle_memory_is_kept():
     gpu = ScriptedGpu([40.0, 41.0, 90.0, 40.0, 40.0], processes=[(3,)])
-    sampler = Sampler(Probe(gpu=gpu), 0.1)
+    sampler = Sampler(0.1, gpu=gpu)
 
     sampler.look_before()
     trace = sampler.stop(0.0)
@@ -142,17 +153,15 @@ def test_who_was_there_before_is_a_stranger_and_idle_memory_is_kept():
 
 def test_throttling_is_remembered():
     states = [DeviceState(is_throttled=True), DeviceState(is_throttled=False)]
-    probe = Probe(gpu=ScriptedGpu([1.0] * 30, states=states))
 
-    for number in range(21):
-        probe.sample(number / 10)
+    trace = sampled(ScriptedGpu([1.0] * 30, states=states), times(21))
 
-    assert probe.is_throttled
+    assert trace.is_throttled
 
 
 def test_a_gpu_that_stops_answering_leaves_what_it_has_said():
     gpu = ScriptedGpu([1.0, 2.0])
-    sampler = Sampler(Probe(gpu=gpu), 0.001)
+    sampler = Sampler(0.001, gpu=gpu)
 
     start = sampler.start()
     wait_until(lambda: gpu.reads == 3)
@@ -172,7 +181,7 @@ def test_nothing_ends_the_sampler_unnoticed():
             text = "no such field"
             raise KeyError(text)
 
-    sampler = Sampler(Probe(gpu=Faulty([1.0] * 99)), 0.001)
+    sampler = Sampler(0.001, gpu=Faulty([1.0] * 99))
 
     sampler.start()
     assert asked.wait(60)
@@ -191,7 +200,7 @@ def test_a_driver_that_hangs_is_noticed(monkeypatch):
             release.wait(30)
             return super().read(seconds)
 
-    sampler = Sampler(Probe(gpu=Hanging([1.0])), 0.001)
+    sampler = Sampler(0.001, gpu=Hanging([1.0]))
 
     sampler.start()
     trace = sampler.stop(1.0)
