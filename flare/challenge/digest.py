@@ -163,13 +163,14 @@ def recorded_challenge(
     ValueError
         If a rule is missing, or has a value that no rule can have.
     """
+    further = {rule.name for rule in fields(Challenge)} - {*READ, *NOT_READ}
     plain: dict[str, Any] = {}
     tables: dict[str, Any] = {"z_range": {}}
     for name, rule in rules.items():
         field, _, inner = name.partition(".")
         if field in READ and inner:
             tables.setdefault(field, {})[inner] = rule
-        elif field in READ or name in _further():
+        elif field in READ or name in further:
             plain[field] = _parts(rule) if field == "metrics" else rule
     tables["z_range"]["organs"] = _parts(tables["z_range"].get("organs"))
     if not tables["z_range"].get("top_slice"):
@@ -187,11 +188,6 @@ def recorded_challenge(
     if missing:
         raise ValueError(f"{listing(sorted(missing))} is missing")
     return challenge
-
-
-def _further() -> set[str]:
-    """Fields of a challenge that `further_rules` may have."""
-    return {rule.name for rule in fields(Challenge)} - {*READ, *NOT_READ}
 
 
 def _parts(rule: Rule) -> list[str]:

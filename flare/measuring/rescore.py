@@ -14,13 +14,14 @@ from typing import Any
 from flare.challenge.metrics import SCORES
 from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, InputError
+from flare.common.files import json_at
 from flare.common.text import aligned, safe
 from flare.evaluation.evaluate import evaluate
 from flare.measuring.summary import Failures
 from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, means, read_records
 from flare.results.errors import RankingError
 from flare.results.metrics_json import METRICS_JSON, write_metrics
-from flare.results.metrics_reading import read_means, read_options
+from flare.results.metrics_reading import read_means
 from flare.results.scores import Results
 from flare.results.team_folder import PREDICTIONS, FolderLock, is_measured
 
@@ -136,7 +137,7 @@ def _evaluate_again(
 def _options(file: Path) -> dict[str, Any]:
     """The options that a team was evaluated with, as arguments of `evaluate`."""
     try:
-        found = read_options(file)
+        found = json_at(file, "evaluation", "options")
         if all(value in _VALUES[name] for name, value in found.items()):
             return {k: int(v) if k == "decimals" else v for k, v in found.items()}
     except (KeyError, TypeError, AttributeError):

@@ -37,11 +37,6 @@ class MissingRule(StrEnum):
     REFUSE = "refuse"
 
 
-def _names(text: str) -> tuple[str, ...]:
-    """Names between commas."""
-    return tuple(text.split(","))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingOptions:
     """How teams are ranked; equal options give equal rankings."""
@@ -50,7 +45,7 @@ class RankingOptions:
         "Rank by these metrics of the challenge (default: all; where no team was"
         " measured, all but running time and memory).",
         default=None,
-        parse=_names,
+        parse=lambda text: tuple(text.split(",")),
         metavar="dsc,nsd,...",
     )
     ties: Ties = option(

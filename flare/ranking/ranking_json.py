@@ -29,7 +29,6 @@ from flare.ranking.completeness import RollCall
 from flare.ranking.provenance import Origin
 from flare.ranking.rank import Analysis
 from flare.ranking.ranks import Tau
-from flare.ranking.robustness.schemes import Scheme
 from flare.ranking.robustness.sensitivity import Sensitivity
 from flare.ranking.robustness.uncertainty import ALPHA, Bootstrap, PairTest
 from flare.ranking.rules import RankingRules
@@ -237,7 +236,15 @@ def ranking_content(analysis: Analysis) -> RankingFile:
         "origin": asdict(table.origin) if table.origin else None,
         "missing": dump(table.missing),
         "recount": dump(analysis.sensitivity),
-        "schemes": _schemes(analysis.schemes),
+        "schemes": [
+            {
+                "scheme": scheme.name,
+                "kendall_tau": scheme.tau,
+                "ranks": dict(scheme.ranks),
+                "moved": list(scheme.moved),
+            }
+            for scheme in analysis.schemes
+        ],
         "tests": _pairs(analysis.tests),
         "flags": list(analysis.flags),
     }
@@ -288,16 +295,3 @@ def _pairs(tests: Sequence[PairTest]) -> PairTests:
         "alpha": ALPHA,
         "pairs": dump(list(tests)),
     }
-
-
-def _schemes(schemes: Sequence[Scheme]) -> list[SchemeContent]:
-    """How the teams rank in other ways."""
-    return [
-        {
-            "scheme": scheme.name,
-            "kendall_tau": scheme.tau,
-            "ranks": dict(scheme.ranks),
-            "moved": list(scheme.moved),
-        }
-        for scheme in schemes
-    ]

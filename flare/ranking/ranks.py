@@ -7,13 +7,13 @@ may end in a half: so equal sums are equal, exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
 from flare.challenge.metrics import Better, metric_of
 from flare.common.schema import Is
@@ -149,86 +149,15 @@ def ranks_of(values: Values, rules: RankingRules) -> Integers:
     if rules.missing is MissingRule.VALUE:
         worst = np.fmax(np.fmax.reduce(values, axis=0), rules.failed)
         values = np.where(np.isnan(values), worst, values)
-    return _ranks(*_counts(values), np.isnan(values), rules)
-
-
-def ranks_without_each(values: Values, rules: RankingRules) -> Iterator[Integers]:
-    """The ranks without the first team, then without the second one, and so on."""
-    numbers = np.arange(len(values))
+    rows = pd.DataFrame(values.reshape(len(values), -1))
+    ranks = 2 * rows.rank(method=rules.ties.value).to_numpy().reshape(values.shape)
     absent = np.isnan(values)
-    if rules.missing is MissingRule.VALUE and absent.any():
-        # What a missing result counts as may be a value of the team that is left out.
-        for number in range(len(values)):
-            yield ranks_of(values[numbers != number], rules)
-        return
-    better, equal = _counts(values)
-    for number, own in enumerate(values):
-        rest = numbers != number
-        fewer = (better - (own < values))[rest], (equal - (own == values))[rest]
-        yield _ranks(*fewer, absent[rest], rules)
-
-
-def _ranks(
-    better: Integers,
-    equal: Integers,
-    absent: npt.NDArray[np.bool_],
-    rules: RankingRules,
-) -> Integers:
-    """The ranks that follow from `_counts`, and from where results are absent."""
-    ranks = _doubled_place(better, equal, rules.ties)
-    behind: Integers = np.full(ranks.shape[1:], 2 * len(ranks), dtype=np.int64)
+    behind = np.full(values.shape[1:], 2 * len(values))
     if rules.missing is MissingRule.WORST_PLUS_ONE:
-        highest = np.where(absent, 0, ranks).max(axis=0)
         count = absent.sum(axis=0)
-        behind = highest + _doubled_place(np.zeros_like(count), count, rules.ties)
-    return np.where(absent, behind, ranks)
-
-
-def _counts(values: Values) -> tuple[Integers, Integers]:
-    """How many teams have a smaller value, and how many an equal one, itself included.
-
-    The teams are sorted once on each case, by each metric: comparing each of them with
-    all others would take as many times as long as there are teams. What is counted for
-    a NaN means nothing.
-    """
-    teams = len(values)
-    rows = values.reshape(teams, -1).T
-    order = np.argsort(rows, axis=1)
-    ordered = np.take_along_axis(rows, order, axis=1)
-    starts, lengths = runs(ordered)
-    better, equal = np.empty((2, *rows.shape), dtype=np.int64)
-    for counts, by_run in ((better, starts % teams), (equal, lengths)):
-        by_place = np.repeat(by_run, lengths).reshape(rows.shape)
-        np.put_along_axis(counts, order, by_place, axis=1)
-    return better.T.reshape(values.shape), equal.T.reshape(values.shape)
-
-
-def runs(ordered: Values) -> tuple[Integers, Integers]:
-    """Where runs of equal values begin in sorted rows, and how long they are.
-
-    Parameters
-    ----------
-    ordered : ndarray of float, shape (rows, columns)
-        Each row is sorted.
-
-    Returns
-    -------
-    tuple of ndarray of int, each of shape (runs,)
-        Places as if one row followed the other, and lengths; no run has two rows.
-    """
-    is_first = np.ones(ordered.shape, dtype=bool)
-    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    starts = np.flatnonzero(is_first)
-    return starts, np.diff(starts, append=ordered.size)
-
-
-def _doubled_place(better: Integers, equal: Integers, ties: Ties) -> Integers:
-    """Twice the rank that `equal` teams share behind `better` ones."""
-    if ties is Ties.MIN:
-        return 2 * better + 2
-    if ties is Ties.MAX:
-        return 2 * (better + equal)
-    return 2 * better + 1 + equal
+        places = {Ties.MIN: 2, Ties.AVERAGE: 1 + count, Ties.MAX: 2 * count}
+        behind = np.where(absent, 0, ranks).max(axis=0) + places[rules.ties]
+    return np.where(absent, behind, ranks).astype(np.int64)
 
 
 def rank_sums(ranks: Integers, rules: RankingRules) -> Integers:

@@ -253,25 +253,15 @@ def _tiles(run: Progress, alarms: int) -> list[Tile]:
     scored = sum(team.is_scored for team in run.teams)
     part = f"{run.done / run.total:.0%}" if run.total else ""
     told = "not known" if left is None else duration(left)
-    return [
-        Tile(name="Cases done", value=f"{run.done} of {run.total}", note=part),
-        Tile(
-            name="Teams done",
-            value=f"{teams} of {len(run.teams)}",
-            note=f"{scored} scored",
-        ),
-        Tile(
-            name="Time left, estimated",
-            value=told,
-            note="containers alone" if left else "",
-        ),
-        Tile(
-            name="To be looked at",
-            value=str(alarms),
-            note="see the first table" if alarms else "",
-            is_alarm=alarms > 0,
-        ),
-    ]
+    look = "see the first table" if alarms else ""
+    rows = (
+        ("Cases done", f"{run.done} of {run.total}", part),
+        ("Teams done", f"{teams} of {len(run.teams)}", f"{scored} scored"),
+        ("Time left, estimated", told, "containers alone" if left else ""),
+    )
+    tiles = [Tile(name=name, value=value, note=note) for name, value, note in rows]
+    name, is_alarm = "To be looked at", alarms > 0
+    return [*tiles, Tile(name=name, value=str(alarms), note=look, is_alarm=is_alarm)]
 
 
 Alarm = tuple[str, str, str, str]

@@ -215,24 +215,23 @@ def _tiles(runs: tuple[Run, ...]) -> list[Tile]:
     ended = Counter(run.status for run in runs if not run.is_ok)
     times = [run.hundredths for run in runs if run.hundredths is not None]
     memory = [run.gpu_mb for run in runs if run.gpu_mb is not None]
-    is_whole = len(times) == len(runs)
-    return [
-        Tile(
-            name="Runs that worked",
-            value=f"{len(runs) - ended.total()} of {len(runs)}",
-            note=", ".join(f"{n} {safe(status)}" for status, n in ended.items()),
+    mean, why = "none", "a mean would hide the runs without a time"
+    if len(times) == len(runs):
+        mean, why = f"{sum(times) / len(times) / 100:.2f} s", ""
+    rows = (
+        (
+            "Runs that worked",
+            f"{len(runs) - ended.total()} of {len(runs)}",
+            ", ".join(f"{n} {safe(status)}" for status, n in ended.items()),
         ),
-        Tile(
-            name="Mean running time",
-            value=f"{sum(times) / len(times) / 100:.2f} s" if is_whole else "none",
-            note="" if is_whole else "a mean would hide the runs without a time",
+        ("Mean running time", mean, why),
+        (
+            "Most GPU memory",
+            f"{max(memory)} MB" if memory else "none",
+            "of any run" if memory else "",
         ),
-        Tile(
-            name="Most GPU memory",
-            value=f"{max(memory)} MB" if memory else "none",
-            note="of any run" if memory else "",
-        ),
-    ]
+    )
+    return [Tile(name=name, value=value, note=note) for name, value, note in rows]
 
 
 def _run_parts(runs: tuple[Run, ...], doubtful: Collection[str]) -> list[Part]:

@@ -200,17 +200,13 @@ def check_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> N
     """
     absent = [c for c in columns if c not in names]
     if absent:
-        problem = f"it has no column {listing(absent)}; {_found(names)}"
+        found = f"its columns are: {listing(names)}" if names else "it is empty"
+        problem = f"it has no column {listing(absent)}; {found}"
         raise RankingError(str(path), problem, _columns_remedy(names, columns))
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         problem = f"it has two columns {listing(twice)}"
         raise RankingError(str(path), problem)
-
-
-def _found(names: Sequence[str]) -> str:
-    """Which columns a table has."""
-    return f"its columns are: {listing(names)}" if names else "it is empty"
 
 
 def _columns_remedy(names: Sequence[str], columns: Sequence[str]) -> str:

@@ -183,11 +183,6 @@ def read_means(file: Path) -> tuple[float | None, ...]:
         return (None,) * len(SCORES)
 
 
-def read_options(file: Path) -> Any:
-    """What a metrics.json says of the options of its evaluation; None if nothing."""
-    return json_at(file, "evaluation", "options")
-
-
 def read_object(file: Path) -> dict[str, Any]:
     """Everything that a metrics.json holds, as the platform reads it.
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -285,13 +286,8 @@ def thinned(points: Sequence[Point], buckets: int = BUCKETS) -> tuple[Point, ...
         found.setdefault(int((point[0] - start) / width), []).append(point)
     kept = {points[0], points[-1]}
     for own in found.values():
-        kept |= {min(own, key=_memory), max(own, key=_memory)}
+        kept |= {min(own, key=itemgetter(1)), max(own, key=itemgetter(1))}
     return tuple(sorted(kept))
-
-
-def _memory(point: Point) -> int:
-    """What is drawn upwards."""
-    return point[1]
 
 
 def read_trace(file: str | Path) -> pd.DataFrame:

@@ -83,7 +83,7 @@ def found_of(folder, maps, *, challenge="flare21", affine=AFFINE, spacing=SPACIN
     }
     for name in organs[0].by_metric:
         scores[name] = sum(organ.by_metric[name] for organ in organs) / len(organs)
-    return look_at("case", *read, rules, scores)
+    return look_at(*read, rules, scores)
 
 
 def rows_by_name(table):

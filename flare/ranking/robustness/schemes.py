@@ -19,7 +19,7 @@ from flare.ranking.ranks import (
     kendall_tau,
     rank_sums,
     ranks_by_sums,
-    ranks_without_each,
+    ranks_of,
     rounded,
 )
 from flare.ranking.robustness.uncertainty import ALPHA, PairTest
@@ -106,8 +106,8 @@ def _all_schemes(
                 continue  # the other metrics depend on it
             yield f"without {metric}", teams, board.without_metric(index).final_ranks
     if len(teams) > 2:
-        without = ranks_without_each(board.comparable, rules)
-        for team, found in zip(teams, without, strict=True):
+        for number, team in enumerate(teams):
+            found = ranks_of(np.delete(board.comparable, number, axis=0), rules)
             yield (
                 f"without team {printable(team)}",
                 tuple(other for other in teams if other != team),

@@ -12,15 +12,16 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
+import pandas as pd
 
 from flare.challenge.metrics import MetricName
 from flare.common.schema import Count, Is, Positive, Share, Text
 from flare.ranking.options import SAMPLES, SEED
-from flare.ranking.ranks import Board, Tau, kendall_tau, ranks_by_sums, runs
-from flare.ranking.rules import Values
+from flare.ranking.ranks import Board, Tau, kendall_tau, ranks_by_sums
+from flare.ranking.rules import Integers, Values
 from flare.results.csv_rows import TeamName
 
 CONFIDENCE = 0.95
@@ -91,7 +92,7 @@ def bootstrap(board: Board, *, samples: int = SAMPLES, seed: int = SEED) -> Boot
     ranks = np.array([ranks_by_sums(row) for row in counts @ board.case_sums.T])
     actual = ranks_by_sums(board.case_sums.sum(axis=1))
     taus = [kendall_tau(actual, row) for row in ranks]
-    defined = np.sort([tau for tau in taus if tau is not None])
+    defined = np.array([tau for tau in taus if tau is not None])
     return Bootstrap(
         teams=tuple(
             _rank_interval(team, ranks[:, index], len(board.teams))
@@ -103,27 +104,21 @@ def bootstrap(board: Board, *, samples: int = SAMPLES, seed: int = SEED) -> Boot
     )
 
 
-def _outside(count: int) -> int:
-    """How many of the samples the interval leaves out at either end."""
-    return math.floor(count * (1 - CONFIDENCE) / 2)
-
-
-def _interval(ordered: np.ndarray[Any, Any]) -> tuple[float, float, float]:
-    """Lower end, median and upper end of sorted values."""
-    outside = _outside(len(ordered))
+def _interval(values: Values | Integers) -> tuple[float, float, float]:
+    """Lower end, median and upper end of values."""
+    ordered = np.sort(values)
+    outside = math.floor(len(ordered) * (1 - CONFIDENCE) / 2)
     low, high = ordered[outside], ordered[-1 - outside]
     return float(low), float(np.median(ordered)), float(high)
 
 
-def _rank_interval(team: str, ranks: np.ndarray[Any, Any], teams: int) -> RankInterval:
+def _rank_interval(team: str, ranks: Integers, teams: int) -> RankInterval:
     """Interval and frequencies of a team's ranks."""
-    ordered = np.sort(ranks)
-    outside = _outside(len(ordered))
+    low, _, high = _interval(ranks)
     found = np.bincount(ranks, minlength=teams + 1)[1:] / len(ranks)
+    frequencies = tuple(map(float, found))
     return RankInterval(
-        team=team,
-        interval=(int(ordered[outside]), int(ordered[-1 - outside])),
-        frequencies=tuple(float(part) for part in found),
+        team=team, interval=(int(low), int(high)), frequencies=frequencies
     )
 
 
@@ -216,19 +211,15 @@ def signed_ranks(differences: Values) -> tuple[Values, Values]:
     # Not at the top: it takes longer to load than all else, and only tests need it.
     from scipy.special import ndtr
 
-    sizes = np.abs(differences)
-    order = np.argsort(sizes, axis=1)
-    ordered = np.take_along_axis(sizes, order, axis=1)
-    cases = sizes.shape[1]
-    # Runs of equal sizes, which share their average rank; zeros come first.
-    starts, lengths = runs(ordered)
-    doubled = np.repeat(2 * (starts % cases) + lengths + 1, lengths)
+    # Equal sizes share their average rank; a zero has none, and is NaN.
+    sizes = pd.DataFrame(np.where(differences, np.abs(differences), math.nan))
+    first, last = (
+        sizes.rank(axis=1, method=method).to_numpy() for method in ("min", "max")
+    )
+    above = np.where(differences > 0, first + last, 0).sum(axis=1) / 2
+    # Of t equal ones, each adds t^2 - 1: together t^3 - t.
+    ties = np.nansum((last - first + 1) ** 2 - 1, axis=1)
     count = np.count_nonzero(differences, axis=1)
-    doubled = doubled.reshape(sizes.shape) - 2 * (cases - count[:, np.newaxis])
-    is_above = np.take_along_axis(differences > 0, order, axis=1)
-    above = np.where(is_above, doubled, 0).sum(axis=1) / 2
-    tied = np.where(ordered.ravel()[starts] > 0, lengths**3 - lengths, 0)
-    ties = np.bincount(starts // cases, weights=tied, minlength=len(sizes))
     sums = np.stack([above, count * (count + 1) / 2 - above])
     is_tested = count > 0
     count = np.maximum(count, 1)

@@ -16,7 +16,6 @@ from flare.common.text import printable
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.finder import (
     Labels,
-    Mask,
     ReusedMemory,
     Spacing,
     find_labels,
@@ -44,15 +43,6 @@ SLACK = 1e-9
 """Slices whose weights differ by a smaller share weigh the same: the first is taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class SliceCounts:
-    """How many voxels of an organ each slice has, from the feet to the head."""
-
-    reference: npt.NDArray[np.int64]
-    prediction: npt.NDArray[np.int64]
-    shared: npt.NDArray[np.int64]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganFinding:
     """What was found of one organ."""
@@ -63,8 +53,9 @@ class OrganFinding:
     in_mean: bool
     scores: Mapping[str, float]
     """By metric, as metrics.json has them."""
-    counts: SliceCounts
-    """In the whole of both label maps."""
+    counts: npt.NDArray[np.int64]
+    """Shape (3, slices): voxels of the reference, of the prediction, and those that
+    they share, in each slice from the feet to the head."""
     surfaces: OrganSurfaces | None = None
     """None if neither label map has the organ."""
     scored: tuple[int, int] | None = None
@@ -76,10 +67,7 @@ class OrganFinding:
     @property
     def voxels(self) -> tuple[int, int, int, int]:
         """Of the reference, of the prediction, missed and added."""
-        own = self.counts
-        reference, prediction, shared = (
-            int(each.sum()) for each in (own.reference, own.prediction, own.shared)
-        )
+        reference, prediction, shared = self.counts.sum(axis=1).tolist()
         return reference, prediction, reference - shared, prediction - shared
 
     @property
@@ -92,7 +80,6 @@ class OrganFinding:
 class CaseFinding:
     """What was found of one case: on turned axes, as `Orientation` says."""
 
-    case: str
     scores: Mapping[str, float]
     """The mean of each metric over the organs that count, as metrics.json has it."""
     mirrored: Mirrored | None
@@ -120,7 +107,6 @@ class CaseFinding:
 
 
 def look_at(
-    case: str,
     reference: LabelMap,
     prediction: LabelMap,
     challenge: Challenge,
@@ -130,8 +116,6 @@ def look_at(
 
     Parameters
     ----------
-    case : str
-        Its name.
     reference, prediction : LabelMap
         On the same grid.
     challenge : Challenge
@@ -160,6 +144,9 @@ def look_at(
         occupied = places[organ.label] | others[organ.label]
         box = (occupied.span_z, *occupied.span_yx(slice(None)))
         masks = first[box] == organ.label, second[box] == organ.label
+        counts = np.zeros((3, first.shape[0]), dtype=np.int64)
+        for row, mask in zip(counts, (*masks, masks[0] & masks[1]), strict=True):
+            row[box[0]] = [np.count_nonzero(plane) for plane in mask]
         own = {name: scores[f"{name}_{organ.name}"] for name in metrics}
         surfaces, part = None, None
         if box[0].stop:
@@ -191,7 +178,7 @@ def look_at(
             tolerance_mm=organ.tolerance_mm,
             in_mean=organ.in_mean,
             scores=own,
-            counts=_counts(masks, box, first.shape[0]),
+            counts=counts,
             surfaces=surfaces,
             scored=(part.start, part.stop) if part and axis == 0 else None,
         )
@@ -202,7 +189,6 @@ def look_at(
             along += np.count_nonzero(first, axis=rest)  # the fullest slice, then
     z, y, x = (int((w >= w.max() * (1 - SLACK)).argmax()) for w in weights)
     return CaseFinding(
-        case=case,
         scores={name: scores[name] for name in metrics},
         mirrored=way,
         orientation=orientation,
@@ -232,14 +218,6 @@ def _instead(
         dsc, name = max(others, default=(0.0, ""))
         is_other = dsc >= organ.scores["dsc"] + MIRRORED_GAIN and dsc >= LOW_DSC
         yield replace(organ, instead=(name, dsc)) if is_other else organ
-
-
-def _counts(masks: tuple[Mask, Mask], box: Box, size: int) -> SliceCounts:
-    """The voxels of each slice of masks that were cut, from the feet to the head."""
-    counts = np.zeros((3, size), dtype=np.int64)
-    for own, mask in zip(counts, (*masks, masks[0] & masks[1]), strict=True):
-        own[box[0]] = [np.count_nonzero(plane) for plane in mask]
-    return SliceCounts(*counts)
 
 
 def _scored(

@@ -226,12 +226,9 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 def _marks(organ: OrganFinding) -> list[list[tuple[int, int]]]:
     """The slices in which more than a little of an organ is missed, and added."""
-    counts = organ.counts
-    largest = max(int(counts.reference.max()), int(counts.prediction.max()))
-    return [
-        runs(np.flatnonzero(own - counts.shared > MARKED * largest).tolist())
-        for own in (counts.reference, counts.prediction)
-    ]
+    *both, shared = organ.counts
+    bound = MARKED * organ.counts.max()
+    return [runs(np.flatnonzero(own - shared > bound).tolist()) for own in both]
 
 
 def slices_figure(found: CaseFinding) -> Chart | None:
@@ -266,11 +263,10 @@ def slices_figure(found: CaseFinding) -> Chart | None:
 
 def _row(organ: OrganFinding, top: float, size: int) -> list[Markup]:
     """The two curves of an organ, and its marks."""
-    counts, (missed, added) = organ.counts, _marks(organ)
-    largest = max(int(counts.reference.max()), int(counts.prediction.max()), 1)
-    scale, base = (ROW - 14) / largest, top + ROW - 11
-    area = f"{_steps(counts.reference * scale, base, size)}V{decimal(base)}z"
-    line = _steps(counts.prediction * scale, base, size)
+    base, (missed, added) = top + ROW - 11, _marks(organ)
+    heights = organ.counts * (ROW - 14) / max(organ.counts.max(), 1)
+    area = f"{_steps(heights[0], base, size)}V{decimal(base)}z"
+    line = _steps(heights[1], base, size)
     paths = [(area, "curve-area"), (line, "curve-line")]
     for spans, below, css in ((missed, 4, "mark-missed"), (added, 8, "mark-added")):
         ends = (
@@ -308,7 +304,7 @@ def _table(organs: list[OrganFinding], found: CaseFinding) -> Table:
     rows = []
     for organ in organs:
         cells: list[Cell | str] = [name_cell(organ.title)]
-        for own in (organ.counts.reference, organ.counts.prediction):
+        for own in organ.counts[:2]:
             there = np.flatnonzero(own).tolist()
             cells.append(f"{there[0] + 1}-{there[-1] + 1}" if there else "none")
             cells.append(f"{int(own.max()) * pixel:.1f}")

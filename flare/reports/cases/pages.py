@@ -157,7 +157,7 @@ def _drawn(
 ) -> tuple[Page, dict[str, Any]]:
     """The page of a case that was scored, and what else is on its card."""
     maps = read_case(files, case, scores, memory)
-    found = look_at(case, *maps, files.challenge, scores)
+    found = look_at(*maps, files.challenge, scores)
     lines, told = faults(found), notes(found)
     more = f" (and {len(lines) - 1} more)" if lines[1:] else ""
     card: dict[str, Any] = {"words": f"{safe(lines[0])}{more}"}

@@ -77,10 +77,6 @@ Pixels = npt.NDArray[Any]
 """Shape (rows, columns)."""
 
 
-LEFT = "the patient's left"
-"""The side that is the end of its axis."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plane:
     """One of the planes that doctors look at, and a side to look from."""
@@ -96,11 +92,8 @@ class Plane:
     """At its left, right, top and bottom."""
     side: str
     """From where its surface is looked at."""
-
-    @property
-    def is_far_end(self) -> bool:
-        """Whether that is the end of the axis across, and not its beginning."""
-        return self.side == LEFT
+    is_far_end: bool = False
+    """Whether that is the end of the axis across, and not its beginning."""
 
     @property
     def is_upside_down(self) -> bool:
@@ -118,7 +111,15 @@ class Plane:
 PLANES = (
     Plane(name="axial", across=0, down=1, right=2, letters="RLAP", side="below"),
     Plane(name="coronal", across=1, down=0, right=2, letters="RLSI", side="the front"),
-    Plane(name="sagittal", across=2, down=0, right=1, letters="APSI", side=LEFT),
+    Plane(
+        name="sagittal",
+        across=2,
+        down=0,
+        right=1,
+        letters="APSI",
+        side="the patient's left",
+        is_far_end=True,
+    ),
 )
 
 FRONT = PLANES[1]

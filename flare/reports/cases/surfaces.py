@@ -63,19 +63,11 @@ class OrganSurfaces:
     """Pieces of the reference that lie far from the prediction."""
 
     @property
-    def area(self) -> float:
-        """Of both surfaces, in mm2."""
-        return self.reference.area + self.prediction.area
-
-    @property
-    def area_beyond(self) -> float:
-        """What of both is beyond the tolerance, in mm2."""
-        return self.reference.area_beyond + self.prediction.area_beyond
-
-    @property
     def nsd(self) -> float | None:
-        """The share that is within; None if there is no surface."""
-        return 1 - self.area_beyond / self.area if self.area else None
+        """The share of both that is within; None if there is no surface."""
+        area = self.reference.area + self.prediction.area
+        beyond = self.reference.area_beyond + self.prediction.area_beyond
+        return 1 - beyond / area if area else None
 
     @property
     def farthest(self) -> float | None:

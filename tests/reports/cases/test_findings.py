@@ -40,7 +40,7 @@ def test_voxels_are_counted_slice_by_slice(tmp_path):
     found = slot_found(tmp_path)
 
     assert found.organs[0].voxels == (144, 128, 18, 2)
-    counts = found.organs[0].counts.prediction
+    counts = found.organs[0].counts[1]
     assert np.flatnonzero(counts).tolist() == [*range(2, 6), 12]
     assert counts[4] == 18
 
@@ -176,8 +176,7 @@ def test_what_is_coloured_is_what_nsd_counts(tmp_path, shift):
             found_beyond = surface.corners[surface.is_beyond]
             assert sorted(map(tuple, found_beyond.tolist())) == sorted(beyond)
             assert sorted(far) == pytest.approx(sorted(expected[is_beyond]))
-        nsd = 1 - surfaces.area_beyond / surfaces.area
-        assert nsd == surfaces.nsd
+        nsd = surfaces.nsd
         args = (*masks, SPACING, organ.tolerance_mm)
         total = sum(sum(corners.values()) for corners in own)
         beyond = sum(
