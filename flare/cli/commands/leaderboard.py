@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from flare.cli.command import takes
+from flare.common.text import safe
 from flare.platforms.grandchallenge.leaderboard import (
     Options,
     find_differences,
@@ -27,7 +28,9 @@ def command(asked: Options) -> None:
     difference = find_differences(results)
     if difference:
         _log.info("%s", difference)
-    board = rank_results(results, phase)
+    rows, left_out = rank_results(results, phase)
     if asked.output:
-        write_leaderboard(board, asked.output)
-    _log.info("%s", leaderboard_table(board))
+        write_leaderboard(rows, phase, asked.output)
+    _log.info("%s", leaderboard_table(rows, phase))
+    for name, why in left_out:
+        _log.info("A result of %s is left out: %s.", safe(name), why)
