@@ -100,6 +100,8 @@ def test_the_worst_cases_come_first_with_the_organ_and_then_what_was_said(tmp_pa
         "case_001": "lowest beside its mean: liver, DSC 0.912 (mean 0.685)",
     }
     assert [row["case"] for row in rows][:2] == ["case_002", "case_004"]
+    rows = content_of(page, "DSC of each case and organ")
+    assert [row["remark"] for row in rows if row["remark"]] == ["not scored"]
     (failed,) = content_of(page, "Cases that were not scored")
     assert failed["why"] == "no file was submitted"
 
