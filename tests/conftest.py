@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import collections
 import importlib.util
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -23,8 +21,6 @@ from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 
 SHARED = ROOT.parent / "shared"
 MARKERS = ("browser", "docker", "shared", "tools", "docs")
-NUMBERS = collections.Counter()
-ENVIRONMENT = pytest.StashKey[dict]()
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -47,23 +43,9 @@ def pytest_configure():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_terminal_summary(terminalreporter):
-    """Say how many tests of each marker really ran."""
-    ran = collections.Counter(
-        marker
-        for outcome in ("passed", "failed")
-        for report in terminalreporter.stats.get(outcome, [])
-        for marker in MARKERS
-        if report.when == "call" and marker in report.keywords
-    )
-    for marker in MARKERS:
-        terminalreporter.write_line(f"tests marked {marker} that ran: {ran[marker]}")
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Skip a test whose programs, or Python packages, are not here."""
-    item.stash[ENVIRONMENT] = environment()
     for marker in item.iter_markers("tools"):
         for name in marker.args:
             need_tool(item, name)
@@ -72,26 +54,6 @@ def pytest_runtest_setup(item):
     if item.get_closest_marker("docs"):
         for name in ("mkdocs", "codespell_lib", "playwright"):
             need_package(item, name, "docs")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item):
-    """See that a test leaves the environment to the others as it was.
-
-    No fixture: one that each test uses costs them all more than this.
-    """
-    yield
-    before, after = item.stash[ENVIRONMENT], environment()
-    if after != before:
-        changed = {name for name, _ in before.items() ^ after.items()}
-        pytest.fail(f"the test has changed the environment: {sorted(changed)}")
-
-
-def environment():
-    """The variables, but for the one that pytest sets for each test."""
-    found = dict(os.environ)
-    found.pop("PYTEST_CURRENT_TEST", None)
-    return found
 
 
 def need_tool(request, name, marker="tools"):
@@ -245,20 +207,6 @@ def predictions(tmp_path):
 def output(tmp_path):
     """Where metrics.json goes; not made yet."""
     return tmp_path / "output"
-
-
-@pytest.fixture
-def tmp_path(tmp_path_factory, request):
-    """A folder of the test, as pytest's own fixture makes it, but for its link.
-
-    For each test that one removes and makes a link to the newest folder, which takes
-    longer than the folder.
-    """
-    name = re.sub(r"\W", "_", request.node.name)[:30]
-    folder = tmp_path_factory.getbasetemp() / f"{name}{NUMBERS[name]}"
-    NUMBERS[name] += 1
-    folder.mkdir(mode=0o700)
-    return folder
 
 
 @pytest.fixture

@@ -166,13 +166,11 @@ class Parsed(click.ParamType[Any]):
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
-
-class ParsedPath(Parsed, click.Path):
-    """The same of a path, which a shell completes."""
-
-    def __init__(self, parse: Callable[[str], Any]) -> None:
-        click.Path.__init__(self, path_type=Path, readable=False)
-        Parsed.__init__(self, parse)
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Leave it to the shell, which completes files."""
+        return PATH.shell_complete(ctx, param, incomplete)
 
 
 class OneOf(click.Choice[Any]):
@@ -181,22 +179,6 @@ class OneOf(click.Choice[Any]):
     def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
         """Return the word for a choice."""
         return str(choice.value if isinstance(choice, Enum) else choice)
-
-
-class ChallengeName(click.Path):
-    """A challenge that comes with the program, or a file: both are completed."""
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """The names that begin so, or else the files."""
-        from click.shell_completion import CompletionItem
-
-        from flare.challenge.reading import challenge_names
-
-        names = [name for name in challenge_names() if name.startswith(incomplete)]
-        files = super().shell_complete(ctx, param, incomplete)
-        return [CompletionItem(name) for name in names] or files
 
 
 # --- The dataclass that click fills -----------------------------------------------
@@ -310,10 +292,8 @@ def _type(hint: Any, declared: Declared) -> click.ParamType[Any]:
     if get_origin(hint) is tuple:
         kinds = [get_args(hint)[0]]
     kind = kinds[0]
-    if declared.is_challenge:
-        return ChallengeName(readable=False)
     if declared.parse:
-        return (ParsedPath if kind is Path else Parsed)(declared.parse)
+        return Parsed(declared.parse)
     if kind is Path:
         return PATH
     if get_origin(kind) is Literal:

@@ -111,8 +111,7 @@ class RuleError(ValueError):
 def check(holds: bool, key: str, value: object, expected: str) -> None:
     """Raise unless a rule holds; the text names key, value and what is allowed."""
     if not holds:
-        text = f"{key} is {safe(repr(value))}, expected {expected}"
-        raise RuleError(text)
+        raise RuleError(f"{key} is {safe(repr(value))}, expected {expected}")
 
 
 def build(
@@ -139,8 +138,7 @@ def build(
         the message names the key.
     """
     if not isinstance(values, dict):
-        text = f"{where.rstrip('.')} is {values!r}, expected a table"
-        raise ValueError(text)
+        raise ValueError(f"{where.rstrip('.')} is {values!r}, expected a table")
     fields = {
         field.name: field
         for field in dataclasses.fields(kind)  # type: ignore[arg-type]
@@ -149,21 +147,18 @@ def build(
     for key in values:
         if key not in fields:
             expected = f"expected {alike(key, fields) or listing(fields)}"
-            text = f"{where}{safe(key)} is an unknown key, {expected}"
-            raise ValueError(text)
+            raise ValueError(f"{where}{safe(key)} is an unknown key, {expected}")
     hints = _hints(kind)  # type: ignore[arg-type]
     arguments: dict[str, Any] = dict(given)
     for key, field in fields.items():
         if key in values:
             arguments[key] = _convert(values[key], hints[key], f"{where}{key}")
         elif field.default is field.default_factory is dataclasses.MISSING:
-            text = f"{where}{key} is missing"
-            raise ValueError(text)
+            raise ValueError(f"{where}{key} is missing")
     try:
         return kind(**arguments)
     except RuleError as error:
-        text = f"{where}{error}"
-        raise ValueError(text) from error
+        raise ValueError(f"{where}{error}") from error
 
 
 @functools.cache
@@ -175,8 +170,7 @@ def _hints(kind: type) -> dict[str, Any]:
 def _convert(value: object, hint: Any, key: str) -> Any:
     if get_origin(hint) is tuple:
         if not isinstance(value, list):
-            text = f"{key} is {value!r}, expected a list"
-            raise ValueError(text)
+            raise ValueError(f"{key} is {value!r}, expected a list")
         inner = get_args(hint)[0]
         return tuple(
             _convert(item, inner, f"{key}[{number}]")

@@ -173,9 +173,7 @@ def check_names(file: str, kind: str, names: Sequence[str]) -> None:
     """
     for name in names:
         if has_unseen(name):
-            unseen = sorted({char for char in name if _is_unseen(char)})
-            found = listing(map(_code_point, unseen))
-            problem = f"{kind} {safe(name)} has {found}, which cannot be seen"
+            problem = f"{kind} {safe(ascii(name))} has characters that cannot be seen"
             raise RankingError(file, problem)
     for same in _alike(names):
         problem = f"{kind}s {listing(same)} differ only in spelling"
@@ -232,11 +230,6 @@ def _alike(names: Sequence[str]) -> list[list[str]]:
 def _is_unseen(char: str) -> bool:
     """Whether a character shows nothing."""
     return unicodedata.category(char) in _UNSEEN_CATEGORIES or ord(char) in _UNSEEN
-
-
-def _code_point(char: str) -> str:
-    """A character as Unicode's lists name it."""
-    return f"U+{ord(char):04X} {unicodedata.name(char, '')}".rstrip()
 
 
 WAIT_S = 60

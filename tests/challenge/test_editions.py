@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import flare
-from flare.evaluation.errors import GroundTruthError
 from flare.results.metrics_json import metrics_json
 from tests.builders import ROOT, read_metrics, run_evaluate, write_nifti
 
@@ -142,40 +141,6 @@ def test_switching_a_rule_off_changes_what_it_is_about_and_nothing_else(
     changed = {key for key in before if before[key] != after[key]}
     assert changed == (expected or {key for key in before if before[key]})
     assert {key: after[key] for key in values} == values
-
-
-def test_flare24_lesion_scores_a_label_above_the_lesions_zero(tmp_path, switched):
-    """In a prediction, as the official script does for case 0003 of its check.
-
-    In a reference the script adds up labels as numbers; that is a mistake to repair.
-    """
-    plain = np.zeros((3, 4, 5), dtype=np.uint8)
-    plain[1, 1:3, 1:3] = 1
-    other = plain.copy()
-    other[2, 3, 4] = 2
-    folders = tmp_path / "predictions", tmp_path / "reference"
-    for name, labels in {"clean": plain, "other": other}.items():
-        write_nifti(folders[0] / f"{name}.nii.gz", labels)
-        write_nifti(folders[1] / f"{name}.nii.gz", plain)
-
-    def dsc(challenge):
-        cases = flare.evaluate(*folders, challenge=challenge).cases
-        return {case.case: case.dsc for case in cases}
-
-    assert dsc("flare24-lesion") == {"clean": 1, "other": 0}
-    ignore = switched("flare24-lesion", 'prediction = "zero"', 'prediction = "ignore"')
-    assert dsc(ignore) == {"clean": 1, "other": 1}
-
-    write_nifti(folders[1] / "other.nii.gz", other)
-    with pytest.raises(GroundTruthError) as error:
-        dsc("flare24-lesion")
-    assert str(error.value) == (
-        "Reference labels: other.nii.gz: it has labels that the challenge does not"
-        " know. The organisers have to repair this; the submission is not at fault."
-        " [G02]"
-    )
-    zero = switched("flare24-lesion", 'reference = "refuse"', 'reference = "zero"')
-    assert dsc(zero) == {"clean": 1, "other": 0}
 
 
 # --- The official scripts ---------------------------------------------------------

@@ -19,7 +19,7 @@ import sys
 import pytest
 
 import flare
-from flare.challenge.digest import READ, scoring_rules
+from flare.challenge.digest import READ
 from flare.challenge.reading import (
     ChallengeError,
     challenge_names,
@@ -180,21 +180,6 @@ def test_results_say_where_nobody_has_confirmed_the_rules(tmp_path, name):
 
 
 # --- Files that extend others -----------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "base"),
-    [
-        ("flare25-laptop", "flare24"),
-        ("flare25-mri", "flare24"),
-        ("flare25-pancancer", "flare24-lesion"),
-        ("flare26-pancancer", "flare24-lesion"),
-    ],
-)
-def test_a_task_that_goes_on_has_the_rules_of_before(name, base):
-    assert scoring_rules(read_challenge(name)) == scoring_rules(read_challenge(base))
-    text = (ROOT / f"flare/challenge/editions/{name}.toml").read_text("utf-8")
-    assert "[[organs]]" not in text
 
 
 @pytest.fixture

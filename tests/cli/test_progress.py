@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flare.cli import console
-from flare.cli.console import BAR_WIDTH, Progress
+from flare.cli.console import Progress
 from tests.builders.terminal import Terminal
 
 
@@ -53,22 +53,6 @@ def test_a_step_is_a_line(caplog, times, options, steps, of, known, lines):
         progress(number, of, "x", known=known)
 
     assert caplog.messages == lines
-
-
-def test_on_a_terminal_a_bar_is_drawn(make_terminal, caplog):
-    terminal = make_terminal(80)
-    caplog.set_level("INFO", logger="flare")
-    progress = Progress(clock=lambda: 0.0)
-
-    progress(1, 2, "a")
-    progress(2, 2, "b")
-
-    half = "#" * (BAR_WIDTH // 2) + "." * (BAR_WIDTH // 2)
-    full = "#" * BAR_WIDTH
-    assert terminal.getvalue() == (
-        f"\r\x1b[K[{half}] [1/2] a; about 0 min left\r\x1b[K[{full}] [2/2] b; done"
-    )
-    assert caplog.messages == []
 
 
 def test_a_bar_gives_way_to_what_is_logged_and_to_the_end(make_terminal):

@@ -37,7 +37,7 @@ def test_participants_are_who_a_page_is_for_if_nothing_is_said(
     [
         ("jinja2", (), "page.html: it cannot be written, as Jinja2 is not installed."),
         ("matplotlib", ("--figures", "f", "--audience", "organiser"),
-         "f: matplotlib, which draws figures, is not installed."),
+         "f: it cannot be written, as matplotlib is not installed."),
     ],
 )  # fmt: skip
 def test_without_a_package_it_says_so_before_anything_is_written(

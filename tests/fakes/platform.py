@@ -37,6 +37,8 @@ ODD = {
     "digits": b'{"status": ' + b"9" * 10_000 + b"}",
     "object": b'{"message": "ok"}',
     "gzip": gzip.compress(b'{"message": "ok"}'),
+    "large": b'"' + b"x" * 2**20 + b'"',
+    "lists": b'{"x": ' + b"[" * 900 + b"]" * 900 + b"}",
 }
 """What a proxy or a fault says with status 200."""
 QUEUED, CLAIMED, CANCELLED = "Queued", "External Execution In Progress", "Cancelled"
@@ -84,9 +86,9 @@ class FakePlatform(ThreadingHTTPServer):
     a status; "reset" ends the connection at once, "deaf" only after the call was
     obeyed, "slow" answers after a while, "short" ends a file in its middle. What ODD
     has is said in place of an answer. "other" is an answer about another evaluation. A
-    download leads to "http" addresses, or in a "circle"; a file comes "unasked" in part
-    only, the rest is "another" file's, or a "page" is in its place. A refusal repeats
-    the token. The call before an "obeyed html" is obeyed.
+    download leads to "http" addresses, "nowhere", or in a "circle"; a file comes
+    "unasked" in part only, the rest is "another" file's, or a "page" is in its place.
+    A refusal repeats the token. The call before an "obeyed html" is obeyed.
     """
 
     daemon_threads = True
@@ -403,6 +405,8 @@ class _Handler(BaseHTTPRequestHandler):
             server.is_slow.wait(5)
         if fault == "http":
             content = content.replace("https", "http")
+        if fault == "nowhere":
+            content = "https://[x"
         if fault == "circle":
             content = f"https://localhost:{server.server_port}{self.path}"
         if fault == "other":

@@ -1,4 +1,4 @@
-"""Feeds file trees, zip files and lists of jobs to the code that looks for label maps.
+"""Feeds file trees and zip files to the code that looks for label maps.
 
 Whatever a participant sends, it is scored, or refused by one of the program's errors,
 on one line, in time. What a tree or a zip is refused for is never called the fault of
@@ -9,7 +9,6 @@ predictions.json, which is always refused.
 from __future__ import annotations
 
 import contextlib
-import copy
 import io
 import json
 import os
@@ -23,7 +22,6 @@ from flare.cli.console import _fitting
 from flare.common.errors import FlareError, SubmissionError
 from flare.evaluation.check import check_submission
 from flare.evaluation.errors import UploadError
-from flare.evaluation.submission.jobs import JOBS_SOCKET, ZIP_SOCKET
 from flare.evaluation.submission.unpack import is_image, unpack_zip
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import metrics_json
@@ -101,74 +99,6 @@ def dig(top: Path, depth: int, chance: random.Random) -> None:
         os.close(place)
 
 
-TEXTS = ("", "a", "\ud800", "\0", "..", "/", "/etc", "x" * 300, "a/b", "\udcff", "é")
-VALUES = (
-    None,
-    True,
-    0,
-    -1,
-    1e308,
-    10**400,
-    [],
-    {},
-    [[]],
-    "Succeeded",
-    "Failed",
-    *TEXTS,
-)
-
-
-def jobs(chance: random.Random) -> bytes:
-    oddity = chance.choice((0, 0.02, 0.2))
-
-    def mostly(usual, others):
-        return chance.choice(others) if chance.random() < oddity else usual
-
-    def image(name, slug):
-        path = mostly("images/x", TEXTS)
-        socket = {"slug": mostly(slug, ("mr", *TEXTS)), "relative_path": path}
-        key = chance.choice(("socket", "interface"))
-        return {"image": {"name": name}, key: socket}
-
-    values = []
-    for case in CASES[: mostly(3, (1, 2))] * mostly(1, (2,)):
-        end = mostly(chance.choice((".mha", "_0000.nii.gz")), TEXTS)
-        ins = [image(case + end, "ct") for _ in range(mostly(1, (0, 2, 3)))]
-        outs = [image("x", "seg") for _ in range(mostly(1, (0, 2)))]
-        state = mostly("Succeeded", VALUES)
-        pk = mostly("pk", TEXTS)
-        values.append({"pk": pk, "status": state, "inputs": ins, "outputs": outs})
-    values = copy.deepcopy(values)
-    for _ in range(chance.choice((0, 0, 1, 3))):
-        place: object = values
-        while isinstance(place, dict | list) and place:
-            keys = list(place) if isinstance(place, dict) else range(len(place))
-            key = chance.choice(list(keys))
-            if chance.random() < 0.3 or not isinstance(place[key], dict | list):
-                place[key] = copy.deepcopy(chance.choice(VALUES))
-                break
-            place = place[key]
-    text = json.dumps(values).encode()
-    kind = chance.randrange(12)
-    if kind == 0:
-        return b"[" * chance.choice((10, 10**5)) + text
-    if kind == 1:
-        return text + bytes(chance.choice((1, 2**20)))
-    if kind == 2:
-        return text[: chance.randrange(len(text))]
-    if kind == 3:
-        return b"[" + b",".join([text[1:-1]] * 2000) + b"]"
-    return text
-
-
-def sparse(path: Path, content: bytes) -> None:
-    """Write a file with gigabytes of zeros that take no place."""
-    if not os.path.lexists(path):
-        with path.open("xb") as file:
-            file.write(content)
-            file.truncate(2**34)
-
-
 def zipped(chance: random.Random, files: list[bytes]) -> bytes:
     target = io.BytesIO()
     odd = ("../x.nii.gz", "/x", "a\\b.nii.gz", "a//b", "a/", "", ".", "a/../b", "C:\\x")
@@ -229,29 +159,11 @@ def attempt(chance: random.Random, work: Path) -> str:
     if not truth.exists():
         write_cases(truth, CASES)
     folder.mkdir()
-    kind = chance.choice(("tree", "jobs", "zip", "upload"))
+    kind = chance.choice(("tree", "zip", "upload"))
     if kind == "tree":
         plant(folder, chance, files)
         has_jobs = os.path.lexists(folder / "predictions.json")
-        if chance.random() < 0.05:
-            sparse(folder / "validation_002.mha", chance.choice(files))
         return f"tree {judge(folder, truth, chance, is_ours=has_jobs)}"
-    if kind == "jobs":
-        write_gzip(folder / "pk" / "output" / "images" / "x" / "a.nii.gz", files[0])
-        if chance.random() < 0.2:
-            plant(folder / "pk" / "output" / "images", chance, files)
-        file = folder / "predictions.json"
-        if chance.random() < 0.03:
-            sparse(file, jobs(chance))
-        else:
-            file.write_bytes(jobs(chance))
-        socket = chance.choice(("", JOBS_SOCKET, ZIP_SOCKET))
-        if socket:
-            value = {chance.choice(("socket", "interface")): {"slug": socket}}
-            (folder / "inputs.json").write_text(json.dumps([value]))
-        outcome = judge(folder, truth, chance, is_ours=socket != ZIP_SOCKET)
-        assert socket != ZIP_SOCKET or outcome == "refused F14", outcome
-        return f"{socket or 'jobs'} {outcome}"
     file = work / "submission.zip"
     file.write_bytes(zipped(chance, files))
     is_image(file)

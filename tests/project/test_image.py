@@ -112,7 +112,7 @@ def test_refusals_in_the_image_are_one_line(image, tmp_path):
 
     assert [run.returncode for run in runs] == [1, 1, 1]
     assert [all_told(run.stderr.decode())[0] for run in runs] == [
-        *(("F05", ""), ("G03", ""), ("H02", "/output")),
+        *(("F05", ""), ("G03", ""), ("H02", "/output/.metrics.json")),
     ]
     assert all(run.stderr.count(b"\n") == 1 for run in runs)
     assert list((tmp_path / "out").iterdir()) == []
@@ -147,19 +147,6 @@ def test_the_image_installs_exactly_the_requirements(image):
     assert {
         f"{canonicalize_name(name)}=={version}" for name, version in lines
     } == required
-
-
-def test_no_run_of_the_image_compiles_what_it_imports(image):
-    """As it would do each time anew: it may not keep it."""
-    program = (
-        "import pathlib, sys; from flare.cli.main import load; load('evaluate')\n"
-        "import flare.evaluation.evaluate\n"
-        "for module in list(sys.modules.values()):\n"
-        "    compiled = getattr(module, '__cached__', None)\n"
-        "    if compiled and not pathlib.Path(compiled).exists(): print(compiled)\n"
-        "print(len(sys.modules) > 200)"
-    )
-    assert inside(image, "python", "-c", program) == "True\n"
 
 
 def test_the_image_holds_only_what_a_run_needs_and_can_be_imported(image):

@@ -121,19 +121,6 @@ def test_no_label_of_an_organiser_is_in_a_distribution(wheel, source_distributio
     assert b"secret" not in contents(wheel).values()
 
 
-def test_the_source_distribution_builds_the_same_wheel(
-    wheel, source_distribution, tmp_path
-):
-    with tarfile.open(source_distribution) as archive:
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)
-        archive.extractall(tmp_path)
-    (source,) = tmp_path.iterdir()
-
-    again = build(source, tmp_path / "dist", "wheel")
-
-    assert contents(again) == contents(wheel)
-
-
 @pytest.mark.parametrize("name", command_names())
 def test_every_command_has_a_help(call, name):
     run = call(name, "--help")

@@ -72,15 +72,6 @@ def test_each_team_is_scored_anew_by_the_command_that_can(tmp_path, has_kept):
     assert ("flare score TEAMS" in text) == (has_kept == ["a"])
 
 
-def test_one_team_that_was_scored_by_other_rules(tmp_path):
-    for team, rules in (("a", with_tolerance(2.5)), ("b", FLARE21), ("c", FLARE21)):
-        write_team(tmp_path / team, {"c1": 0.9}, **of(rules))
-
-    assert refusal(tmp_path, FLARE21).startswith(
-        "RESULTS: a: scored with tolerance_mm of liver 2.5 instead of 1. Score"
-    )
-
-
 def test_a_comment_or_a_weight_changes_nothing(tmp_path):
     """Two files of other bytes, and a third one that is given."""
     write_team(tmp_path / "a", {"c1": 0.9}, **of(FLARE21))
@@ -105,6 +96,11 @@ def test_a_comment_or_a_weight_changes_nothing(tmp_path):
             " --challenge flare21 --on-bad-case worst --grid size --unknown-labels"
             " ignore --output RESULTS. [G06]",
         ),
+        (
+            {},
+            {"rules": scoring_rules(with_tolerance(2.5))},
+            "odd: scored with tolerance_mm of liver 2.5 instead of 1. Score what the",
+        ),
         ({}, {"version": "0.1"}, "odd: scored with version 0.1 instead of 1. Score"),
         (
             {},
@@ -123,7 +119,7 @@ def test_a_comment_or_a_weight_changes_nothing(tmp_path):
             "odd: metrics.json of an earlier version, without the rules of scoring.",
         ),
     ],
-    ids=["options", "version", "references", "challenge", "no rules"],
+    ids=["options", "rules", "version", "references", "challenge", "no rules"],
 )
 def test_the_odd_one_out_is_named_with_all_that_differs(tmp_path, others, odd, problem):
     for team in ("a", "z"):

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flare.common.errors import OutputError
 from flare.results.csv_rows import record_of, rows_text
-from flare.results.efficiency_csv import VALUES, CaseRecord, RunStatus, write_records
-from flare.results.ledger_csv import Entry, register
+from flare.results.efficiency_csv import VALUES, CaseRecord, RunStatus
+from flare.results.ledger_csv import Entry
 from flare.results.refused_csv import Refusal
-from flare.results.traces_csv import Sample, Trace, write_trace
+from flare.results.traces_csv import Sample
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]))
 AMOUNTS = st.none() | st.floats(0, 1e15)
@@ -60,23 +59,3 @@ def test_a_row_that_no_record_can_be_is_refused(change):
 
     with pytest.raises(ValueError, match=r"\S"):
         record_of(CaseRecord, cells)
-
-
-ENTRY = Entry(team="a", archive_sha256="1" * 64, paper="", date="2026-01-01", reason="")
-TRACE = Trace(samples=(), interval_s=1.0, runtime_s=1.0)
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda file: write_records([], file),
-        lambda file: register(file, ENTRY),
-        lambda file: write_trace(TRACE, file),
-    ],
-    ids=["efficiency", "ledger", "trace"],
-)
-def test_a_table_that_cannot_be_written(tmp_path, write):
-    (tmp_path / "file").write_text("")
-
-    with pytest.raises(OutputError, match="it cannot be written"):
-        write(tmp_path / "file" / "table.csv")

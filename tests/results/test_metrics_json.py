@@ -74,29 +74,6 @@ def test_results_are_a_table_with_a_row_for_each_case():
     assert found["failure"].to_dict() == {"b": "", "c": "no file was submitted"}
 
 
-def test_the_example_of_the_platforms_documentation():
-    values = [
-        0.6461774875144065,
-        0.7250400040547097,
-        0.6747092236948878,
-        0.6452332692745784,
-        0.6839602948067993,
-        0.6817807628480707,
-        0.4715406247268339,
-        0.5988810496224731,
-        0.5475856316815167,
-        0.32923801642370615,
-    ]
-
-    found = statistics(values)
-
-    assert found["mean"] == 0.6004146364647982
-    assert found["std"] == 0.12096508479974993
-    assert found["min"] == 0.32923801642370615
-    assert found["max"] == 0.7250400040547097
-    assert found["median"] == pytest.approx(pd.Series(values).median(), abs=1e-15)
-
-
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 99])
 def test_statistics_equal_those_of_pandas(count):
     values = [math.sin(number) ** 2 for number in range(count)]

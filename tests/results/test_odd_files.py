@@ -41,13 +41,6 @@ def test_rank_refuses_it(results, make, name):
 
 
 @ODD
-def test_how_a_team_was_measured_is_not_known(results, make):
-    make(results / "a" / "measurement.json")
-
-    assert len(flare.rank(results, bootstrap=0).standings) == 2
-
-
-@ODD
 def test_what_organisers_give_is_refused(results, make, tmp_path):
     file = tmp_path / "given"
     make(file)

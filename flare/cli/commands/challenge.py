@@ -30,7 +30,6 @@ class Asked:
     challenge: str = argument(
         "A challenge that comes with the program, or a file of your own.",
         metavar="NAME|FILE.toml",
-        is_challenge=True,
     )
 
 

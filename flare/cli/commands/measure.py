@@ -29,9 +29,9 @@ def command(options: Options) -> None:
     """Run teams' images case by case, and score what they predict."""
     if options.page:
         # Here, as help and completion should not wait for it.
-        from flare.reports.render.html import check_pages
+        from flare.reports.render import check_library
 
-        check_pages(options.page)
+        check_library(options.page, "jinja2")
     job = read_job(options)
     with Told(job) as told, stopping_with(lambda: kept(job)):
         problem = measure(job, told)

@@ -83,9 +83,9 @@ def command(options: Options) -> None:
         return
     if service.page:
         # Here, as help and completion should not wait for it.
-        from flare.reports.render.html import check_pages
+        from flare.reports.render import check_library
 
-        check_pages(service.page)
+        check_library(service.page, "jinja2")
     with json_lines(service.log), stopping_with(_stopped):
         serve(service, options.source(), telling=Watched, on_step=tell)
 

@@ -267,6 +267,8 @@ class Client:
                 part.unlink(missing_ok=True)
         except OSError as error:
             raise unwritable(part, error) from error
+        except ValueError as error:  # of an address that is none
+            raise self.stranger() from error
 
     def _again(self, what: str, attempt: Callable[[], Found]) -> Found:
         """Try something until it does not fail on the way."""

@@ -29,6 +29,9 @@ from flare.platforms.grandchallenge.phase import (
     read_phase,
 )
 
+STANDARD = "flare21"
+"""Whose settings phase-settings.json has."""
+
 
 def column_of(title: str, metric: str, order: Order = Order.DESCENDING) -> Column:
     """A column of the leaderboard that is shown, and not ranked."""
@@ -233,13 +236,13 @@ class PhaseOptions:
     )
     phase_settings: Path | None = option(
         "Read them from this file (default: phase-settings.json beside evaluate.py;"
-        " rehearse takes those of the image's challenge if that is not flare21).",
+        " rehearse takes those of the image's challenge if that is another edition).",
         default=None,
         metavar="FILE",
     )
 
-    def read(self) -> Phase:
-        """The settings from the file, or those of flare21.
+    def read(self, challenge: str = STANDARD) -> Phase:
+        """The settings from the file, or those of an edition.
 
         Raises
         ------
@@ -248,10 +251,10 @@ class PhaseOptions:
         """
         if self.phase_settings:
             return read_phase(self.phase_settings, self.phase)
-        if PHASE_SETTINGS and self.phase != "external":  # the file is of the others
+        is_in_file = challenge == STANDARD and self.phase != "external"
+        if PHASE_SETTINGS and is_in_file:  # which an installed copy does not have
             return read_phase(PHASE_SETTINGS, self.phase)
-        # An installed copy makes them anew.
-        rules = read_challenge("flare21")
+        rules = read_challenge(challenge)
         made = {**settings_for(rules), "external": external_settings_for(rules)}
         text = json.dumps(dump(made))
-        return parse_phase(text, self.phase, source="phase-settings of flare21")
+        return parse_phase(text, self.phase, source=f"phase-settings of {challenge}")

@@ -7,7 +7,6 @@ app and rse-sagemaker-shim); each rule below says what it follows.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import shutil
 import tarfile
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from flare.challenge.reading import challenge_names
 from flare.common.docker import Docker
 from flare.common.errors import EngineError, InputError
 from flare.common.options import argument, option, positive
@@ -25,15 +25,12 @@ from flare.evaluation.errors import UploadError
 from flare.platforms.grandchallenge.phase import (
     Phase,
     is_rankable,
-    parse_phase,
     value_at,
 )
-from flare.platforms.grandchallenge.phase_settings import PhaseOptions
+from flare.platforms.grandchallenge.phase_settings import STANDARD, PhaseOptions
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import evaluation_text
-
-_log = logging.getLogger(__name__)
 
 RESERVED_GB = 1
 """Of the memory of an instance, the platform keeps this for itself."""
@@ -44,9 +41,6 @@ is taken, with all its memory."""
 
 TIME_LIMIT_S = 3600
 """The platform's default; its staff can change it."""
-
-STANDARD_CHALLENGE = "flare21"
-"""Whose settings phase-settings.json has."""
 
 KILLED = 137
 """Exit status of a container that ran out of the instance's memory."""
@@ -108,7 +102,7 @@ class Options:
         InputError
             If there is nothing to rehearse.
         EngineError
-            As `image_settings`.
+            If the image cannot be used, or its challenge is not one of the program's.
         PhaseSettingsError
             If the settings cannot be read.
         """
@@ -117,16 +111,16 @@ class Options:
             raise InputError(problem)
         if self.settings.phase_settings:
             return self.settings.read()
-        challenge, found = image_settings(self.image, self.engine)
-        if not challenge:
-            return self.settings.read()
-        _log.info(
-            "Phase settings: those that phase-settings prints for %s, the image's"
-            " challenge (--phase-settings takes others)",
-            safe(challenge),
-        )
-        source = f"phase-settings of {challenge}"
-        return parse_phase(found, self.settings.phase, source=source)
+        variables = _inspect(Docker(self.engine), self.image).get("Env") or []
+        environment = dict(variable.partition("=")[::2] for variable in variables)
+        challenge = environment.get("FLARE_CHALLENGE") or STANDARD
+        if challenge not in challenge_names():
+            raise EngineError(
+                f"{self.image}: its challenge, {safe(challenge)}, is known to it alone",
+                "Give what flare phase-settings --challenge FILE prints as"
+                " --phase-settings.",
+            )
+        return self.settings.read(challenge)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,35 +256,6 @@ def instance_of(phase: Phase) -> tuple[int, int]:
     """Memory in GB and CPUs of the instance on which a phase is evaluated."""
     needed = phase.evaluation_requires_memory_gb
     return next(instance for instance in INSTANCES if instance[0] >= needed)
-
-
-def image_settings(image: str, engine: str = "docker") -> tuple[str, str]:
-    """The challenge that an image is for, and its phases' settings as the image prints.
-
-    Both are empty for FLARE21, whose settings are those of phase-settings.json, and for
-    an image that names no challenge.
-
-    Raises
-    ------
-    EngineError
-        If the container engine, or the image, cannot be used.
-    """
-    docker = Docker(engine)
-    variables = _inspect(docker, image).get("Env") or []
-    environment = dict(variable.partition("=")[::2] for variable in variables)
-    challenge = environment.get("FLARE_CHALLENGE") or STANDARD_CHALLENGE
-    if challenge == STANDARD_CHALLENGE:
-        return "", ""
-    run = docker.run(
-        *("run", "--rm", "--network", "none", "--entrypoint", "python"),
-        *(image, "-m", "flare", "phase-settings"),
-    )
-    if run.returncode:
-        raise EngineError(
-            f"{image}: it does not tell the settings of {safe(challenge)}'s phases",
-            "Build it anew, or give --phase-settings.",
-        )
-    return challenge, run.stdout.decode("utf-8", "replace")
 
 
 def _unpack(ground_truth: Path, target: Path) -> None:

@@ -71,13 +71,6 @@ class ServiceOptions(MeasuringOptions):
         """The folder of the service itself."""
         return self.output / FOLDER
 
-    @property
-    def measuring(self) -> Options:
-        """How submissions are measured; the archives are theirs."""
-        shared = {row.name: getattr(self, row.name) for row in fields(MeasuringOptions)}
-        images, output = self.images or Path(), self.output
-        return Options(archives=output, images=images, output=output, **shared)
-
 
 def serve(
     options: ServiceOptions,
@@ -96,16 +89,14 @@ def serve(
         What keeps the service from its work, or, if it is to look once, what is left
         undone.
     """
-    challenge = read_challenge(options.challenge)
-    cases = find_cases(options.images or Path(), challenge)
+    challenge, images = read_challenge(options.challenge), options.images or Path()
+    cases, results = tuple(find_cases(images, challenge)), options.output
     if options.ground_truth:
         check_cases(cases, options.ground_truth, challenge)
+    shared = {row.name: getattr(options, row.name) for row in fields(MeasuringOptions)}
+    own = Options(archives=results, images=images, output=results, **shared)
     job = Job(
-        options=options.measuring,
-        challenge=challenge,
-        results=options.output,
-        cases=tuple(cases),
-        archives=(),
+        options=own, challenge=challenge, results=results, cases=cases, archives=()
     )
     timeout_s, hours = options.limits.timeout_s, options.hours
     longest_h = len(cases) * options.runs.repeats * timeout_s / 3600

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import signal
@@ -178,13 +177,14 @@ class ServedWork:
         HostError
             If something on this computer stands in the way.
         """
-        archive = self._read(file)
+        archive, ledger = self._read(file), read_ledger(self.job.results / LEDGER_CSV)
+        is_known = any(entry.team == archive.team for entry in ledger)
         # What it predicts is scored in a step of its own.
         options = replace(
             self.job.options,
             archives=file,
             ground_truth=None,
-            new_archive=self._why_another(archive),
+            new_archive=AGAIN if is_known else "",
         )
         job = replace(self.job, options=options, archives=(archive,))
         with self.telling(job) as listener:
@@ -227,15 +227,6 @@ class ServedWork:
             contract=self.job.options.contract,
             model=model_beside(file),
         )
-
-    def _why_another(self, archive: Archive) -> str:
-        """Why the ledger accepts an archive; empty if it is a team's first one."""
-        entries = read_ledger(self.job.results / LEDGER_CSV)
-        others = [e for e in entries if e.team == archive.team]
-        sent = (archive.sha256, archive.model.sha256 if archive.model else "")
-        if others and (others[-1].archive_sha256, others[-1].model_sha256) != sent:
-            return AGAIN
-        return ""
 
 
 # --- What is returned -------------------------------------------------------------
@@ -290,7 +281,8 @@ def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[st
     content, _ = read_evaluated(folder / METRICS_JSON)
     found = read_records(folder / EFFICIENCY_CSV)
     records = [found[case] for case in case_names(content).values()]
-    if all(record.status is not RunStatus.OK for record in records):
+    ok = sum(record.status is RunStatus.OK for record in records)
+    if not ok:
         raise NoCaseError(len(records), _endings(records))
     by_case, aggregates = dict(content["case"]), dict(content["aggregates"])
     by_case["status"] = _numbered([record.status.value for record in records])
@@ -307,18 +299,14 @@ def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[st
         if len(known) == len(records):
             for name, value in statistics(known).items():
                 aggregates[f"{metric}_{name}"] = value
-    ok = sum(record.status is RunStatus.OK for record in records)
-    aggregates |= {"cases": len(records), "cases_ok": ok}
-    aggregates["cases_failed"] = len(records) - ok
+    counts = {"cases": len(records), "cases_ok": ok, "cases_failed": len(records) - ok}
+    aggregates |= counts
     failed = dict(content.get("failed") or {})
     for name in failed:
         record = found.get(case_of(name))
         if record and record.status is not RunStatus.OK:
             failed[name] = f"{record.status.value}: {_told(record)}"
-    metrics = {**content, "case": by_case, "aggregates": aggregates, "failed": failed}
-    # What is sent is what a file can hold: no NaN, no infinity, texts as keys.
-    complete: dict[str, Any] = json.loads(json.dumps(metrics, allow_nan=False))
-    return complete
+    return {**content, "case": by_case, "aggregates": aggregates, "failed": failed}
 
 
 def _numbered(values: Sequence[Any]) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from flare.challenge.metrics import metric_of
 from flare.common.files import csv_text, write_whole
 from flare.common.text import aligned, count, listing, printable
 from flare.ranking.means import Mean, Means, ranking_means
@@ -33,13 +32,12 @@ from flare.reports.ranking.words import (
     counted_text,
     guests_note,
     left_out_text,
-    metric_title,
     missing_lines,
     plain,
+    printed,
     recount_text,
     scheme_moves,
     too_few_text,
-    value_text,
 )
 from flare.reports.render.text import (
     escaped_markdown,
@@ -154,7 +152,7 @@ def _ranking_table(analysis: Analysis, head: str, caption: str = "") -> Table:
         for place in places
     ]
     apart = [n for n, place in enumerate(places) if place.rank is None]
-    titles = (head.format(metric_title(metric), metric) for metric in names)
+    titles = (head.format(printed(metric).title, metric) for metric in names)
     heads = ("rank", "team", "score", *titles)
     return table(caption, heads, rows, words=("team",), quiet=apart)
 
@@ -177,8 +175,7 @@ def mean_files(means: Means, title: str) -> Iterator[tuple[str, str]]:
 def _public_lines(analysis: Analysis) -> list[str]:
     """The means that everybody may know, by the metrics of the ranking, in Markdown."""
     means = ranking_means(analysis, has_organs=False)
-    known = {name: metric_of(name) for name in analysis.rules.names}
-    public = {name for name, own in known.items() if not own or own.for_participants}
+    public = {name for name in analysis.rules.names if printed(name).is_told}
     told = replace(means, rows=tuple(r for r in means.rows if r.metric in public))
     tables = mean_tables(told, _title(analysis))
     return _mean_lines((name, own) for name, own in tables if name.startswith("means"))
@@ -203,7 +200,7 @@ def mean_tables(means: Means, title: str) -> Iterator[tuple[str, Table]]:
     yield from _parts(means, whole, title, "")
     for metric, _ in whole:
         organs = [column for column in columns if column[0] == metric and column[1]]
-        by_organ = f"{title}: {metric_title(metric)} by organ"
+        by_organ = f"{title}: {printed(metric).title} by organ"
         yield from _parts(means, organs, by_organ, f"_{metric}")
 
 
@@ -216,7 +213,7 @@ def _parts(
     starts = range(0, len(columns), MOST_COLUMNS)
     for kind, start in product(_STATISTICS, starts):
         part = columns[start : start + MOST_COLUMNS]
-        heads = [organ.replace("_", " ") or metric_title(m) for m, organ in part]
+        heads = [organ.replace("_", " ") or printed(m).title for m, organ in part]
         rows = [
             [name_cell(team), *(_cell(found[*own, team], means, kind) for own in part)]
             for team in teams
@@ -245,13 +242,13 @@ def _cell(own: Mean, means: Means, kind: str) -> Cell:
     """What stands in print, with the number of cases if some are left out."""
     if not own.n:
         return Cell(NO_RESULT)
+    metric = printed(own.metric)
     if kind == "means":
         known = [value for value in (own.mean, own.sd) if value is not None]
-        text = " \u00b1 ".join(value_text(own.metric, value) for value in known)
+        text = " \u00b1 ".join(map(metric.text, known))
     else:
         quartiles = own.median, own.first_quartile, own.third_quartile
-        texts = (value_text(own.metric, value or 0) for value in quartiles)
-        text = "{} ({} to {})".format(*texts)
+        text = "{} ({} to {})".format(*(metric.text(value or 0) for value in quartiles))
     number = f" (n = {own.n})" if own.n < means.cases else ""
     return Cell(
         text + number, css=BEST if kind == "means" and own in means.best else ""

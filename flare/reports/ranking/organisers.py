@@ -9,7 +9,6 @@ from functools import partial
 
 import numpy as np
 
-from flare.challenge.metrics import is_score
 from flare.common.text import count, printable, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.robustness.schemes import Scheme
@@ -47,9 +46,9 @@ from flare.reports.ranking.page import (
     ranking_page,
 )
 from flare.reports.ranking.words import (
-    decimals_of,
-    metric_title,
+    Printed,
     missing_lines,
+    printed,
     recount_text,
     scheme_moves,
 )
@@ -82,8 +81,7 @@ EFFECT_KEY: Key = (
 class MetricValues:
     """The values of all competing teams by one metric, and how they differ."""
 
-    metric: str
-    title: str
+    metric: Printed
     teams: Sequence[str]
     """In the order of the ranking."""
     cases: Sequence[str]
@@ -92,14 +90,23 @@ class MetricValues:
     effects: Mapping[tuple[str, str], tuple[float, bool]]
     """How much better a team is than another one, and whether significantly so."""
 
+    @property
+    def name(self) -> str:
+        """Of the metric."""
+        return self.metric.name
+
+    @property
+    def title(self) -> str:
+        """Of the metric, in print."""
+        return self.metric.title
+
 
 def metric_values(analysis: Analysis) -> list[MetricValues]:
     """The values of all teams, by metric; None where a table has NaN."""
     board = analysis.board
     return [
         MetricValues(
-            name,
-            metric_title(name),
+            printed(name),
             board.teams,
             board.cases,
             [
@@ -131,7 +138,7 @@ def organiser_page(
         look = [lines_or(flags, "Nothing odd was found.")]
     if missing := missing_lines(analysis):
         look += [Heading("Missing results"), Lines(missing)]
-    hard = [case_chart(own) for own in metrics if is_score(own.metric)][:1]
+    hard = [case_chart(own) for own in metrics if own.metric.is_score][:1]
     doubts: list[Part] = []
     tests: list[Part] = []
     others: list[Part] = []
@@ -181,7 +188,7 @@ def mean_table(grouping: Grouping, own: MetricValues) -> Table:
         (name_cell(team), *(_mean_cell(own.metric, row, n) for _, n in grouping.groups))
         for team, row in zip(own.teams, own.values, strict=True)
     ]
-    interval = ", with 95 % intervals" if is_score(own.metric) else ""
+    interval = ", with 95 % intervals" if own.metric.is_score else ""
     caption = (
         f"{own.title} by {safe(grouping.column)}: means of the cases with a result"
         f"{interval}"
@@ -190,15 +197,15 @@ def mean_table(grouping: Grouping, own: MetricValues) -> Table:
 
 
 def _mean_cell(
-    metric: str, row: Sequence[float | None], numbers: Sequence[int]
+    metric: Printed, row: Sequence[float | None], numbers: Sequence[int]
 ) -> Cell:
     """A mean, its interval, and what is missing."""
-    found = group_mean(metric, row, numbers)
+    found = group_mean(metric.name, row, numbers)
     if found.mean is None:
         return number_cell(None)
-    text = f"{found.mean:.{decimals_of(metric)}f}"
-    if is_score(metric):
-        text += f" ({interval_words(metric, found.interval)})"
+    text = metric.text(found.mean)
+    if metric.is_score:
+        text += f" ({interval_words(metric.name, found.interval)})"
     if found.missing:
         text += f", {found.missing} missing"
     return Cell(text, exact=repr(found.mean))
@@ -213,7 +220,7 @@ def hardest_first(values: Sequence[Sequence[float | None]]) -> list[int]:
 
 def case_chart(own: MetricValues) -> Chart:
     """Which cases are hard, and for whom."""
-    shade_of = partial(metric_shade, own.metric)
+    shade_of = partial(metric_shade, own.name)
     teams, order = list(map(safe, own.teams)), hardest_first(own.values)
     names = [safe(own.cases[number]) for number in order]
     rows = (
@@ -233,7 +240,7 @@ def case_chart(own: MetricValues) -> Chart:
         title=f"{own.title} of each team and case, the hardest case first",
         note=f"From left to right: {names[0]} to {names[-1]}.",
         summary=f"the hardest case is {names[0]}, the easiest {names[-1]}",
-        key=(*metric_key(own.metric), (ABSENT, NO_RESULT)),
+        key=(*metric_key(own.name), (ABSENT, NO_RESULT)),
         axis_title=f"{count(len(names), 'case')}, the hardest first",
         table=table(caption, ("case", *teams), rows, words=("case",)),
         is_map=True,
@@ -242,7 +249,6 @@ def case_chart(own: MetricValues) -> Chart:
 
 def values_chart(own: MetricValues) -> Chart:
     """How the values of each team are spread."""
-    decimals = decimals_of(own.metric)
     labels, rows = [], []
     for team, values in zip(own.teams, own.values, strict=True):
         known = [value for value in values if value is not None]
@@ -252,12 +258,13 @@ def values_chart(own: MetricValues) -> Chart:
         if known:
             quarters = np.quantile(known, (0, 0.25, 0.5, 0.75, 1)).tolist()
             numbers = [float(np.mean(known)), *quarters]
-        cells = (number_cell(value, decimals=decimals) for value in numbers)
+        cells = map(own.metric.cell, numbers)
         rows.append((name_cell(team), str(absent or "none"), *cells))
     heads = ("mean", "lowest", "first quartile", "median", "third quartile", "highest")
     caption = f"{own.title}: all statistics are of the cases with a result"
+    tips = own.cases, own.values, own.metric.decimals
     return spread_chart(
-        own.metric,
+        own.name,
         labels,
         own.values,
         has_boxes=True,
@@ -265,7 +272,7 @@ def values_chart(own: MetricValues) -> Chart:
         summary=f"{len(own.teams)} teams, best first; the table has the statistics",
         table=table(caption, ("team", NO_RESULT, *heads), rows, words=("team",)),
         # Of more teams, the page would become too large.
-        tips=(own.cases, own.values, decimals) if len(own.teams) <= MANY_ROWS else None,
+        tips=tips if len(own.teams) <= MANY_ROWS else None,
     )
 
 

@@ -10,43 +10,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from flare.challenge.metrics import is_score, metric_of
+from flare.challenge.metrics import metric_of
 from flare.common.files import file_names
 from flare.common.text import count, printable
 from flare.ranking.rank import Analysis, Standing
 from flare.ranking.robustness.uncertainty import RankInterval
 from flare.reports.model import table
 from flare.reports.ranking.page import PublicRanking
-from flare.reports.ranking.words import left_out_text, metric_title, plain
+from flare.reports.ranking.words import Printed, left_out_text, plain, printed
 from flare.reports.render.text import escaped_markdown, markdown
-from flare.results.efficiency_csv import VALUES, RunStatus
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnMetric:
-    """A metric by which teams are ranked."""
-
-    metric: str
-    mean_rank: float
-
-    @property
-    def title(self) -> str:
-        """In print."""
-        return metric_title(self.metric)
-
-    @property
-    def is_told(self) -> bool:
-        """Whether its values may be told, not only their ranks.
-
-        Efficiency has nothing of references; what is no metric of ours may have.
-        """
-        known = metric_of(self.metric)
-        return known.for_participants if known else self.metric in VALUES
-
-    def text(self, thousandths: int) -> str:
-        """A value for people."""
-        text = f"{thousandths / 1000:.3f}"
-        return text if is_score(self.metric) else text.rstrip("0").rstrip(".")
+from flare.results.efficiency_csv import RunStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +49,9 @@ class OwnStanding:
     rank: int | None
     """None out of competition."""
     score: float
-    metrics: tuple[OwnMetric, ...]
+    metrics: tuple[Printed, ...]
+    mean_ranks: tuple[float, ...]
+    """By metric."""
     cases: tuple[str, ...]
     results: tuple[tuple[OwnResult, ...], ...]
     """By case, and metric."""
@@ -130,10 +105,7 @@ def own_standing(
         for name in ("value", "reason", "kind")
     )
     ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
-    told = tuple(
-        OwnMetric(metric=metric, mean_rank=float(standing.mean_ranks[metric]))
-        for metric in rules.names
-    )
+    told = tuple(map(printed, rules.names))
     rows = zip(
         *(part.tolist() for part in (values, ranks, reasons, kinds)), strict=True
     )
@@ -149,6 +121,7 @@ def own_standing(
         rank=standing.rank,
         score=float(standing.score),
         metrics=told,
+        mean_ranks=tuple(float(standing.mean_ranks[name]) for name in rules.names),
         cases=table.cases,
         results=tuple(
             tuple(
@@ -177,11 +150,11 @@ def _own_reason(reason: str, kind: str) -> str:
     return printable(kind if is_theirs else reason)
 
 
-def _told(value: float, metric: OwnMetric) -> int | None:
+def _told(value: float, metric: Printed) -> int | None:
     """A value in thousandths, if a team may know it."""
     if math.isnan(value) or not metric.is_told:
         return None
-    known = metric_of(metric.metric)
+    known = metric_of(metric.name)
     return round((known.told(value) if known else value) * 1000)
 
 
@@ -197,21 +170,25 @@ def sheet_names(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
 
 def sheet_text(own: OwnStanding) -> str:
     """What a team gets to see: its own values and ranks, and no one else's."""
-    heads = ["case", *(head for metric in own.metrics for head in _heads(metric))]
-    rows = []
+    heads, rows = ["case"], []
+    for metric in own.metrics:
+        title = metric.title
+        heads += [title, "rank"] if metric.is_told else [f"{title}: rank"]
     for case, results in zip(own.cases, own.results, strict=True):
         cells = [printable(case)]
         for metric, result in zip(own.metrics, results, strict=True):
             if metric.is_told:
                 value = result.thousandths
-                cells.append("missing" if value is None else metric.text(value))
+                text = "missing" if value is None else f"{value / 1000:.3f}"
+                cells.append(text if metric.is_score else text.rstrip("0").rstrip("."))
             cells.append(str(plain(result.rank)))
         rows.append(cells)
     reasons = [
         "- Case " + escaped_markdown(f"{printable(case)}, {title}: {reason}")
         for case, title, reason in own.missing
     ]
-    mean_ranks = "; ".join(f"{m.title} {m.mean_rank:.2f}" for m in own.metrics)
+    pairs = zip(own.metrics, own.mean_ranks, strict=True)
+    mean_ranks = "; ".join(f"{metric.title} {rank:.2f}" for metric, rank in pairs)
     lines = [
         f"# {escaped_markdown(printable(own.team))}",
         "",
@@ -224,8 +201,3 @@ def sheet_text(own: OwnStanding) -> str:
     if reasons:
         lines += ["", "Missing results:", "", *reasons]
     return "\n".join(lines) + "\n"
-
-
-def _heads(metric: OwnMetric) -> list[str]:
-    """The heads of a metric's columns."""
-    return [metric.title, "rank"] if metric.is_told else [f"{metric.title}: rank"]

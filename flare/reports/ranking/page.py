@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from flare.challenge.metrics import metric_of
 from flare.common.text import count, printable, safe
 from flare.ranking.means import Means, ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
 from flare.ranking.robustness.uncertainty import CONFIDENCE, Bootstrap, RankInterval
-from flare.ranking.rules import RankingRules
 from flare.reports.charts import blobs, rank_ticks
 from flare.reports.model import (
     NO_RESULT,
@@ -36,13 +34,13 @@ from flare.reports.model import (
 )
 from flare.reports.ranking.words import (
     SHARED_FIRST,
+    Printed,
     certainty_text,
     counted_text,
     guests_note,
     left_out_text,
-    metric_title,
+    printed,
     too_few_text,
-    value_text,
 )
 from flare.reports.scores import group_title, silence
 from flare.results.groups_csv import Grouping
@@ -85,8 +83,7 @@ class PublicRanking:
     certainty: str
     """How sure first place is, and what would change it."""
     interim: str
-    metrics: Mapping[str, str]
-    """Their titles."""
+    metrics: tuple[Printed, ...]
     means: Mapping[str, Sequence[tuple[float | None, int]]]
     """By metric and place: the mean over the cases, and how many results are missing;
     empty where only organisers may know it."""
@@ -122,9 +119,10 @@ def public_ranking(
     means = None
     if is_organiser or analysis.shows_means:
         means = ranking_means(analysis, has_organs=False)
+    shown = tuple(map(printed, rules.names))
     gate = f"DSC of at least {rules.gate_dsc:g}" if rules.gate_dsc else "none"
     metrics = (
-        f"{metric_title(rule.metric)} ({rule.better.value} is better, weight"
+        f"{printed(rule.metric).title} ({rule.better.value} is better, weight"
         f" {rule.weight:g})"
         for rule in rules.metrics
     )
@@ -134,17 +132,17 @@ def public_ranking(
     groups = []
     for own in groupings:  # for everybody, none of a column with a small group
         hidden = "" if is_organiser else silence(own)
-        shown = () if hidden else own.groups
-        ranks = tuple(analysis.board.on(numbers).final_ranks for _, numbers in shown)
-        sizes = tuple((name, len(numbers)) for name, numbers in shown)
+        parts = () if hidden else own.groups
+        ranks = tuple(analysis.board.on(numbers).final_ranks for _, numbers in parts)
+        sizes = tuple((name, len(numbers)) for name, numbers in parts)
         ranked = GroupRanks(column=own.column, groups=sizes, ranks=ranks, note=hidden)
         groups.append(ranked)
     return PublicRanking(
         challenge=printable(challenge.name),
         interim=analysis.table.roll.interim_text,
         certainty=certainty_text(analysis, is_organiser=is_organiser),
-        metrics={rule.metric: metric_title(rule.metric) for rule in rules.metrics},
-        means=_means(means, rules, is_organiser=is_organiser) if means else {},
+        metrics=shown,
+        means=_means(means, shown, is_organiser=is_organiser) if means else {},
         notes=tuple(filter(None, notes)),
         cases=len(analysis.table.cases),
         places=analysis.standings.standings,
@@ -164,20 +162,19 @@ def public_ranking(
 
 
 def _means(
-    means: Means, rules: RankingRules, *, is_organiser: bool
+    means: Means, metrics: Sequence[Printed], *, is_organiser: bool
 ) -> dict[str, list[tuple[float | None, int]]]:
     """The means of all teams by each metric that is ranked, and may be told.
 
     Others than organisers get them rounded, before anything else is made of them.
     """
-    known = {name: metric_of(name) for name in rules.names}
-    told = [n for n, m in known.items() if is_organiser or not m or m.for_participants]
+    told = {own.name: own for own in metrics if is_organiser or own.is_told}
     found: dict[str, list[tuple[float | None, int]]] = {name: [] for name in told}
     for own in means.rows:
         if own.metric in found and not own.organ:
             mean = None if own.missing == means.cases else own.mean
             if mean is not None and not is_organiser:
-                mean = float(value_text(own.metric, mean))
+                mean = float(told[own.metric].text(mean))
             found[own.metric].append((mean, own.missing))
     return found
 
@@ -284,8 +281,8 @@ def _first_table(
     if drawn:
         heads.insert(2, "ranks in 95 % of samples")
     heads += (
-        title if metric in found.means else f"mean rank: {title}"
-        for metric, title in found.metrics.items()
+        own.title if own.name in found.means else f"mean rank: {own.title}"
+        for own in found.metrics
     )
     apart = [n for n, place in enumerate(found.places) if place.rank is None]
     more = {"words": ("team",), "quiet": apart, "name_column": 1, "is_whole": True}
@@ -304,21 +301,21 @@ def _interval_cell(own: RankInterval) -> Cell:
 
 
 def _metric_cell(
-    found: PublicRanking, place: Standing, number: int, metric: str
+    found: PublicRanking, place: Standing, number: int, metric: Printed
 ) -> Cell:
     """What is known of a team by a metric, on the shade of its mean rank."""
-    rank = float(place.mean_ranks[metric])
+    rank = float(place.mean_ranks[metric.name])
     css = rank_shade(rank, len(found.teams))
     own = number_cell(rank, decimals=2, exact=True, css=css)
-    if metric not in found.means:
+    if metric.name not in found.means:
         return own
-    mean, missing = found.means[metric][number]
+    mean, missing = found.means[metric.name][number]
     note = f"rank {own.text}"
     if mean is None:
         return replace(own, text=NO_RESULT, exact="", note=note)
     if missing:
         note += f", {missing} missing"
-    return replace(own, text=value_text(metric, mean), exact=repr(mean), note=note)
+    return replace(own, text=metric.text(mean), exact=repr(mean), note=note)
 
 
 def draws_chart(draws: Sequence[RankInterval], note: str) -> Chart:

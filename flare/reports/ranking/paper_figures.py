@@ -8,7 +8,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-from flare.challenge.metrics import RUNTIME, is_score
+from flare.challenge.metrics import RUNTIME
 from flare.common.files import csv_text, write_whole
 from flare.common.text import count, printable
 from flare.ranking.rank import Analysis
@@ -72,12 +72,12 @@ def write_ranking_figures(
         tables.append(latex(found, f"{stem}_ranks"))
         plates.append(_rank_group_plate(public, ranked, f"{stem}_ranks"))
         for own in metrics:
-            name = f"{stem}_{file_stem(own.metric)}"
+            name = f"{stem}_{file_stem(own.name)}"
             found = mean_table(grouping, own)
             caption = f"{found.caption}."
             found = replace(found, heads=heads, caption=caption, words=("Team",))
             tables.append(latex(found, name))
-            if is_score(own.metric):
+            if own.metric.is_score:
                 plates.append(_mean_group_plate(own, grouping, name))
                 continue
             rows = (row[:5] for row in _mean_rows(own, grouping))
@@ -96,7 +96,7 @@ def _ranking_plates(
         yield _draws_plate(public)
     for own in metrics:
         yield _values_plate(own)
-        if is_score(own.metric):
+        if own.metric.is_score:
             yield _hardest_plate(own)
         if own.effects:
             yield _tests_plate(own)
@@ -107,21 +107,21 @@ def _ranking_plates(
 def _means_plate(public: PublicRanking) -> Plate:
     """The mean rank of each team by each metric."""
     means = [
-        tuple(float(place.mean_ranks[metric]) for metric in public.metrics)
+        tuple(float(place.mean_ranks[own.name]) for own in public.metrics)
         for place in public.places
     ]
     return Plate(
         name="mean_ranks",
         caption=f"Mean rank of each team by each metric over"
         f" {count(public.cases, 'case')}; lower and lighter is better.",
-        columns=("team", "rank", "score", *public.metrics),
+        columns=("team", "rank", "score", *(own.name for own in public.metrics)),
         rows=tuple(
             (o.team, o.rank, float(o.score) if o.rank else None, *own)
             for o, own in zip(public.places, means, strict=True)
         ),
         chart=_rank_fields(
             [f"{place.rank or '-'} {place.team}" for place in public.places],
-            list(public.metrics.values()),
+            [own.title for own in public.metrics],
             means,
             len(public.teams),
             ".2f",
@@ -157,12 +157,12 @@ def _draws_plate(public: PublicRanking) -> Plate:
 
 def _values_plate(own: MetricValues) -> Plate:
     """How the values of each team are spread."""
-    note = " On a logarithmic axis." if own.metric.startswith(RUNTIME) else ""
+    note = " On a logarithmic axis." if own.name.startswith(RUNTIME) else ""
     return Plate(
-        name=f"values_{file_stem(own.metric)}",
+        name=f"values_{file_stem(own.name)}",
         caption=f"{printable(own.title)} of each team on each case with a result, in"
         f" the order of the ranking.{note} {KEY}",
-        columns=("team", "case", own.metric),
+        columns=("team", "case", own.name),
         rows=tuple(
             (team, case, value)
             for team, row in zip(own.teams, own.values, strict=True)
@@ -177,7 +177,7 @@ def _hardest_plate(own: MetricValues) -> Plate:
     order = hardest_first(own.values)
     names = [printable(own.cases[number]) for number in order]
     return Plate(
-        name=f"cases_{file_stem(own.metric)}",
+        name=f"cases_{file_stem(own.name)}",
         caption=f"{printable(own.title)} of each team and case, the hardest case first,"
         f" from {names[0]} to {names[-1]}; a line marks what has no result.",
         columns=("case", *own.teams),
@@ -192,7 +192,7 @@ def _hardest_plate(own: MetricValues) -> Plate:
 def _tests_plate(own: MetricValues) -> Plate:
     """Which team is better than which other."""
     return Plate(
-        name=f"tests_{file_stem(own.metric)}",
+        name=f"tests_{file_stem(own.name)}",
         caption=f"{printable(own.title)}: a square is where the team of the row is"
         " significantly better than the team of the column, which has the number of its"
         " row (one-sided Wilcoxon tests paired by case, 5 %, after Holm); the larger"
@@ -255,7 +255,7 @@ def _rank_group_plate(public: PublicRanking, ranked: GroupRanks, name: str) -> P
 def _mean_group_plate(own: MetricValues, grouping: Grouping, name: str) -> Plate:
     """The mean score of each team in each group."""
     means = [
-        [group_mean(own.metric, row, numbers).mean for _, numbers in grouping.groups]
+        [group_mean(own.name, row, numbers).mean for _, numbers in grouping.groups]
         for row in own.values
     ]
     names = group_names(grouping)
@@ -266,7 +266,7 @@ def _mean_group_plate(own: MetricValues, grouping: Grouping, name: str) -> Plate
         " have their intervals.",
         columns=("team", "group", *MEAN_COLUMNS),
         rows=tuple(_mean_rows(own, grouping)),
-        chart=score_fields(own.teams, names, means, ".3f", own.metric),
+        chart=score_fields(own.teams, names, means, ".3f", own.name),
     )
 
 
@@ -274,4 +274,4 @@ def _mean_rows(own: MetricValues, grouping: Grouping) -> Iterator[tuple[object, 
     """The mean of each team in each group, with what belongs to it."""
     for team, row in zip(own.teams, own.values, strict=True):
         for group, numbers in grouping.groups:
-            yield team, group, *mean_numbers(group_mean(own.metric, row, numbers))
+            yield team, group, *mean_numbers(group_mean(own.name, row, numbers))

@@ -13,7 +13,6 @@ from statistics import fmean
 
 import numpy as np
 
-from flare.challenge.metrics import is_score
 from flare.common.text import count, printable, safe
 from flare.ranking.means import Means
 from flare.ranking.rank import Analysis
@@ -30,20 +29,19 @@ from flare.reports.model import (
     Table,
     Tile,
     Words,
-    metric_shade,
     name_cell,
     number_cell,
     rank_shade,
     table,
     text_cell,
 )
-from flare.reports.ranking.own import OwnMetric, OwnStanding
+from flare.reports.ranking.own import OwnStanding
 from flare.reports.ranking.page import ORGANISERS_NOTE, draws_chart
 from flare.reports.ranking.words import (
+    Printed,
     counted_text,
-    decimals_of,
-    metric_title,
     plain,
+    printed,
 )
 
 NOTE = (
@@ -92,7 +90,8 @@ class Field:
             warnings.simplefilter("ignore", RuntimeWarning)  # of what is NaN alone
             medians = np.nanmedian(others, axis=0)
         alone = None
-        score = next((n for n, m in enumerate(self._names) if is_score(m)), None)
+        shown = list(map(printed, self._names))
+        score = next((n for n, own in enumerate(shown) if own.is_score), None)
         if score is not None and len(others):
             lowest = np.nan_to_num(others[:, :, score]).min(axis=0)
             failed = np.flatnonzero(~(own[:, score] > LOW) & (lowest > LOW))
@@ -102,14 +101,14 @@ class Field:
             rows = [
                 (known.cases[n], *pair) for n, pair in zip(failed, cells, strict=True)
             ]
-            alone = _alone_table(self._names[score], rows)
+            alone = _alone_table(shown[score], rows)
         return InField(
             values=[_known(column) for column in own.T],
             others=[_known(column) for column in medians.T],
             means=[self._means_of(metric, team, rivals) for metric in self._names],
             alone=alone,
             missing=[
-                (found.case, metric_title(found.metric), found.reason)
+                (found.case, printed(found.metric).title, found.reason)
                 for found in known.missing
                 if found.team == team
             ],
@@ -133,13 +132,10 @@ def _known(values: Values) -> list[float | None]:
 # --- The pages --------------------------------------------------------------------
 
 
-def team_page(
-    own: OwnStanding, field: InField | None = None, curves: Sequence[Chart] = ()
-) -> Page:
+def team_page(own: OwnStanding, field: InField | None = None) -> Page:
     """The page of a team.
 
-    Its own leads nowhere, as it is sent alone; that of organisers has the field, and
-    memory over time.
+    Its own leads nowhere, as it is sent alone; that of organisers has the field.
     """
     values: Sequence[_Values] = [
         [None if one.thousandths is None else one.thousandths / 1000 for one in column]
@@ -156,15 +152,14 @@ def team_page(
                 _values_chart(metric, own.cases, named, has_boxes=bool(field))
             )
             heads.append(metric.title)
-            columns.append([_value_cell(metric.metric, value) for value in shown])
+            columns.append(list(map(metric.shaded, shown)))
         heads.append(f"rank: {metric.title}")
         ranks = [float(row[number].rank) for row in own.results]
         cells = (Cell(str(plain(r)), css=rank_shade(r, own.teams)) for r in ranks)
         columns.append(list(cells))
         if field:
             heads.append(f"others' {metric.title}")
-            others = (_value_cell(metric.metric, v) for v in field.others[number])
-            columns.append(list(others))
+            columns.append(list(map(metric.shaded, field.others[number])))
     caption = "Values and ranks of each case; a rank has a shade of its own"
     if field:
         caption = "Values and ranks of each case, and the median of the other teams"
@@ -192,8 +187,6 @@ def team_page(
         lost = str(len(field.alone.rows) if field.alone else 0)
         tiles.append(Tile(name="Fails alone", value=lost, note="cases"))
     missing = _missing(field.missing if field else own.missing)
-    memory = "Memory over time"
-    most = Words("On the cases where it needs most; the page of its folder has all.")
     return Page(
         title=f"{safe(own.team)} in the ranking",
         kicker=printable(own.challenge),
@@ -207,7 +200,6 @@ def team_page(
             Section("values", "Values", "Values by each metric", [Pair(charts)]),
             Section("cases", "All cases", "All cases", [cases]),
             Section("missing", "Missing results", "Missing results", missing),
-            Section("memory", memory, memory, [most, *curves] if curves else []),
         ],
     )
 
@@ -217,14 +209,13 @@ def _means_table(
 ) -> Table:
     """Means and mean ranks by metric; for organisers, means of the others as well."""
     rows = []
-    for number, metric in enumerate(own.metrics):
-        decimals, counted = decimals_of(metric.metric), own.counted.get(metric.metric)
+    for number, (metric, mean_rank) in enumerate(
+        zip(own.metrics, own.mean_ranks, strict=True)
+    ):
+        counted = own.counted.get(metric.name)
         means = field[number] if field else [_mean(values[number], counted)]
-        mean, *others = (
-            number_cell(m, decimals=decimals, exact=bool(field)) for m in means
-        )
-        css = rank_shade(metric.mean_rank, own.teams)
-        rank = number_cell(metric.mean_rank, decimals=2, css=css)
+        mean, *others = (metric.cell(value, exact=bool(field)) for value in means)
+        rank = number_cell(mean_rank, decimals=2, css=rank_shade(mean_rank, own.teams))
         shown = mean if metric.is_told or field else Cell("not told", css="none")
         rows.append((name_cell(metric.title), shown, rank, *others))
     heads = ["metric", "mean", "mean rank"]
@@ -245,7 +236,7 @@ def _mean(values: _Values, counted: float | None) -> float | None:
 
 
 def _values_chart(
-    metric: OwnMetric,
+    metric: Printed,
     cases: Sequence[str],
     rows: Mapping[str, _Values],
     *,
@@ -255,33 +246,24 @@ def _values_chart(
     values = list(rows.values())
     number = sum(value is not None for row in values for value in row)
     return spread_chart(
-        metric.metric,
+        metric.name,
         [safe(name) for name in rows],
         values,
         has_boxes=has_boxes,
         title=metric.title,
         summary=f"{number} values of {count(len(cases), 'case')}, as in the tables",
-        tips=(cases, values, decimals_of(metric.metric)),
+        tips=(cases, values, metric.decimals),
     )
 
 
-def _value_cell(metric: str, value: float | None) -> Cell:
-    """A value; that of a score on its shade."""
-    css = metric_shade(metric, value)
-    return number_cell(value, decimals=decimals_of(metric), css=css)
-
-
 def _alone_table(
-    metric: str, rows: Sequence[tuple[str, float | None, float]]
+    metric: Printed, rows: Sequence[tuple[str, float | None, float]]
 ) -> Table | None:
     """Cases where a team fails, and no other: its score, and the lowest of theirs."""
     if not rows:
         return None
-    title = metric_title(metric)
-    cells = [
-        (name_cell(case), _value_cell(metric, score), _value_cell(metric, lowest))
-        for case, score, lowest in rows
-    ]
+    title = metric.title
+    cells = ((name_cell(case), *map(metric.shaded, scores)) for case, *scores in rows)
     caption = f"{count(len(rows), 'case')} where it alone has no {title} above {LOW:g}"
     heads = ("case", title, "lowest of the others")
     return table(caption, heads, cells, words=("case",))

@@ -7,24 +7,81 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from flare.challenge.metrics import METRICS, metric_of, organ_of
+from flare.challenge.metrics import metric_of, organ_of
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.robustness.schemes import Scheme
 from flare.ranking.robustness.sensitivity import Sensitivity
 from flare.ranking.robustness.uncertainty import FEWEST_CASES
-from flare.results.efficiency_csv import MEASURED
+from flare.reports.model import Cell, metric_shade, number_cell
+from flare.results.efficiency_csv import MEASURED, VALUES
 
-TITLES = {
-    **{metric.name: metric.title_with_unit for metric in METRICS.values()},
-    **{
-        name: column.title_with_unit
-        for name, column in MEASURED.items()
-        if column.title
-    },
-}
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """A metric, or a measured column, as tables and pages show it."""
+
+    name: str
+    """As in ranking.json."""
+    title: str
+    """With the organ, and the unit; the name if there is no other."""
+    decimals: int
+    """Of its values."""
+    is_score: bool
+    """Whether it is from 0 (worst) to 1 (best)."""
+    is_told: bool
+    """Whether participants may see its values, not only their ranks.
+
+    Efficiency has nothing of references; what is no metric of ours may have.
+    """
+
+    def text(self, value: float) -> str:
+        """A value, or a mean of values."""
+        return f"{value:.{self.decimals}f}"
+
+    def cell(self, value: float | None, **more: Any) -> Cell:
+        """A value in a table, or that there is none."""
+        return number_cell(value, decimals=self.decimals, **more)
+
+    def shaded(self, value: float | None) -> Cell:
+        """A value in a table; that of a score on its shade."""
+        return self.cell(value, css=metric_shade(self.name, value))
+
+
+def printed(name: str) -> Printed:
+    """A metric by its name, in print.
+
+    Examples
+    --------
+    >>> [printed(name).title for name in ("runtime_s", "dsc_left_kidney", "vol")]
+    ['Running time (s)', 'DSC of left kidney', 'vol']
+    >>> printed("dsc_liver").text(0.97394), printed("runtime_s").text(12.345)
+    ('0.974', '12.3')
+    """
+    known, organ = metric_of(name), organ_of(name).replace("_", " ")
+    if known:
+        title = known.title_with_unit
+        if organ:
+            title = title.replace(known.title, f"{known.title} of {organ}", 1)
+        return Printed(
+            name=name,
+            title=title,
+            decimals=known.decimals,
+            is_score=known.is_share,
+            is_told=known.for_participants,
+        )
+    column = MEASURED.get(name)
+    return Printed(
+        name=name,
+        title=column.title_with_unit if column and column.title else name,
+        decimals=0 if name.endswith("_mb") else 1,
+        is_score=False,
+        is_told=name in VALUES,
+    )
 
 
 def left_out_text(metrics: Sequence[str]) -> str:
@@ -37,44 +94,8 @@ def left_out_text(metrics: Sequence[str]) -> str:
     """
     if not metrics:
         return ""
-    names = listing(map(metric_title, metrics), last=" and ")
+    names = listing((printed(metric).title for metric in metrics), last=" and ")
     return f"Not ranked: {names}, as no team was measured."
-
-
-def metric_title(metric: str) -> str:
-    """What a metric is called in print; its own name if there is no other.
-
-    Examples
-    --------
-    >>> metric_title("runtime_s"), metric_title("dsc_left_kidney"), metric_title("vol")
-    ('Running time (s)', 'DSC of left kidney', 'vol')
-    """
-    if metric in TITLES:
-        return TITLES[metric]
-    score, organ = metric_of(metric), organ_of(metric)
-    if score and organ:
-        unit = f" ({score.unit})" if score.unit else ""
-        return f"{score.title} of {organ.replace('_', ' ')}{unit}"
-    return metric
-
-
-def value_text(metric: str, value: float) -> str:
-    """A value, or a mean of values, in print.
-
-    Examples
-    --------
-    >>> value_text("dsc_liver", 0.97394), value_text("runtime_s", 12.345)
-    ('0.974', '12.3')
-    """
-    return f"{value:.{decimals_of(metric)}f}"
-
-
-def decimals_of(metric: str) -> int:
-    """How many decimals of its values there are in print."""
-    known = metric_of(metric)
-    if known:
-        return known.decimals
-    return 0 if metric.endswith("_mb") else 1
 
 
 def counted_text(counted: Mapping[str, float | None]) -> str:
@@ -88,11 +109,11 @@ def counted_text(counted: Mapping[str, float | None]) -> str:
     'is left out'
     """
     values = [
-        f"{metric_title(metric)} {value:.10g}"
+        f"{printed(metric).title} {value:.10g}"
         for metric, value in counted.items()
         if value is not None
     ]
-    out = [metric_title(metric) for metric, value in counted.items() if value is None]
+    out = [printed(metric).title for metric, value in counted.items() if value is None]
     if not values:
         return "is left out"
     rest = f"; of {listing(out, last=' and ')}, it is left out" if out else ""
@@ -129,7 +150,7 @@ def missing_lines(analysis: Analysis) -> list[str]:
     titles: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for m in analysis.table.missing:
         reason = m.kind.replace(m.case, "CASE")
-        titles[m.team, m.case, reason].append(metric_title(m.metric))
+        titles[m.team, m.case, reason].append(printed(m.metric).title)
     cases: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for (team, case, reason), names in titles.items():
         cases[team, ", ".join(names), reason].append(case)
@@ -196,7 +217,7 @@ def _changes(analysis: Analysis, names: Sequence[str], is_organiser: bool) -> st
         own = ranks.get(f"without {metric}", {})
         others = tuple(team for team, rank in own.items() if rank == 1)
         if others and set(others) != set(names):
-            title = metric_title(metric).partition(" (")[0]
+            title = printed(metric).title.partition(" (")[0]
             is_word = title[1:2].islower()
             without[others].append(title[0].lower() + title[1:] if is_word else title)
     found = [

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flare.common.errors import OutputError
-from flare.common.installation import __version__, install_remedy
-from flare.common.text import printable, safe
+from flare.common.installation import __version__
+from flare.common.text import printable
 from flare.reports.model import ABSENT, Blobs, Chart, Dots, Fields, Says
 from flare.reports.render.style import (
     BOX,
@@ -32,7 +29,6 @@ from flare.reports.render.style import (
     WIDTHS_MM,
     drawn_letters,
     letters_of,
-    quiet,
 )
 from flare.reports.render.svg import GOLDEN
 
@@ -69,23 +65,6 @@ _LETTERS = {"column": 18, "page": 34}
 
 Rectangle = tuple[float, float, float, float]
 """Left, top, width, height."""
-
-
-def check_figures(folder: Path) -> None:
-    """See that the library which draws the figures is installed, before all else.
-
-    Raises
-    ------
-    OutputError
-        If matplotlib is not installed; says how to install it here.
-    """
-    try:
-        with quiet():
-            importlib.import_module("matplotlib.figure")
-    except ModuleNotFoundError as error:
-        remedy = install_remedy("matplotlib", "plots")
-        problem = f"{safe(folder)}: matplotlib, which draws figures, is not installed"
-        raise OutputError(problem, remedy) from error
 
 
 # --- A chart ----------------------------------------------------------------------

@@ -66,6 +66,7 @@ TEAMS = [
 
 
 OF_USERS = [result("u", 0.9, 1, 1), result("v", 0.8, 1, 1), result("u", 0.7, 1, 1)]
+NULL = "m.dsc is no number (null)"
 INVALID = [*OF_USERS[:2], result("u", None, 1, 1)]
 
 
@@ -101,9 +102,10 @@ INVALID = [*OF_USERS[:2], result("u", None, 1, 1)]
         (OF_USERS, phase(ABSOLUTE, RECENT), "v 1 1, u 2 2"),
         (INVALID, phase(ABSOLUTE, RECENT), "v 1 1"),
         (INVALID, phase(ABSOLUTE, BEST), "u 1 1, v 2 2"),
+        (OF_USERS, phase(ABSOLUTE, BEST), "u 1 1, v 2 2"),
     ],
     ids=["absolute", "mean", "median", "median of two", "a path twice", "true",
-         "all digits", "all", "most recent", "it is invalid", "best"],
+         "all digits", "all", "most recent", "it is invalid", "best is valid", "best"],
 )  # fmt: skip
 def test_a_ranking_by_hand(results, phase, expected):
     """Name, rank, and what the rank goes by."""
@@ -111,6 +113,9 @@ def test_a_ranking_by_hand(results, phase, expected):
 
     rows = [f"{row.name} {row.rank} {row.rank_score}" for row in board.rows]
     assert ", ".join(rows) == expected
+    if phase.result_display_choice is BEST:
+        assert board.rows[0].metrics["m"]["dsc"] == 0.9
+        assert board.left_out[-1] in (("u", "a better result is there"), ("u", NULL))
 
 
 @pytest.mark.parametrize("method", ScoringMethod)
@@ -137,17 +142,6 @@ def test_a_result_without_a_ranked_number_is_left_out_and_named(method, value, r
     assert board.rows == rank_results(TEAMS, phase(method)).rows
 
 
-def test_the_best_result_of_each_user():
-    """U has ranks 3 and 1 among three: the first is kept, and ranked again."""
-    board = rank_results(OF_USERS, phase(ABSOLUTE, BEST))
-
-    assert [(row.name, row.rank, row.metrics["m"]["dsc"]) for row in board.rows] == [
-        ("u", 1, 0.9),
-        ("v", 2, 0.8),
-    ]
-    assert board.left_out == (("u", "a better result is there"),)
-
-
 # --- Files ------------------------------------------------------------------------
 
 
@@ -157,10 +151,16 @@ def write(folder, content):
     return folder / "metrics.json"
 
 
-def test_a_result_is_named_by_its_folder_and_nan_is_null(tmp_path):
-    found = read_result(write(tmp_path / "team a", '{"m": {"dsc": NaN}}'))
+def test_a_result_is_called_like_its_folder(tmp_path):
+    """Be it a link, or like a file of another name; NaN is null, as on the platform."""
+    write(tmp_path / "runs" / "7" / "output", '{"m": {"dsc": NaN}}')
+    (tmp_path / "team a").symlink_to(tmp_path / "runs" / "7" / "output")
+    (tmp_path / "team_b.json").write_text("{}")
+
+    found = read_result(tmp_path / "team a" / "metrics.json")
 
     assert found == Result(name="team a", metrics={"m": {"dsc": None}})
+    assert read_result(tmp_path / "team_b.json").name == "team_b"
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "\ufeff{}", "{", "null"])
@@ -211,16 +211,6 @@ def test_the_command(tmp_path):
         "b,1,1.5,0.8,0.75,0.80 ± 0.10,0.75,'-\n"
         "'=a,1,1.5,0.9,0.5,0.90 ± 0.10,0.50,'-\n"
     )
-
-
-def test_what_a_result_is_called(tmp_path):
-    """Like its folder, be it a link, or like a file of another name."""
-    write(tmp_path / "runs" / "7" / "output", "{}")
-    (tmp_path / "team_a").symlink_to(tmp_path / "runs" / "7" / "output")
-    (tmp_path / "team_b.json").write_text("{}")
-
-    assert read_result(tmp_path / "team_a" / "metrics.json").name == "team_a"
-    assert read_result(tmp_path / "team_b.json").name == "team_b"
 
 
 def test_results_of_different_labels_are_told():

@@ -13,17 +13,17 @@ from flare.cli.main import main
 from flare.common.errors import EngineError
 from flare.evaluation.errors import UploadError
 from flare.platforms.grandchallenge.phase import Phase, read_phase
+from flare.platforms.grandchallenge.phase_settings import PhaseOptions
 from flare.platforms.grandchallenge.rehearse import (
     Options,
     Run,
-    image_settings,
     instance_of,
     judge,
     participant_message,
     rehearse,
 )
 from tests.builders import ROOT, read_metrics, run_evaluate
-from tests.builders.engine import IMAGE, built, call
+from tests.builders.engine import IMAGE, call
 from tests.builders.jobs import job, write_jobs
 
 PREDICTIONS = ROOT / "examples" / "predictions"
@@ -79,13 +79,6 @@ def run_of(**changes):
         **changes,
     }
     return Run(**values)
-
-
-def test_a_good_run_has_a_row_and_nothing_to_say():
-    verdict = judge(run_of(), PHASE)
-
-    assert (verdict.message, verdict.warnings) == ("", ())
-    assert verdict.row == (("DSC", "0.50 ± 0.25"),)
 
 
 @pytest.mark.parametrize(
@@ -148,8 +141,11 @@ def metrics_with(**changes):
     ],
 )
 def test_what_an_organiser_is_warned_of(changes, warning):
-    verdict = judge(run_of(**changes), PHASE)
+    """Last, of metrics that everybody sees."""
+    assert judge(run_of(), PHASE).warnings == ()
+    verdict = judge(run_of(**changes), replace(PHASE, display_all_metrics=True))
 
+    assert verdict.warnings[-1].startswith("display_all_metrics is on: the DSC of a")
     assert verdict.message == ""
     assert verdict.warnings[0].startswith(warning)
     assert verdict.is_ranked == ("would not be on the" not in warning)
@@ -172,15 +168,6 @@ def test_a_phase_has_a_whole_instance(asked, instance):
     assert instance_of(phase) == instance
     warnings = judge(run_of(process_bytes=(instance[0] - 1) << 30), phase).warnings
     assert f" of the {instance[0] - 1} GiB that it may: set " in warnings[0]
-
-
-def test_an_organiser_is_warned_of_metrics_that_everybody_sees():
-    warnings = judge(run_of(), replace(PHASE, display_all_metrics=True)).warnings
-
-    assert warnings == (
-        "display_all_metrics is on: the DSC of a single case gives away the volume of"
-        " its reference.",
-    )
 
 
 # --- An engine by a script --------------------------------------------------------
@@ -277,28 +264,27 @@ def test_labels_that_are_no_tarball(engine, tmp_path, content):
 
 
 @pytest.mark.parametrize(
-    ("environment", "status", "expected"),
+    ("environment", "organs"),
     [
-        (None, 0, ("", "")),
-        (["A=b", "FLARE_CHALLENGE=flare21"], 0, ("", "")),
-        (["A=b", "FLARE_CHALLENGE=two-organs"], 0, ("two-organs", "[]\n")),
-        (["FLARE_CHALLENGE=other"], 1, "or give --phase-settings"),
+        (None, 4),
+        (["A=b", "FLARE_CHALLENGE=flare21"], 4),
+        (["FLARE_CHALLENGE=flare22"], 13),
     ],
 )
-def test_the_settings_of_a_challenge_of_one_s_own(
-    make_engine, environment, status, expected
-):
-    """FLARE21's are those of the bundled file."""
-    configuration = {"User": "u", "Env": environment}
-    image = json.dumps([{"Architecture": "amd64", "Config": configuration}])
-    line = f"if words[0] == 'run': print('[]'); sys.exit({status})"
-    program = make_engine(f"if words[0] == 'image': print({image!r})", line).program
+def test_the_settings_are_those_of_the_image_s_challenge(engine, environment, organs):
+    options = Options(submission=PREDICTIONS, engine=engine(Env=environment))
 
-    if status:
-        with pytest.raises(EngineError, match=expected):
-            image_settings("mine", program)
-    else:
-        assert image_settings("mine", program) == expected
+    assert len(options.phase().extra_results_columns) == 1 + 2 * organs
+
+
+def test_a_challenge_of_one_s_own_needs_its_settings(engine):
+    own = engine(Env=["FLARE_CHALLENGE=two-organs"])
+    file = PhaseOptions(phase_settings=ROOT / "phase-settings.json")
+
+    with pytest.raises(EngineError, match="two-organs, is known to it alone"):
+        Options(submission=PREDICTIONS, engine=own).phase()
+    given = Options(submission=PREDICTIONS, engine=own, settings=file)
+    assert given.phase() == VALIDATION
 
 
 @pytest.mark.parametrize(
@@ -359,18 +345,6 @@ def zip_of(folder, file, parent=""):
 
 
 @pytest.mark.docker
-def test_a_rehearsal_shows_the_row_of_the_leaderboard(image):
-    run = rehearsal(PREDICTIONS, image)
-
-    assert (run.returncode, run.stderr) == (0, b"")
-    text = run.stdout.decode()
-    assert "The evaluation would succeed. The leaderboard's row:\n" in text
-    assert "\nCases: 5. Challenge: flare21. Reference labels: bundled.\n" in text
-    assert "\n  Mean DSC      0.8590 ± 0.1148\n" in text
-    assert "For the organiser" not in text
-
-
-@pytest.mark.docker
 def test_folder_zip_and_a_zip_with_another_folder_give_the_same(image, tmp_path):
     """And it is what `evaluate.py` gives, but for what is said of the machine."""
     (tmp_path / "junk").mkdir()
@@ -382,7 +356,12 @@ def test_folder_zip_and_a_zip_with_another_folder_give_the_same(image, tmp_path)
     for number, source in enumerate(sources):
         output = tmp_path / f"out-{number}"
         run = rehearsal(source, image, "--output", output)
-        assert run.returncode == 0, run.stderr
+        assert (run.returncode, run.stderr) == (0, b"")
+        text = run.stdout.decode()
+        assert "The evaluation would succeed. The leaderboard's row:\n" in text
+        assert "\nCases: 5. Challenge: flare21. Reference labels: bundled.\n" in text
+        assert "\n  Mean DSC      0.8590 ± 0.1148\n" in text
+        assert "For the organiser" not in text
         contents.append((output / "metrics.json").read_bytes())
     run_evaluate(PREDICTIONS, None, tmp_path / "checkout")
 
@@ -516,20 +495,3 @@ def test_the_time_limit_ends_it(image, tmp_path):
 
     assert run.is_late
     assert judge(run, VALIDATION).message == "Time limit exceeded"
-
-
-@pytest.mark.docker
-def test_a_challenge_of_ones_own_has_its_own_settings(image, tmp_path):
-    """The image knows its challenge, which is nowhere else on this computer."""
-    with built(f"{IMAGE}-own", "--challenge", "examples/two-organs.toml") as name:
-        run = rehearsal(PREDICTIONS, name)
-
-    assert (run.returncode, run.stderr) == (0, b"")
-    text = run.stdout.decode()
-    assert text.startswith(
-        "Phase settings: those that phase-settings prints for two-organs, the image's"
-        " challenge (--phase-settings takes others)\n"
-    )
-    assert "Spleen DSC" in text
-    assert "Kidney" not in text
-    assert "would show none" not in text

@@ -33,32 +33,27 @@ def titles(source):
     return [submission.title for submission in source.claimable()]
 
 
-def test_a_model_is_no_submission_of_its_own(tmp_path, source):
-    put(tmp_path, "a.tar.gz")
-    put(tmp_path, "a.model.tar.gz")
-    put(tmp_path, "b.model.tar.gz")
-
-    assert titles(source) == ["a.tar.gz"]
-
-
 @pytest.mark.parametrize(
-    ("archive_ago", "model_ago", "expected"),
-    [(60, 60, ["a.tar.gz"]), (60, 9, []), (9, 60, []), (11, 11, ["a.tar.gz"])],
+    ("ago", "expected"),
+    [
+        ({"a": 60, "a.model": 60, "b.model": 60}, ["a.tar.gz"]),
+        ({"a": 60, "a.model": 9}, []),
+        ({"a": 9, "a.model": 60}, []),
+        ({"a": 11, "a.model": 11}, ["a.tar.gz"]),
+        ({"a": 90, "a.model": 30, "b": 60}, ["b.tar.gz", "a.tar.gz"]),
+        ({f"{'a' * 60}x{'b' * 60}": 60, f"{'a' * 60}y{'b' * 60}": 60}, 2),
+    ],
+    ids=["a model is none", "model", "archive", "both", "order", "long names"],
 )
-def test_both_have_to_rest(tmp_path, source, archive_ago, model_ago, expected):
-    """Ten seconds after the last change of either."""
-    put(tmp_path, "a.tar.gz", ago=archive_ago)
-    put(tmp_path, "a.model.tar.gz", ago=model_ago)
+def test_what_waits(tmp_path, source, ago, expected):
+    """Ten seconds after the last change of either; what came last goes last."""
+    for name, seconds in ago.items():
+        put(tmp_path, f"{name}.tar.gz", ago=seconds)
 
-    assert titles(source) == expected
-
-
-def test_the_order_goes_by_what_came_last(tmp_path, source):
-    put(tmp_path, "a.tar.gz", ago=90)
-    put(tmp_path, "a.model.tar.gz", ago=30)
-    put(tmp_path, "b.tar.gz", ago=60)
-
-    assert titles(source) == ["b.tar.gz", "a.tar.gz"]
+    if expected == 2:  # they differ in the middle alone, and have folders of their own
+        assert len({one.team for one in source.claimable()}) == 2
+    else:
+        assert titles(source) == expected
 
 
 @pytest.mark.parametrize(
@@ -88,18 +83,11 @@ def test_another_model_is_another_submission(tmp_path, source, change):
 # --- What anybody can put there ---------------------------------------------------
 
 
-def make_fifo(path):
-    os.mkfifo(path)
-
-
-KINDS = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     "make",
-    [make_fifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")],
+    [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")],
     ids=["pipe", "folder", "device"],
 )
-
-
-@KINDS
 def test_what_is_no_file_is_no_archive(tmp_path, source, caplog, make):
     """It is said once; what lies beside it is taken."""
     make(tmp_path / "a.tar.gz")
@@ -111,7 +99,7 @@ def test_what_is_no_file_is_no_archive(tmp_path, source, caplog, make):
     assert caplog.text.count("and is not taken") == 1
 
 
-@pytest.mark.parametrize("make", [make_fifo, Path.mkdir], ids=["pipe", "folder"])
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir], ids=["pipe", "folder"])
 def test_a_model_that_is_no_file_is_the_team_s_fault(tmp_path, make):
     """A pipe is not waited for."""
     put(tmp_path, "a.tar.gz")
@@ -125,29 +113,21 @@ def test_a_model_that_is_no_file_is_the_team_s_fault(tmp_path, make):
     assert "F19" in [problem.code for problem in archive.problems]
 
 
-def test_a_link_to_another_team_s_model_is_not_followed(tmp_path, source):
-    """It may be one that its author cannot read; the image is the author's own."""
+def test_a_link_to_what_is_another_team_s_is_not_followed(tmp_path, source):
+    """A model, an image, or one that takes a file's place: it may be secret."""
     for name in ("a.tar.gz", "a.model.tar.gz", "b.tar.gz"):
         put(tmp_path, name)
     (tmp_path / "b.model.tar.gz").symlink_to("a.model.tar.gz")
-    b = next(one for one in source.claimable() if one.team == "b")
+    (tmp_path / "c.tar.gz").symlink_to("a.tar.gz")
+    a, b = sorted(source.claimable(), key=lambda one: one.team)
 
     with pytest.raises(ModelError, match="it is a link"):
         source.download(b, tmp_path)
 
-
-def test_a_link_to_another_team_s_image_is_not_followed(tmp_path, source):
-    """Neither one that was there before, nor one that takes a file's place."""
-    put(tmp_path, "a.tar.gz")
-    (tmp_path / "b.tar.gz").symlink_to("a.tar.gz")
-    assert titles(source) == ["a.tar.gz"]
-    (one,) = source.claimable()
-
-    (tmp_path / "a.tar.gz").rename(tmp_path / "c.tar.gz")
-    (tmp_path / "a.tar.gz").symlink_to("c.tar.gz")
-
+    (tmp_path / "a.tar.gz").rename(tmp_path / "d.tar.gz")
+    (tmp_path / "a.tar.gz").symlink_to("d.tar.gz")
     with pytest.raises(ArchiveError, match="it was removed or replaced"):
-        source.download(one, tmp_path)
+        source.download(a, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -208,27 +188,24 @@ def test_a_file_that_is_removed_meanwhile_is_none(tmp_path, source, monkeypatch,
         source.download(a, tmp_path)
 
 
-@pytest.mark.parametrize("is_early", [True, False])
-def test_answers_are_not_written_through_a_link(tmp_path, is_early):
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda source, one: source.answer(one, Answer(message="x"), is_again=False),
+        lambda source, one: DropFolder(source._folder, lambda: NOW),
+    ],
+    ids=["at the answer", "at the start"],
+)
+def test_answers_are_not_written_through_a_link(tmp_path, source, act):
     """Whoever may write to the folder would choose where they go."""
-    folder, other = tmp_path / "archives", tmp_path / "other"
-    folder.mkdir()
-    other.mkdir()
-    put(folder, "a.tar.gz")
-    source = DropFolder(folder, lambda: NOW)
+    put(tmp_path, "a.tar.gz")
     (one,) = source.claimable()
-
-    (folder / "returned").symlink_to(other)
-
-    def begin():
-        DropFolder(folder, lambda: NOW)
-
-    def answer():
-        source.answer(one, Answer(message="x"), is_again=False)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "returned").symlink_to(tmp_path / "other")
 
     with pytest.raises(InputError, match="it is a link"):
-        begin() if is_early else answer()
-    assert [*other.iterdir()] == []
+        act(source, one)
+    assert [*(tmp_path / "other").iterdir()] == []
 
 
 @pytest.mark.parametrize("name", ["con", "scores.sqlite-wal", "x.json", "a ", "a\nb"])
@@ -245,11 +222,3 @@ def test_a_name_that_no_team_can_have_is_the_team_s_fault(tmp_path, source, name
     (file,) = (tmp_path / "returned").iterdir()
     assert file.name.endswith(".json")
     assert file.stem != name
-
-
-def test_long_names_have_answers_of_their_own(tmp_path, source):
-    """They differ in the middle alone."""
-    for middle in "xy":
-        put(tmp_path, f"{'a' * 60}{middle}{'b' * 60}.tar.gz")
-
-    assert len({one.team for one in source.claimable()}) == 2

@@ -48,13 +48,20 @@ def test_times_memory_and_statuses_are_beside_the_scores(team):
 
 def test_a_case_that_has_failed_counts_as_the_slowest_there_can_be(team):
     """(10 + 3600 + 12) / 3 s; (1000 + 24576 + 1200) / 3 MB."""
-    found = returned_metrics(team({"case_2": ("failed", "exit code 3")}), WORST)
+    folder = team({"case_2": ("failed", "exit code 3")})
+
+    found = returned_metrics(folder, WORST)
 
     assert found["case"]["runtime_s"] == {"0": 10, "1": None, "2": 12}
     assert found["case"]["status"]["1"] == "failed"
     assert found["aggregates"]["runtime_s_mean"] == pytest.approx(3622 / 3)
     assert found["aggregates"]["max_gpu_memory_mb_mean"] == pytest.approx(26776 / 3)
     assert found["aggregates"]["cases_failed"] == 1
+
+    # Without a GPU that says how much it has, no number can stand for a failure.
+    found = returned_metrics(folder, {**WORST, "max_gpu_memory_mb": None})
+    assert "max_gpu_memory_mb_mean" not in found["aggregates"]
+    assert json.dumps(found, allow_nan=False)
 
 
 def test_all_cases_failed_is_no_result(team):
@@ -77,16 +84,6 @@ def test_a_long_message_is_cut_and_names_no_case(team):
 
     assert f"the first: CASE {'x' * 82}...)" in str(error.value)
     assert len(str(error.value)) < 300
-
-
-def test_memory_that_nobody_knows_is_left_out(team):
-    """Without a GPU that says how much it has, no number can stand for a failure."""
-    folder = team({"case_2": ("failed", "exit code 3")})
-
-    found = returned_metrics(folder, {**WORST, "max_gpu_memory_mb": None})
-
-    assert "max_gpu_memory_mb_mean" not in found["aggregates"]
-    assert json.dumps(found, allow_nan=False)
 
 
 LEAK = "liver_1200ml_spleen_210ml"
@@ -128,23 +125,18 @@ def test_no_name_that_a_container_has_chosen_is_told(team, message, count):
 BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-def test_what_runs_is_ended():
-    begin = time.monotonic()
+@pytest.mark.parametrize("left", [0, -5, 0.05])
+def test_what_runs_is_ended_and_nothing_behind_it(left):
+    """Without time, it is not begun."""
+    begin, before = time.monotonic(), signal.getsignal(signal.SIGALRM)
 
-    with pytest.raises(OverdueSignal), ended_after(0.05):
+    with pytest.raises(OverdueSignal), ended_after(left):
         time.sleep(60)
-
-    assert time.monotonic() - begin < 30
-
-
-def test_nothing_is_ended_behind_the_block():
-    before = signal.getsignal(signal.SIGALRM)
-
     with ended_after(0.05):
         pass
-
     time.sleep(0.1)
 
+    assert time.monotonic() - begin < 30
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
     assert signal.getsignal(signal.SIGALRM) is before
 
@@ -170,9 +162,3 @@ def test_a_signal_on_the_way_out_is_the_last(monkeypatch):
     finally:
         real(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-@pytest.mark.parametrize("left", [0, -5])
-def test_nothing_is_begun_without_time(left):
-    with pytest.raises(OverdueSignal), ended_after(left):
-        pytest.fail("it was begun")

@@ -15,7 +15,7 @@ from flare.ranking.rules import RankingRules, rules_of
 from flare.reports.methods import methods_text
 from flare.reports.ranking.files import analysis_text, write_analysis
 from flare.reports.ranking.own import OwnResult
-from flare.reports.ranking.words import metric_title
+from flare.reports.ranking.words import printed
 from flare.results import efficiency_csv
 from tests.builders.results import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table
 
@@ -350,5 +350,5 @@ NAMES = [name for name in efficiency_csv.VALUES if "_spread" not in name]
 @pytest.mark.parametrize("metric", [*SCORES, *NAMES])
 def test_every_metric_has_a_title(metric):
     """Other than its key, which no paper prints."""
-    assert metric_title(metric) != metric
-    assert "_" not in metric_title(metric)
+    assert printed(metric).title != metric
+    assert "_" not in printed(metric).title
