@@ -4,7 +4,6 @@ import pytest
 
 from flare.common.text import safe
 from flare.reports.evaluation import organiser_page, participant_page
-from flare.reports.report import write_report
 from flare.reports.scores import own_scores
 from flare.results.errors import MetricsFileError
 from flare.results.metrics_reading import read_evaluation
@@ -16,6 +15,7 @@ from tests.builders.pages import (
     numbered,
     parts_of,
     write_json,
+    write_report,
 )
 
 SCORES = {
