@@ -271,8 +271,7 @@ class Chart:
     rows: Sequence[Mark] = ()
     """The mark of each label."""
     ends: tuple[str, ...] = ()
-    """What stands behind each row, such as a mean; empty without that column."""
-    ends_title: str = "mean"
+    """The mean behind each row; empty without that column."""
     axis: Sequence[tuple[float, str]] = ()
     """Places and texts of its ticks; empty without an axis."""
     zero: float | None = None
