@@ -8,15 +8,11 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 import flare
 from flare.cli.command import Group, usage_line, version_option
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 FOLDER = Path(__file__).parent / "commands"
 """A file for each command, loaded when the command is called. Its docstring is what the
@@ -111,19 +107,6 @@ class _Commands(Group):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what to type next."""
         formatter.write(f"\n{ctx.command_path} COMMAND --help names its options.\n")
-
-    def shell_complete(
-        self, ctx: click.Context, incomplete: str
-    ) -> list[CompletionItem]:
-        """The names that begin so, with what the commands do; none is loaded."""
-        from click.shell_completion import CompletionItem
-
-        return [
-            CompletionItem(name, help=text)
-            for group in commands().values()
-            for name, text in group.items()
-            if name.startswith(incomplete)
-        ] + click.Command.shell_complete(self, ctx, incomplete)
 
 
 def commands_text() -> str:

@@ -35,10 +35,6 @@ PLATFORM_GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
 """Where grand-challenge.org unpacks the organisers' tarball, if there is one."""
 
 
-_TRIES = 3
-"""So often git is asked again if something kills it."""
-
-
 def is_checkout() -> bool:
     """Say whether the program runs from its sources, not from an installed copy."""
     return (CHECKOUT / "pyproject.toml").is_file()
@@ -62,20 +58,17 @@ def _commit_of_checkout() -> str:
 
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     command = ["git", "-C", str(CHECKOUT), "describe", "--always", "--abbrev=40"]
-    for _ in range(_TRIES):
-        try:
-            run = subprocess.run(
-                [*command, "--exclude=*", "--dirty=-changed"],
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        except OSError:
-            return "unknown"
-        if run.returncode >= 0:
-            return run.stdout.strip() if run.returncode == 0 else "unknown"
-    return "unknown"
+    try:
+        run = subprocess.run(
+            [*command, "--exclude=*", "--dirty=-changed"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return run.stdout.strip()
 
 
 _ABOUT = ".dist-info"

@@ -44,8 +44,6 @@ class Declared:
     """Whether it is told by its place instead of by a flag."""
     is_hidden: bool = False
     """Whether the help leaves it out."""
-    is_challenge: bool = False
-    """Whether a shell completes it by the challenges that come with the program."""
 
 
 def option(help: str, *, default: Any = MISSING, **more: Any) -> Any:
@@ -78,7 +76,6 @@ def challenge_option() -> Any:
         default="flare21",
         envvar="FLARE_CHALLENGE",
         metavar="NAME|FILE.toml",
-        is_challenge=True,
     )
 
 

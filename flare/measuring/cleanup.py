@@ -22,9 +22,6 @@ from flare.results.team_folder import FolderLock
 LABEL = "flare.measure"
 """Of all that a measurement makes in the engine; its value says which measurement."""
 
-TEAM_TAG = "flare-measure-team-"
-"""How the tags of teams' images begin, while they are measured."""
-
 STATE = ".measuring.json"
 """In the folder of a team: what a measurement that was killed has left behind."""
 
@@ -69,7 +66,7 @@ class Made:
     @property
     def team_tag(self) -> str:
         """For the team's image."""
-        return f"{TEAM_TAG}{self.key}:latest"
+        return f"flare-measure-team-{self.key}:latest"
 
     @property
     def work(self) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from flare.common.text import safe
 from flare.measuring.archive.model import unpack_model
 from flare.measuring.archive.reading import Archive, write_image
 from flare.measuring.archive.strict import ArchiveError
-from flare.measuring.cleanup import TEAM_TAG, guarded, label_of
+from flare.measuring.cleanup import guarded, label_of
 from flare.measuring.container import Conditions, ContainerRun, run_container
 from flare.measuring.contract import MODEL_FOLDER
 from flare.measuring.empty_image import Volume, image_tar, output_volume
@@ -225,24 +225,16 @@ def _load(engine: Engine, archive: Archive, tag: str) -> str:
     before, tags = find_image(engine, archive)
     _feed(engine, archive)
     name = safe(archive.path.name)
-    found, found_tags = find_image(engine, archive)
+    found, _ = find_image(engine, archive)
     if not found:
         # It has no tag yet: what was left of another measurement of the same image may
         # just have been removed, and this with it.
         raise EngineError(
             f"{name}: the engine has no image {archive.image[:12]} of it", ALONE
         )
-    if _of_others(found_tags) != _of_others(tags):
-        raise EngineError(
-            f"{name}: tags of its image have changed while it was loaded", ALONE
-        )
     if not before or tags:  # an image without any tag would go with ours
         engine.tag(found, tag)
     return found
-
-
-def _of_others(tags: Iterable[str]) -> set[str]:
-    return {tag for tag in tags if TEAM_TAG not in tag}
 
 
 def _feed(engine: Engine, archive: Archive) -> None:

@@ -1,22 +1,6 @@
-"""All classes of errors, of all rooms, and what a test compares of an error."""
+"""What a test compares of an error."""
 
 import re
-from importlib import import_module
-
-from flare.common.errors import FlareError
-from tests.builders.rooms import PACKAGE
-
-
-def all_classes(kind=FlareError):
-    """Every error class that has a code of its own."""
-    for file in PACKAGE.rglob("*.py"):
-        if "Error(" in file.read_text() and "code =" in file.read_text():
-            parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
-            import_module(".".join(parts))
-    for child in kind.__subclasses__():
-        if "code" in vars(child):
-            yield child
-        yield from all_classes(child)
 
 
 def told(error):

@@ -5,13 +5,12 @@ import re
 
 import pytest
 
-from flare.cli.commands.explain import code, explanations
+from flare.cli.commands.explain import code, error_classes, explanations
 from flare.cli.main import commands
 from flare.common.text import listing
 from tests.builders import run_flare
-from tests.builders.errors import all_classes
 
-CODES = sorted(kind.code for kind in all_classes())
+CODES = sorted(kind.code for kind in error_classes())
 
 
 def test_a_code_is_explained_however_it_is_written():
@@ -38,7 +37,7 @@ def test_a_code_that_is_none_is_a_line_with_those_that_are():
     assert "(did you mean F07?)" in run_flare("explain", "F007").stderr
 
 
-@pytest.mark.parametrize("kind", list(all_classes()), ids=lambda kind: kind.code)
+@pytest.mark.parametrize("kind", list(error_classes()), ids=lambda kind: kind.code)
 def test_a_code_has_a_title_and_says_what_helps_in_lines_that_fit(kind):
     title, blank, *body = inspect.getdoc(kind).splitlines()
     text = explanations()[kind.code].text

@@ -44,7 +44,7 @@ TAKEN = {
 }
 """Those at the border of what is refused."""
 
-ANYTHING = {"names", "strip"}
+ANYTHING = {"<lambda>", "strip"}
 """What makes a value of any text."""
 
 

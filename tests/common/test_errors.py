@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from flare.cli.commands.explain import error_classes
 from flare.common import text as names
 from flare.common.errors import (
     MESSAGE_LIMIT,
@@ -21,7 +22,6 @@ from flare.evaluation.errors import (
     UnexpectedCasesError,
 )
 from tests.builders import ROOT
-from tests.builders.errors import all_classes
 
 EXAMPLES = {
     "F01": (["readme.txt"], "validation_001.nii.gz"),
@@ -64,7 +64,7 @@ EXAMPLES = {
 }  # fmt: skip
 """What an error of each code is made of."""
 
-KINDS = {kind.code: kind for kind in all_classes()}
+KINDS = {kind.code: kind for kind in error_classes()}
 
 ERRORS = [KINDS[code](*parts) for code, parts in EXAMPLES.items()]
 
@@ -84,7 +84,7 @@ def test_the_messages_are_those_of_the_golden_file(request):
 
 
 def test_there_is_an_example_of_every_code_which_is_given_once():
-    assert sorted(kind.code for kind in all_classes()) == list(EXAMPLES)
+    assert sorted(kind.code for kind in error_classes()) == list(EXAMPLES)
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)

@@ -10,7 +10,6 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.cli.main import main
-from flare.common import docker as engine_module
 from flare.common.containers import Limits
 from flare.measuring import cleanup, container
 from flare.measuring import measure as measure_module
@@ -27,8 +26,7 @@ from flare.measuring.team import Job
 from flare.results.traces_csv import Sample
 from tests.builders.archives import FILES, save
 from tests.builders.schemas import file_problems
-from tests.builders.teams import PREDICT, SCRIPTS, rows_of, write_team
-from tests.fakes.engine import ScriptedEngine
+from tests.builders.teams import SCRIPTS, rows_of, write_team
 
 RUNS = {"interval_s": 0.02, "repeats": 1, "caches": Caches.WARM, "has_warm_up": False}
 
@@ -194,18 +192,6 @@ class Bench:
         return sorted(
             str(p.relative_to(self.results)) for p in self.results.rglob(".*")
         )
-
-
-@pytest.fixture(scope="module")
-def measured_once(tmp_path_factory, case_data):
-    """A bench on which a team was measured; whoever changes its files copies them."""
-    folder = tmp_path_factory.mktemp("measured-once")
-    found = Bench(folder, case_data, ScriptedEngine(folder / "engine"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(team_module, "EMPTY_RUNS", 1)
-        patch.setattr(engine_module, "_end_with_us", lambda: None)
-        assert found.measure(found.archive("good", PREDICT), cases=1) == {}
-    return found
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """How an image is loaded, by an engine whose images are scripted."""
 
-import itertools
 import json
 import tarfile
 from subprocess import PIPE, Popen
@@ -99,28 +98,6 @@ def test_an_image_with_the_wrong_id_under_a_right_name(archive, monkeypatch):
             load_image(each, archive, OURS)
 
     assert engine.tagged == other.tagged == []
-
-
-@pytest.mark.parametrize(
-    "tag", ["flare-measure-team-0123456789abcdef:latest", "python:3.13-slim"]
-)
-def test_a_tag_that_comes_meanwhile_is_nobody_s_fault(archive, tag):
-    """Of another measurement, or of somebody else: D3 of what was tried."""
-    engine = Loader(archive.image, tags=[tag])
-
-    assert load_image(engine, archive, OURS) == archive.image
-
-
-def test_tags_that_change_each_time_are_the_computer_s_fault(archive):
-    class Changing(Loader):
-        tags = property(lambda _: [f"x{next(numbers)}"], lambda *_: None)
-
-    numbers, engine = itertools.count(), Changing(archive.image)
-
-    with pytest.raises(EngineError, match="tags of its image have changed"):
-        load_image(engine, archive, OURS)
-
-    assert len(engine.loads) == 3
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,3 @@ def test_metrics_and_efficiency_lie_side_by_side(results):
     assert crash["aggregates"]["dsc_mean"] == 0
     assert crash["efficiency"] == {"cases": 1, "cases_ok": 0}
     assert crash["failed"]["validation_001"].startswith("failed: the container ended")
-
-
-# --- Checked -----------------------------------------------------------------------

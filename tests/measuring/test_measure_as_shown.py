@@ -29,10 +29,10 @@ def test_the_testing_phase_as_readme_shows_it(python_base, tmp_path):
     script = commands.replace("results/", f"{tmp_path}/")
     limits = "--gpu none --memory 1g --shm-size 64m --caches warm --no-warm-up"
     script = script.replace("--gpu none", limits)
-    script = script.replace("./flare.sh measure", f"{shlex.join(BRISK)} measure")
 
     printed = b""
-    for command in script.splitlines():
+    for line in script.splitlines():
+        command = line.replace("./flare.sh measure", f"{shlex.join(BRISK)} measure")
         makes = "make.sh" in command
         with example_tags() if makes else nullcontext():
             run = subprocess.run(

@@ -161,6 +161,3 @@ def test_predictions_have_no_model(tmp_path, capfd, predictions):
 
     error = capfd.readouterr().err
     assert (status, error.startswith("--run, --model: they are for an im")) == (1, True)
-
-
-# --- A real engine ------------------------------------------------------------------

@@ -1,22 +1,12 @@
 """Computers that are unlike the one that a team was measured on before."""
 
-import shutil
-
 import pytest
 
 from flare.results.errors import MeasurementError
 from flare.results.measurement_json import MeasurementLog
+from tests.builders.teams import PREDICT
 
 AGAIN = {"rerun": ("validation_001",), "reason": "the computer was busy"}
-
-
-@pytest.fixture
-def measured(bench, measured_once):
-    """A bench on which a team was measured."""
-    for name in ("archives", "results"):
-        made = measured_once.folder / name
-        shutil.copytree(made, bench.folder / name, dirs_exist_ok=True)
-    return bench, bench.sent / "good.tar.gz"
 
 
 def said(error):
@@ -26,9 +16,10 @@ def said(error):
     return text
 
 
-def test_another_processor_is_refused_and_can_be_accepted(measured):
+def test_another_processor_is_refused_and_can_be_accepted(bench):
     """The file keeps what the team was measured with first."""
-    bench, archive = measured
+    archive = bench.archive("good", PREDICT)
+    bench.measure(archive, cases=1)
     now = bench.record("good")["settings"]["processor"]
     bench.change_setting("good", "processor", "Abacus 9000")
 

@@ -10,11 +10,11 @@ import sys
 import pytest
 
 import flare
+from flare.cli.commands.explain import error_classes
 from flare.cli.main import command_names
 from tests.builders import ROOT, run_command
 from tests.builders.barriers import COLOURS, find_barriers
 from tests.builders.browser import Window
-from tests.builders.errors import all_classes
 
 pytestmark = pytest.mark.docs
 
@@ -55,7 +55,7 @@ def ids(site, page):
 
 
 def test_every_message_command_and_name_has_a_section(site):
-    codes = {kind.code for kind in all_classes()}
+    codes = {kind.code for kind in error_classes()}
     assert codes <= set(ids(site, "participants/messages.html"))
     assert set(command_names()) <= set(ids(site, "reference/commands.html"))
     names = {f"flare.{name}" for name in flare.__all__}

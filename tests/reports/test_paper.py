@@ -8,12 +8,10 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from flare.common.errors import OutputError
 from flare.reports.charts import field_chart
 from flare.reports.model import metric_shade
 from flare.reports.paper_figures import evaluation_plates, file_stem, write_plates
 from flare.reports.render.paper import (
-    check_figures,
     figure_file,
     figure_names,
     figure_text,
@@ -194,12 +192,3 @@ def test_a_name_of_a_file_is_harmless():
     stems = [file_stem(name) for name in HOSTILE]
 
     assert [s for s in stems if not re.fullmatch(r"[a-z0-9][a-z0-9_]{0,39}", s)] == []
-
-
-def test_without_matplotlib_nothing_is_drawn(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
-
-    with pytest.raises(OutputError, match="matplotlib, which draws figures, is not"):
-        check_figures(tmp_path / "out")
-    assert not (tmp_path / "out").exists()

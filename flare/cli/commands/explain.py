@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-import click
-
 import flare
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.common.errors import FlareError
 from flare.common.options import argument
 from flare.common.text import nearest
@@ -45,27 +43,27 @@ class Explanation:
         return f"{self.code}: {self.title}\n\n{self.body}"
 
 
-def explanations() -> dict[str, Explanation]:
-    """What every code means, in the order of the codes."""
+def error_classes() -> Iterator[type[FlareError]]:
+    """Every class of errors that has a code of its own."""
     # Errors lie in the rooms that raise them; to import them is to know them.
     package = Path(flare.__file__).parent
     for file in package.rglob("*.py"):
         if re.search(r'^    code = "', file.read_text(encoding="utf-8"), re.MULTILINE):
             parts = file.relative_to(package.parent).with_suffix("").parts
             import_module(".".join(parts))
+    kinds = [FlareError]
+    for kind in kinds:  # which grows meanwhile
+        kinds += kind.__subclasses__()
+    yield from (kind for kind in kinds if "code" in vars(kind))
+
+
+def explanations() -> dict[str, Explanation]:
+    """What every code means, in the order of the codes."""
     found = {}
-    for kind in _classes(FlareError):
-        text = inspect.cleandoc(kind.__doc__ or "")
-        title, _, body = text.partition("\n\n")
+    for kind in error_classes():
+        title, _, body = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")
         found[kind.code] = Explanation(kind.code, title, body)
     return dict(sorted(found.items()))
-
-
-def _classes(kind: type[FlareError]) -> Iterator[type[FlareError]]:
-    for child in kind.__subclasses__():
-        if "code" in vars(child):
-            yield child
-        yield from _classes(child)
 
 
 def code(text: str) -> Explanation:
@@ -90,7 +88,6 @@ class Asked:
     )
 
 
-@click.command("explain", cls=Command)
 @takes(Asked)
 def command(asked: Asked) -> None:
     """Print what a code means and what helps, or the list of all codes."""

@@ -6,9 +6,7 @@ import logging
 from types import TracebackType
 from typing import Self
 
-import click
-
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.cli.console import OutcomeError, Progress, stopping_with
 from flare.common.errors import FlareError, OutputError
 from flare.common.files import write_whole
@@ -23,15 +21,14 @@ PLACE = ("For organisers", 7)
 _log = logging.getLogger(__name__)
 
 
-@click.command("measure", cls=Command)
 @takes(Options)
 def command(options: Options) -> None:
     """Run teams' images case by case, and score what they predict."""
     if options.page:
         # Here, as help and completion should not wait for it.
-        from flare.reports.render.html import check_pages
+        from flare.reports.render import check_library
 
-        check_pages(options.page)
+        check_library(options.page, "jinja2")
     job = read_job(options)
     with Told(job) as told, stopping_with(lambda: kept(job)):
         problem = measure(job, told)

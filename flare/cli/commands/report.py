@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 
 import click
 
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.cli.console import Progress
 from flare.common.text import safe
 from flare.ranking.options import RankingOptions
@@ -28,7 +28,6 @@ _ONLY_FOR = {
 """Options, as parameters, that mean something for some kinds of sources alone."""
 
 
-@click.command("report", cls=Command)
 @takes(Report)
 def command(asked: Report) -> None:
     """Make pages of results."""
@@ -36,13 +35,11 @@ def command(asked: Report) -> None:
     for problem in _problems(asked, context):
         raise click.UsageError(f"argument {problem}", context)
     # Here, as help and completion should not wait for it.
-    from flare.reports.render.html import check_pages
+    from flare.reports.render import check_library
 
-    check_pages(asked.output)
+    check_library(asked.output, "jinja2")
     if asked.figures:
-        from flare.reports.render.paper import check_figures
-
-        check_figures(asked.figures)
+        check_library(asked.figures, "matplotlib")
     told = Progress(logs_time=False)
     page = replace(
         asked, on_drawn=lambda n, total, case: told(n, total, f"{safe(case)} drawn")

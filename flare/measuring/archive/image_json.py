@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flare.common.text import listing, safe
-from flare.measuring.archive.image_tar import Blob, Contents, Layer
+from flare.measuring.archive.image_tar import Blob, Contents
 from flare.measuring.archive.strict import (
     SENSELESS,
     BrokenError,
@@ -42,26 +42,14 @@ MOST_LAYERS = 125
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredLayer:
-    """A verified layer, and where it is stored."""
-
-    name: str
-    """Of the file in the archive."""
-    diff_id: str
-    """SHA-256 of the unpacked layer."""
-    size: int
-    """Of the unpacked layer, in bytes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
     """The one image of an archive, verified."""
 
     content: bytes
     """Its configuration, byte by byte."""
     configuration: Mapping[str, Any]
-    stored: tuple[StoredLayer, ...]
-    layers: tuple[Layer, ...]
+    layers: tuple[Blob, ...]
+    """The first is the lowest."""
 
 
 def find_image(contents: Contents, team: str) -> Image:
@@ -104,16 +92,8 @@ def find_image(contents: Contents, team: str) -> Image:
         configuration.get("config") or {},
         *("Env", "Entrypoint", "Cmd", "WorkingDir", "User", "Volumes"),
     )
-    blobs = _find_layers(contents, names, configuration)
-    return Image(
-        content=content,
-        configuration=configuration,
-        stored=tuple(
-            StoredLayer(name=name, diff_id=blob.diff_id, size=blob.unpacked_bytes)
-            for name, blob in blobs
-        ),
-        layers=tuple(blob.layer for _, blob in blobs if blob.layer),
-    )
+    layers = tuple(_find_layers(contents, names, configuration))
+    return Image(content=content, configuration=configuration, layers=layers)
 
 
 # --- docker save ------------------------------------------------------------------
@@ -252,7 +232,7 @@ def _check_digest(name: str, sha256: str) -> None:
 
 def _find_layers(
     contents: Contents, names: Sequence[str], configuration: Mapping[str, Any]
-) -> list[tuple[str, Blob]]:
+) -> Iterator[Blob]:
     rootfs = fields_of(configuration.get("rootfs"), "diff_ids")
     if len(names) > MOST_LAYERS:
         raise BrokenError(
@@ -263,23 +243,20 @@ def _find_layers(
         raise BrokenError(
             f"it has {len(names)} layers, but its configuration {len(expected)}"
         )
-    found = []
     for number, (written, diff_id) in enumerate(
         zip(names, expected, strict=True), start=1
     ):
         name = posixpath.normpath(written)
-        name = contents.links.get(name, name)
-        blob = contents.blobs.get(name)
+        blob = contents.blobs.get(contents.links.get(name, name))
         text = f"its layer {number} of {len(names)}"
         if not blob:
             raise BrokenError(f"{text} ({safe(written)}) is not in it")
         if blob.problem:
             raise BrokenError(f"{text} cannot be read: {blob.problem}")
-        _check_digest(name, blob.sha256)
+        _check_digest(blob.name, blob.sha256)
         if diff_id != f"sha256:{blob.diff_id}":
             raise BrokenError(f"{text} is not the one that its configuration names")
-        found.append((name, blob))
-    return found
+        yield blob
 
 
 _OCI = "application/vnd.oci.image"
@@ -298,7 +275,7 @@ def without_volumes(image: Image) -> bytes:
     return json.dumps({**image.configuration, "config": left}).encode()
 
 
-def manifest_of(configuration: bytes, layers: Iterable[StoredLayer]) -> bytes:
+def manifest_of(configuration: bytes, layers: Iterable[Blob]) -> bytes:
     """A manifest of an image whose layers are not compressed."""
     return _text(
         {
@@ -309,7 +286,7 @@ def manifest_of(configuration: bytes, layers: Iterable[StoredLayer]) -> bytes:
                 {
                     "mediaType": f"{_OCI}.layer.v1.tar",
                     "digest": f"sha256:{layer.diff_id}",
-                    "size": layer.size,
+                    "size": layer.unpacked_bytes,
                 }
                 for layer in layers
             ],
@@ -330,7 +307,7 @@ def index_of(manifest: bytes) -> bytes:
     )
 
 
-def docker_manifest_of(configuration: bytes, layers: Iterable[StoredLayer]) -> bytes:
+def docker_manifest_of(configuration: bytes, layers: Iterable[Blob]) -> bytes:
     """A manifest.json that gives its image no name."""
     config = hashlib.sha256(configuration).hexdigest()
     names = [f"{BLOBS}{layer.diff_id}" for layer in layers]

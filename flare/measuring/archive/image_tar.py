@@ -41,13 +41,15 @@ _ROOT_FOLDERS = ("bin", "dev", "etc", "lib", "proc", "sbin", "sys", "usr", "var"
 class Blob:
     """A file of the archive that may be a layer."""
 
+    name: str
     sha256: str = ""
     """Of the file as it lies there."""
     diff_id: str = ""
     """SHA-256 of what it unpacks to."""
     unpacked_bytes: int = 0
     """Of the unpacked tar file."""
-    layer: Layer | None = None
+    layer: Layer = field(default_factory=lambda: Layer())
+    """What it holds."""
     problem: str = ""
     """Why it is not a layer."""
 
@@ -164,15 +166,15 @@ def read_contents(path: Path) -> Contents:
                 budget.keep(len(data))
                 found.files[member.name] = data
             content = io.BufferedReader(cast("io.RawIOBase", io.BytesIO(data)))
-        found.blobs[member.name] = _read_blob(content, budget)
+        found.blobs[member.name] = _read_blob(member.name, content, budget)
     for name, target in found.links.items():
         blob = found.blobs.get(target)
-        if not blob or not blob.layer:
+        if not blob or blob.problem:
             raise BrokenError(f"it holds {safe(name)}, a link that leads to no layer")
     return found
 
 
-def _read_blob(file: io.BufferedReader, budget: Budget) -> Blob:
+def _read_blob(name: str, file: io.BufferedReader, budget: Budget) -> Blob:
     layer = Layer()
     try:
         with explained():
@@ -186,8 +188,9 @@ def _read_blob(file: io.BufferedReader, budget: Budget) -> Blob:
     except LimitError:
         raise
     except BrokenError as error:
-        return Blob(problem=str(error))
+        return Blob(name=name, problem=str(error))
     return Blob(
+        name=name,
         sha256=stored.sha256(),
         diff_id=plain.sha256(),
         unpacked_bytes=plain.size,

@@ -11,7 +11,7 @@ import hashlib
 import re
 import tarfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,7 +26,6 @@ from flare.measuring.archive.image_json import (
     INDEX,
     MANIFEST,
     Image,
-    StoredLayer,
     docker_manifest_of,
     find_image,
     index_of,
@@ -34,6 +33,8 @@ from flare.measuring.archive.image_json import (
     without_volumes,
 )
 from flare.measuring.archive.image_tar import (
+    Blob,
+    Layer,
     open_members,
     read_contents,
     unpacked_pieces,
@@ -65,8 +66,8 @@ class Archive:
     """Of the file."""
     configuration: bytes = b""
     """Of the image, byte by byte, but without volumes."""
-    layers: tuple[StoredLayer, ...] = ()
-    """The first is the lowest."""
+    layers: tuple[Blob, ...] = ()
+    """The first is the lowest; without what they hold."""
     image: str = ""
     """SHA-256 of the configuration: the ID of the image in most engines."""
     manifest: str = ""
@@ -123,8 +124,9 @@ def read_archive(
     try:
         image = find_image(read_contents(path), team_of(path) if is_named else "")
         described = _describe(image)
+        layers = [blob.layer for blob in image.layers]
         check_configuration(image.configuration, contract, found)
-        check_content(image.layers, image.configuration, contract, mounted, found)
+        check_content(layers, image.configuration, contract, mounted, found)
     except BrokenError as error:
         found.wrong(str(error))
     except (TypeError, AttributeError, KeyError, ValueError):
@@ -159,14 +161,14 @@ def _describe(image: Image) -> dict[str, Any]:
     settings = image.configuration.get("config") or {}
     environment = tuple(map(str, settings.get("Env") or ()))
     configuration = without_volumes(image)
-    manifest = manifest_of(configuration, image.stored)
+    manifest = manifest_of(configuration, image.layers)
     return {
         "configuration": configuration,
-        "layers": image.stored,
+        "layers": tuple(replace(blob, layer=Layer()) for blob in image.layers),
         "image": hashlib.sha256(configuration).hexdigest(),
         "manifest": hashlib.sha256(manifest).hexdigest(),
         "overrides": environment_overrides(environment),
-        "unpacked_bytes": sum(layer.unpacked_bytes for layer in image.layers),
+        "unpacked_bytes": sum(b.layer.unpacked_bytes for b in image.layers),
     }
 
 
@@ -227,11 +229,11 @@ def write_image(archive: Archive, file: BinaryIO) -> None:
     file.write(bytes(2 * tarfile.BLOCKSIZE))
 
 
-def _write_layer(file: BinaryIO, layer: StoredLayer, pieces: Iterable[bytes]) -> None:
+def _write_layer(file: BinaryIO, layer: Blob, pieces: Iterable[bytes]) -> None:
     """Write a layer, and make sure that it still is the one that was checked."""
-    file.write(_header(BLOBS + layer.diff_id, layer.size))
+    file.write(_header(BLOBS + layer.diff_id, layer.unpacked_bytes))
     digest = hashlib.sha256()
-    left = layer.size
+    left = layer.unpacked_bytes
     for piece in pieces:
         left -= len(piece)
         if left < 0:
@@ -240,7 +242,7 @@ def _write_layer(file: BinaryIO, layer: StoredLayer, pieces: Iterable[bytes]) ->
         file.write(piece)
     if left or digest.hexdigest() != layer.diff_id:
         raise BrokenError(_CHANGED)
-    file.write(_padding(layer.size))
+    file.write(_padding(layer.unpacked_bytes))
 
 
 def _write_file(file: BinaryIO, name: str, content: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,6 @@ from flare.results.groups_csv import Grouping, read_groups
 from flare.results.traces_csv import BUCKETS, read_curve, traced_cases
 
 MEMORY = "max_gpu_memory_mb"
-
-OWN_CURVES = 3
-"""So many cases of a team are drawn beside a ranking: reading all traces of all teams
-would take minutes. The page of a team's folder has all of them."""
 
 
 def ranking_pages(
@@ -90,16 +86,12 @@ def ranking_pages(
         from flare.reports.ranking.paper_figures import write_ranking_figures
 
         write_ranking_figures(analysis, public, groupings, figures)
-    folders = trace_folders(source, analysis)
-    curves = one_case(analysis, folders)
+    curves = one_case(analysis, trace_folders(source, analysis))
     yield INDEX, organiser_page(analysis, public, links, groupings, curves)
     field = Field(analysis, means)
     for standing in standings if has_teams else ():
         own = own_standing(analysis, standing, public, means.counted)
-        found = field.of(own.team)
-        memory = dict(zip(analysis.rules.names, found.values, strict=True)).get(MEMORY)
-        curves = own_curves(folders.get(own.team), own.cases, memory)
-        yield files[own.team], team_page(own, found, curves)
+        yield files[own.team], team_page(own, field.of(own.team))
 
 
 def trace_folders(source: Path, analysis: Analysis) -> dict[str, Path]:
@@ -135,20 +127,3 @@ def one_case(analysis: Analysis, folders: Mapping[str, Path]) -> list[Chart]:
         if case in traced.get(standing.team, ())
     ]
     return memory_charts(curves, "team", f"on {case}")
-
-
-def own_curves(
-    folder: Path | None, cases: Sequence[str], memory: Sequence[float | None] | None
-) -> list[Chart]:
-    """Memory over time of a team, on the cases where it needs most."""
-    if folder is None:
-        return []
-    known = set(traced_cases(folder))
-    order = [
-        (-(memory[n] or 0.0) if memory else 0.0, case)
-        for n, case in enumerate(cases)
-        if case in known
-    ]
-    shown = [case for _, case in sorted(order)[:OWN_CURVES]]
-    curves = [(case, read_curve(folder, case)) for case in shown]
-    return memory_charts(curves, "case", "over time")

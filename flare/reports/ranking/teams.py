@@ -132,13 +132,10 @@ def _known(values: Values) -> list[float | None]:
 # --- The pages --------------------------------------------------------------------
 
 
-def team_page(
-    own: OwnStanding, field: InField | None = None, curves: Sequence[Chart] = ()
-) -> Page:
+def team_page(own: OwnStanding, field: InField | None = None) -> Page:
     """The page of a team.
 
-    Its own leads nowhere, as it is sent alone; that of organisers has the field, and
-    memory over time.
+    Its own leads nowhere, as it is sent alone; that of organisers has the field.
     """
     values: Sequence[_Values] = [
         [None if one.thousandths is None else one.thousandths / 1000 for one in column]
@@ -190,8 +187,6 @@ def team_page(
         lost = str(len(field.alone.rows) if field.alone else 0)
         tiles.append(Tile(name="Fails alone", value=lost, note="cases"))
     missing = _missing(field.missing if field else own.missing)
-    memory = "Memory over time"
-    most = Words("On the cases where it needs most; the page of its folder has all.")
     return Page(
         title=f"{safe(own.team)} in the ranking",
         kicker=printable(own.challenge),
@@ -205,7 +200,6 @@ def team_page(
             Section("values", "Values", "Values by each metric", [Pair(charts)]),
             Section("cases", "All cases", "All cases", [cases]),
             Section("missing", "Missing results", "Missing results", missing),
-            Section("memory", memory, memory, [most, *curves] if curves else []),
         ],
     )
 

@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.rules import Challenge, Organ, RankedMetric
+from flare.challenge.digest import recorded_challenge
+from flare.challenge.rules import RankedMetric
 from flare.common.files import read_regular
 from flare.common.schema import build, dump
 from flare.common.text import cell_text, printable, safe, why
@@ -69,7 +70,15 @@ def _analysis(folder: Path, told: Mapping[str, Any]) -> Analysis:
         gate_dsc=float(settings["efficiency_gate_dsc"]),
         left_out=tuple(map(str, settings.get("not_measured", ()))),
     )
-    challenge = _challenge(settings, rules)
+    scoring, start = settings["scoring_rules"], "label of "
+    organs = [key.removeprefix(start) for key in scoring if key.startswith(start)]
+    challenge = replace(
+        recorded_challenge(settings["challenge"], scoring, organs),
+        name=settings["challenge_name"],
+        checksum=settings["challenge_sha256"],
+        ranking=rules.metrics,
+        efficiency_gate_dsc=rules.gate_dsc,
+    )
     reasons = {
         (m["team"], m["case"], m["metric"]): (m["reason"], m["kind"])
         for m in told["missing"]
@@ -96,28 +105,6 @@ def _analysis(folder: Path, told: Mapping[str, Any]) -> Analysis:
         teams = shown(dump(found.bootstrap))["teams"]
         _check(folder, is_equal=teams == drawn["teams"], what="draws")
     return found
-
-
-def _challenge(settings: Mapping[str, Any], rules: RankingRules) -> Challenge:
-    """The challenge, as far as it is on record: its names, organs and metrics."""
-    scoring, start = settings["scoring_rules"], "label of "
-    organs = [key.removeprefix(start) for key in scoring if key.startswith(start)]
-    return Challenge(
-        key=settings["challenge"],
-        name=settings["challenge_name"],
-        checksum=settings["challenge_sha256"],
-        organs=tuple(
-            Organ(
-                label=scoring[f"label of {organ}"],
-                name=organ,
-                tolerance_mm=scoring[f"tolerance_mm of {organ}"],
-                in_mean=scoring[f"in_mean of {organ}"],
-            )
-            for organ in organs
-        ),
-        ranking=rules.metrics,
-        efficiency_gate_dsc=rules.gate_dsc,
-    )
 
 
 def _table(

@@ -1,1 +1,35 @@
-"""Renders reports: a module for each output."""
+"""Renders reports: pages as HTML, figures as files, tables as text."""
+
+import importlib
+from pathlib import Path
+
+from flare.common.errors import OutputError
+from flare.common.installation import install_remedy
+from flare.common.text import safe
+from flare.reports.render.style import quiet
+
+
+def check_library(output: Path, module: str) -> None:
+    """See that the library which fills a file is installed, before all else.
+
+    Parameters
+    ----------
+    output : Path
+        The file, or the folder.
+    module : str
+        ``jinja2`` for pages, or ``matplotlib`` for figures.
+
+    Raises
+    ------
+    OutputError
+        If it is not installed; says how to install it here.
+    """
+    name, extra = {"jinja2": ("Jinja2", "report")}.get(module, (module, "plots"))
+    try:
+        with quiet():
+            importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise OutputError(
+            f"{safe(output)}: it cannot be written, as {name} is not installed",
+            install_remedy(name, extra),
+        ) from error

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib
 import json
 from functools import lru_cache
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flare.common.errors import OutputError
-from flare.common.installation import __version__, install_remedy
+from flare.common.installation import __version__
 from flare.common.text import safe
 from flare.reports.model import MANY_ROWS, Page, Raw
 
@@ -31,23 +28,6 @@ _SCRIPTS = ("sort.js", "tips.js", "marks.js", "print.js")
 
 _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 """What could end a script, or begin a comment in it."""
-
-
-def check_pages(file: Path) -> None:
-    """See that the library which fills the pages is installed, before all else.
-
-    Raises
-    ------
-    OutputError
-        If Jinja2 is not installed; says how to install it here.
-    """
-    try:
-        importlib.import_module("jinja2")
-    except ModuleNotFoundError as error:
-        remedy = install_remedy("Jinja2", "report")
-        raise OutputError(
-            f"{safe(file)}: it cannot be written, as Jinja2 is not installed", remedy
-        ) from error
 
 
 def page_html(page: Page, *scripts: str, style: str = "") -> str:

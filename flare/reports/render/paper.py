@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flare.common.errors import OutputError
-from flare.common.installation import __version__, install_remedy
-from flare.common.text import printable, safe
+from flare.common.installation import __version__
+from flare.common.text import printable
 from flare.reports.model import ABSENT, Blobs, Chart, Dots, Fields, Says
 from flare.reports.render.style import (
     BOX,
@@ -32,7 +29,6 @@ from flare.reports.render.style import (
     WIDTHS_MM,
     drawn_letters,
     letters_of,
-    quiet,
 )
 from flare.reports.render.svg import GOLDEN
 
@@ -69,23 +65,6 @@ _LETTERS = {"column": 18, "page": 34}
 
 Rectangle = tuple[float, float, float, float]
 """Left, top, width, height."""
-
-
-def check_figures(folder: Path) -> None:
-    """See that the library which draws the figures is installed, before all else.
-
-    Raises
-    ------
-    OutputError
-        If matplotlib is not installed; says how to install it here.
-    """
-    try:
-        with quiet():
-            importlib.import_module("matplotlib.figure")
-    except ModuleNotFoundError as error:
-        remedy = install_remedy("matplotlib", "plots")
-        problem = f"{safe(folder)}: matplotlib, which draws figures, is not installed"
-        raise OutputError(problem, remedy) from error
 
 
 # --- A chart ----------------------------------------------------------------------
@@ -169,34 +148,25 @@ def _apart(ticks: Sequence[tuple[float, str]], width: str) -> list[str]:
 
 def _draw_dots(axes: Axes, row: int, own: Dots, rows: int, size: float) -> None:
     """Dots below their box; between them the interval of the mean, a diamond."""
-    (top, bottom), small = _BOX, rows > _MANY
+    (top, bottom), small = (row + end for end in _BOX), rows > _MANY
+    middle = (top + bottom) / 2
     if own.box:
         low, median, high = own.box
         edge: Style = {"color": BOX, "edgecolor": INK, "linewidth": 0.5}
-        height, middle = bottom - top, row + (top + bottom) / 2
-        axes.barh(middle, high - low, left=low, height=height, **edge)
-        ends = [row + top, row + bottom]
-        axes.plot([median] * 2, ends, color=INK, linewidth=1.3)
+        axes.barh(middle, high - low, left=low, height=bottom - top, **edge)
+        axes.plot([median] * 2, [top, bottom], color=INK, linewidth=1.3)
     if own.interval:
         # A thick line below the diamond, in its row: thin ones would be whiskers.
-        middle = row + (top + bottom) / 2
         thick: Style = {"color": DOT, "linewidth": 2.2, "solid_capstyle": "butt"}
         axes.plot(own.interval, [middle] * 2, **thick)
     ys = [row + 0.06 + 0.36 * (GOLDEN * n % 1) for n in range(1, len(own.places) + 1)]
-    dot: Style = {
-        "markerfacecolor": "none",
-        "markeredgecolor": DOT,
-        "markeredgewidth": 0.5,
-    }
+    dot: Style = {"mfc": "none", "mec": DOT, "mew": 0.5}
     axes.plot(own.places, ys, "o", markersize=1.3 if small else 2.2, **dot)
     if own.mean is not None:
-        edge = {"markeredgecolor": INK, "markeredgewidth": 0.7}
-        diamond: Style = {**edge, "color": "white"}
-        middle = row + (top + bottom) / 2
+        diamond: Style = {"color": "white", "mec": INK, "mew": 0.7}
         axes.plot(own.mean, middle, "D", markersize=2.0 if small else 3.0, **diamond)
     if own.missing:
-        text = f" {own.missing} missing"
-        axes.text(1.02, row, text, va="center", fontsize=size)
+        axes.text(1.02, row, f" {own.missing} missing", va="center", fontsize=size)
 
 
 def _draw_blobs(axes: Axes, row: int, own: Blobs, each_mm: float) -> None:
