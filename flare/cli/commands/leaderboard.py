@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 
-import click
-
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.common.text import safe
 from flare.platforms.grandchallenge.leaderboard import (
     Options,
@@ -21,7 +19,6 @@ PLACE = ("For organisers", 5)
 _log = logging.getLogger(__name__)
 
 
-@click.command("leaderboard", cls=Command)
 @takes(Options)
 def command(asked: Options) -> None:
     """Rank several results as the platform would."""
