@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -189,19 +189,31 @@ _UNITS = ("_s", "_bytes")
 """At the end of a field's name, which its option does not have."""
 
 
-def takes(kind: type[_T]) -> Callable[[Callable[[_T], None]], Callable[..., None]]:
-    """Let a command be told a dataclass, which it gets as its only argument.
+def takes(
+    kind: type[_T], name: str = "", *, first: Sequence[click.Option] = (), **more: Any
+) -> Callable[[Callable[[_T], None]], Command]:
+    """Make a command that is told a dataclass, which it gets as its only argument.
 
     Each field made by `flare.common.options.option` is an option, and each whose type
     is such a dataclass stands for the options of that one; other fields keep their
     defaults. The help has them in the order of the fields.
 
     A ValueError of its ``__post_init__`` is a usage error.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+    name : str
+        Of the command; if not given, that of its file.
+    first : sequence of click.Option
+        Further options, before those of the dataclass.
+    **more
+        As in `Command`.
     """
 
-    def decorate(function: Callable[[_T], None]) -> Callable[..., None]:
-        @wraps(function)
-        def command(**given: Any) -> None:
+    def decorate(function: Callable[[_T], None]) -> Command:
+        def run(**given: Any) -> None:
             try:
                 asked = _filled(kind, given)
             except ValueError as error:
@@ -209,13 +221,12 @@ def takes(kind: type[_T]) -> Callable[[Callable[[_T], None]], Callable[..., None
                 raise click.UsageError(str(error), context) from error
             function(asked)
 
-        for row, hint in reversed(list(_declared(kind))):
-            param = (_argument if row.metadata[KEY].is_argument else _option)(row, hint)
-            command.__click_params__ = [  # type: ignore[attr-defined]
-                *getattr(command, "__click_params__", ()),
-                param,
-            ]
-        return command
+        own = name or function.__module__.rpartition(".")[2].replace("_", "-")
+        params = [
+            (_argument if row.metadata[KEY].is_argument else _option)(row, hint)
+            for row, hint in _declared(kind)
+        ]
+        return Command(own, callback=run, params=[*first, *params], **more)
 
     return decorate
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from flare.common.options import option, seconds
-from flare.common.schema import OMIT, Count, Length, Positive, Text
+from flare.common.schema import OMIT, Count, Is, Length, Positive, Text
 
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
 """What root in a container may do beyond other users: use all files of its image, and
@@ -53,77 +53,6 @@ def processors(text: str) -> str:
     return text
 
 
-def limit(help: str, *, default: Any, **more: Any) -> Any:
-    """An option that is a limit of a container."""
-    return option(help, default=default, title="Limits of a container", **more)
-
-
-NO_GPU = "none"
-"""What is asked for instead of a GPU; an empty text is a GPU that nobody has named."""
-
-MEMORY = "28g"
-"""FLARE23's limit of memory."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a container may use: as it is asked for, or as it is on one computer."""
-
-    gpu: str = limit(
-        "Give it this GPU, as nvidia-smi counts (default: none).",
-        default=NO_GPU,
-        metavar="INDEX|UUID|none",
-    )
-    timeout_s: float = limit(  # FLARE22 counts a container as stuck after an hour
-        "End it after S seconds on a case (default: 3600).",
-        default=3600.0,
-        parse=seconds,
-        metavar="S",
-    )
-    memory: str = limit(  # swap is not added
-        "Give it so much memory of the host, such as 28g (default: 28g).",
-        default="",
-        parse=size,
-        metavar="SIZE",
-    )
-    shm_size: str = limit(  # FLARE23's
-        "Give it so much memory of /dev/shm, such as 28g (default: 28g).",
-        default="28g",
-        parse=size,
-        metavar="SIZE",
-    )
-    output_size: str = limit(
-        "Give it so much of /workspace/outputs, which is in memory (default: 4g).",
-        default="4g",
-        parse=size,
-        metavar="SIZE",
-    )
-    disk_bytes: int = limit(
-        "Let it write so much anywhere else (default: 64g).",
-        default=64 * 2**30,
-        parse=size_bytes,
-        metavar="SIZE",
-    )
-    processes: int = 4096
-    cpus: str | None = limit(
-        "Give it the processors of these numbers, such as 1-7 (default: all; all but"
-        " the first one where there are more than two).",
-        default=None,
-        parse=processors,
-        metavar="LIST|all",
-    )
-    runtime: str = limit(
-        "Run it by this runtime of the engine, such as runsc (default: the engine's).",
-        default="",
-        metavar="NAME",
-    )
-
-    @property
-    def has_gpu(self) -> bool:
-        """Whether it gets a GPU: once limits are opened, no name means none."""
-        return self.gpu not in ("", NO_GPU)
-
-
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What is said of a setting besides its value."""
@@ -144,31 +73,94 @@ def setting(*, default: Any = MISSING, **said: Any) -> Any:
     return field(default=default, metadata={**found, **OMIT})
 
 
-@dataclass(frozen=True, kw_only=True)
-class LimitSettings:
-    """The limits as measurement.json has them: a field for each of `Limits`."""
+def limit(help: str, *, default: Any, is_of_host: bool = False, **more: Any) -> Any:
+    """An option that is a limit of a container, and a setting of its measurement."""
+    told = option(help, default=default, title="Limits of a container", **more)
+    about = {**told.metadata, "setting": Setting(is_of_host=is_of_host)}
+    return field(default=default, metadata=about)
 
-    gpu: str = setting(is_of_host=True)
+
+NO_GPU = "none"
+"""What is asked for instead of a GPU; an empty text is a GPU that nobody has named."""
+
+MEMORY = "28g"
+"""FLARE23's limit of memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a container may use: as it is asked for, or as it is on one computer.
+
+    Below each is what measurement.json means by it, in which they are settings.
+    """
+
+    gpu: str = limit(
+        "Give it this GPU, as nvidia-smi counts (default: none).",
+        default=NO_GPU,
+        is_of_host=True,
+        metavar="INDEX|UUID|none",
+    )
     """UUID of the GPU; empty without one. With several lanes, its name: a team may go
     on on another one of that kind."""
-    timeout_s: Length
+    timeout_s: Length = limit(  # FLARE22 counts a container as stuck after an hour
+        "End it after S seconds on a case (default: 3600).",
+        default=3600.0,
+        parse=seconds,
+        metavar="S",
+    )
     """Time limit of a case, in s."""
-    memory: Text
+    memory: Text = limit(  # swap is not added
+        "Give it so much memory of the host, such as 28g (default: 28g).",
+        default="",
+        parse=size,
+        metavar="SIZE",
+    )
     """Memory that a container may use, as Docker writes it; swap is not added."""
-    shm_size: Text
+    shm_size: Text = limit(  # FLARE23's
+        "Give it so much memory of /dev/shm, such as 28g (default: 28g).",
+        default="28g",
+        parse=size,
+        metavar="SIZE",
+    )
     """Size of /dev/shm, as Docker writes it."""
-    output_size: Text
+    output_size: Text = limit(
+        "Give it so much of /workspace/outputs, which is in memory (default: 4g).",
+        default="4g",
+        parse=size,
+        metavar="SIZE",
+    )
     """Size of /workspace/outputs, or /output, which is in memory, as Docker writes
     it."""
-    disk_bytes: Count
+    disk_bytes: Count = limit(
+        "Let it write so much anywhere else (default: 64g).",
+        default=64 * 2**30,
+        parse=size_bytes,
+        metavar="SIZE",
+    )
     """What a container may write to the disk, in bytes."""
-    processes: Positive
+    processes: Positive = 4096
     """Processes that a container may have."""
-    cpus: str = setting(is_of_host=True)
+    cpus: Annotated[str | None, Is(type="string")] = limit(
+        "Give it the processors of these numbers, such as 1-7 (default: all; all but"
+        " the first one where there are more than two).",
+        default=None,
+        is_of_host=True,
+        parse=processors,
+        metavar="LIST|all",
+    )
     """Numbers of the processors that it may use, such as 1-7; empty for all. With
     several lanes, how many each has, such as `4 processors`."""
-    runtime: str
+    runtime: str = limit(
+        "Run it by this runtime of the engine, such as runsc (default: the engine's).",
+        default="",
+        metavar="NAME",
+    )
     """Runtime of the engine, such as runsc; empty for its default."""
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether it gets a GPU: once limits are opened, no name means none."""
+        return self.gpu not in ("", NO_GPU)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from flare.common.containers import LimitSettings, Setting, setting
+from flare.common.containers import Limits, Setting, setting
 from flare.common.engine import DOCKER, EngineRecord
 from flare.common.files import at, json_at, read_regular, write_whole
 from flare.common.installation import __version__, source_commit
@@ -48,7 +48,7 @@ class _Sent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(LimitSettings, _Sent):
+class Settings(Limits, _Sent):
     """What must not change while a team is measured. Going on with other settings is
     refused.
     """  # noqa: D205  a sentence of the public schema

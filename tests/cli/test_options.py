@@ -9,7 +9,7 @@ import click
 import pytest
 
 from flare.cli import command as command_module
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.common.errors import InputError
 from flare.common.options import argument, option, positive, seconds
 
@@ -62,8 +62,7 @@ def told(*words):
     """What the command gets, or its exit status where it gets nothing."""
     got = []
 
-    @click.command("try", cls=Command)
-    @takes(Options)
+    @takes(Options, "try")
     def command(asked: Options) -> None:
         got.append(asked)
 

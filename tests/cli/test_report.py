@@ -103,6 +103,7 @@ BOTH = ("--ground-truth", "x", "--predictions", "x")
     ("sources", "words", "message"),
     [
         ("m", ("--seed", "5"), "--seed: only for the results of all teams"),
+        ("w", ("--gate", "0.5"), "--gate: only for the results of all teams"),
         ("t", (*BOTH, *ORGANISER), "--ground-truth: only for one evaluation"),
         ("mm", ("--figures", "x"), "--figures: only for one evaluation or the results"
          " of all teams"),
@@ -130,7 +131,10 @@ def test_what_means_nothing_is_a_usage_error(
     metrics, tmp_path, capfd, sources, words, message
 ):
     table = write_table(tmp_path / "table.csv", [("a", "1", "dsc", 0.9)])
-    files = [str(metrics if letter == "m" else table) for letter in sources]
+    (tmp_path / "written").mkdir()
+    (tmp_path / "written" / "ranking.json").write_text("{}")
+    known = {"m": metrics, "t": table, "w": tmp_path / "written"}
+    files = [str(known[letter]) for letter in sources]
 
     assert main(["report", *files, "--output", str(tmp_path / "out"), *words]) == 2
 

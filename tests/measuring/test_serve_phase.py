@@ -102,25 +102,6 @@ def test_two_submissions_at_once(bench, external_platform, serve, hand_in):
     assert bench.engine.left() == []
 
 
-def test_a_user_who_submits_another_model_is_measured_anew(
-    bench, external_platform, serve, hand_in
-):
-    """With the same image; never half with one and half with the other."""
-    for model in (MODEL, model_bytes({**WEIGHTS, "latest.json": b"{}"})):
-        hand_in("jane", NEEDS_MODEL, model)
-        status, _, stderr = serve()
-        assert (status, stderr) == (0, "")
-
-    first, second = external_platform.evaluations.values()
-    assert first["answers"][0]["status"] == second["answers"][0]["status"]
-    rows = (bench.results / "ledger.csv").read_text().splitlines()
-    assert [row.split(",")[2] for row in rows[1:]] == [
-        hashlib.sha256(found["model"]).hexdigest() for found in (first, second)
-    ]
-    assert rows[2].endswith('"handed in again, and served"')
-    assert len([*(bench.results / ".replaced").iterdir()]) == 1
-
-
 def test_an_image_that_is_none_or_cannot_be_loaded(
     bench, external_platform, serve, hand_in
 ):

@@ -320,9 +320,9 @@ def test_documents_that_are_broken_are_refused(
 
 def test_the_board_of_the_platform(demonstration, tmp_path):
     phase = read_phase(ROOT / "phase-settings.json", "validation")
-    board = rank_results([read_result(demonstration)], phase)
+    rows, _ = rank_results([read_result(demonstration)], phase)
 
-    write_leaderboard(board, tmp_path / "board.csv")
+    write_leaderboard(rows, phase, tmp_path / "board.csv")
 
     assert file_problems(tmp_path / "board.csv", "leaderboard-row") == []
     _, (row,) = read_table(tmp_path / "board.csv", "leaderboard-row")

@@ -48,18 +48,16 @@ def list_challenges() -> None:
         _log.info("%s  %s", name.ljust(width), challenge.name)
 
 
-@command.command(
-    "show", cls=Command, help="Print the file of one, to start your own from."
-)
-@takes(Asked)
+@command.add_command
+@takes(Asked, "show", help="Print the file of one, to start your own from.")
 def show_challenge(asked: Asked) -> None:
     """Print the file of a challenge."""
     text = challenge_text(asked.challenge).rstrip("\n")
     _log.info("%s", text)
 
 
-@command.command("validate", cls=Command, help="Say what it means, or what is wrong.")
-@takes(Asked)
+@command.add_command
+@takes(Asked, "validate", help="Say what it means, or what is wrong.")
 def validate_challenge(asked: Asked) -> None:
     """Say what a challenge file means."""
     rules = read_challenge(asked.challenge)

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 import numpy  # noqa: F401  before ours, as in evaluate.py
 
 from flare.challenge.reading import read_challenge
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.cli.commands.evaluate import on_case
 from flare.cli.console import OutcomeError, Progress
 from flare.common.containers import Limits
@@ -70,8 +69,7 @@ class Request:
     workers: int | None = workers_option()
 
 
-@click.command("check", cls=Command, exclusive=("images", "ground_truth"))
-@takes(Request)
+@takes(Request, exclusive=("images", "ground_truth"))
 def command(request: Request) -> None:
     """Say what the evaluation would refuse, or why an image cannot be run."""
     if is_image(request.predictions):

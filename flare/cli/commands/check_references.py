@@ -6,10 +6,8 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
 from flare.challenge.reading import read_challenge
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.common.installation import BUNDLED_GROUND_TRUTH
 from flare.common.options import argument, challenge_option, option
 from flare.evaluation.check import check_references
@@ -36,8 +34,7 @@ class Asked:
     challenge: str = challenge_option()
 
 
-@click.command("check-references", cls=Command, exclusive=("folder", "ground_truth"))
-@takes(Asked)
+@takes(Asked, exclusive=("folder", "ground_truth"))
 def command(asked: Asked) -> None:
     """Read a challenge file and all reference labels."""
     rules = read_challenge(asked.challenge)

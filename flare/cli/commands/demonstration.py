@@ -6,9 +6,7 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.common.options import option, whole
 from flare.evaluation.demonstration import SEED, write_demonstration
 
@@ -32,7 +30,6 @@ class Asked:
     )
 
 
-@click.command("demonstration", cls=Command)
 @takes(Asked)
 def command(asked: Asked) -> None:
     """Write the demonstration set."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 
-import click
-
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.platforms.grandchallenge.access import read_tokens
 from flare.platforms.grandchallenge.download import Options, download
 
@@ -15,13 +13,11 @@ PLACE = ("For organisers", 6)
 _log = logging.getLogger(__name__)
 
 
-@click.command(
-    "download",
-    cls=Command,
+@takes(
+    Options,
     epilog="FLARE_GC_TOKEN holds an API token of an admin of the challenge, or"
     " FLARE_GC_TOKEN_FILE names the file that holds it.",
 )
-@takes(Options)
 def command(asked: Options) -> None:
     """Get the results of a phase off the platform."""
     count = download(asked, token=read_tokens()[0])

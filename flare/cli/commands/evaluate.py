@@ -9,9 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from flare.cli.command import Command, takes, version_option
+from flare.cli.command import takes, version_option
 from flare.cli.console import Progress, fits
 from flare.common.installation import PLATFORM_GROUND_TRUTH, __version__, importing
 from flare.common.options import (
@@ -63,8 +61,7 @@ class Asked:
     nnunet_summary: Path | None = summary_option("into this folder")
 
 
-@click.command("evaluate", cls=Command, params=[version_option()])
-@takes(Asked)
+@takes(Asked, first=[version_option()])
 def command(asked: Asked) -> None:
     """Score a folder of predictions."""
     # Here, as neither the help nor a shell that completes a word has to wait for them.

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-import click
-
 import flare
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.common.errors import FlareError
 from flare.common.options import argument
 from flare.common.text import nearest
@@ -90,7 +88,6 @@ class Asked:
     )
 
 
-@click.command("explain", cls=Command)
 @takes(Asked)
 def command(asked: Asked) -> None:
     """Print what a code means and what helps, or the list of all codes."""

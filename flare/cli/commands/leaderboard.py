@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 
-import click
-
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
+from flare.common.text import safe
 from flare.platforms.grandchallenge.leaderboard import (
     Options,
     find_differences,
@@ -21,7 +20,6 @@ PLACE = ("For organisers", 5)
 _log = logging.getLogger(__name__)
 
 
-@click.command("leaderboard", cls=Command)
 @takes(Options)
 def command(asked: Options) -> None:
     """Rank several results as the platform would."""
@@ -30,7 +28,9 @@ def command(asked: Options) -> None:
     difference = find_differences(results)
     if difference:
         _log.info("%s", difference)
-    board = rank_results(results, phase)
+    rows, left_out = rank_results(results, phase)
     if asked.output:
-        write_leaderboard(board, asked.output)
-    _log.info("%s", leaderboard_table(board))
+        write_leaderboard(rows, phase, asked.output)
+    _log.info("%s", leaderboard_table(rows, phase))
+    for name, why in left_out:
+        _log.info("A result of %s is left out: %s.", safe(name), why)

@@ -6,9 +6,7 @@ import logging
 from types import TracebackType
 from typing import Self
 
-import click
-
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.cli.console import OutcomeError, Progress, stopping_with
 from flare.common.errors import FlareError, OutputError
 from flare.common.files import write_whole
@@ -23,7 +21,6 @@ PLACE = ("For organisers", 7)
 _log = logging.getLogger(__name__)
 
 
-@click.command("measure", cls=Command)
 @takes(Options)
 def command(options: Options) -> None:
     """Run teams' images case by case, and score what they predict."""

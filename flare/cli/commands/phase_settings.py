@@ -6,10 +6,8 @@ import json
 import logging
 from dataclasses import dataclass, field
 
-import click
-
 from flare.challenge.reading import read_challenge
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.common.errors import InputError
 from flare.common.options import challenge_option, option
 from flare.common.schema import dump
@@ -42,7 +40,6 @@ class PhaseOptions:
     challenge: str = challenge_option()
 
 
-@click.command("phase-settings", cls=Command)
 @takes(PhaseOptions)
 def command(options: PhaseOptions) -> None:
     """Print the settings of three phases."""

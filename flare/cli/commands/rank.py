@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 
-import click
-
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.ranking.options import RankingRequest
 
 PLACE = ("For organisers", 11)
@@ -14,7 +12,6 @@ PLACE = ("For organisers", 11)
 _log = logging.getLogger(__name__)
 
 
-@click.command("rank", cls=Command)
 @takes(RankingRequest)
 def command(asked: RankingRequest) -> None:
     """Rank teams by FLARE's rule."""

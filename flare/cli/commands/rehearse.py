@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 
-import click
-
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.cli.console import OutcomeError
 from flare.platforms.grandchallenge.rehearse import (
     Options,
@@ -22,7 +20,6 @@ PLACE = ("For organisers", 3)
 _log = logging.getLogger(__name__)
 
 
-@click.command("rehearse", cls=Command)
 @takes(Options)
 def command(asked: Options) -> None:
     """Run the image as the platform would, and say what it would make of it."""

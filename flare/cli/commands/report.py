@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 
 import click
 
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.cli.console import Progress
 from flare.common.text import safe
 from flare.ranking.options import RankingOptions
@@ -28,7 +28,6 @@ _ONLY_FOR = {
 """Options, as parameters, that mean something for some kinds of sources alone."""
 
 
-@click.command("report", cls=Command)
 @takes(Report)
 def command(asked: Report) -> None:
     """Make pages of results."""

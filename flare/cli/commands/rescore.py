@@ -6,10 +6,8 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
 from flare.challenge.reading import read_challenge
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.cli.console import OutcomeError
 from flare.common.options import argument, challenge_option, option, workers_option
 from flare.common.text import listing, safe, shell_word
@@ -35,7 +33,6 @@ class Asked:
     workers: int | None = workers_option()
 
 
-@click.command("rescore", cls=Command)
 @takes(Asked)
 def command(asked: Asked) -> None:
     """Score kept predictions anew, and keep what was measured."""

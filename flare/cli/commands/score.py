@@ -7,9 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import click
-
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.cli.console import OutcomeError, Progress, stopping_with
 from flare.common.errors import StoppedError
 from flare.common.options import (
@@ -79,8 +77,7 @@ class Asked:
     nnunet_summary: Path | None = summary_option("for each team, as DIR/TEAM")
 
 
-@click.command("score", cls=Command, exclusive=("workers", "cluster"))
-@takes(Asked)
+@takes(Asked, exclusive=("workers", "cluster"))
 def command(asked: Asked) -> None:
     """Score the predictions of all teams."""
     # Here, as neither the help nor a shell that completes a word has to wait for them.

@@ -12,9 +12,7 @@ from logging.handlers import WatchedFileHandler
 from pathlib import Path
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-import click
-
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.cli.commands.measure import Told
 from flare.cli.console import stopping_with
 from flare.common.errors import OutputError, StoppedError
@@ -65,16 +63,14 @@ class Options:
         return PhaseSource(str(self.phase.phase), *clients)
 
 
-@click.command(
-    "serve",
-    cls=Command,
+@takes(
+    Options,
     exclusive=("phase", "drop_folder"),
     epilog="FLARE_GC_TOKEN_FILE names the file that holds the API token of one of the"
     " phase's external evaluators, or FLARE_GC_TOKEN holds the token. Of several, one"
     " on each line, the next one is used where the platform lets a user claim only"
     " once.",
 )
-@takes(Options)
 def command(options: Options) -> None:
     """Measure submissions as they come, and answer them."""
     service = options.service

@@ -6,10 +6,8 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
 from flare.challenge.reading import read_challenge
-from flare.cli.command import Command, takes
+from flare.cli.command import takes
 from flare.common.options import challenge_option, option, positive, whole
 from flare.common.text import count
 from flare.ranking.simulation import SEED, write_simulation
@@ -45,7 +43,6 @@ class Options:
     challenge: str = challenge_option()
 
 
-@click.command("simulate", cls=Command)
 @takes(Options)
 def command(asked: Options) -> None:
     """Make up the results of a challenge."""

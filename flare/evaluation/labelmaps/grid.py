@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -89,13 +90,10 @@ class Grid:
 # --- How a prediction's grid differs from its reference's -------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Misplacement:
+class Misplacement(NamedTuple):
     """How a grid differs from what was expected."""
 
     text: str
-    hidden_text: str
-    """The same without numbers, where the images are secret."""
     remedy: str = ""
     """What to do in this case; empty for the usual advice."""
 
@@ -105,24 +103,16 @@ def compare_sizes(found: Grid, expected: Grid) -> Misplacement | None:
     if found.shape == expected.shape:
         return None
     text = f"size is {found.size_text} voxels, expected {expected.size_text}"
-    more, hidden_more, remedy = "", "", ""
     if _same_place(found, expected):
-        remedy = RESAMPLE
-        if found.axes != expected.axes:
-            more = f"; axes point to {found.axes}, expected {expected.axes}"
-            hidden_more, remedy = "; its axes point elsewhere", TURN_BACK
-    elif found.shape == expected.shape[::-1]:
-        more = hidden_more = ": its axes are reversed"
-        remedy = TRANSPOSE
-    elif _equal_sizes(found, expected) and all(
-        a <= b for a, b in zip(found.shape, expected.shape, strict=True)
-    ):
-        remedy = PAD
-    return Misplacement(
-        text=text + more,
-        hidden_text=f"its size is not that of the CT{hidden_more}",
-        remedy=remedy,
-    )
+        if found.axes == expected.axes:
+            return Misplacement(text, RESAMPLE)
+        turned = f"axes point to {found.axes}, expected {expected.axes}"
+        return Misplacement(f"{text}; {turned}", TURN_BACK)
+    if found.shape == expected.shape[::-1]:
+        return Misplacement(f"{text}: its axes are reversed", TRANSPOSE)
+    is_smaller = all(a <= b for a, b in zip(found.shape, expected.shape, strict=True))
+    is_equal = np.allclose(found.voxel_size, expected.voxel_size, rtol=1e-3, atol=0)
+    return Misplacement(text, PAD if is_smaller and is_equal else "")
 
 
 def compare_positions(
@@ -137,12 +127,8 @@ def compare_positions(
     shift = found.corner_shift(expected)
     if shift <= tolerance_mm:
         return None
-    difference, hidden, remedy = _difference(found, expected)
-    return Misplacement(
-        text=f"it lies up to {shift:.4g} mm off: {difference}",
-        hidden_text=f"it lies elsewhere than the CT: {hidden}",
-        remedy=remedy,
-    )
+    text, remedy = _difference(found, expected)
+    return Misplacement(f"it lies up to {shift:.4g} mm off: {text}", remedy)
 
 
 def _compare_spacings(
@@ -156,25 +142,21 @@ def _compare_spacings(
         return None
     has, wanted = (_numbers(size[::-1], " x ") for size in sizes)
     text = f"voxel size is {has} mm, expected {wanted} mm"
-    hidden = "its voxel size is another one than that of the CT"
     if math.hypot(*((sizes[0][::-1] - sizes[1]) * steps)) <= tolerance_mm:
-        more = ": its spacing is in the reverse order"
-        return Misplacement(
-            text=text + more, hidden_text=hidden + more, remedy=TURN_SPACING
-        )
-    return Misplacement(text=text, hidden_text=hidden)
+        turned = ": its spacing is in the reverse order"
+        return Misplacement(text + turned, TURN_SPACING)
+    return Misplacement(text)
 
 
-def _difference(found: Grid, expected: Grid) -> tuple[str, str, str]:
-    """What makes two grids of one size different, also without numbers; a remedy."""
+def _difference(found: Grid, expected: Grid) -> Misplacement:
+    """What makes two grids of one size different."""
     if np.array_equal(found.voxel_size, (1, 1, 1)) and not found.origin.any():
-        text = "its header was lost (voxel size 1, origin 0)"
-        return text, text, COPY_HEADER
+        return Misplacement("its header was lost (voxel size 1, origin 0)", COPY_HEADER)
     if found.axes != expected.axes:
         text = f"axes point to {found.axes}, expected {expected.axes}"
         if _same_place(found, expected):
-            return f"it was reoriented, {text}", "it was reoriented", TURN_BACK
-        return text, "its axes point elsewhere", ""
+            return Misplacement(f"it was reoriented, {text}", TURN_BACK)
+        return Misplacement(text)
     # What moves the corners most is told.
     shift = found.corner_shift(expected)
     steps = np.array(found.shape[::-1]) - 1
@@ -182,18 +164,11 @@ def _difference(found: Grid, expected: Grid) -> tuple[str, str, str]:
     by_origin = math.hypot(*(found.origin - expected.origin))
     if by_size >= max(by_origin, shift / 3):
         sizes = [_numbers(grid.voxel_size, " x ") for grid in (found, expected)]
-        text = f"voxel size is {sizes[0]} mm, expected {sizes[1]} mm"
-        return text, "its voxel size is another one", ""
+        return Misplacement(f"voxel size is {sizes[0]} mm, expected {sizes[1]} mm")
     if by_origin >= shift / 3:
-        origins = [_numbers(grid.origin, ", ") for grid in (found, expected)]
-        text = f"RAS origin is ({origins[0]}) mm, expected ({origins[1]}) mm"
-        return text, "its origin is another one", ""
-    return "it is rotated", "it is rotated", ""
-
-
-def _equal_sizes(found: Grid, expected: Grid) -> bool:
-    """Whether voxels are equally large."""
-    return np.allclose(found.voxel_size, expected.voxel_size, rtol=1e-3, atol=0)
+        has, wanted = (_numbers(grid.origin, ", ") for grid in (found, expected))
+        return Misplacement(f"RAS origin is ({has}) mm, expected ({wanted}) mm")
+    return Misplacement("it is rotated")
 
 
 def _same_place(found: Grid, expected: Grid) -> bool:

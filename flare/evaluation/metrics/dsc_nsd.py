@@ -23,7 +23,7 @@ from flare.evaluation.metrics.finder import (
 from flare.evaluation.metrics.surfels import dice_of_counts, surfel_areas, tally
 
 if TYPE_CHECKING:
-    from flare.evaluation.metrics.distances import Sides, Surfels
+    from flare.evaluation.metrics.distances import Sides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,6 +282,9 @@ def compare_labels(
         If the maps are not three-dimensional, their shapes differ, or a spacing or
         tolerance is not positive and finite.
     """
+    if has_distances:  # not at the top: its module is loaded where they are asked for
+        from flare.evaluation.metrics.distances import Surfels
+
     _check_shapes(reference, prediction)
     spacing = _three_numbers(spacing)
     for length in (*spacing, *tolerances.values()):
@@ -302,7 +305,7 @@ def compare_labels(
         occupancy = (in_reference[label] | in_prediction[label]).within(zs)
         ball = ball_rows(spacing, tolerance, occupancy.extent)
         maps = reference[zs], prediction[zs]
-        found = _surfels(maps, spacing, occupancy, memory) if has_distances else None
+        found = Surfels(maps, spacing, occupancy, memory) if has_distances else None
         add = found.add if found else None
         voxels, surfels = tally(maps, occupancy, ball, memory, smallest_dsc, add)
         agreement = _agreement(voxels, surfels, spacing)
@@ -310,18 +313,6 @@ def compare_labels(
             agreement = replace(agreement, distances=found.distances())
         agreements[label] = agreement
     return agreements
-
-
-def _surfels(
-    maps: tuple[Labels, Labels],
-    spacing: Spacing,
-    occupancy: Occupancy,
-    memory: ReusedMemory,
-) -> Surfels:
-    """Something to collect surfels; its module is loaded where distances are asked."""
-    from flare.evaluation.metrics.distances import Surfels
-
-    return Surfels(maps, spacing, occupancy, memory)
 
 
 def _check_masks(reference: Mask, prediction: Mask) -> None:

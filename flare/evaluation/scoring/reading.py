@@ -17,11 +17,7 @@ from flare.evaluation.errors import (
     GroundTruthError,
     LabelError,
 )
-from flare.evaluation.labelmaps.grid import (
-    Misplacement,
-    compare_positions,
-    compare_sizes,
-)
+from flare.evaluation.labelmaps.grid import compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT, LabelMap
 from flare.evaluation.metrics.finder import ReusedMemory
 from flare.evaluation.submission.find import LabelMapFile
@@ -63,23 +59,25 @@ def check_headers(pair: CasePair, challenge: Challenge) -> tuple[int, str]:
         raise FileFormatError(name, text, error.remedy) from error
     wrong = compare_sizes(found, expected)
     if wrong:
-        raise GridSizeError(name, _grid_text(file, wrong), wrong.remedy)
+        hidden = "its size is not that of the CT"
+        raise GridSizeError(name, _grid_text(file, wrong.text, hidden), wrong.remedy)
     voxels = math.prod(found.shape)
     wrong = compare_positions(found, expected, challenge.grid.tolerance_mm)
     if not wrong:
         return voxels, ""
-    problem = GridPositionError(name, _grid_text(file, wrong), wrong.remedy)
+    text = _grid_text(file, wrong.text, "it lies elsewhere than the CT")
+    problem = GridPositionError(name, text, wrong.remedy)
     if challenge.grid.compare is GridComparison.SIZE:
         return voxels, problem.finding
     raise problem
 
 
-def _grid_text(reference: LabelMapFile, wrong: Misplacement) -> str:
+def _grid_text(reference: LabelMapFile, text: str, hidden: str) -> str:
     """How a grid differs; of a secret image, only the log gets the numbers."""
     if not reference.is_hidden:
-        return wrong.text
-    _log.info("%s: %s", safe(reference.name), wrong.text)
-    return wrong.hidden_text
+        return text
+    _log.info("%s: %s", safe(reference.name), text)
+    return hidden
 
 
 def read_prediction(

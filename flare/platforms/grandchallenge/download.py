@@ -289,23 +289,21 @@ def _evaluation(value: Mapping[str, Any], phase: str) -> Evaluation:
         if socket["slug"] == METRICS_SOCKET:
             metrics = output["value"]
     submission = value["submission"]
-    url, created = (
-        submission.get("predictions_file"),
-        datetime.fromisoformat(value["created"]),
-    )
+    url = str(submission.get("predictions_file") or "")
+    created = datetime.fromisoformat(value["created"])
     record: Record = {
         "evaluation": str(value["pk"]),
         "phase": phase,
         "username": str(submission["creator"]["username"]),
         "created": created.isoformat(),
-        "predictions_file": str(url or "").partition("?")[0],
+        "predictions_file": url.partition("?")[0],
     }
     return Evaluation(
         record=record,
         created=created,
         rank=int(value["rank"] or 0),
         metrics=metrics,
-        predictions_url=str(url or ""),
+        predictions_url=url,
     )
 
 

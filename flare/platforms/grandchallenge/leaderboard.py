@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypedDict
 from flare.common.files import csv_text, write_whole
 from flare.common.options import argument, option
 from flare.common.schema import Family, Is, Positive, Text
-from flare.common.text import aligned, listing, printable, safe
+from flare.common.text import aligned, listing, printable
 from flare.platforms.grandchallenge.phase import (
     Order,
     Phase,
@@ -64,17 +64,6 @@ class Row(Result):
     """What the rank goes by: a rank, or the mean or median of ranks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaderboard:
-    """The leaderboard, and the results that are not on it."""
-
-    phase: Phase
-    rows: tuple[Row, ...]
-    """Best first."""
-    left_out: tuple[tuple[str, str], ...]
-    """Name and reason."""
-
-
 def read_result(file: Path) -> Result:
     """Read a metrics.json; the name of its folder is that of the result.
 
@@ -89,7 +78,9 @@ def read_result(file: Path) -> Result:
     return Result(name=name, metrics=read_object(file))
 
 
-def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
+def rank_results(
+    results: Sequence[Result], phase: Phase
+) -> tuple[list[Row], list[tuple[str, str]]]:
     """Rank results by the settings of a phase.
 
     Parameters
@@ -98,6 +89,13 @@ def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
         Of one name, the last is the most recent.
     phase : Phase
         The settings.
+
+    Returns
+    -------
+    rows : list of Row
+        Best first.
+    left_out : list of tuple of str
+        Names and reasons of the results that are not on the board.
     """
     display, newest_first = phase.result_display_choice, list(reversed(results))
     left_out: list[tuple[str, str]] = []
@@ -123,7 +121,7 @@ def rank_results(results: Sequence[Result], phase: Phase) -> Leaderboard:
         )
         for score, result in ranked
     ]
-    return Leaderboard(phase=phase, rows=tuple(rows), left_out=tuple(left_out))
+    return rows, left_out
 
 
 def _problem(result: Result, phase: Phase) -> str:
@@ -189,27 +187,15 @@ def find_differences(results: Sequence[Result]) -> str:
     return f"These results cannot be compared: they have different {'; '.join(found)}."
 
 
-def leaderboard_table(leaderboard: Leaderboard) -> str:
-    """The leaderboard as text, by the titles of its columns, and what was left out."""
-    phase = leaderboard.phase
+def leaderboard_table(rows: Sequence[Row], phase: Phase) -> str:
+    """The leaderboard as text, by the titles of its columns."""
     titles = (printable(title) for title, *_ in phase.columns)
-    header = ["rank", "name", "rank score", *titles]
-    lines = [
-        [
-            str(row.rank),
-            printable(row.name),
-            f"{float(row.rank_score):g}",
-            *map(printable, phase.shown(row.metrics)),
-        ]
-        for row in leaderboard.rows
-    ]
-    text = [f"Leaderboard of the phase {printable(phase.title)}:"]
-    text += aligned([header, *lines])
-    text += [
-        f"A result of {safe(name)} is left out: {why}."
-        for name, why in leaderboard.left_out
-    ]
-    return "\n".join(text)
+    lines = [["rank", "name", "rank score", *titles]]
+    for row in rows:
+        own = [str(row.rank), printable(row.name), f"{float(row.rank_score):g}"]
+        lines.append([*own, *map(printable, phase.shown(row.metrics))])
+    title = f"Leaderboard of the phase {printable(phase.title)}:"
+    return "\n".join([title, *aligned(lines)])
 
 
 class BoardRow(TypedDict):
@@ -233,7 +219,7 @@ BOARD_COLUMNS = Family(
 """Of a board, besides."""
 
 
-def write_leaderboard(leaderboard: Leaderboard, file: Path) -> None:
+def write_leaderboard(rows: Sequence[Row], phase: Phase, file: Path) -> None:
     """Write the leaderboard as CSV: name, rank, rank_score and the ranked paths.
 
     After them come the board's own columns, by their titles and as they are shown.
@@ -243,15 +229,14 @@ def write_leaderboard(leaderboard: Leaderboard, file: Path) -> None:
     OutputError
         If it cannot be written.
     """
-    phase = leaderboard.phase
     titles = (title for title, *_ in phase.columns)
-    rows = [
+    columns = ["name", "rank", "rank_score", *phase.ranked, *titles]
+    lines = [
         [
             *(row.name, row.rank, float(row.rank_score)),
             *(value_at(row.metrics, path) for path in phase.ranked),
             *phase.shown(row.metrics),
         ]
-        for row in leaderboard.rows
+        for row in rows
     ]
-    columns = ["name", "rank", "rank_score", *phase.ranked, *titles]
-    write_whole(file, csv_text(columns, rows))
+    write_whole(file, csv_text(columns, lines))

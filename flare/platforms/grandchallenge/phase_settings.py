@@ -115,6 +115,9 @@ def settings_for(challenge: Challenge) -> dict[str, Phase]:
         for title, (organ, shown) in names.items()
         for metric in shown
     )
+    pattern = f"`{challenge.names.prediction_of(CASE)}`, where {CASE} is the case"
+    is_plain = challenge.names == PLAIN_NAMES
+    files = "like its CT without `_0000`" if is_plain else pattern
     # A single case has no standard deviation.
     without = tuple(replace(column, error_path="") for column in columns)
     return {
@@ -122,18 +125,11 @@ def settings_for(challenge: Challenge) -> dict[str, Phase]:
             phase,
             extra_results_columns=columns if phase.score_error_jsonpath else without,
             submission_page_markdown=phase.submission_page_markdown.format(
-                labels=challenge.labels_text, names=_names_text(challenge)
+                labels=challenge.labels_text, names=files
             ),
         )
         for name, phase in PHASES.items()
     }
-
-
-def _names_text(challenge: Challenge) -> str:
-    """How a participant finds the name of a file."""
-    if challenge.names == PLAIN_NAMES:
-        return "like its CT without `_0000`"
-    return f"`{challenge.names.prediction_of(CASE)}`, where {CASE} is the case"
 
 
 OF_FLARE = (
@@ -155,6 +151,8 @@ PAGE = (
     " on the organisers' computer, without a network, and {measured} measured. A"
     " submission that fails does not count."
 )
+
+MEASURED, MEASURED_ALONE = "its running time and GPU memory are", "its running time is"
 
 EFFICIENCY = (
     column_of("Running time (s)", "runtime_s", Order.ASCENDING),
@@ -191,6 +189,17 @@ def external_settings_for(
     asked = {f"aggregates.{rule.metric}_mean" for rule in challenge.ranking}
     ranked = [c for c in columns if c.path in asked] or [dsc, nsd, *efficiency]
     score = ranked[0]
+    text = OF_ALGORITHM if contract.is_algorithm else OF_FLARE
+    page = PAGE.format(
+        contract=text.format(
+            inputs=f"{contract.inputs}/{contract.input_path}",
+            slug=contract.input_slug,
+            outputs=contract.written_to,
+        ),
+        labels=challenge.labels_text,
+        measured=MEASURED if has_gpu else MEASURED_ALONE,
+        model=MODEL_FOLDER,
+    )
     return replace(
         own,
         title="External test",
@@ -204,23 +213,7 @@ def external_settings_for(
             for column in columns
             if column is not score
         ),
-        submission_page_markdown=page_for(challenge, contract, has_gpu=has_gpu),
-    )
-
-
-def page_for(challenge: Challenge, contract: Contract, *, has_gpu: bool) -> str:
-    """The text of the submission page: what an image has to do."""
-    measured = "running time and GPU memory are" if has_gpu else "running time is"
-    text = OF_ALGORITHM if contract.is_algorithm else OF_FLARE
-    return PAGE.format(
-        contract=text.format(
-            inputs=f"{contract.inputs}/{contract.input_path}",
-            slug=contract.input_slug,
-            outputs=contract.written_to,
-        ),
-        labels=challenge.labels_text,
-        measured=f"its {measured}",
-        model=MODEL_FOLDER,
+        submission_page_markdown=page,
     )
 
 

@@ -20,7 +20,7 @@ from flare.challenge.reading import challenge_names
 from flare.common.docker import Docker
 from flare.common.errors import EngineError, InputError
 from flare.common.options import argument, option, positive
-from flare.common.text import listing, safe
+from flare.common.text import aligned, listing, safe
 from flare.evaluation.errors import UploadError
 from flare.platforms.grandchallenge.phase import (
     Phase,
@@ -411,10 +411,9 @@ def verdict_text(verdict: Verdict) -> str:
         log = run.stdout.decode("utf-8", "replace").strip()
         lines = [log, *lines, "The evaluation would fail. The participant would read:"]
     else:
-        width = max(len(title) for title, _ in verdict.row)
         if verdict.is_ranked:
             lines.append("The evaluation would succeed. The leaderboard's row:")
         else:
             lines.append("The evaluation would succeed, and NOT be on the leaderboard:")
-        lines += [f"  {title.ljust(width)}  {cell}" for title, cell in verdict.row]
+        lines += [f"  {line}" for line in aligned(verdict.row)]
     return "\n".join(line for line in lines if line)

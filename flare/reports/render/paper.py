@@ -148,34 +148,25 @@ def _apart(ticks: Sequence[tuple[float, str]], width: str) -> list[str]:
 
 def _draw_dots(axes: Axes, row: int, own: Dots, rows: int, size: float) -> None:
     """Dots below their box; between them the interval of the mean, a diamond."""
-    (top, bottom), small = _BOX, rows > _MANY
+    (top, bottom), small = (row + end for end in _BOX), rows > _MANY
+    middle = (top + bottom) / 2
     if own.box:
         low, median, high = own.box
         edge: Style = {"color": BOX, "edgecolor": INK, "linewidth": 0.5}
-        height, middle = bottom - top, row + (top + bottom) / 2
-        axes.barh(middle, high - low, left=low, height=height, **edge)
-        ends = [row + top, row + bottom]
-        axes.plot([median] * 2, ends, color=INK, linewidth=1.3)
+        axes.barh(middle, high - low, left=low, height=bottom - top, **edge)
+        axes.plot([median] * 2, [top, bottom], color=INK, linewidth=1.3)
     if own.interval:
         # A thick line below the diamond, in its row: thin ones would be whiskers.
-        middle = row + (top + bottom) / 2
         thick: Style = {"color": DOT, "linewidth": 2.2, "solid_capstyle": "butt"}
         axes.plot(own.interval, [middle] * 2, **thick)
     ys = [row + 0.06 + 0.36 * (GOLDEN * n % 1) for n in range(1, len(own.places) + 1)]
-    dot: Style = {
-        "markerfacecolor": "none",
-        "markeredgecolor": DOT,
-        "markeredgewidth": 0.5,
-    }
+    dot: Style = {"mfc": "none", "mec": DOT, "mew": 0.5}
     axes.plot(own.places, ys, "o", markersize=1.3 if small else 2.2, **dot)
     if own.mean is not None:
-        edge = {"markeredgecolor": INK, "markeredgewidth": 0.7}
-        diamond: Style = {**edge, "color": "white"}
-        middle = row + (top + bottom) / 2
+        diamond: Style = {"color": "white", "mec": INK, "mew": 0.7}
         axes.plot(own.mean, middle, "D", markersize=2.0 if small else 3.0, **diamond)
     if own.missing:
-        text = f" {own.missing} missing"
-        axes.text(1.02, row, text, va="center", fontsize=size)
+        axes.text(1.02, row, f" {own.missing} missing", va="center", fontsize=size)
 
 
 def _draw_blobs(axes: Axes, row: int, own: Blobs, each_mm: float) -> None:

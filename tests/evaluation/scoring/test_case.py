@@ -241,12 +241,8 @@ SIZE = dataclasses.replace(FLARE21, grid=GridRules(compare=GridComparison.SIZE))
     ("changes", "words"),
     [
         (SMALLER, "20 x 16 x 9 voxels, expected 20 x 16 x 10"),
-        *(
-            (moved_by(axis, mm), "100 mm off")
-            for axis in range(3)
-            for mm in (-100, 100)
-        ),
-        *((turned(axis), "axes point to") for axis in range(3)),
+        (moved_by(2, -100), "100 mm off"),
+        (turned(1), "axes point to"),
         (moved_by(0, 0.11), "0.11 mm off"),
         (moved_by(0, 0.09), ""),
     ],

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import flare
-from flare.common.errors import WorkerError
 from tests.builders import ROOT, case_names, wait_until, write_cases
 from tests.builders.errors import told
 from tests.builders.fewer import few_fast
@@ -169,23 +167,3 @@ def test_workers_end_with_a_parent_that_is_killed(start):
     run.kill()
 
     wait_until(lambda: session_of(run) == [], seconds=25)
-
-
-def exhaust(*_):
-    raise MemoryError
-
-
-def kill(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-@pytest.mark.parametrize(("death", "workers"), [(exhaust, 1), (kill, 2)])
-def test_in_python_the_error_names_the_case(
-    monkeypatch, predictions, ground_truth, death, workers
-):
-    monkeypatch.setattr("flare.evaluation.scoring.case.score_case", death)
-
-    with pytest.raises(WorkerError) as caught:
-        flare.evaluate(predictions, ground_truth, workers=workers)
-
-    assert told(caught.value) == ("H03", "validation_001.nii.gz")

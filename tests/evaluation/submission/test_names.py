@@ -14,7 +14,6 @@ from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.results.metrics_reading import read_metrics
 from tests.builders import case_names, organ_boxes, write_cases
 from tests.builders.errors import told
-from tests.builders.jobs import job, write_jobs
 
 NAMES = FileNames(
     reference="{case}_gt", prediction="pred_{case}", image="{case}_ct.old"
@@ -159,16 +158,6 @@ def test_two_images_of_one_case_are_refused(files):
 
     with pytest.raises(flare.FlareError, match="2 files for case validation_001"):
         find_images(files / "images", NAMES)
-
-
-def test_jobs_of_an_algorithm_find_their_cases_by_the_image(files):
-    jobs = [job(f"pk{n}", f"validation_{n:03}_ct.old") for n in (1, 2, 3)]
-    folder = write_jobs(files / "jobs", jobs)
-
-    results = flare.evaluate(folder, files / "references", challenge=RENAMED)
-
-    assert [case.case for case in results.cases] == case_names(3)
-    assert {case.dsc for case in results.cases} == {1.0}
 
 
 def test_the_submission_page_of_a_phase_tells_the_name():

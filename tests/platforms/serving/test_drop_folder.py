@@ -10,7 +10,7 @@ from flare.common.errors import InputError
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.strict import ArchiveError, ModelError
 from flare.platforms.serving.drop_folder import DropFolder
-from flare.platforms.serving.source import Answer
+from flare.platforms.serving.source import Answer, ClaimAnewError
 
 NOW = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
 
@@ -78,6 +78,18 @@ def test_another_model_is_another_submission(tmp_path, source, change):
     with pytest.raises(ArchiveError, match="it was removed or replaced before it was"):
         source.download(before, tmp_path)
     assert source.download(after, tmp_path) == tmp_path / "a.tar.gz"
+
+
+def test_a_claim_is_made_anew_after_a_kill_and_a_folder_may_vanish(tmp_path, source):
+    put(tmp_path, "a.tar.gz")
+    (one,) = source.claimable()
+    assert source.claim(one, is_again=False) == one
+    with pytest.raises(ClaimAnewError):
+        source.claim(one, is_again=True)
+    tmp_path.rename(tmp_path.with_name("elsewhere"))
+
+    with pytest.raises(InputError, match="it cannot be read"):
+        source.claimable()
 
 
 # --- What anybody can put there ---------------------------------------------------

@@ -168,18 +168,6 @@ def test_files_that_do_not_belong_together_are_refused(
     assert problem in caught.value.finding
 
 
-def test_options_of_a_ranking_are_refused_beside_one_that_was_made(written, capfd):
-    """They could only contradict it."""
-    words = ["report", str(written), "--output", "page.html", "--gate", "0.5"]
-
-    assert main(words) == 2
-
-    assert capfd.readouterr().err == (
-        "flare report: argument --gate: only for the results of all teams;"
-        " see flare report --help\n"
-    )
-
-
 def test_results_with_a_ranking_among_them_are_ranked(results):
     """As after flare rank RESULTS --output RESULTS."""
     rank(results, bootstrap=0).write(results)
