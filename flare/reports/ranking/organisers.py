@@ -319,9 +319,9 @@ def _schemes_table(schemes: Sequence[Scheme]) -> Table:
         tau = number_cell(scheme.tau, decimals=2, exact=True)
         if scheme.tau is None:
             tau = replace(tau, text="undefined")
-        rows.append((printable(scheme.name), tau, text_cell(", ".join(moves))))
+        rows.append((Cell(printable(scheme.name)), tau, text_cell(", ".join(moves))))
     if still:
-        rows.append((still, "", text_cell("nobody")))
+        rows.append((Cell(still), "", text_cell("nobody")))
     heads = ("scheme", "tau", "who moves")
     caption = "Other schemes: Kendall's tau with the ranking, and who moves"
     return table(caption, heads, rows, words=("scheme", "who moves"))
