@@ -9,7 +9,7 @@ from pathlib import Path
 import flare
 from flare.ranking.simulation import write_simulation
 from flare.reports.cases.options import CaseOptions
-from flare.reports.report import write_report
+from flare.reports.report import Report
 
 FOLDER = "examples"
 """Of the reports, in the site."""
@@ -23,10 +23,18 @@ def example_files(root: Path) -> Iterator[tuple[str, bytes]]:
         pages, teams = work / "pages", work / "teams"
         metrics = flare.write_metrics(flare.evaluate(maps, references), work)
         cases = CaseOptions(ground_truth=references, predictions=maps)
-        write_report([metrics], pages / "evaluation", is_organiser=True, cases=cases)
-        write_report([metrics], pages / "participant.html", is_organiser=False)
         write_simulation(flare.read_challenge("flare21"), teams)
-        write_report([teams], pages / "ranking", is_organiser=True)
-        write_report([teams], pages / "public.html", is_organiser=False)
+        for report in (
+            Report(sources=(metrics,), output=pages / "participant.html"),
+            Report(sources=(teams,), output=pages / "public.html"),
+            Report(
+                sources=(metrics,),
+                output=pages / "evaluation",
+                audience="organiser",
+                cases=cases,
+            ),
+            Report(sources=(teams,), output=pages / "ranking", audience="organiser"),
+        ):
+            report.write()
         for file in sorted(pages.rglob("*.html")):
             yield f"{FOLDER}/{file.relative_to(pages)}", file.read_bytes()

@@ -22,7 +22,6 @@ from flare.evaluation.errors import (
     UnexpectedCasesError,
 )
 from flare.evaluation.evaluate import OnCase, ignored_labels_text, score_cases
-from flare.evaluation.labelmaps.reading import read_label_map
 from flare.evaluation.options import Options
 from flare.evaluation.plan import find_submission, plan_evaluation, prepare
 from flare.evaluation.scoring.reading import read_reference
@@ -113,7 +112,7 @@ def check_submission(
         problems.append(EmptyError(count))
     return Report(
         problems=tuple(problems),
-        summary="" if problems else summary(challenge, count, organs, unknown),
+        summary="" if problems else _summary(challenge, count, organs, unknown),
         note=note,
         hint=_hint(problems, cts) if cts else "",
     )
@@ -193,25 +192,7 @@ def find_images(
     return files
 
 
-def organs_in(files: Sequence[Path], challenge: Challenge) -> str:
-    """What would be scored of label maps that a container has written.
-
-    Raises
-    ------
-    SubmissionError
-        If one cannot be read.
-    """
-    known = [organ.label for organ in challenge.organs]
-    organs: Counter[str] = Counter()
-    unknown = []
-    for file in files:
-        labels = read_label_map(file, file.name, known)
-        organs.update(o.name for o in challenge.organs if o.label in labels.present)
-        unknown.append(labels.unknown)
-    return summary(challenge, len(files), organs, unknown)
-
-
-def summary(
+def _summary(
     challenge: Challenge,
     count: int,
     organs: Mapping[str, int],

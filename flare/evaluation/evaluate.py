@@ -140,14 +140,13 @@ def evaluate(
 
 def _log_folder(folder: Folder) -> None:
     """Tell what was found, and what was left out."""
-    if folder.files:
-        _log.info(
-            "Found %d label maps: %s",
-            len(folder.files),
-            listing(file.name for file in folder.files),
-        )
-    if folder.ignored:
-        _log.info("Ignored %d files: %s", len(folder.ignored), listing(folder.ignored))
+    names = [file.name for file in folder.files]
+    for text, found in (
+        ("Found %d label maps: %s", names),
+        ("Ignored %d files: %s", [*folder.ignored]),
+    ):
+        if found:
+            _log.info(text, len(found), listing(found))
 
 
 def score_cases(

@@ -42,7 +42,6 @@ from flare.reports.model import (
     Table,
     Tile,
     Words,
-    name_cell,
     number_cell,
     table,
     text_cell,
@@ -267,7 +266,7 @@ def tests_table(
                 for text, value in zip(texts, values, strict=True)
             ]
         row = (
-            name_cell(own.title),
+            own.title,
             *(other.scores.cell(own.metric, mean) for mean in (own.before, own.after)),
             _difference_cell(own.metric, own.mean, exact=exact, is_shaded=False),
             *(interval_text(own), *own.counts, *tested),
@@ -325,9 +324,7 @@ def changes_table(
             _difference_cell(own.metric, own.differences[number], exact=exact)
             for own in pairs
         )
-        rows.append(
-            (name_cell(found.cases[number]), *changes, *(words for _ in remark))
-        )
+        rows.append((found.cases[number], *changes, *(words for _ in remark)))
     return table(
         f"{title}: differences of each case and organ, the largest loss first",
         ("case", *(own.title for own in pairs), *remark),
@@ -346,7 +343,7 @@ def means_table(found: Comparison, metric: Metric) -> Table:
     for each in found.evaluations:
         means = (each.scores.mean(metric.name + end) for end in ends)
         cells = (each.scores.cell(metric, mean, is_shaded=True) for mean in means)
-        rows.append((name_cell(each.name), *cells))
+        rows.append((each.name, *cells))
     caption = f"Mean {title_within(metric)} over {count(len(found.cases), 'case')}"
     return table(caption, ("evaluation", *titles), rows, words=("evaluation",))
 
@@ -357,7 +354,7 @@ def overview_table(
     """A row for each organ, and a column for each evaluation but the first."""
     rows = []
     for organ in zip(*(pairs[metric.name] for pairs in compared), strict=True):
-        cells = [name_cell(organ[0].title)]
+        cells: list[Cell | str] = [organ[0].title]
         for own in organ:
             cell = _difference_cell(metric, own.mean, exact=found.first.scores.exact)
             arrow = " \u2191" if own.effect > 0 else " \u2193"
@@ -395,7 +392,7 @@ def _remarks(found: Comparison) -> list[Part]:
         table(
             caption,
             heads,
-            ((name_cell(case), *map(text_cell, texts)) for case, texts in rows.items()),
+            ((case, *map(text_cell, texts)) for case, texts in rows.items()),
             words=heads,
         )
         for caption, rows in (
@@ -416,7 +413,7 @@ def provenance_table(found: Comparison) -> Table:
     rows = []
     for key, texts in found.provenance:
         alike = Cell("" if len({*texts}) == 1 else "differs", css="alarm")
-        rows.append((name_cell(key), alike, *map(text_cell, texts)))
+        rows.append((key, alike, *map(text_cell, texts)))
     names = [each.name for each in found.evaluations]
     return table(
         "How the evaluations were made, as each metrics.json has it",

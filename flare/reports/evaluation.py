@@ -232,7 +232,7 @@ def _organ_table(scores: CaseScores, metric: Metric) -> Table:
         mean, *others = (scores.cell(metric, value) for value in numbers)
         found = metric_interval(metric.name, values)
         interval = interval_words(metric.name, found)
-        rows.append((name_cell(title), mean, interval, *others))
+        rows.append((title, mean, interval, *others))
     caption = f"{metric.title_with_unit} over {count(len(scores.cases), 'case')}"
     heads = ("organ", "mean", "95 % interval", *more.values())
     return table(caption, heads, rows, words=("organ",))
@@ -321,7 +321,7 @@ def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Tabl
             found = group_mean(metric.name, values, numbers)
             mean = scores.cell(metric, found.mean)
             words = interval_words(metric.name, found.interval)
-            rows.append((name_cell(name), str(found.cases), title, mean, words))
+            rows.append((name, str(found.cases), title, mean, words))
     return table(
         f"{metric.title_with_unit} by {safe(grouping.column)} and organ",
         ("group", "cases", "organ", "mean", "95 % interval"),

@@ -335,7 +335,7 @@ def _grid(run: Progress) -> Chart:
     seen = [(state, number) for state, number in numbers.items() if number]
     rows = []
     for case in run.cases:
-        cells = [name_cell(case)]
+        cells: list[Cell | str] = [case]
         for team in run.teams:
             state, record = team.state(case), team.records.get(case)
             text = record.status.value if record else state
@@ -375,7 +375,7 @@ def _teams(run: Progress) -> list[Part]:
         doubtful = sum(bool(record.doubts) for record in team.records.values())
         rows.append(
             (
-                name_cell(team.team),
+                team.team,
                 Cell(_doing(run, team), css="left"),
                 Cell(f"{team.done} of {len(run.cases)}", exact=str(team.done)),
                 doubtful or "",

@@ -88,11 +88,15 @@ def table(
     rows: Iterable[Iterable[object]],
     **more: Any,
 ) -> Table:
-    """A table of cells, of numbers, or of texts that are safe already."""
-    cells = (
-        tuple(c if isinstance(c, Cell) else Cell(str(c)) for c in row) for row in rows
-    )
-    return Table(caption=caption, heads=tuple(heads), rows=tuple(cells), **more)
+    """A table of cells, of numbers, or of texts, which are safe but for the names."""
+    found = []
+    for row in rows:
+        cells = [c if isinstance(c, Cell | str) else str(c) for c in row]
+        place = more.get("name_column", 0)
+        if isinstance(name := cells[place], str):
+            cells[place] = name_cell(name)
+        found.append(tuple(c if isinstance(c, Cell) else Cell(c) for c in cells))
+    return Table(caption=caption, heads=tuple(heads), rows=tuple(found), **more)
 
 
 def pairs_table(
@@ -103,7 +107,7 @@ def pairs_table(
     sortable: bool = False,
 ) -> Table:
     """A table of names and words."""
-    rows = ((name_cell(name), text_cell(words)) for name, words in pairs)
+    rows = ((name, text_cell(words)) for name, words in pairs)
     return table(caption, heads, rows, words=heads, sortable=sortable)
 
 
@@ -267,8 +271,7 @@ class Chart:
     rows: Sequence[Mark] = ()
     """The mark of each label."""
     ends: tuple[str, ...] = ()
-    """What stands behind each row, such as a mean; empty without that column."""
-    ends_title: str = "mean"
+    """The mean behind each row; empty without that column."""
     axis: Sequence[tuple[float, str]] = ()
     """Places and texts of its ticks; empty without an axis."""
     zero: float | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from flare.common.files import write_whole
 from flare.common.options import argument, option
@@ -208,13 +208,3 @@ class Report:
 
             write_evaluation_figures(found, self.figures, groups)
         return organiser_page(found, groups, links, evaluation_names([source])[0])
-
-
-def write_report(
-    sources: Sequence[Path], output: Path, *, is_organiser: bool, **options: Any
-) -> Path:
-    """Write the pages of a `Report`, whose other fields are options."""
-    audience: Literal["organiser", "participant"]
-    audience = "organiser" if is_organiser else "participant"
-    own = Report(sources=tuple(sources), output=output, audience=audience, **options)
-    return own.write()

@@ -29,7 +29,6 @@ from flare.reports.model import (
     Section,
     Tile,
     Words,
-    name_cell,
     number_cell,
     pairs_table,
     table,
@@ -261,7 +260,7 @@ def _run_parts(runs: tuple[Run, ...], doubtful: Collection[str]) -> list[Part]:
         text = printable(run.status) + (", doubtful" if is_doubtful else "")
         shade = DOUBTFUL if is_doubtful else "" if run.is_ok else FAILED
         row = (
-            name_cell(run.case),
+            run.case,
             Cell(text, css=f"left {shade}".strip()),
             number_cell(run.seconds, decimals=2),
             number_cell(run.gpu_mb, decimals=0),

@@ -12,9 +12,9 @@ from flare.evaluation.submission.find import LabelMapFile
 from flare.reports.cases.findings import look_at
 from flare.reports.cases.options import CaseOptions
 from flare.reports.cases.pages import case_pages
-from flare.reports.report import write_report
 from flare.results.metrics_reading import read_evaluation
 from tests.builders import AFFINE, SPACING, write_nifti
+from tests.builders.pages import write_report
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,10 @@ from flare.common.files import csv_text, write_whole
 from flare.ranking.options import RankingOptions
 from flare.reports.measuring import measuring_page
 from flare.reports.render.html import page_html
-from flare.reports.report import write_report
 from tests.builders import organ_boxes, write_nifti
 from tests.builders.case_pages import evaluated
 from tests.builders.measured import write_measured
-from tests.builders.pages import HOSTILE, metrics_content, write_json
+from tests.builders.pages import HOSTILE, metrics_content, write_json, write_report
 from tests.builders.results import write_table
 from tests.builders.running import eventful
 

@@ -7,6 +7,7 @@ from itertools import chain
 from flare.reports.comparison_page import comparison_page
 from flare.reports.model import Pair
 from flare.reports.render.html import page_html
+from flare.reports.report import Report
 from flare.results.scores import statistics
 
 HOSTILE = (
@@ -165,3 +166,10 @@ class Cell(str):
 
     def __getattr__(self, name):
         return getattr(self.content, name)
+
+
+def write_report(sources, output, *, is_organiser, **options):
+    """Write the pages of sources; the one to open."""
+    audience = "organiser" if is_organiser else "participant"
+    report = Report(sources=tuple(sources), output=output, audience=audience, **options)
+    return report.write()

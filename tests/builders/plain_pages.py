@@ -7,9 +7,9 @@ from flare.ranking.options import RankingOptions
 from flare.ranking.simulation import write_simulation
 from flare.reports.measuring import measuring_page
 from flare.reports.render.html import page_html
-from flare.reports.report import write_report
 from tests.builders.case_pages import evaluated
 from tests.builders.measured import write_measured
+from tests.builders.pages import write_report
 from tests.builders.results import write_table
 from tests.builders.running import eventful
 

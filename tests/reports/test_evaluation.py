@@ -4,7 +4,6 @@ import pytest
 
 from flare.common.text import safe
 from flare.reports.evaluation import organiser_page, participant_page
-from flare.reports.report import write_report
 from flare.reports.scores import own_scores
 from flare.results.errors import MetricsFileError
 from flare.results.metrics_reading import read_evaluation
@@ -16,6 +15,7 @@ from tests.builders.pages import (
     numbered,
     parts_of,
     write_json,
+    write_report,
 )
 
 SCORES = {
@@ -100,6 +100,8 @@ def test_the_worst_cases_come_first_with_the_organ_and_then_what_was_said(tmp_pa
         "case_001": "lowest beside its mean: liver, DSC 0.912 (mean 0.685)",
     }
     assert [row["case"] for row in rows][:2] == ["case_002", "case_004"]
+    rows = content_of(page, "DSC of each case and organ")
+    assert [row["remark"] for row in rows if row["remark"]] == ["not scored"]
     (failed,) = content_of(page, "Cases that were not scored")
     assert failed["why"] == "no file was submitted"
 

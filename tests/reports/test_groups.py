@@ -4,9 +4,8 @@ import pytest
 
 from flare.ranking.options import RankingOptions
 from flare.reports.ranking.ranking import rank
-from flare.reports.report import write_report
 from flare.results.errors import GroupsFileError
-from tests.builders.pages import Page, metrics_content, write_json
+from tests.builders.pages import Page, metrics_content, write_json, write_report
 from tests.builders.results import write_table
 
 SCORES = {

@@ -6,9 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from flare.reports.report import write_report
 from tests.builders.measured import write_measured
-from tests.builders.pages import metrics_content, numbered, write_json
+from tests.builders.pages import metrics_content, numbered, write_json, write_report
 
 CASES = [f"case_{number:03}" for number in range(1, 13)]
 ORGANS = ("liver", "pancreas")

@@ -46,7 +46,7 @@ def texts(svg):
 PROGRAM = """
 import sys
 from pathlib import Path
-from flare.reports.report import write_report
+from tests.builders.pages import write_report
 source, folder = map(Path, sys.argv[1:])
 write_report([source], folder / "index.html", is_organiser=True, figures=folder)
 """

@@ -7,7 +7,6 @@ import pytest
 
 from flare.challenge.metrics import METRICS, Better
 from flare.reports.evaluation import organiser_page
-from flare.reports.report import write_report
 from flare.reports.scores import OwnScores, own_scores
 from flare.results.metrics_reading import read_evaluation
 from tests.builders.pages import (
@@ -17,6 +16,7 @@ from tests.builders.pages import (
     numbered,
     parts_of,
     write_json,
+    write_report,
 )
 
 

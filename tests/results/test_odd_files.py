@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import flare
-from flare.reports.report import write_report
 from flare.results.errors import GroupsFileError, RankingError
 from flare.results.groups_csv import read_groups
+from tests.builders.pages import write_report
 from tests.builders.results import write_team
 
 MAKERS = {

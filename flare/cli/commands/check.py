@@ -20,8 +20,10 @@ from flare.common.engine import engine_option, find_engine
 from flare.common.errors import InputError
 from flare.common.options import argument, challenge_option, option, workers_option
 from flare.common.text import printable, safe
-from flare.evaluation.check import check_submission, organs_in
+from flare.evaluation.check import check_submission
 from flare.evaluation.errors import UploadError
+from flare.evaluation.options import Options
+from flare.evaluation.plan import with_options
 from flare.evaluation.submission.unpack import is_image, opened
 from flare.measuring.contract import Contract
 
@@ -75,7 +77,11 @@ def command(request: Request) -> None:
     if is_image(request.predictions):
         _check_archive(request)
         return
-    _refuse_options(request)
+    if request.run or request.model:
+        raise InputError(
+            "--run, --model: they are for an image, TEAMNAME.tar.gz",
+            "Give it in the place of the predictions.",
+        )
     try:
         with opened(request.predictions) as (folder, unpacked):
             if unpacked:
@@ -84,15 +90,6 @@ def command(request: Request) -> None:
     except UploadError as error:
         _log.info("%s", error)
         raise OutcomeError("") from error
-
-
-def _refuse_options(request: Request) -> None:
-    """Say what is for images alone."""
-    if request.run or request.model:
-        raise InputError(
-            "--run, --model: they are for an image, TEAMNAME.tar.gz",
-            "Give it in the place of the predictions.",
-        )
 
 
 def _check_folder(request: Request, folder: Path) -> None:
@@ -177,4 +174,8 @@ def _try_archive(archive: Archive, request: Request, image: Path) -> None:
             _log.info("%s, %s: %s", archive.team, safe(case.name), what)
             raise OutcomeError("")
         _log.info("%s: ok, %.2f s.", safe(case.name), trial.run.runtime_s)
-        _log.info("%s", organs_in(trial.files, challenge))
+        rules = with_options(challenge, Options(unknown_labels="ignore"))
+        report = check_submission(
+            trial.files[0].parent, rules, workers=1, are_jobs_read=False
+        )
+        _log.info("%s", report.summary or report.lines[0])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -271,25 +270,14 @@ def stored_type(kind: str | None, found: str, order: str) -> np.dtype[Any]:
 # --- Images in memory -------------------------------------------------------------
 
 
-def _package_of(image: object) -> str:
-    """The library that an image is of, of those that are loaded; empty if none.
-
-    To load nibabel takes a tenth of a second, and SimpleITK half of one.
-    """
-    kinds = {
-        name: getattr(package, kind)
-        for name, package, kind in (
-            ("SimpleITK", sys.modules.get("SimpleITK"), "Image"),
-            ("nibabel", sys.modules.get("nibabel.spatialimages"), "SpatialImage"),
-        )
-        if package
-    }
-    return next((name for name, kind in kinds.items() if isinstance(image, kind)), "")
+def _is_simpleitk(value: object) -> bool:
+    """Whether something is an image of SimpleITK, which takes half a second to load."""
+    return hasattr(value, "GetPixelIDTypeAsString")
 
 
 def is_image(value: object) -> bool:
     """Whether something is an image of nibabel or SimpleITK."""
-    return bool(_package_of(value))
+    return _is_simpleitk(value) or hasattr(value, "dataobj")
 
 
 def image_header(image: Any) -> Header:
@@ -300,7 +288,7 @@ def image_header(image: Any) -> Header:
     FileFormatError
         If it is of a kind that no label map has.
     """
-    if _package_of(image) == "SimpleITK":
+    if _is_simpleitk(image):
         return _simpleitk_header(image)
     header = image.header
     spacing = np.array(header.get_zooms(), dtype=np.float64)
@@ -347,8 +335,10 @@ def image_values(image: Any) -> npt.NDArray[Any]:
     DamagedFileError
         If nibabel, which reads them when they are needed, cannot do so.
     """
-    if _package_of(image) == "SimpleITK":
-        return np.asarray(sys.modules["SimpleITK"].GetArrayViewFromImage(image))
+    if _is_simpleitk(image):
+        import SimpleITK as sitk  # which is loaded already
+
+        return np.asarray(sitk.GetArrayViewFromImage(image))
     data = image.dataobj
     try:
         return np.asarray(getattr(data, "get_unscaled", lambda: data)()).T

@@ -18,7 +18,6 @@ from flare.reports.model import (
     Cell,
     Chart,
     Table,
-    name_cell,
     number_cell,
     table,
 )
@@ -81,7 +80,7 @@ def organ_table(found: CaseFinding) -> Table:
     metrics = metrics_in(found.scores)
     rows: list[list[Cell | str]] = [
         [
-            name_cell(organ.title),
+            organ.title,
             *(metric_cell(own, organ.scores[own.name], exact=True) for own in metrics),
             f"{organ.tolerance_mm:g}",
             _farthest(organ),
@@ -90,7 +89,7 @@ def organ_table(found: CaseFinding) -> Table:
         for organ in found.organs
     ]
     means = (metric_cell(own, found.scores[own.name], exact=True) for own in metrics)
-    rows.append([name_cell("mean of organs"), *means, *[""] * 6])
+    rows.append(["mean of organs", *means, *[""] * 6])
     names = ("reference", "prediction", "missed", "added")
     return table(
         f"Scores, distances and volumes; a voxel has {found.voxel_ml * 1000:.3g} mm3",
@@ -303,7 +302,7 @@ def _table(organs: list[OrganFinding], found: CaseFinding) -> Table:
     pixel = found.spacing[1] * found.spacing[2] / 100
     rows = []
     for organ in organs:
-        cells: list[Cell | str] = [name_cell(organ.title)]
+        cells: list[Cell | str] = [organ.title]
         for own in organ.counts[:2]:
             there = np.flatnonzero(own).tolist()
             cells.append(f"{there[0] + 1}-{there[-1] + 1}" if there else "none")

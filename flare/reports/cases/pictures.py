@@ -231,7 +231,17 @@ def thumbnail(found: CaseFinding, images: list[Image]) -> Markup:
 def plane_pictures(
     found: CaseFinding, field: FieldOfView, backgrounds: tuple[str, ...] = ()
 ) -> list[Picture]:
-    """The worst slice of each plane, before its CT as a data URI."""
+    """The worst slice of each plane.
+
+    Parameters
+    ----------
+    found : CaseFinding
+        The case.
+    field : FieldOfView
+        What is seen of it.
+    backgrounds : tuple of str, optional
+        For each plane, the CT of its slice as a data URI.
+    """
     pictures = []
     for number, plane in enumerate(PLANES):
         place = found.worst[plane.across]

@@ -281,8 +281,8 @@ def _note(means: Means, metrics: Sequence[str], kind: str) -> str:
 
 def analysis_text(analysis: Analysis) -> str:
     """The ranking, the rule for prizes, decisions, and how sure it is, as text."""
-    ranking = [*terminal(_ranking_table(analysis, "mean rank {1}"))]
-    ranking += filter(None, [guests_note(analysis)])
+    note = guests_note(analysis)
+    ranking = terminal(_ranking_table(analysis, "mean rank {1}")) + [note] * bool(note)
     missing = (f"Missing: {line}" for line in missing_lines(analysis))
     parts = [
         analysis.table.roll.interim_text,

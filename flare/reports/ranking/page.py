@@ -19,7 +19,6 @@ from flare.reports.model import (
     Cell,
     Chart,
     Heading,
-    Key,
     Lines,
     Page,
     Part,
@@ -56,8 +55,6 @@ RANKS_NOTE = (
 
 LOOKED_AT = 3
 """So many things to look at stand above the ranking; the others below."""
-
-DRAWS_KEY: Key = (("dot", "larger: more draws"), ("boxed", "95 % of the draws"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,7 +333,7 @@ def draws_chart(draws: Sequence[RankInterval], note: str) -> Chart:
         rows=[blobs(own.frequencies, *own.interval) for own in draws],
         axis=rank_ticks(len(ranks)),
         axis_title="rank",
-        key=DRAWS_KEY,
+        key=(("dot", "larger: more draws"), ("boxed", "95 % of the draws")),
         table=table(caption, heads, rows, words=("team",)),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,42 +75,35 @@ def ranking_pages(
     files = {standing.team: f"{TEAMS}/{name}.html" for name, standing in names}
     links = files if has_teams else {}
     means = ranking_means(analysis, has_organs=False)
-    if not is_organiser:
-        yield INDEX, ranking_page(public, links)
-        for standing in standings if has_teams else ():
-            own = own_standing(analysis, standing, public, means.counted)
-            yield files[standing.team], team_page(own)
-        return
-    if figures:
-        # Here, as pages should not wait for matplotlib.
-        from flare.reports.ranking.paper_figures import write_ranking_figures
+    field = None
+    index = ranking_page(public, links)
+    if is_organiser:
+        curves = one_case(source, analysis)
+        index = organiser_page(analysis, public, links, groupings, curves)
+        field = Field(analysis, means)
+        if figures:
+            # Here, as pages should not wait for matplotlib.
+            from flare.reports.ranking.paper_figures import write_ranking_figures
 
-        write_ranking_figures(analysis, public, groupings, figures)
-    curves = one_case(analysis, trace_folders(source, analysis))
-    yield INDEX, organiser_page(analysis, public, links, groupings, curves)
-    field = Field(analysis, means)
+            write_ranking_figures(analysis, public, groupings, figures)
+    yield INDEX, index
     for standing in standings if has_teams else ():
         own = own_standing(analysis, standing, public, means.counted)
-        yield files[own.team], team_page(own, field.of(own.team))
+        yield files[own.team], team_page(own, field.of(own.team) if field else None)
 
 
-def trace_folders(source: Path, analysis: Analysis) -> dict[str, Path]:
-    """The folders of the teams that have traces, by the names they are shown by."""
-    folders = sorted(source.iterdir()) if source.is_dir() else []
-    named = ((analysis.decisions.name_of(own.name), own) for own in folders)
-    return {
-        team: folder
-        for team, folder in named
-        if team in analysis.table.teams and folder.is_dir() and traced_cases(folder)
-    }
-
-
-def one_case(analysis: Analysis, folders: Mapping[str, Path]) -> list[Chart]:
+def one_case(source: Path, analysis: Analysis) -> list[Chart]:
     """Memory over time of all teams on one case: that with the most GPU memory.
 
     Where memory is not ranked, it is the first case with a trace.
     """
-    traced = {team: set(traced_cases(folder)) for team, folder in folders.items()}
+    folders = sorted(source.iterdir()) if source.is_dir() else []
+    named = {analysis.decisions.name_of(own.name): own for own in folders}
+    traced = {
+        team: set(traced_cases(folder))
+        for team, folder in named.items()
+        if team in analysis.table.teams and folder.is_dir()
+    }
     board, metrics = analysis.board, analysis.rules.names
     most = dict.fromkeys(analysis.table.cases, 0.0)
     if MEMORY in metrics:
@@ -120,9 +113,10 @@ def one_case(analysis: Analysis, folders: Mapping[str, Path]) -> list[Chart]:
     if not known:
         return []
     case = max(known, key=most.__getitem__)
-    buckets = BUCKETS if len(traced) <= MANY_ROWS else BUCKETS // 2
+    with_traces = sum(map(bool, traced.values()))
+    buckets = BUCKETS if with_traces <= MANY_ROWS else BUCKETS // 2
     curves = [
-        (standing.team, read_curve(folders[standing.team], case, buckets))
+        (standing.team, read_curve(named[standing.team], case, buckets))
         for standing in analysis.standings.standings
         if case in traced.get(standing.team, ())
     ]

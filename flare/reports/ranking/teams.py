@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -21,7 +21,6 @@ from flare.reports.charts import spread_chart
 from flare.reports.model import (
     INDEX,
     Cell,
-    Chart,
     Page,
     Pair,
     Part,
@@ -37,12 +36,7 @@ from flare.reports.model import (
 )
 from flare.reports.ranking.own import OwnStanding
 from flare.reports.ranking.page import ORGANISERS_NOTE, draws_chart
-from flare.reports.ranking.words import (
-    Printed,
-    counted_text,
-    plain,
-    printed,
-)
+from flare.reports.ranking.words import Printed, counted_text, plain, printed
 
 NOTE = (
     "For this team alone: its own values, to three decimals, and ranks. It has nothing"
@@ -148,9 +142,19 @@ def team_page(own: OwnStanding, field: InField | None = None) -> Page:
         if metric.is_told or field:
             if field:
                 named["median of the others"] = field.others[number]
-            charts.append(
-                _values_chart(metric, own.cases, named, has_boxes=bool(field))
+            rows = list(named.values())
+            number_of = sum(value is not None for row in rows for value in row)
+            cases = count(len(own.cases), "case")
+            chart = spread_chart(
+                metric.name,
+                [safe(name) for name in named],
+                rows,
+                has_boxes=bool(field),
+                title=metric.title,
+                summary=f"{number_of} values of {cases}, as in the tables",
+                tips=(own.cases, rows, metric.decimals),
             )
+            charts.append(chart)
             heads.append(metric.title)
             columns.append(list(map(metric.shaded, shown)))
         heads.append(f"rank: {metric.title}")
@@ -163,7 +167,7 @@ def team_page(own: OwnStanding, field: InField | None = None) -> Page:
     caption = "Values and ranks of each case; a rank has a shade of its own"
     if field:
         caption = "Values and ranks of each case, and the median of the other teams"
-    cases = table(caption, heads, zip(*columns, strict=True), words=("case",))
+    every = table(caption, heads, zip(*columns, strict=True), words=("case",))
     means = _means_table(own, field.means if field else None, values)
     told: list[Part] = [means, *(Words(note, "note") for note in own.notes)]
     draws = [draws_chart(own.draws, own.draws_note)] if own.draws else []
@@ -198,7 +202,7 @@ def team_page(own: OwnStanding, field: InField | None = None) -> Page:
             Section("alone", "Fails alone", "Cases where it fails alone", alone),
             Section("draws", "How sure it is", "How sure it is", draws),
             Section("values", "Values", "Values by each metric", [Pair(charts)]),
-            Section("cases", "All cases", "All cases", [cases]),
+            Section("cases", "All cases", "All cases", [every]),
             Section("missing", "Missing results", "Missing results", missing),
         ],
     )
@@ -233,27 +237,6 @@ def _mean(values: _Values, counted: float | None) -> float | None:
     if known and counted is not None:
         known += [counted] * (len(values) - len(known))
     return fmean(known) if known else None
-
-
-def _values_chart(
-    metric: Printed,
-    cases: Sequence[str],
-    rows: Mapping[str, _Values],
-    *,
-    has_boxes: bool,
-) -> Chart:
-    """A row of dots for each of some named sequences of values."""
-    values = list(rows.values())
-    number = sum(value is not None for row in values for value in row)
-    return spread_chart(
-        metric.name,
-        [safe(name) for name in rows],
-        values,
-        has_boxes=has_boxes,
-        title=metric.title,
-        summary=f"{number} values of {count(len(cases), 'case')}, as in the tables",
-        tips=(cases, values, metric.decimals),
-    )
 
 
 def _alone_table(

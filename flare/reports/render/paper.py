@@ -12,7 +12,7 @@ import numpy as np
 
 from flare.common.installation import __version__
 from flare.common.text import printable
-from flare.reports.model import ABSENT, Blobs, Chart, Dots, Fields, Says
+from flare.reports.model import ABSENT, MANY_ROWS, Blobs, Chart, Dots, Fields, Says
 from flare.reports.render.style import (
     BOX,
     DOT,
@@ -53,9 +53,6 @@ _LINE: Style = {"color": INK, "linewidth": 0.5, "solid_capstyle": "butt"}
 
 _BOX = (-0.42, -0.10)
 """Top and bottom of boxes, as parts of a row, from its middle; dots are below."""
-
-_MANY = 20
-"""Marks of more rows are smaller."""
 
 _NAMES_MM = {"column": 24.0, "page": 42.0}
 """About what the names of rows take."""
@@ -148,7 +145,7 @@ def _apart(ticks: Sequence[tuple[float, str]], width: str) -> list[str]:
 
 def _draw_dots(axes: Axes, row: int, own: Dots, rows: int, size: float) -> None:
     """Dots below their box; between them the interval of the mean, a diamond."""
-    (top, bottom), small = (row + end for end in _BOX), rows > _MANY
+    (top, bottom), small = (row + end for end in _BOX), rows > MANY_ROWS
     middle = (top + bottom) / 2
     if own.box:
         low, median, high = own.box

@@ -1,13 +1,9 @@
 """Whatever one team sends, the others are scored, and it alone is refused."""
 
 import os
-import random
 import shutil
 import signal
 import socket
-import subprocess
-import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +17,7 @@ from flare.evaluation.many.batches import split
 from flare.evaluation.scoring import case
 from flare.results.metrics_json import write_metrics
 from flare.results.refused_csv import read_refused
-from tests.builders import ROOT, organ_boxes, wait_until, write_nifti
+from tests.builders import organ_boxes, write_nifti
 from tests.builders.errors import told
 from tests.builders.many import write_teams, zipped
 
@@ -367,44 +363,6 @@ def test_nothing_is_kept_of_a_file_that_is_read_without_a_digest(
 
 
 # --- Many of them -------------------------------------------------------------------
-
-
-SCORE = """
-import sys
-sys.path.insert(0, {root!r})
-import flare
-
-if __name__ == "__main__":
-    flare.evaluate_many(*sys.argv[1:4], workers=2)
-"""
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
-    """Nothing that was kept is scored again, and no process of it stays behind."""
-    cases = [f"case_{number:02}" for number in range(12)]
-    teams, labels = write_teams(tmp_path, TEAMS, cases)
-    (teams / "empty").mkdir()
-    script, results = tmp_path / "score.py", tmp_path / "results"
-    script.write_text(SCORE.format(root=str(ROOT)))
-    moments = random.Random(2021)
-    for _ in range(8):
-        shutil.rmtree(results, ignore_errors=True)
-        process = subprocess.Popen(
-            [sys.executable, script, teams, labels, results], stderr=subprocess.PIPE
-        )
-        wait_until((results / "scores.sqlite").exists)
-        time.sleep(moments.uniform(0, 0.15))
-        process.kill()
-        assert process.communicate(timeout=30)[1] == b""  # when all have closed it
-        read_refused(results)
-        done = len(list(results.glob("*/metrics.json")))
-
-        found = flare.evaluate_many(teams, labels, results, workers=1)
-
-        assert sum(not t.scored and not t.refusal for t in found.teams) >= done
-        assert [t.team for t in found.teams if t.refusal] == ["empty"]
-        check_others(tmp_path)
 
 
 @pytest.mark.parametrize(

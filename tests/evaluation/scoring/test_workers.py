@@ -158,12 +158,3 @@ def test_no_worker_misses_a_signal_while_it_is_set_up(start):
     assert (run.returncode, error) == (0, b"")
     words = re.findall(r"^(scoring )?(True|False)$", output.decode(), re.MULTILINE)
     assert sorted(words) == 2 * [("", "True")] + 4 * [("scoring ", "False")]
-
-
-@pytest.mark.slow
-def test_workers_end_with_a_parent_that_is_killed(start):
-    run = start("time.sleep(30)")
-    wait_until(lambda: len(session_of(run)) == 2)
-    run.kill()
-
-    wait_until(lambda: session_of(run) == [], seconds=25)

@@ -94,6 +94,14 @@ def shaved(rows):
     return maps
 
 
+def partly():
+    """A liver of 48 voxels, predicted as 15 of liver and 20 of spleen: DSC 0.588."""
+    maps = np.stack(boxes(1, 1))
+    inside = np.flatnonzero(maps[1])
+    maps[1].flat[inside[15:]], maps[1].flat[inside[35:]] = 3, 0
+    return maps
+
+
 RENAMED = [
     *("liver is predicted as spleen: DSC 1.00", "spleen is predicted as pancreas: DSC"),
     "pancreas: 27 voxels predicted",
@@ -117,6 +125,7 @@ WORDS = {
     "elsewhere": (apart(), ["liver: no voxel in common with the reference"]),
     "swapped": (two_boxes((1, 3), (3, 1)), ["liver and spleen look swapped: DSC 1.00"]),
     "renamed": (two_boxes((1, 3), (3, 4)), RENAMED),
+    "partly": (partly(), ["spleen: 20 voxels predicted, of", "liver: DSC 0.476, 68"]),
     "mirrored": (two_boxes((1, 3), (1, 3), mirrored=True), MIRRORED),
     "one of two": (two_boxes((1, 3), (1, 0)), ["spleen: all 27 voxels missed"]),
     "little": (shaved(1), ["liver: DSC 0.968, 6.2% missed, 0.0% added"]),

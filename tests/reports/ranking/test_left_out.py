@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import flare
-from flare.reports.report import write_report
 from flare.results.errors import RankingError
+from tests.builders.pages import write_report
 from tests.builders.results import FLARE21, write_table, write_team
 
 LINE = "Not ranked: Running time (s) and GPU memory (MB), as no team was measured."

@@ -15,8 +15,7 @@ from flare.reports.ranking import pages as ranking_pages
 from flare.reports.ranking.page import LOOKED_AT
 from flare.reports.ranking.ranking import rank
 from flare.reports.render.html import page_html
-from flare.reports.report import write_report
-from tests.builders.pages import content_of, parts_of
+from tests.builders.pages import content_of, parts_of, write_report
 from tests.builders.results import CASES, write_table, write_team, write_teams
 
 

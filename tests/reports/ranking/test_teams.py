@@ -8,10 +8,9 @@ import pytest
 
 from flare.ranking.options import RankingOptions
 from flare.reports.ranking.ranking import rank
-from flare.reports.report import write_report
 from tests.builders.fewer import few_fast
 from tests.builders.measured import write_measured
-from tests.builders.pages import HOSTILE, Page
+from tests.builders.pages import HOSTILE, Page, write_report
 from tests.builders.results import write_table, write_teams
 
 OPTIONS = {"bootstrap": 30}

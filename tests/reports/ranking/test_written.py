@@ -10,10 +10,10 @@ from flare.cli.main import main
 from flare.common.text import safe
 from flare.ranking.options import MissingRule, RankingOptions, Ties
 from flare.reports.ranking.ranking import rank
-from flare.reports.report import Kind, kind_of, write_report
+from flare.reports.report import Kind, kind_of
 from flare.results.errors import RankingError
 from tests.builders.fewer import few_fast
-from tests.builders.pages import Page
+from tests.builders.pages import Page, write_report
 from tests.builders.results import write_teams
 
 FIVE = {"teams": 5, "own": 0.0123, "others": 0.0123}
