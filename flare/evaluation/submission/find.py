@@ -314,14 +314,18 @@ _WITH_GRID = "Save label maps as .nii.gz or .mha, with the header of the CT."
 
 _NO_ARCHIVE = "Submit one zip of the label maps themselves."
 
+ARCHIVE_SUFFIXES = (".zip", ".rar", ".7z", ".tar", ".tar.gz", ".tgz", ".tar.xz")
+
+_HALF = "it is half of an image, whose header and voxels are two files"
+
+_NOWHERE = "its format does not say where the voxels are"
+
+_CLOSED = "it is an archive within the zip, which is not opened"
+
 OTHER_SUFFIXES = {
-    **dict.fromkeys(
-        (".hdr", ".img", ".hdr.gz", ".img.gz", ".mhd", ".zraw", ".nhdr"),
-        ("it is half of an image, whose header and voxels are two files", _ONE_FILE),
-    ),
-    **dict.fromkeys(
-        (".tif", ".tiff"), ("its format does not say where the voxels are", _WITH_GRID)
-    ),
+    **dict.fromkeys((".hdr", ".img", ".hdr.gz", ".img.gz"), (_HALF, _ONE_FILE)),
+    **dict.fromkeys((".mhd", ".zraw", ".nhdr"), (_HALF, _ONE_FILE)),
+    **dict.fromkeys((".tif", ".tiff"), (_NOWHERE, _WITH_GRID)),
     **dict.fromkeys(
         (".mgz", ".mgh", ".mnc", ".dcm", ".h5"),
         ("its format is not accepted", _ONE_FILE),
@@ -329,19 +333,11 @@ OTHER_SUFFIXES = {
 }
 """Image files all the same: they are named in an error, with what to do."""
 
-ARCHIVE_SUFFIXES = (".zip", ".rar", ".7z", ".tar", ".tar.gz", ".tgz", ".tar.xz")
-
 FOREIGN_SUFFIXES = {
-    **dict.fromkeys(
-        ARCHIVE_SUFFIXES,
-        ("it is an archive within the zip, which is not opened", _NO_ARCHIVE),
-    ),
+    **dict.fromkeys(ARCHIVE_SUFFIXES, (_CLOSED, _NO_ARCHIVE)),
     ".npy": ("it is a NumPy file, which has no grid", _WITH_GRID),
     **{
-        suffix: (each.elsewhere, _WITH_GRID)
-        for each in FORMATS
-        if each.needs_layout
-        for suffix in each.suffixes
+        s: (f.elsewhere, _WITH_GRID) for f in FORMATS if f.elsewhere for s in f.suffixes
     },
     **dict.fromkeys((".csv", ".xlsx"), ("it is a table, not a label map", _ONE_FILE)),
 }
