@@ -163,23 +163,21 @@ def recorded_challenge(
     ValueError
         If a rule is missing, or has a value that no rule can have.
     """
-    further = {rule.name for rule in fields(Challenge)} - {*READ, *NOT_READ}
-    plain: dict[str, Any] = {}
-    tables: dict[str, Any] = {"z_range": {}}
+    found: dict[str, Any] = {"z_range": {}}
     for name, rule in rules.items():
         field, _, inner = name.partition(".")
-        if field in READ and inner:
-            tables.setdefault(field, {})[inner] = rule
-        elif field in READ or name in further:
-            plain[field] = _parts(rule) if field == "metrics" else rule
-    tables["z_range"]["organs"] = _parts(tables["z_range"].get("organs"))
-    if not tables["z_range"].get("top_slice"):
-        tables["z_range"].pop("top_slice", None)
+        if inner:
+            found.setdefault(field, {})[inner] = rule
+        elif " of " not in name:
+            found[field] = _parts(rule) if field == "metrics" else rule
+    found["z_range"]["organs"] = _parts(found["z_range"].get("organs"))
+    if not found["z_range"].get("top_slice"):
+        found["z_range"].pop("top_slice", None)
     own = [
         {"name": name, **{each: rules.get(f"{each} of {name}") for each in OF_ORGANS}}
         for name in organs
     ]
-    values = {**plain, **tables, "name": key, "organs": own}
+    values = {**found, "name": key, "organs": own}
     try:
         challenge = build(Challenge, values, key=key, checksum="")
     except OverflowError as error:

@@ -14,7 +14,7 @@ from flare.challenge.digest import all_rules, rule_text
 from flare.challenge.rules import Challenge
 from flare.common.errors import AboutFile, OrganiserError
 from flare.common.schema import build
-from flare.common.text import listing, safe, why
+from flare.common.text import count, listing, safe, why
 
 
 class ChallengeError(AboutFile, OrganiserError):
@@ -186,7 +186,7 @@ def _provenance_lines(challenge: Challenge) -> list[str]:
     if challenge.reported:
         lines += ["", f"{challenge.rules_note[0].upper()}{challenge.rules_note[1:]}:"]
     for entry in challenge.reported:
-        lines.append(f"  {entry.rule} ({entry.teams_text}):")
+        lines.append(f"  {entry.rule} ({count(entry.teams, 'team')}):")
         lines += [f"    {link}" for link in entry.source]
     if challenge.not_known:
         lines += ["", "Not known:", *(f"  {text}" for text in challenge.not_known)]

@@ -44,11 +44,6 @@ class ReportedRule:
             check(is_link, "source", link, "links that begin with https://")
         check(self.teams >= 1, "teams", self.teams, "a number of teams, 1 or more")
 
-    @property
-    def teams_text(self) -> str:
-        """How many teams agree, in words."""
-        return "1 team" if self.teams == 1 else f"{self.teams} teams"
-
 
 STATISTICS = ("mean", "std", "min", "max", "median")
 """What is said of each metric over all cases; no organ can have such a name."""

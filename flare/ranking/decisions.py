@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from datetime import date
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -111,21 +110,13 @@ def read_decisions(file: Path) -> Decisions:
     """
     try:
         values = tomllib.loads(read_regular(file))
-        return build(Decisions, _with_texts(values))
+        # Dates become texts, as they may also be written in quotes.
+        return build(Decisions, json.loads(json.dumps(values, default=str)))
     except OSError as error:
         reason = why(error)
         raise RankingError(str(file), f"cannot be read ({reason})", _REMEDY) from error
     except (ValueError, RecursionError) as error:
         raise RankingError(str(file), safe(str(error)), _REMEDY) from error
-
-
-def _with_texts(value: Any) -> Any:
-    """The same with dates as texts, as they may also be written in quotes."""
-    if isinstance(value, dict):
-        return {key: _with_texts(own) for key, own in value.items()}
-    if isinstance(value, list):
-        return [_with_texts(own) for own in value]
-    return value.isoformat() if isinstance(value, date) else value
 
 
 def apply_decisions(

@@ -29,7 +29,7 @@ from flare.results.measurement_json import (
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import Scores, check_known_cases, read_scores
 from flare.results.refused_csv import read_flags, read_refused
-from flare.results.team_folder import finished_cases, is_measured, is_team
+from flare.results.team_folder import is_measured, is_team
 from flare.results.traces_csv import TRACES, area_above
 
 Key = tuple[str, str, str]
@@ -272,7 +272,9 @@ def _find_waiting(
     found = []
     again = f"flare rescore {shell_word(path)} --ground-truth LABELS."
     for folder in folders:
-        done = finished_cases(folder)
+        file = folder / EFFICIENCY_CSV
+        rows = read_by_case(file) if lexists(file) else {}
+        done = {case for case, row in rows.items() if not row.is_unfinished}
         if cases and cases <= done:
             problem = "it is not there, though the team was measured to the end"
             raise RankingError(

@@ -251,26 +251,19 @@ def read_efficiency(file: str | Path) -> pd.DataFrame:
     """
     import pandas as pd
 
+    rows = list(read_by_case(Path(file)).values())
     types = {
-        name: kind
-        for name, kind in cell_types(CaseRecord).items()
-        if name not in ("case", "status")
+        name: kind for name, kind in cell_types(CaseRecord).items() if name != "case"
     }
-    rows = {
-        case: {
-            "status": row.status,
-            **{
-                name: row.text(name) if kind is str else row.number(name)
-                for name, kind in types.items()
-                if name in row.cells
-            },
-        }
-        for case, row in read_by_case(Path(file)).items()
+    numbers = {int: "Int64", float: "float64"}
+    columns = {
+        name: [row.number(name) if kind in numbers else row.text(name) for row in rows]
+        for name, kind in types.items()
+        if all(name in row.cells for row in rows)
     }
-    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("case")
-    names = {int: "Int64", float: "float64"}
-    kinds = {name: names.get(types.get(name, str)) for name in frame}
-    return frame.astype({name: kind for name, kind in kinds.items() if kind})
+    index = pd.Index([row.case for row in rows], name="case")
+    kinds = {n: numbers[types[n]] for n in columns if types[n] in numbers}
+    return pd.DataFrame(columns, index=index).astype(kinds)
 
 
 def known_metrics(challenge: Challenge) -> tuple[str, ...]:

@@ -302,12 +302,6 @@ class Measurement:
     """In what computers were unlike, or changed, and why that was accepted."""
 
 
-def read_settings(file: Path) -> dict[str, Any] | None:
-    """The settings by which a team was measured; None if that is not known."""
-    found = json_at(file, "settings")
-    return found if isinstance(found, dict) else None
-
-
 def read_measurement(file: Path) -> Measurement:
     """Read how a team was measured; empty if another program wrote the file."""
     content = json_at(file)

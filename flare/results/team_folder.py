@@ -21,7 +21,7 @@ from typing import Self
 
 from flare.common.errors import OutputError
 from flare.common.text import csv_cell, listing, safe, why
-from flare.results.efficiency_csv import EFFICIENCY_CSV, read_by_case
+from flare.results.efficiency_csv import EFFICIENCY_CSV
 from flare.results.errors import MeasurementError, RankingError
 from flare.results.measurement_json import (
     MEASUREMENT_JSON,
@@ -40,19 +40,6 @@ def is_measured(folder: Path) -> bool:
 def is_team(folder: Path) -> bool:
     """Whether a folder is that of one team, not of all."""
     return lexists(folder / METRICS_JSON) or is_measured(folder)
-
-
-def finished_cases(folder: Path) -> set[str]:
-    """Cases of a team that need not be run again.
-
-    Raises
-    ------
-    RankingError
-        If efficiency.csv cannot be read.
-    """
-    file = folder / EFFICIENCY_CSV
-    rows = read_by_case(file) if lexists(file) else {}
-    return {case for case, row in rows.items() if not row.is_unfinished}
 
 
 REMEDY = "Give the team another name."
@@ -269,29 +256,18 @@ class FolderLock:
             except OSError as error:
                 problem = f"{safe(folder)}: it cannot be written to ({why(error)})"
                 raise OutputError(problem) from error
-            if self._is_taken() and self._is_still(folder):
-                return
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # It may have been moved while we waited for it.
+                if os.path.samestat(folder.stat(), os.fstat(self._descriptor)):
+                    return
+            except OSError:
+                pass  # another process has it, or it has gone
             os.close(self._descriptor)
             if time.monotonic() > deadline:
                 problem = f"it is being {use} by another process"
                 raise MeasurementError(str(folder), problem, "Wait for it, or end it.")
             time.sleep(0.1)
-
-    def _is_taken(self) -> bool:
-        """Whether the lock was free, and is ours now."""
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
-
-    def _is_still(self, folder: Path) -> bool:
-        """Whether the folder was not moved while we waited for it."""
-        try:
-            now = folder.stat()
-        except OSError:
-            return False
-        return os.path.samestat(now, os.fstat(self._descriptor))
 
     def fileno(self) -> int:
         """What a process has to be given that keeps the lock."""

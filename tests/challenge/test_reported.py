@@ -28,7 +28,7 @@ from flare.challenge.reading import (
     read_challenge,
 )
 from flare.challenge.rules import RULES_NOTE
-from flare.common.text import safe
+from flare.common.text import count, safe
 from flare.results.metrics_json import metrics_json
 from tests.builders import ROOT, editions, write_nifti
 
@@ -151,7 +151,7 @@ def test_show_and_validate_tell_every_source(name):
 
     assert RULES_NOTE in told.lower()
     for entry in challenge.reported:
-        assert f"  {entry.rule} ({entry.teams_text}):\n" in told
+        assert f"  {entry.rule} ({count(entry.teams, 'team')}):\n" in told
         assert f'rule = "{entry.rule}"' in shown
         for link in entry.source:
             assert link in told

@@ -64,9 +64,10 @@ def other_schemes(board: Board, tests: Sequence[PairTest]) -> tuple[Scheme, ...]
     tests : sequence of PairTest
         Of these teams.
     """
-    found = []
+    found, known = [], dict(zip(board.teams, board.final_ranks, strict=True))
     for name, teams, ranks in _all_schemes(board, tests):
-        before = closed_up(board.teams, board.final_ranks, teams)
+        kept = [rank for team, rank in known.items() if team in teams]
+        before = dict(zip(teams, ranks_by_sums(np.array(kept)), strict=True))
         scheme = Scheme(
             name=name,
             ranks=dict(zip(teams, ranks, strict=True)),
@@ -76,15 +77,6 @@ def other_schemes(board: Board, tests: Sequence[PairTest]) -> tuple[Scheme, ...]
         )
         found.append(scheme)
     return tuple(found)
-
-
-def closed_up(
-    teams: Sequence[str], ranks: Sequence[int], left: Sequence[str]
-) -> dict[str, int]:
-    """Ranks of the teams that are left, the gaps of the others closed up."""
-    known = dict(zip(teams, ranks, strict=True))
-    kept = [known[team] for team in left]
-    return dict(zip(left, ranks_by_sums(np.array(kept)), strict=True))
 
 
 def _all_schemes(
