@@ -115,15 +115,13 @@ class Scorer(Listener):
 
     def on_team(self, team: str) -> None:
         """Score a team."""
-        options, folder, scored = self.job.options, self.job.results / team, None
+        options, folder = self.job.options, self.job.results / team
         with self.unscored.noted(team):
             if options.ground_truth:
-                scored = evaluate_team(
-                    *(folder, options.ground_truth, self.job.challenge),
-                    workers=options.workers,
-                )
+                challenge, workers = self.job.challenge, options.workers
+                evaluate_team(folder, options.ground_truth, challenge, workers)
         with self.unscored.noted(team):
-            _log.info("\n%s", team_table(folder, team, scored))
+            _log.info("\n%s", team_table(folder, team))
         if error := self.unscored.found.get(team):
             _log.info("%s: measured, but not scored: %s", team, error)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from flare.common.bulkhead import bulkhead
 from flare.common.errors import FlareError, ProgramError, SubmissionError
-from flare.common.text import aligned, listing, safe
+from flare.common.text import aligned, safe
 from flare.measuring.archive.reading import SUFFIX, Archive
 from flare.measuring.archive.strict import ArchiveError
 from flare.results import refused_csv
@@ -22,7 +22,6 @@ from flare.results.efficiency_csv import (
 )
 from flare.results.errors import MeasurementError
 from flare.results.refused_csv import Refusal
-from flare.results.scores import Results
 
 _log = logging.getLogger(__name__)
 
@@ -84,53 +83,18 @@ def count_done(folder: Path) -> int:
     return sum(record.status is not RunStatus.ENGINE_ERROR for record in records)
 
 
-def team_table(folder: Path, team: str, results: Results | None = None) -> str:
-    """What was measured of a team, and why cases score 0, as text."""
+def team_table(folder: Path, team: str) -> str:
+    """What was measured of a team, as text."""
     records = read_records(folder / EFFICIENCY_CSV)
-    counts = {
-        status.value: sum(record.status is status for record in records.values())
-        for status in RunStatus
-    }
-    found = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    texts = {case: r.message or r.doubts for case, r in sorted(records.items())}
-    rows = [["case", "status", "seconds", "GPU memory in MB"]]
+    counts = Counter(record.status for record in records.values())
+    found = ", ".join(f"{counts[s]} {s.value}" for s in RunStatus if counts[s])
+    rows = [["case", "status", "seconds", "GPU memory in MB", ""]]
     for case, record in sorted(records.items()):
         values = (record.runtime_s, ".2f"), (record.max_gpu_memory_mb, ".0f")
         cells = ["-" if v is None else format(v, form) for v, form in values]
-        rows.append([safe(case), record.status.value, *cells])
-    notes = [
-        f"{listing(cases)}: {text if len(cases) > 1 else texts[cases[0]]}"
-        for text, cases in _by_text(texts).items()
-    ]
-    said = [low.reason for low in results.low_scores] if results else []
-    zeros = unsaid_zeros(results) if results else ()
-    lines = [f"{team}: {found}", *aligned(rows), *notes, *said, *zeros]
-    return "\n".join([*lines, f"Wrote {safe(folder)}"])
-
-
-def _by_text(texts: Mapping[str, str]) -> dict[str, list[str]]:
-    """Cases by what is said of them, which names them CASE and no seconds."""
-    found: dict[str, list[str]] = {}
-    for case, text in texts.items():
-        if text:
-            plain = re.sub(r"\bafter \d+\.\d s", "after some time", text)
-            found.setdefault(plain.replace(case, "CASE"), []).append(case)
-    return found
-
-
-def unsaid_zeros(results: Results) -> tuple[str, ...]:
-    """Why cases score 0, a line for each reason that the evaluation has not said."""
-    told = {case for low in results.low_scores for case in low.cases}
-    reasons = {
-        case.case: case.failure or "no organ of the reference was found"
-        for case in results.cases
-        if case.dsc == 0 and case.nsd == 0 and not (case.failure and case.case in told)
-    }
-    return tuple(
-        f"{len(cases)} of {len(results.cases)} cases"
-        f" {'scores' if len(cases) == 1 else 'score'} 0: {text}"
-        for text, cases in _by_text(reasons).items()
-    )
+        said = record.message or record.doubts
+        rows.append([safe(case), record.status.value, *cells, said])
+    return "\n".join([f"{team}: {found}", *aligned(rows), f"Wrote {safe(folder)}"])
 
 
 def write_refused(

@@ -12,10 +12,8 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 import tarfile
-from pathlib import Path
 
 import pytest
 from backports import zstd
@@ -233,49 +231,18 @@ def test_every_honest_team_is_measured(measured, team):
 # --- kill -9 while an image is loaded ---------------------------------------------
 
 
-@pytest.fixture
-def kill(make, one_case, tmp_path):
-    """Measure a team, and kill the program while the engine is loading its image.
-
-    The `docker` that is found first hands everything on, but for the loading of an
-    image: then it does what some lines of shell say, and makes a file `begun`. The ID
-    of the image, which is no other test's, is returned.
-    """
-    layer = tar({SCRIPT: saying(tmp_path)})
-    archive = make("killed", layer)
-    real = shutil.which("docker")
-    program = tmp_path / "bin" / "docker"
-    program.parent.mkdir()
-    environment = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
-    command = [*BRISK, "measure", archive, *LIMITS]
-    command += ["--images", one_case / "images", "--output", tmp_path / "results"]
-    command = [*map(str, command), "--no-warm-up"]
-
-    def run(lines):
-        program.write_text(
-            f"#!/bin/sh\ncd {tmp_path}\ndocker={real}\n"
-            f'if [ "$1 $2" = "image load" ]; then\n{lines}\nfi\n'
-            'exec "$docker" "$@"\n'
-        )
-        program.chmod(0o755)
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
-        )
-        wait_until((tmp_path / "begun").exists)
-        assert list((tmp_path / "results").glob("killed/.work-*/loading"))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        return sha256(config_of(make.base, layer))
-
-    run.again = lambda: subprocess.run(
-        command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL
-    )
-    return run
-
-
-def nothing_is_left(folder):
-    """Whether no image, folder or mark is left of what was measured into a folder."""
-    return not left_behind(folder) and not list(folder.rglob(".work*"))
+LOAD_LATER = """#!/bin/sh
+if [ "$1 $2" = "image load" ]; then
+    cd FOLDER
+    cat > image.tar
+    (sleep 5; REAL "$@" < image.tar && touch loaded) > /dev/null 2>&1 &
+    touch begun
+    exec sleep 600
+fi
+exec REAL "$@"
+"""
+"""The `docker` that is found first: it hands everything on, but loads an image when all
+of it has come, and the program is dead already."""
 
 
 def has_image(image):
@@ -284,49 +251,30 @@ def has_image(image):
     return not subprocess.run(words, capture_output=True, check=False).returncode
 
 
-def is_running(process):
-    """Whether there is a process of this number that has not ended."""
-    try:
-        status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"
-
-
-IN_THE_MIDDLE = """
-echo $$ > client
-mkfifo pipe
-exec 3<&0
-(head -c 3000000 > pipe; touch begun) <&3 &
-exec "$docker" "$@" <> pipe"""
-"""The real client has half of the image, and waits for the rest, which never comes."""
-
-
-def test_a_load_that_is_cut_off_by_kill_leaves_nothing(kill, tmp_path):
-    image = kill(IN_THE_MIDDLE)
-
-    client = (tmp_path / "client").read_text().strip()
-    wait_until(lambda: not is_running(client))
-    wait_until(lambda: nothing_is_left(tmp_path / "results"))
-    assert not has_image(image)
-
-
-AFTERWARDS = """
-cat > image.tar
-(sleep 5; "$docker" "$@" < image.tar && touch loaded) > /dev/null 2>&1 &
-touch begun
-exec sleep 600"""
-"""The engine has all of the image, and finishes when the program is dead already."""
-
-
-def test_what_the_engine_loads_after_a_kill_is_removed(kill, tmp_path):
+def test_what_the_engine_loads_after_a_kill_is_removed(make, one_case, tmp_path):
     """And the same command goes on."""
-    image = kill(AFTERWARDS)
+    layer, results = tar({SCRIPT: saying(tmp_path)}), tmp_path / "results"
+    image = sha256(config_of(make.base, layer))  # which is no other test's
+    command = [*BRISK, "measure", make("killed", layer), *LIMITS, "--no-warm-up"]
+    command += ["--images", one_case / "images", "--output", results]
+    program = tmp_path / "bin" / "docker"
+    program.parent.mkdir()
+    script = LOAD_LATER.replace("REAL", shutil.which("docker"))
+    program.write_text(script.replace("FOLDER", str(tmp_path)))
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    settings = {"cwd": ROOT, "stdout": subprocess.DEVNULL}
+
+    process = subprocess.Popen(command, env=os.environ | {"PATH": path}, **settings)
+    wait_until((tmp_path / "begun").exists)
+    assert list(results.glob("killed/.work-*/loading"))
+    process.kill()
+    process.wait()
 
     wait_until((tmp_path / "loaded").exists)
     wait_until(lambda: not has_image(image))
-    wait_until(lambda: nothing_is_left(tmp_path / "results"))
-    kill.again()
-    assert rows_of(tmp_path / "results" / "killed")[CASE]["status"] == "ok"
-    assert left_behind(tmp_path / "results") == []
+    wait_until(lambda: not left_behind(results) and not [*results.rglob(".work*")])
+    subprocess.run(command, check=True, **settings)
+    assert rows_of(results / "killed")[CASE]["status"] == "ok"
+    assert left_behind(results) == []
     assert not has_image(image)

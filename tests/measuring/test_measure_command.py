@@ -27,7 +27,6 @@ def test_two_teams_and_a_refused_archive(bench, measure):
     assert (status, told(stderr)) == (1, ("F15", "bad.tar.gz"))
     assert "good: 3 ok\n" in stdout
     assert "crash: 3 failed\n" in stdout
-    assert "3 of 3 cases score 0: failed: the container ended with exit code" in stdout
     with (bench.results / "refused.csv").open() as content:
         (row,) = csv.DictReader(content)
     assert (row["team"], row["archive"]) == ("bad", "bad.tar.gz")
@@ -38,7 +37,7 @@ def test_two_teams_and_a_refused_archive(bench, measure):
     assert list(crash["failed"]) == case_names(3)
     told_of = re.findall(r"^\[\d/6\] (\w+) ", stdout, re.MULTILINE)
     assert told_of == ["crash"] * 3 + ["good"] * 3
-    assert ": the container ended with exit code 3 after some time" in stdout
+    assert stdout.count(" the container ended with exit code 3 after ") >= 3
     assert bench.file_problems("good") == bench.file_problems("crash") == []
     for name in ("ledger", "refused"):
         assert file_problems(bench.results / f"{name}.csv", f"{name}-row") == []

@@ -17,8 +17,6 @@ from tests.builders.models import WEIGHTS, entry, write_model
 from tests.builders.schemas import file_problems
 from tests.builders.teams import PREDICT
 
-OTHER = {**WEIGHTS, "plans.json": b"[]"}
-
 NEEDS_MODEL = f"""
 test -s /opt/ml/model/weights/fold_0.pt || exit 7
 {PREDICT}
@@ -58,33 +56,6 @@ def test_a_model_under_another_name_is_given(bench, measure):
     assert measure("--model", model)[0] == 0
 
     assert {row["status"] for row in bench.rows("a").values()} == {"ok"}
-
-
-@pytest.mark.slow
-def test_a_team_is_not_measured_half_with_another_model(bench, measure):
-    """Neither with one, nor without; a reason puts all that was measured aside."""
-    bench.archive("a", NEEDS_MODEL)
-    model = write_model(bench.sent, name="a.model.tar.gz")
-    first = sha256(model)
-    assert measure()[0] == 0
-    write_model(bench.sent, OTHER, name="a.model.tar.gz")
-    second = sha256(model)
-
-    status, _, line = measure()
-    assert (status, "another model on " in line) == (1, True)
-    assert f"(SHA-256 {first[:12]}, now {second[:12]})" in line
-    model.unlink()
-    assert f"(SHA-256 {first[:12]}, now none)" in measure()[2]
-    assert bench.record("a")["settings"]["model_sha256"] == first
-
-    write_model(bench.sent, OTHER, name="a.model.tar.gz")
-    assert measure("--new-archive", "a better fold")[0] == 0
-
-    assert bench.record("a")["settings"]["model_sha256"] == second
-    (aside,) = (bench.results / ".replaced").iterdir()
-    archive = sha256(bench.sent / "a.tar.gz")
-    assert aside.name == f"a-{archive[:12]}-{first[:12]}"
-    assert (aside / "efficiency.csv").exists()
 
 
 def test_a_broken_model_is_the_teams_mistake(bench, measure):

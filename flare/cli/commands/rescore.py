@@ -12,7 +12,6 @@ from flare.cli.console import OutcomeError
 from flare.common.options import argument, challenge_option, option, workers_option
 from flare.common.text import listing, safe, shell_word
 from flare.measuring.rescore import Rescored, rescore, rescored_table
-from flare.measuring.summary import unsaid_zeros
 
 PLACE = ("For organisers", 10)
 
@@ -66,5 +65,3 @@ def command(asked: Asked) -> None:
 def _tell(found: Rescored) -> None:
     if found.error:
         _log.info("%s: not scored: %s", safe(found.team), found.error)
-    for line in unsaid_zeros(found.scored) if found.scored else ():
-        _log.info("%s: %s", safe(found.team), line)

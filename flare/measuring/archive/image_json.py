@@ -12,7 +12,7 @@ import hashlib
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -259,9 +259,6 @@ def _find_layers(
         yield blob
 
 
-_OCI = "application/vnd.oci.image"
-
-
 def without_volumes(image: Image) -> bytes:
     """The configuration of an image, in which no folder is a volume.
 
@@ -275,49 +272,41 @@ def without_volumes(image: Image) -> bytes:
     return json.dumps({**image.configuration, "config": left}).encode()
 
 
-def manifest_of(configuration: bytes, layers: Iterable[Blob]) -> bytes:
-    """A manifest of an image whose layers are not compressed."""
-    return _text(
-        {
-            "schemaVersion": 2,
-            "mediaType": f"{_OCI}.manifest.v1+json",
-            "config": _descriptor(f"{_OCI}.config.v1+json", configuration),
-            "layers": [
-                {
-                    "mediaType": f"{_OCI}.layer.v1.tar",
-                    "digest": f"sha256:{layer.diff_id}",
-                    "size": layer.unpacked_bytes,
-                }
-                for layer in layers
-            ],
-        }
-    )
+def documents_of(configuration: bytes, layers: Sequence[Blob]) -> dict[str, bytes]:
+    """An image's configuration, and what leads to it and to its plain layers, by name.
 
+    It has no name there. A manifest of the Open Container Initiative is the second, and
+    the lists in which engines look for an image come last.
+    """
 
-def index_of(manifest: bytes) -> bytes:
-    """An index.json that leads to one manifest, and gives it no name."""
-    entry = _descriptor(f"{_OCI}.manifest.v1+json", manifest)
-    entry["platform"] = dict(zip(("os", "architecture"), PLATFORM, strict=True))
-    return _text(
-        {
-            "schemaVersion": 2,
-            "mediaType": f"{_OCI}.index.v1+json",
-            "manifests": [entry],
-        }
-    )
+    def descriptor(kind: str, digest: str, size: int) -> dict[str, Any]:
+        kind = f"application/vnd.oci.image.{kind}"
+        return {"mediaType": kind, "digest": f"sha256:{digest}", "size": size}
 
+    def listing_of(kind: str, **more: Any) -> bytes:
+        kind = f"application/vnd.oci.image.{kind}"
+        return _text({"schemaVersion": 2, "mediaType": kind, **more})
 
-def docker_manifest_of(configuration: bytes, layers: Iterable[Blob]) -> bytes:
-    """A manifest.json that gives its image no name."""
     config = hashlib.sha256(configuration).hexdigest()
+    manifest = listing_of(
+        "manifest.v1+json",
+        config=descriptor("config.v1+json", config, len(configuration)),
+        layers=[
+            descriptor("layer.v1.tar", layer.diff_id, layer.unpacked_bytes)
+            for layer in layers
+        ],
+    )
+    digest = hashlib.sha256(manifest).hexdigest()
+    entry = descriptor("manifest.v1+json", digest, len(manifest))
+    entry["platform"] = dict(zip(("os", "architecture"), PLATFORM, strict=True))
     names = [f"{BLOBS}{layer.diff_id}" for layer in layers]
-    return _text([{"Config": f"{BLOBS}{config}", "RepoTags": None, "Layers": names}])
-
-
-def _descriptor(kind: str, content: bytes) -> dict[str, Any]:
-    """What leads to a file by its digest."""
-    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
-    return {"mediaType": kind, "digest": digest, "size": len(content)}
+    docker = {"Config": f"{BLOBS}{config}", "RepoTags": None, "Layers": names}
+    return {
+        f"{BLOBS}{config}": configuration,
+        f"{BLOBS}{digest}": manifest,
+        INDEX: listing_of("index.v1+json", manifests=[entry]),
+        MANIFEST: _text([docker]),
+    }
 
 
 def _text(value: Any) -> bytes:

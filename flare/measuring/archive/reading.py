@@ -23,13 +23,9 @@ from flare.measuring.archive.checks import (
 )
 from flare.measuring.archive.image_json import (
     BLOBS,
-    INDEX,
-    MANIFEST,
     Image,
-    docker_manifest_of,
+    documents_of,
     find_image,
-    index_of,
-    manifest_of,
     without_volumes,
 )
 from flare.measuring.archive.image_tar import (
@@ -161,12 +157,12 @@ def _describe(image: Image) -> dict[str, Any]:
     settings = image.configuration.get("config") or {}
     environment = tuple(map(str, settings.get("Env") or ()))
     configuration = without_volumes(image)
-    manifest = manifest_of(configuration, image.layers)
+    image_name, manifest, *_ = documents_of(configuration, image.layers)
     return {
         "configuration": configuration,
         "layers": tuple(replace(blob, layer=Layer()) for blob in image.layers),
-        "image": hashlib.sha256(configuration).hexdigest(),
-        "manifest": hashlib.sha256(manifest).hexdigest(),
+        "image": image_name.removeprefix(BLOBS),
+        "manifest": manifest.removeprefix(BLOBS),
         "overrides": environment_overrides(environment),
         "unpacked_bytes": sum(b.layer.unpacked_bytes for b in image.layers),
     }
@@ -219,13 +215,8 @@ def write_image(archive: Archive, file: BinaryIO) -> None:
         raise ArchiveError(archive.path.name, _CHANGED, _REMEDY) from error
     if once:
         raise ArchiveError(archive.path.name, _CHANGED, _REMEDY)
-    manifest = manifest_of(archive.configuration, archive.layers)
-    for content in (archive.configuration, manifest):
-        _write_file(file, BLOBS + hashlib.sha256(content).hexdigest(), content)
-    # These come last: before them, no engine finds an image.
-    _write_file(file, INDEX, index_of(manifest))
-    described = docker_manifest_of(archive.configuration, archive.layers)
-    _write_file(file, MANIFEST, described)
+    for name, content in documents_of(archive.configuration, archive.layers).items():
+        _write_file(file, name, content)
     file.write(bytes(2 * tarfile.BLOCKSIZE))
 
 
