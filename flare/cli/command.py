@@ -319,13 +319,6 @@ def _type(hint: Any, declared: Declared) -> click.ParamType[Any]:
 # --- The version ------------------------------------------------------------------
 
 
-def _tell_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
-    """Print the version, and end; git is asked only then."""
-    if is_asked and not ctx.resilient_parsing:
-        click.echo(version_text())
-        ctx.exit()
-
-
 def version_text() -> str:
     """The version, and the commit if that is known."""
     commit = source_commit()
@@ -333,12 +326,18 @@ def version_text() -> str:
 
 
 def version_option() -> click.Option:
-    """``--version``, which ends the program."""
+    """``--version``, which ends the program; git is asked only then."""
+
+    def tell(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+        if is_asked and not ctx.resilient_parsing:
+            click.echo(version_text())
+            ctx.exit()
+
     return click.Option(
         ["-V", "--version"],
         is_flag=True,
         is_eager=True,
         expose_value=False,
-        callback=_tell_version,
+        callback=tell,
         help="Print the version, and the commit where it is known.",
     )

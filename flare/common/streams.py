@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from typing import BinaryIO, NoReturn, Protocol
+from typing import Any, BinaryIO, NoReturn, Protocol
 
 from zlib_ng import zlib_ng
 
@@ -281,13 +281,6 @@ class ZstdStream(Stream):
                 return content
 
 
-class _Reader(Protocol):
-    """What inflates into the memory of its caller."""
-
-    def readinto(self, target: memoryview, /) -> int:
-        """Fill the target as far as that goes at once; 0 only at the end."""
-
-
 class SizedGzipStream(GzipStream):
     """A gzip file, which is read quicker once it is known how long its content is.
 
@@ -302,7 +295,7 @@ class SizedGzipStream(GzipStream):
         super().__init__(file)
         self._whole, self._start = file, file.tell()
         self._given = self._size = 0
-        self._reader: _Reader | None = None
+        self._reader: Any = None  # once it is known how long the content is
 
     def expect(self, size: int) -> None:
         """Take it that the content has so many bytes more; it may have others."""
@@ -347,13 +340,13 @@ class SizedGzipStream(GzipStream):
         self._whole.seek(-LENGTH_BYTES, os.SEEK_END)
         return int.from_bytes(self._whole.read(LENGTH_BYTES), "little") == self._size
 
-    def _reopened(self) -> _Reader | None:
+    def _reopened(self) -> Any:
         """The quick reader behind what was read already, if there is one."""
         kind = getattr(zlib_ng, "_GzipReader", None)  # not in every version
         if kind is None:
             return None
         self._whole.seek(self._start)
-        reader: _Reader = kind(self._whole, COMPRESSED_PIECE_BYTES)
+        reader = kind(self._whole, COMPRESSED_PIECE_BYTES)
         rest = memoryview(bytearray(self._given))
         try:
             while rest:

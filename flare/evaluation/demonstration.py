@@ -49,7 +49,6 @@ ABDOMEN = (
 class _Case:
     """One case of the set."""
 
-    shows: str
     spacing: Spacing
     absent: str = ""
     """An organ that neither label map has."""
@@ -64,15 +63,11 @@ class _Case:
 
 
 CASES = (
-    _Case(shows="a missed organ", spacing=(2.5, 0.8, 0.8), missed="pancreas"),
-    _Case(shows="an organ absent from both", spacing=(3.0, 0.7, 0.7), absent="spleen"),
-    _Case(shows="a far false positive", spacing=(2.0, 0.9, 0.9), stray="liver"),
-    _Case(
-        shows="an organ at the border",
-        spacing=(2.5, 0.75, 0.75),
-        offset=(0.2, 0.0, -0.15),
-    ),
-    _Case(shows="a surface exactly 1 mm away", spacing=(1.0, 1.0, 1.0), shift_x=1),
+    _Case(spacing=(2.5, 0.8, 0.8), missed="pancreas"),
+    _Case(spacing=(3.0, 0.7, 0.7), absent="spleen"),
+    _Case(spacing=(2.0, 0.9, 0.9), stray="liver"),
+    _Case(spacing=(2.5, 0.75, 0.75), offset=(0.2, 0.0, -0.15)),  # at the border
+    _Case(spacing=(1.0, 1.0, 1.0), shift_x=1),  # a surface exactly 1 mm away
 )
 
 

@@ -15,7 +15,7 @@ from flare.common.errors import EngineError, SubmissionError
 from flare.common.text import listing, safe
 from flare.evaluation.check import check_submission
 from flare.evaluation.errors import EmptyError, FileFormatError
-from flare.evaluation.labelmaps.reading import read_grid
+from flare.evaluation.submission.find import LabelMapFile
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container import Conditions, ContainerRun, End
 from flare.measuring.empty_image import NOTHING
@@ -129,7 +129,8 @@ def _label_maps(folder: Path) -> tuple[Path, ...]:
 
 def largest_bytes(image: Path) -> int:
     """The most bytes that an honest label map of an image can take."""
-    voxels = math.prod(read_grid(image, image.name).shape)
+    file = LabelMapFile(case="", path=image, name=image.name)
+    voxels = math.prod(file.read_grid().shape)
     return VOXEL_BYTES * voxels + HEADER_BYTES
 
 

@@ -91,15 +91,13 @@ def difference_axis(values: Sequence[float]) -> Axis:
     usual = (e for e in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if most <= e)
     end = next(usual, 0) or 10.0 ** math.ceil(math.log10(most))
     is_stretched = end > 0.2 and float(np.median(sizes)) < end / 20
-    inner = end / 4 if is_stretched else end / 2
 
     def scale(value: float) -> float:
         part = abs(value) / end
         part = math.sqrt(part) if is_stretched else part
         return 0.5 + math.copysign(part, value) / 2
 
-    marks = (-end, -inner, 0.0, inner, end)
-    ticks = tuple((scale(m), f"{m:+g}" if m else "0") for m in marks)
+    ticks = tuple((scale(m), f"{m:+g}" if m else "0") for m in (-end, 0.0, end))
     note = "The axis is stretched about 0 (square root)." if is_stretched else ""
     return Axis(scale, ticks, note)
 

@@ -89,14 +89,14 @@ class TeamProgress:
         return sum(record.status is not RunStatus.ENGINE_ERROR for record in records)
 
     @property
-    def sorted(self) -> list[CaseRecord]:
+    def in_order(self) -> list[CaseRecord]:
         """What is known of cases, in the order of their names."""
         return [record for _, record in sorted(self.records.items())]
 
     @property
     def times(self) -> list[float]:
         """Running times, in the order of the cases' names."""
-        return [r.runtime_s for r in self.sorted if r.runtime_s]
+        return [r.runtime_s for r in self.in_order if r.runtime_s]
 
     def state(self, case: str) -> str:
         """What is known of a case, of `STATES`."""
@@ -279,12 +279,12 @@ def _alarms(run: Progress) -> Iterator[Alarm]:
     failures.sort(key=lambda status: status is not RunStatus.ENGINE_ERROR)
     for status in failures:
         for team in run.teams:
-            own = ((r.case, r.message) for r in team.sorted if r.status is status)
+            own = ((r.case, r.message) for r in team.in_order if r.status is status)
             yield from _of_cases(status.value, team, own)
     for name, doubt in run.doubts:
         yield "archive doubtful", name, "", doubt
     for team in run.teams:
-        own = ((r.case, r.doubts) for r in team.sorted if r.doubts)
+        own = ((r.case, r.doubts) for r in team.in_order if r.doubts)
         yield from _of_cases("doubtful", team, own)
 
 

@@ -147,15 +147,6 @@ def test_zlib_data_end_with_their_checksum(packed, problem):
         assert str(caught.value) == problem
 
 
-def test_skipping_stops_where_it_should_or_says_how_much_there_was():
-    size = PIECE_BYTES + 10
-    reader = GzipStream(io.BytesIO(gzip.compress(bytes(size) + b"next5")))
-
-    assert reader.skip(size) == size
-    assert reader.read(4) == b"next"
-    assert reader.skip(9) == 1
-
-
 class Zeros(io.RawIOBase):
     """A gzip file with terabytes of zeros behind it; counts what is read of them."""
 

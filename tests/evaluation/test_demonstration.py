@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from flare.evaluation.demonstration import write_demonstration
-from flare.evaluation.labelmaps.reading import read_label_map
+from flare.evaluation.submission.find import LabelMapFile
 from tests.builders import ORGANS, ROOT
 from tests.builders.fewer import few_fast
 
@@ -18,7 +18,7 @@ def made(tmp_path_factory):
 
 def read(folder, number):
     path = folder / f"demo_{number:03}.nii.gz"
-    return read_label_map(path, path.name, ORGANS)
+    return LabelMapFile(case="", path=path, name=path.name).read_labels(ORGANS)
 
 
 @pytest.fixture(params=["ground-truth", "predictions"])
@@ -43,7 +43,8 @@ def test_an_image_shows_the_labels_and_lies_where_they_do(made, number):
     """Its grey values are 50 times the label, and noise below 50."""
     reference = read(made / "ground-truth", number)
     path = made / "images" / f"demo_{number:03}_0000.nii.gz"
-    image = read_label_map(path, path.name, dict.fromkeys(range(256), "grey"))
+    file = LabelMapFile(case="", path=path, name=path.name)
+    image = file.read_labels(range(256))
 
     assert image.grid == reference.grid
     np.testing.assert_array_equal(image.labels // 50, reference.labels)

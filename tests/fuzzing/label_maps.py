@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from flare.common.errors import FlareError
-from flare.evaluation.labelmaps.reading import read_grid, read_label_map
+from flare.evaluation.submission.find import LabelMapFile
 from tests.builders import metaimage_bytes, nifti_bytes, nrrd_bytes
 
 KNOWN = (1, 2, 3, 4)
@@ -151,14 +151,15 @@ def make(chance: random.Random, files: list[tuple[str, bytes]]) -> bytes:
 def check(path: Path) -> str:
     """Read a file; the result is how far it got, and any broken rule is raised."""
     try:
-        grid = read_grid(path, path.name)
+        file = LabelMapFile(case="", path=path, name=path.name)
+        grid = file.read_grid()
     except FlareError as error:
         assert str(error).isprintable()
         return "refused by its header"
     if np.prod(grid.shape, dtype=float) > VOXELS:
         return "larger than its reference"
     try:
-        found = read_label_map(path, path.name, KNOWN)
+        found = file.read_labels(KNOWN)
     except FlareError as error:
         assert str(error).isprintable()
         return "refused by its voxels"

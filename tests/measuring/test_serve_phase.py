@@ -117,16 +117,6 @@ def test_an_image_that_is_none_or_cannot_be_loaded(
     assert "the engine cannot load it" in answers["jane"][0]["error_message"]
 
 
-def test_a_dry_run_without_a_network_ends_soon(external_platform, serve):
-    """After two tries; a service would go on trying."""
-    external_platform.faults["claimable"] = ["reset"] * 99
-
-    status, _, stderr = serve("--dry-run")
-
-    assert (status, stderr[-6:]) == (1, "[H09]\n")
-    assert external_platform.calls("claimable") == ["reset"] * 2
-
-
 def test_without_a_token_nothing_is_asked(external_platform, bench, capfd, monkeypatch):
     for name in ("FLARE_GC_TOKEN", "FLARE_GC_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)

@@ -8,14 +8,10 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from flare.reports.charts import field_chart
-from flare.reports.model import metric_shade
-from flare.reports.paper_figures import evaluation_plates, file_stem, write_plates
+from flare.reports.paper_figures import evaluation_plates, write_plates
 from flare.reports.render.paper import (
-    figure_file,
     figure_names,
     figure_text,
-    paper_figure,
 )
 from flare.reports.render.style import (
     WIDTHS_MM,
@@ -112,28 +108,6 @@ def test_equal_figures_have_equal_bytes_in_any_process(tmp_path):
 # --- Names ------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_names_in_several_lines_are_text_in_pdf_too():
-    from matplotlib.text import Text
-
-    row = [[0.5] * 6]
-    chart = field_chart(
-        ["a"],
-        ["one another"] * 6,
-        row,
-        lambda value: metric_shade("dsc", value),
-        ".1f",
-        title="DSC",
-    )
-    with drawing_style():
-        figure = paper_figure(chart, "column")
-        figure_file(figure, "pdf")
-
-    found = figure.findobj(Text)
-    assert "one\nanother" in {text.get_text() for text in found}
-    assert not any(text.get_path_effects() for text in found)
-
-
 HOOK = "\u1d81"
 """A letter that DejaVu Sans lacks, and another font of matplotlib has."""
 
@@ -186,9 +160,3 @@ def test_a_shown_name_has_only_letters_of_the_font():
     with drawing_style():
         shown = {char for name in HOSTILE for char in figure_text(name, 34)}
     assert shown <= set(map(chr, known))
-
-
-def test_a_name_of_a_file_is_harmless():
-    stems = [file_stem(name) for name in HOSTILE]
-
-    assert [s for s in stems if not re.fullmatch(r"[a-z0-9][a-z0-9_]{0,39}", s)] == []

@@ -30,21 +30,11 @@ from flare.reports.model import (
 )
 from flare.reports.render.html import page_html
 from flare.reports.render.text import latex, markdown, terminal
-from tests.builders.hostile_pages import KINDS
 from tests.builders.measured import write_measured
 from tests.builders.pages import HOSTILE, metrics_content, write_json, write_report
 from tests.builders.pages import Page as Read
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
-
-TAGS = """
-html head meta title style body a header p h1 dl div dt dd nav ul li main section h2 h3
-table caption thead tr th tbody td figure figcaption span svg line text path circle
-details summary script footer noscript small strong
-"""
-"""What a page is made of; the pages of cases have more."""
-
-OF_CASES = "fieldset legend label input canvas output ol image img pattern rect g defs"
 
 
 def full_page(text):
@@ -108,25 +98,6 @@ def test_no_hostile_text_becomes_an_element_or_an_attribute(text):
     page = page_html(full_page(text)).encode("utf-8", "replace").decode()
 
     assert outline(Read(page)) == outline(Read(page_html(full_page("x"))))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_pages_of_hostile_results_hold_nothing_that_acts(pages, kind):
-    """Names that cannot be seen are escaped, and nothing else has come in."""
-    html = (pages / f"{kind}.html").read_text(encoding="utf-8")
-
-    page = Read(html)
-
-    known = f"{TAGS} {OF_CASES if kind.startswith('case') else ''}".split()
-    assert {tag for tag, _ in page.elements} <= {*known}
-    names = {name for _, attributes in page.elements for name in attributes}
-    assert not [name for name in names if name.startswith("on") or name == "style"]
-    links = [own["href"] for tag, own in page.elements if tag == "a"]
-    sources = [own["src"] for _, own in page.elements if "src" in own]
-    assert not [link for link in links if link.lower().startswith("javascript")]
-    assert not [link for link in sources if not link.startswith("data:image/png")]
-    assert not any(char in page.text for char in "\0\u202e\u2028\udc80")
 
 
 CELLS = st.lists(st.lists(TEXTS, min_size=2, max_size=2), min_size=1, max_size=4)

@@ -22,71 +22,38 @@ def numbered(palette, letter):
     return [(palette[name], name[1:]) for name in names]
 
 
-def test_contrast_is_that_of_the_standard():
-    """By hand, for #777777 on white: 1.05 / (0.1845 + 0.05) = 4.478."""
-    assert contrast("#777777", "#ffffff") == pytest.approx(4.478, abs=1e-3)
-
-
 @PALETTES
-def test_texts_can_be_read(palette):
+def test_texts_dots_and_lines_can_be_seen(palette):
     for text in (palette["ink"], palette["quiet"], palette["mark"], palette["alarm"]):
         for behind in (palette["paper"], palette["panel"]):
             assert contrast(text, behind) >= TEXT_CONTRAST
     for text, behind in (("t", "s"), ("u", "g")):
         for colour, number in numbered(palette, behind):
             assert contrast(palette[f"{text}{number}"], colour) >= TEXT_CONTRAST
-
-
-@PALETTES
-def test_dots_and_lines_can_be_seen(palette):
-    assert contrast(palette["mark"], palette["paper"]) >= SHAPE_CONTRAST
-    assert contrast(palette["ink"], palette["soft"]) >= SHAPE_CONTRAST
-    assert contrast(palette["quiet"], palette["paper"]) >= SHAPE_CONTRAST
+    for shape, behind in (("mark", "paper"), ("ink", "soft"), ("quiet", "paper")):
+        assert contrast(palette[shape], palette[behind]) >= SHAPE_CONTRAST
+    # On paper; and, by hand, #777777 on white is 1.05 / (0.1845 + 0.05) = 4.478.
+    assert min(contrast(DOT, "#ffffff"), contrast(DOT, BOX)) >= SHAPE_CONTRAST
+    assert contrast(INK, BOX) >= TEXT_CONTRAST
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.478, abs=1e-3)
 
 
 @PALETTES
 def test_shades_can_be_told_apart_in_grey(palette):
-    """Each is farther from the paper than the one before, by a step that is seen."""
+    """Each is farther from the paper than the one before, by a step that is seen.
+
+    And states of cases on the page of a measurement: done, running, and four others.
+    """
     scores = [colour for colour, _ in numbered(palette, "s")]
     gains = [colour for colour, _ in numbered(palette, "g")]
-    for shades in (scores, [palette["paper"], *gains]):
+    states = [palette["soft"], palette["mark"], *(palette[css] for css in SHADES)]
+    for one, other in combinations(states, 2):
+        assert contrast(one, other) >= 1.15, (one, other)
+    for shades in (scores, [palette["paper"], *gains], ["#ffffff", *EFFECT_SHADES]):
         for nearer, farther in pairwise(shades):
             step = contrast(nearer, farther)
             assert step >= 1.15, (nearer, farther)
             distances = [
-                abs(luminance(c) - luminance(palette["paper"]))
-                for c in (nearer, farther)
+                abs(luminance(c) - luminance(shades[0])) for c in (nearer, farther)
             ]
             assert distances[0] < distances[1]
-
-
-@PALETTES
-def test_states_of_cases_can_be_told_apart_in_grey(palette):
-    """On the page of a measurement: done, running, and four that are looked at."""
-    shades = [palette[css] for css in SHADES]
-
-    for one, other in combinations([palette["soft"], palette["mark"], *shades], 2):
-        assert contrast(one, other) >= 1.15, (one, other)
-
-
-# --- Figures for papers -----------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "shades",
-    [[colour for colour, _ in numbered(LIGHT, "s")], EFFECT_SHADES],
-    ids=["scores", "effects"],
-)
-def test_shades_are_told_apart_in_grey(shades):
-    """Each is darker than the last; neighbours differ as what has to be seen must."""
-    grey = [luminance(shade) for shade in shades]
-
-    assert grey == sorted(grey, reverse=True)
-    for lighter, darker in pairwise(shades):
-        assert contrast(lighter, darker) >= 1.15
-
-
-def test_dots_boxes_and_lines_are_told_apart_in_grey():
-    assert contrast(DOT, "#ffffff") >= 3
-    assert contrast(INK, BOX) >= 4.5
-    assert contrast(DOT, BOX) >= 3

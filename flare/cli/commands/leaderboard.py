@@ -8,7 +8,6 @@ from flare.cli.command import takes
 from flare.common.text import safe
 from flare.platforms.grandchallenge.leaderboard import (
     Options,
-    find_differences,
     leaderboard_table,
     rank_results,
     read_result,
@@ -25,9 +24,6 @@ def command(asked: Options) -> None:
     """Rank several results as the platform would."""
     phase = asked.settings.read()
     results = [read_result(file) for file in asked.files]
-    difference = find_differences(results)
-    if difference:
-        _log.info("%s", difference)
     rows, left_out = rank_results(results, phase)
     if asked.output:
         write_leaderboard(rows, phase, asked.output)

@@ -6,12 +6,7 @@ import logging
 
 from flare.cli.command import takes
 from flare.cli.console import OutcomeError
-from flare.platforms.grandchallenge.rehearse import (
-    Options,
-    judge,
-    rehearse,
-    verdict_text,
-)
+from flare.platforms.grandchallenge.rehearse import Options, Verdict, rehearse
 from flare.results.metrics_json import METRICS_JSON, prepare_output
 from flare.results.metrics_reading import evaluation_text
 
@@ -26,8 +21,8 @@ def command(asked: Options) -> None:
     phase = asked.phase()
     _log.info("Rehearsing %s: %s", phase.title, asked.submission)
     run = rehearse(asked, phase)
-    verdict = judge(run, phase, time_limit_s=asked.time_limit_s)
-    _log.info("%s", verdict_text(verdict))
+    verdict = Verdict(run=run, phase=phase, time_limit_s=asked.time_limit_s)
+    _log.info("%s", verdict)
     if verdict.message:
         raise OutcomeError(verdict.message)
     references = evaluation_text(verdict.metrics, "references")

@@ -19,7 +19,7 @@ from flare.common.errors import OutputError, StoppedError
 from flare.common.schema import DateTime, Is, Positive, Text
 from flare.common.text import safe, why
 from flare.platforms.grandchallenge.access import read_tokens
-from flare.platforms.grandchallenge.client import TRIES, Client
+from flare.platforms.grandchallenge.client import Client
 from flare.platforms.grandchallenge.external import ExternalOptions, PhaseSource
 from flare.platforms.serving.drop_folder import DropFolder, FolderOptions
 from flare.platforms.serving.journal import Entry, Step, status_text, utc_now
@@ -30,9 +30,6 @@ from flare.results.efficiency_csv import CaseRecord
 PLACE = ("For organisers", 8)
 
 _log = logging.getLogger(__name__)
-
-DRY_TRIES = 2
-"""So often a dry run tries to reach the platform."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +55,7 @@ class Options:
         """The place that submissions come from."""
         if self.folder.drop_folder:
             return DropFolder(self.folder.drop_folder, utc_now)
-        api, tries = self.phase.api, DRY_TRIES if self.service.dry_run else TRIES
-        clients = [Client(api, token, tries=tries) for token in read_tokens()]
+        clients = [Client(self.phase.api, token) for token in read_tokens()]
         return PhaseSource(str(self.phase.phase), *clients)
 
 

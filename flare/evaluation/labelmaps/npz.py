@@ -147,7 +147,8 @@ def _read_line(
     found = _LINE.fullmatch(line)
     if not found:
         raise FileFormatError("", f"what its array {name} is cannot be read")
-    dtype, shape = _type(found[1].decode(), name), _shape(found[3])
+    dtype = _type(found[1].decode(), name)
+    shape = tuple(int(number) for number in found[3].split(b",") if number.strip())
     if found[2] == b"True" and len(shape) > 1:
         raise FileFormatError("", f"its array {name} is in Fortran order", _IN_C_ORDER)
     promised = len(start) + width + length + math.prod(shape) * dtype.itemsize
@@ -166,8 +167,3 @@ def _type(text: str, name: str) -> np.dtype[np.generic]:
     if kind == "b1":  # a byte that is neither 0 nor 1 is to be seen
         kind = "u1"
     return np.dtype((">" if text.startswith(">") else "<") + kind)
-
-
-def _shape(text: bytes) -> tuple[int, ...]:
-    """Numbers of elements along each axis."""
-    return tuple(int(number) for number in text.split(b",") if number.strip())

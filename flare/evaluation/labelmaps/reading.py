@@ -59,66 +59,6 @@ class LabelMap:
         return tuple(label for label, found in occupied if found.rows.any())
 
 
-def read_grid(path: Path, name: str, npz: NpzLayout | None = None) -> Grid:
-    """Read the grid of a label map from its header.
-
-    Parameters
-    ----------
-    name : str
-        What the file is called in an error.
-    npz : NpzLayout, optional
-        What is in it if it is a .npz file; without it, it must not be one.
-
-    Raises
-    ------
-    FileFormatError
-        If its format is not accepted, or of a kind that no label map has.
-    DamagedFileError
-        If it ends within its header.
-    InputError
-        If the file cannot be opened.
-    """
-    with _opened(path, name, npz) as (header, _):
-        return header.grid
-
-
-def read_label_map(
-    path: Path,
-    name: str,
-    known: Sequence[int],
-    allocate: Callable[[int], Labels] | None = None,
-    npz: NpzLayout | None = None,
-    stream: BinaryIO | None = None,
-) -> LabelMap:
-    """Read a whole label map and verify it.
-
-    Its header decides how much memory this takes: look at it first.
-
-    Parameters
-    ----------
-    name, npz
-        As for `read_grid`.
-    known : sequence of int
-        The labels, from 1 to 255, that may be there beside 0.
-    allocate : callable, optional
-        Gives an array of uint8 of shape (n,) for n labels, with any content.
-    stream : file, optional
-        What it is read from, if it is open already.
-
-    Raises
-    ------
-    FileFormatError, InputError
-        As `read_grid`.
-    DamagedFileError
-        If the file is truncated, its checksum is wrong, or it holds more or less than
-        its header promises.
-    FractionError
-        If a voxel is not a whole number.
-    """
-    with _opened(path, name, npz, stream) as (header, voxels):
-        return read_labels(voxels, header, known, allocate)
-
-
 def read_labels(
     stream: Stream,
     header: Header,
@@ -132,7 +72,7 @@ def read_labels(
     stream : Stream
         What follows the header, in the order x, y, z: x is the fastest.
     known, allocate
-        As for `read_label_map`.
+        As for `LabelMapFile.read_labels`.
 
     Raises
     ------
@@ -175,11 +115,11 @@ def verify_voxels(path: Path, name: str) -> None:
     Raises
     ------
     FileFormatError, InputError
-        As `read_grid`.
+        As `LabelMapFile.read_grid`.
     DamagedFileError
         If the file is damaged, or ends early.
     """
-    with _opened(path, name) as (header, stream):
+    with opened(path, name) as (header, stream):
         if stream.skip(header.promised_bytes) < header.promised_bytes:
             raise DamagedFileError("", "it holds fewer voxels than its header says")
         stream.read(1)  # what is at its end is verified then
@@ -189,7 +129,7 @@ def verify_voxels(path: Path, name: str) -> None:
 
 
 @contextmanager
-def _opened(
+def opened(
     path: Path,
     name: str,
     npz: NpzLayout | None = None,
@@ -227,8 +167,8 @@ def _read_header(
         reader: Any = import_module(f"flare.evaluation.labelmaps.{each.reader}")
         if reader.is_start(start):
             more = [npz] if each.needs_layout else []
-            opened: tuple[Header, Stream] = reader.open_voxels(file, *more)
-            return opened
+            found: tuple[Header, Stream] = reader.open_voxels(file, *more)
+            return found
     raise FileFormatError("", f"it is not a {ANY_FORMAT} file")
 
 

@@ -26,7 +26,7 @@ from flare.common.installation import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUT
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import FileFormatError, FolderError, GroundTruthError
 from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.labelmaps.reading import LabelMap, read_grid, read_label_map
+from flare.evaluation.labelmaps.reading import LabelMap, opened, read_labels
 from flare.evaluation.metrics.finder import Labels
 
 JOBS_FILE_NAME = "predictions.json"
@@ -81,16 +81,46 @@ class LabelMapFile:
         return self.path.name
 
     def read_grid(self) -> Grid:
-        """As `flare.evaluation.labelmaps.reading.read_grid`."""
-        return read_grid(self.path, self.name, self.npz)
+        """Read the grid from the header.
+
+        Raises
+        ------
+        FileFormatError
+            If its format is not accepted, or of a kind that no label map has.
+        DamagedFileError
+            If it ends within its header.
+        InputError
+            If the file cannot be opened.
+        """
+        with opened(self.path, self.name, self.npz, self.stream) as (header, _):
+            return header.grid
 
     def read_labels(
         self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
     ) -> LabelMap:
-        """As `flare.evaluation.labelmaps.reading.read_label_map`."""
-        return read_label_map(
-            self.path, self.name, known, allocate, self.npz, self.stream
-        )
+        """Read the whole label map and verify it.
+
+        Its header decides how much memory this takes: look at it first.
+
+        Parameters
+        ----------
+        known : sequence of int
+            The labels, from 1 to 255, that may be there beside 0.
+        allocate : callable, optional
+            Gives an array of uint8 of shape (n,) for n labels, with any content.
+
+        Raises
+        ------
+        FileFormatError, InputError
+            As `read_grid`.
+        DamagedFileError
+            If the file is truncated, its checksum is wrong, or it holds more or less
+            than its header promises.
+        FractionError
+            If a voxel is not a whole number.
+        """
+        with opened(self.path, self.name, self.npz, self.stream) as (header, voxels):
+            return read_labels(voxels, header, known, allocate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,14 +344,18 @@ _WITH_GRID = "Save label maps as .nii.gz or .mha, with the header of the CT."
 
 _NO_ARCHIVE = "Submit one zip of the label maps themselves."
 
+ARCHIVE_SUFFIXES = (".zip", ".rar", ".7z", ".tar", ".tar.gz", ".tgz", ".tar.xz")
+
+_HALF = "it is half of an image, whose header and voxels are two files"
+
+_NOWHERE = "its format does not say where the voxels are"
+
+_CLOSED = "it is an archive within the zip, which is not opened"
+
 OTHER_SUFFIXES = {
-    **dict.fromkeys(
-        (".hdr", ".img", ".hdr.gz", ".img.gz", ".mhd", ".zraw", ".nhdr"),
-        ("it is half of an image, whose header and voxels are two files", _ONE_FILE),
-    ),
-    **dict.fromkeys(
-        (".tif", ".tiff"), ("its format does not say where the voxels are", _WITH_GRID)
-    ),
+    **dict.fromkeys((".hdr", ".img", ".hdr.gz", ".img.gz"), (_HALF, _ONE_FILE)),
+    **dict.fromkeys((".mhd", ".zraw", ".nhdr"), (_HALF, _ONE_FILE)),
+    **dict.fromkeys((".tif", ".tiff"), (_NOWHERE, _WITH_GRID)),
     **dict.fromkeys(
         (".mgz", ".mgh", ".mnc", ".dcm", ".h5"),
         ("its format is not accepted", _ONE_FILE),
@@ -329,19 +363,11 @@ OTHER_SUFFIXES = {
 }
 """Image files all the same: they are named in an error, with what to do."""
 
-ARCHIVE_SUFFIXES = (".zip", ".rar", ".7z", ".tar", ".tar.gz", ".tgz", ".tar.xz")
-
 FOREIGN_SUFFIXES = {
-    **dict.fromkeys(
-        ARCHIVE_SUFFIXES,
-        ("it is an archive within the zip, which is not opened", _NO_ARCHIVE),
-    ),
+    **dict.fromkeys(ARCHIVE_SUFFIXES, (_CLOSED, _NO_ARCHIVE)),
     ".npy": ("it is a NumPy file, which has no grid", _WITH_GRID),
     **{
-        suffix: (each.elsewhere, _WITH_GRID)
-        for each in FORMATS
-        if each.needs_layout
-        for suffix in each.suffixes
+        s: (f.elsewhere, _WITH_GRID) for f in FORMATS if f.elsewhere for s in f.suffixes
     },
     **dict.fromkeys((".csv", ".xlsx"), ("it is a table, not a label map", _ONE_FILE)),
 }

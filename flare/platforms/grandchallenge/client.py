@@ -111,8 +111,6 @@ class Client:
         Address of the API, with https.
     token : str
         It is sent to that host, and to no other.
-    tries : int
-        So often a call is tried at most.
     sleep, chance : callable
         Wait for some seconds; a number from 0 to 1.
     """
@@ -122,7 +120,6 @@ class Client:
         api: str,
         token: str,
         *,
-        tries: int = TRIES,
         sleep: Callable[[float], None] = time.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -132,8 +129,7 @@ class Client:
                 "Give the address with https:// as --api.",
             )
         self.api = f"{api.rstrip('/')}/"
-        self._token, self._tries = token, tries
-        self._sleep, self._chance = sleep, chance
+        self._token, self._sleep, self._chance = token, sleep, chance
 
     @property
     def mark(self) -> str:
@@ -277,7 +273,7 @@ class Client:
             try:
                 return attempt()
             except PassingError as passing:
-                if tried >= self._tries:
+                if tried >= TRIES:
                     problem = f"{safe(self.api)}: {what}: {passing}, {tried} times"
                     raise PlatformError(problem, "Try again later.") from passing
                 wait_s = pause_s * (0.5 + self._chance())

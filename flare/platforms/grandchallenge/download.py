@@ -64,9 +64,6 @@ PAGE = 20
 MOST_EVALUATIONS = 100_000
 """Of a phase."""
 
-TRIES = 3
-"""At each call: somebody waits for the download."""
-
 METRICS_SOCKET = "metrics-json-file"
 
 _RANKED_ONLY = "the platform gives only the ranked values"
@@ -136,7 +133,7 @@ def download(asked: Options, *, token: str) -> int:
     OutputError
         If a file cannot be written.
     """
-    calls = Client(asked.api, token, tries=TRIES)
+    calls = Client(asked.api, token)
     with _told(calls):
         chosen = choose(_evaluations(calls, asked.phase))
         names = [evaluation.user for evaluation in chosen]

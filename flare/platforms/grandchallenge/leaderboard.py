@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypedDict
 from flare.common.files import csv_text, write_whole
 from flare.common.options import argument, option
 from flare.common.schema import Family, Is, Positive, Text
-from flare.common.text import aligned, listing, printable
+from flare.common.text import aligned, printable
 from flare.platforms.grandchallenge.phase import (
     Order,
     Phase,
@@ -30,7 +30,7 @@ from flare.platforms.grandchallenge.phase import (
 )
 from flare.platforms.grandchallenge.phase_settings import PhaseOptions
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.metrics_reading import evaluation_text, read_object
+from flare.results.metrics_reading import read_object
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,27 +164,6 @@ def _first_of_each(
     first = {result.name: result for result in reversed(results)}
     kept = [result for result in results if first[result.name] is result]
     return kept, [(r.name, why) for r in results if first[r.name] is not r]
-
-
-def find_differences(results: Sequence[Result]) -> str:
-    """Say whether results were made by different rules or labels; empty if not.
-
-    The platform would not notice.
-    """
-    found = []
-    for key, what in (
-        ("challenge_sha256", "challenges"),
-        ("references_sha256", "reference labels"),
-        ("version", "versions of this program"),
-    ):
-        names: dict[str, str] = {}
-        for result in results:
-            names.setdefault(evaluation_text(result.metrics, key), result.name)
-        if len(names) > 1:
-            found.append(f"{what} ({listing(names.values())})")
-    if not found:
-        return ""
-    return f"These results cannot be compared: they have different {'; '.join(found)}."
 
 
 def leaderboard_table(rows: Sequence[Row], phase: Phase) -> str:

@@ -12,7 +12,8 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -278,18 +279,60 @@ def _unpack(ground_truth: Path, target: Path) -> None:
 # --- What the platform would make of it -------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def participant_message(stderr: bytes) -> str:
+    """What the platform shows of stderr: its last line that is not empty or dropped."""
+    kept = (line for line in stderr.split(b"\n") if len(line) <= LINE_BYTES)
+    lines = [text for line in kept if (text := line.decode("utf-8", "replace").strip())]
+    return (lines or ["No errors were reported in the logs."])[-1][:MESSAGE_CHARACTERS]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """What the platform would make of a run."""
 
     run: Run
     phase: Phase
-    message: str
-    """What the participant would see of a failure; empty after a success."""
-    metrics: Any
-    """What the platform would read of metrics.json, after a success."""
-    warnings: tuple[str, ...] = ()
-    """What the organiser should know, or repair."""
+    """Whose leaderboard it is."""
+    time_limit_s: float = TIME_LIMIT_S
+    """The limit that the run had."""
+
+    @cached_property
+    def message(self) -> str:
+        """What the participant would see of a failure; empty after a success."""
+        run = self.run
+        if run.is_late:
+            return "Time limit exceeded"
+        if run.status == KILLED:
+            return "The container was killed as it exceeded its memory limit"
+        if run.status:
+            return participant_message(run.stderr)
+        if run.metrics is None:
+            return "Output file 'metrics.json' was not produced"
+        try:
+            text = run.metrics.decode("utf-8")
+        except UnicodeDecodeError:
+            return "An unexpected error occurred"
+        try:
+            metrics = json.loads(text, parse_constant=lambda _: None)
+        except (ValueError, RecursionError):
+            return "The output file 'metrics.json' is not valid json"
+        # Its database takes neither; json writes the one as Infinity, the other so.
+        written = json.dumps(metrics)
+        if "Infinity" in written or "\\u0000" in written:
+            return "An unexpected error occurred"
+        return ""
+
+    @cached_property
+    def metrics(self) -> Any:
+        """What the platform would read of metrics.json, after a success."""
+        if self.message:
+            return None
+        return json.loads(self.run.metrics or b"", parse_constant=lambda _: None)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What the organiser should know, or repair."""
+        return tuple(_warnings(self))
 
     @property
     def row(self) -> tuple[tuple[str, str], ...]:
@@ -303,60 +346,40 @@ class Verdict:
         """Whether the result would be on the leaderboard."""
         return all(is_rankable(value_at(self.metrics, p)) for p in self.phase.ranked)
 
-
-def judge(run: Run, phase: Phase, *, time_limit_s: float = TIME_LIMIT_S) -> Verdict:
-    """Say what a participant and an organiser would see.
-
-    Parameters
-    ----------
-    run : Run
-        The outcome of the image.
-    phase : Phase
-        Whose leaderboard it is.
-    time_limit_s : float
-        The limit that the run had.
-    """
-    message, metrics = _failure(run), None
-    if not message:
-        metrics = json.loads(run.metrics or b"", parse_constant=lambda _: None)
-    verdict = Verdict(run=run, phase=phase, message=message, metrics=metrics)
-    return replace(verdict, warnings=tuple(_warnings(verdict, time_limit_s)))
-
-
-def participant_message(stderr: bytes) -> str:
-    """What the platform shows of stderr: its last line that is not empty or dropped."""
-    kept = (line for line in stderr.split(b"\n") if len(line) <= LINE_BYTES)
-    lines = [text for line in kept if (text := line.decode("utf-8", "replace").strip())]
-    return (lines or ["No errors were reported in the logs."])[-1][:MESSAGE_CHARACTERS]
-
-
-def _failure(run: Run) -> str:
-    """The message of a run that failed; empty if it succeeded."""
-    if run.is_late:
-        return "Time limit exceeded"
-    if run.status == KILLED:
-        return "The container was killed as it exceeded its memory limit"
-    if run.status:
-        return participant_message(run.stderr)
-    if run.metrics is None:
-        return "Output file 'metrics.json' was not produced"
-    try:
-        text = run.metrics.decode("utf-8")
-    except UnicodeDecodeError:
-        return "An unexpected error occurred"
-    try:
-        metrics = json.loads(text, parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        return "The output file 'metrics.json' is not valid json"
-    # Its database takes neither; json writes the one as Infinity, the other so.
-    written = json.dumps(metrics)
-    if "Infinity" in written or "\\u0000" in written:
-        return "An unexpected error occurred"
-    return ""
+    def __str__(self) -> str:
+        """Return what a rehearsal showed, for the organiser."""
+        run = self.run
+        lines = [
+            f"It took {run.seconds:.1f} s; the largest process used"
+            f" {run.process_bytes / 2**20:.0f} MiB."
+        ]
+        keys = ("cases", "challenge", "references")
+        about = [safe(evaluation_text(self.metrics, key)) for key in keys]
+        if about[1]:
+            lines.append(
+                "Cases: {}. Challenge: {}. Reference labels: {}.".format(*about)
+            )
+        lines += [f"For the organiser: {warning}" for warning in self.warnings]
+        if self.message:
+            log = run.stdout.decode("utf-8", "replace").strip()
+            lines = [
+                log,
+                *lines,
+                "The evaluation would fail. The participant would read:",
+            ]
+        else:
+            if self.is_ranked:
+                lines.append("The evaluation would succeed. The leaderboard's row:")
+            else:
+                lines.append(
+                    "The evaluation would succeed, and NOT be on the leaderboard:"
+                )
+            lines += [f"  {line}" for line in aligned(self.row)]
+        return "\n".join(line for line in lines if line)
 
 
-def _warnings(verdict: Verdict, time_limit_s: float) -> Iterator[str]:
-    run, phase = verdict.run, verdict.phase
+def _warnings(verdict: Verdict) -> Iterator[str]:
+    run, phase, limit_s = verdict.run, verdict.phase, verdict.time_limit_s
     for stream, content in (("stdout", run.stdout), ("stderr", run.stderr)):
         longest = max(map(len, content.split(b"\n")))
         if longest > LINE_BYTES:
@@ -370,9 +393,9 @@ def _warnings(verdict: Verdict, time_limit_s: float) -> Iterator[str]:
             f"A process used {run.process_bytes / 2**30:.1f} GiB of the"
             f" {limit >> 30} GiB that it may: set evaluation_requires_memory_gb higher."
         )
-    if run.seconds * 2 > time_limit_s:
+    if run.seconds * 2 > limit_s:
         yield (
-            f"It took {run.seconds:.0f} s of {time_limit_s:.0f} s: ask the platform's"
+            f"It took {run.seconds:.0f} s of {limit_s:.0f} s: ask the platform's"
             " staff for a higher evaluation_time_limit."
         )
     if others := [name for name in run.outputs if name != METRICS_JSON]:
@@ -393,27 +416,3 @@ def _warnings(verdict: Verdict, time_limit_s: float) -> Iterator[str]:
             "display_all_metrics is on: the DSC of a single case gives away the volume"
             " of its reference."
         )
-
-
-def verdict_text(verdict: Verdict) -> str:
-    """What a rehearsal showed, for the organiser."""
-    run = verdict.run
-    lines = [
-        f"It took {run.seconds:.1f} s; the largest process used"
-        f" {run.process_bytes / 2**20:.0f} MiB."
-    ]
-    keys = ("cases", "challenge", "references")
-    about = [safe(evaluation_text(verdict.metrics, key)) for key in keys]
-    if about[1]:
-        lines.append("Cases: {}. Challenge: {}. Reference labels: {}.".format(*about))
-    lines += [f"For the organiser: {warning}" for warning in verdict.warnings]
-    if verdict.message:
-        log = run.stdout.decode("utf-8", "replace").strip()
-        lines = [log, *lines, "The evaluation would fail. The participant would read:"]
-    else:
-        if verdict.is_ranked:
-            lines.append("The evaluation would succeed. The leaderboard's row:")
-        else:
-            lines.append("The evaluation would succeed, and NOT be on the leaderboard:")
-        lines += [f"  {line}" for line in aligned(verdict.row)]
-    return "\n".join(line for line in lines if line)

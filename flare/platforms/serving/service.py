@@ -281,8 +281,10 @@ class Service:
         except OverdueSignal:
             is_over = True
         except Exception as error:
-            # What is done while it is ended may fail, and is no fault of its own.
-            is_over = _has_come_of_the_end(error)
+            try:  # what is done while it is ended may fail, and is no fault of its own
+                obey_stop(error)
+            except OverdueSignal:
+                is_over = True
             if not is_over and not isinstance(error, SubmissionError):
                 raise
             answer = Answer(message=str(error))
@@ -361,12 +363,3 @@ class _OthersTurnError(Exception):
 
 def _minutes(pause: timedelta) -> str:
     return f"{pause.total_seconds() / 60:.3g} min"
-
-
-def _has_come_of_the_end(error: Exception) -> bool:
-    """Whether an error came up while something was ended, as its hours are over."""
-    try:
-        obey_stop(error)
-    except OverdueSignal:
-        return True
-    return False

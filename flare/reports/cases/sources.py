@@ -265,7 +265,8 @@ def read_ct(path: Path, name: str) -> Any:
     Raises
     ------
     FileFormatError, InputError
-        As `read_grid`; the first also if SimpleITK cannot read what can be verified.
+        As `LabelMapFile.read_grid`; the first also if SimpleITK cannot read what can be
+        verified.
     DamagedFileError
         If the file is damaged, or ends early.
     """

@@ -18,7 +18,8 @@ from flare.common.errors import InputError
 from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.nifti import write_label_map
-from flare.evaluation.labelmaps.reading import PIECE_BYTES, read_grid, read_label_map
+from flare.evaluation.labelmaps.reading import PIECE_BYTES
+from flare.evaluation.submission.find import LabelMapFile
 from tests.builders import (
     AFFINE,
     ORGANS,
@@ -66,8 +67,9 @@ def read(tmp_path):
     def read_bytes(content, name="x", known=ORGANS):
         path = tmp_path / name
         path.write_bytes(content)
-        found = read_label_map(path, name, known)
-        assert read_grid(path, name) == found.grid
+        file = LabelMapFile(case="", path=path, name=name)
+        found = file.read_labels(known)
+        assert file.read_grid() == found.grid
         return found
 
     return read_bytes
@@ -145,7 +147,7 @@ def test_what_we_write_is_read_by_everybody(tmp_path):
     np.testing.assert_allclose(image.GetOrigin(), (-90, -110, -300), rtol=1e-6)
     np.testing.assert_array_equal(np.asarray(other.dataobj).T, organ_boxes())
     np.testing.assert_allclose(other.affine, AFFINE, rtol=1e-6)
-    found = read_label_map(path, "x", ORGANS)
+    found = LabelMapFile(case="", path=path, name="x").read_labels(ORGANS)
     np.testing.assert_array_equal(found.labels, organ_boxes())
     np.testing.assert_array_equal(found.grid.affine, AFFINE[:3].astype(np.float32))
     first = path.read_bytes()
@@ -251,7 +253,7 @@ def test_a_wide_type_is_read_in_pieces_and_takes_no_more_memory(tmp_path):
         path = tmp_path / f"{dtype[1:]}.nii.gz"
         path.write_bytes(gzip.compress(nifti_bytes(labels, dtype=dtype), 1))
         tracemalloc.start()
-        found = read_label_map(path, "x", ORGANS)
+        found = LabelMapFile(case="", path=path, name="x").read_labels(ORGANS)
         peaks[dtype] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         np.testing.assert_array_equal(found.labels, labels)
@@ -522,7 +524,7 @@ def test_a_file_that_cannot_be_read_is_not_called_damaged(
         monkeypatch.setattr("os.open", mock.Mock(side_effect=denied))
 
     with pytest.raises(InputError) as caught:
-        read_grid(path, path.name)
+        LabelMapFile(case="", path=path, name=path.name).read_grid()
 
     assert told(caught.value) == ("H01", "x.nii.gz")
     assert caught.value.problem.startswith("x.nii.gz: it cannot be read (")

@@ -21,7 +21,7 @@ from flare.evaluation.labelmaps.grid import (
     compare_positions,
     compare_sizes,
 )
-from flare.evaluation.labelmaps.reading import read_grid
+from flare.evaluation.submission.find import LabelMapFile
 from tests.builders import AFFINE, organ_boxes, write_nifti
 
 SHAPE = (10, 16, 20)
@@ -93,7 +93,11 @@ def test_a_grid_saved_by_nibabel_and_by_simpleitk_is_the_same(tmp_path, signs):
     nib.save(nib.Nifti1Image(np.zeros((64, 64, 60), dtype=np.uint8), affine), first)
     sitk.WriteImage(sitk.ReadImage(first), second)
 
-    assert read_grid(first, "a").corner_shift(read_grid(second, "b")) < 0.05
+    one, other = (
+        LabelMapFile(case="", path=path, name=path.name).read_grid()
+        for path in (first, second)
+    )
+    assert one.corner_shift(other) < 0.05
 
 
 # --- What is said, and advised ----------------------------------------------------

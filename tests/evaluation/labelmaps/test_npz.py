@@ -15,7 +15,7 @@ from flare.evaluation.errors import (
     GridPositionError,
     GridSizeError,
 )
-from flare.evaluation.labelmaps.reading import read_grid, read_label_map
+from flare.evaluation.submission.find import LabelMapFile
 from flare.results.metrics_reading import read_evaluation
 from tests.builders import ROOT, organ_boxes, write_nifti
 from tests.builders.npz import (
@@ -38,10 +38,10 @@ NAME = "case.npz"
 @pytest.fixture
 def read(tmp_path):
     def read_bytes(content, layout=LAYOUT):
-        file = tmp_path / NAME
-        file.write_bytes(content)
-        found = read_label_map(file, NAME, [1], None, layout)
-        assert read_grid(file, NAME, layout) == found.grid
+        (tmp_path / NAME).write_bytes(content)
+        file = LabelMapFile(case="", path=tmp_path / NAME, name=NAME, npz=layout)
+        found = file.read_labels([1])
+        assert file.read_grid() == found.grid
         return found
 
     return read_bytes

@@ -181,7 +181,7 @@ def test_a_host_that_is_called_like_the_token_is_not_named(
     platform, pauses, tmp_path, caplog
 ):
     """Hosts are written in small letters."""
-    calls = Client(platform.api, "A1B2-Token", tries=2, sleep=pauses.append)
+    calls = Client(platform.api, "A1B2-Token", sleep=pauses.append)
 
     with pytest.raises(PlatformError) as caught:
         calls.fetch("https://A1B2-Token.localhost:1/x", tmp_path / "x")

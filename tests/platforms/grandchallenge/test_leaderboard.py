@@ -6,7 +6,6 @@ import pytest
 
 from flare.platforms.grandchallenge.leaderboard import (
     Result,
-    find_differences,
     rank_results,
     read_result,
 )
@@ -211,16 +210,3 @@ def test_the_command(tmp_path):
         "b,1,1.5,0.8,0.75,0.80 ± 0.10,0.75,'-\n"
         "'=a,1,1.5,0.9,0.5,0.90 ± 0.10,0.50,'-\n"
     )
-
-
-def test_results_of_different_labels_are_told():
-    """The platform would rank them; a person should know."""
-    results = [
-        Result(name=name, metrics={"evaluation": {"references_sha256": digest}})
-        for name, digest in (("a", "1"), ("b", "1"), ("c", "2"))
-    ]
-
-    assert find_differences(results) == (
-        "These results cannot be compared: they have different reference labels (a, c)."
-    )
-    assert find_differences(results[:2]) == ""

@@ -16,8 +16,8 @@ from flare.platforms.grandchallenge.phase_settings import PhaseOptions
 from flare.platforms.grandchallenge.rehearse import (
     Options,
     Run,
+    Verdict,
     instance_of,
-    judge,
     participant_message,
     rehearse,
 )
@@ -99,7 +99,7 @@ def run_of(**changes):
     ],
 )
 def test_a_failure_has_the_platforms_message(changes, message):
-    verdict = judge(run_of(**changes), PHASE)
+    verdict = Verdict(run=run_of(**changes), phase=PHASE)
 
     assert verdict.message.startswith(message)
     assert verdict.row == ()
@@ -140,8 +140,10 @@ def metrics_with(**changes):
 )
 def test_what_an_organiser_is_warned_of(changes, warning):
     """Last, of metrics that everybody sees."""
-    assert judge(run_of(), PHASE).warnings == ()
-    verdict = judge(run_of(**changes), replace(PHASE, display_all_metrics=True))
+    assert Verdict(run=run_of(), phase=PHASE).warnings == ()
+    verdict = Verdict(
+        run=run_of(**changes), phase=replace(PHASE, display_all_metrics=True)
+    )
 
     assert verdict.warnings[-1].startswith("display_all_metrics is on: the DSC of a")
     assert verdict.message == ""
@@ -164,7 +166,8 @@ def test_a_phase_has_a_whole_instance(asked, instance):
     phase = replace(PHASE, evaluation_requires_memory_gb=asked)
 
     assert instance_of(phase) == instance
-    warnings = judge(run_of(process_bytes=(instance[0] - 1) << 30), phase).warnings
+    full = run_of(process_bytes=(instance[0] - 1) << 30)
+    warnings = Verdict(run=full, phase=phase).warnings
     assert f" of the {instance[0] - 1} GiB that it may: set " in warnings[0]
 
 
@@ -449,4 +452,4 @@ def test_the_time_limit_ends_it(image, tmp_path):
         run = rehearsed(image=name, time_limit_s=1)
 
     assert run.is_late
-    assert judge(run, VALIDATION).message == "Time limit exceeded"
+    assert Verdict(run=run, phase=VALIDATION).message == "Time limit exceeded"

@@ -156,7 +156,6 @@ def test_no_two_teams_share_a_sheet_where_large_and_small_letters_are_one(tmp_pa
     ("text", "shown"),
     [
         ("<script>alert(1)</script>", r"\<script\>alert(1)\</script\>"),
-        ("<img src=x onerror=alert(1)>", r"\<img src=x onerror=alert(1)\>"),
         ("[click](javascript:alert(1))", r"\[click\](javascript\:alert(1))"),
         ("![x](data:text/html,x)", r"!\[x\](data\:text/html,x)"),
         ("https://evil.org www.evil.org", r"https\://evil.org www\.evil.org"),
@@ -166,7 +165,6 @@ def test_no_two_teams_share_a_sheet_where_large_and_small_letters_are_one(tmp_pa
         ("`a` *b* _c_ ~~d~~ $e$", r"\`a\` \*b\* \_c\_ \~\~d\~\~ \$e\$"),
         (r"a\[b](c)", r"a\\\[b\](c)"),
         ("{{ a }} {: onclick=b }", r"\{\{ a \}\} \{: onclick=b \}"),
-        ("1. a", "1. a"),
         ("- a\n\n# b", r"- a\\n\\n\# b"),
     ],
 )

@@ -1,7 +1,5 @@
 """Ranking from Python: tables in, tables out, and the files of the command."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import pandas as pd
@@ -120,13 +118,3 @@ def test_an_argument_that_is_not_allowed_says_what_is(options, text):
         flare.rank(frame_of(ROWS), **options)
 
     assert str(caught.value) == text
-
-
-def test_pandas_is_loaded_only_when_it_is_used():
-    code = "import sys, flare; print('pandas' in sys.modules); flare.rank; print(1)"
-
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-
-    assert run.stdout.split() == ["False", "1"]
