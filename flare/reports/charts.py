@@ -23,7 +23,6 @@ from flare.reports.model import (
     Mark,
     Says,
     Steps,
-    name_cell,
     number_cell,
     table,
 )
@@ -277,7 +276,7 @@ def _memory_chart(
         last = number_cell(row[-1][0] / 100 if row else None, decimals=1)
         when = number_cell(peak[0] / 100 if peak else None, decimals=1)
         most = str(peak[1]) if peak else NO_RESULT
-        cells.append((name_cell(name), last, most, when, str(own.samples)))
+        cells.append((name, last, most, when, str(own.samples)))
     heads = (what, "last sample (s)", "highest (MB)", "first at (s)", "samples")
     used = f"every row is as high as {highest} MB, the most of any."
     return Chart(

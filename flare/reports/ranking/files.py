@@ -215,7 +215,7 @@ def _parts(
         part = columns[start : start + MOST_COLUMNS]
         heads = [organ.replace("_", " ") or printed(m).title for m, organ in part]
         rows = [
-            [name_cell(team), *(_cell(found[*own, team], means, kind) for own in part)]
+            [team, *(_cell(found[*own, team], means, kind) for own in part)]
             for team in teams
         ]
         what = f"{_STATISTICS[kind]}. {_note(means, [m for m, _ in part], kind)}"

@@ -33,7 +33,6 @@ from flare.reports.model import (
     Words,
     metric_key,
     metric_shade,
-    name_cell,
     number_cell,
     table,
     text_cell,
@@ -185,7 +184,7 @@ def mean_table(grouping: Grouping, own: MetricValues) -> Table:
     """The means of a metric in all groups."""
     names = (group_title(group, len(cases)) for group, cases in grouping.groups)
     rows = [
-        (name_cell(team), *(_mean_cell(own.metric, row, n) for _, n in grouping.groups))
+        (team, *(_mean_cell(own.metric, row, n) for _, n in grouping.groups))
         for team, row in zip(own.teams, own.values, strict=True)
     ]
     interval = ", with 95 % intervals" if own.metric.is_score else ""
@@ -225,7 +224,7 @@ def case_chart(own: MetricValues) -> Chart:
     names = [safe(own.cases[number]) for number in order]
     rows = (
         (
-            name_cell(own.cases[n]),
+            own.cases[n],
             *(number_cell(row[n], css=shade_of(row[n])) for row in own.values),
         )
         for n in order
@@ -259,7 +258,7 @@ def values_chart(own: MetricValues) -> Chart:
             quarters = np.quantile(known, (0, 0.25, 0.5, 0.75, 1)).tolist()
             numbers = [float(np.mean(known)), *quarters]
         cells = map(own.metric.cell, numbers)
-        rows.append((name_cell(team), str(absent or "none"), *cells))
+        rows.append((team, str(absent or "none"), *cells))
     heads = ("mean", "lowest", "first quartile", "median", "third quartile", "highest")
     caption = f"{own.title}: all statistics are of the cases with a result"
     tips = own.cases, own.values, own.metric.decimals
@@ -283,7 +282,7 @@ def tests_chart(own: MetricValues) -> Chart:
     for number, team in zip(numbers, own.teams, strict=True):
         pairs = [own.effects.get((team, other)) for other in own.teams]
         words = (f"{pair[0]:+.2f}{'*' * pair[1]}" if pair else "" for pair in pairs)
-        rows.append((name_cell(f"{number} {team}"), *words))
+        rows.append((f"{number} {team}", *words))
         shades = (effect_shade(p[0]) if p and p[1] else "" for p in pairs)
         fields.append(Fields(list(shades)))
     sure = sum(is_sure for _, is_sure in own.effects.values())
@@ -320,9 +319,9 @@ def _schemes_table(schemes: Sequence[Scheme]) -> Table:
         tau = number_cell(scheme.tau, decimals=2, exact=True)
         if scheme.tau is None:
             tau = replace(tau, text="undefined")
-        rows.append((printable(scheme.name), tau, text_cell(", ".join(moves))))
+        rows.append((Cell(printable(scheme.name)), tau, text_cell(", ".join(moves))))
     if still:
-        rows.append((still, "", text_cell("nobody")))
+        rows.append((Cell(still), "", text_cell("nobody")))
     heads = ("scheme", "tau", "who moves")
     caption = "Other schemes: Kendall's tau with the ranking, and who moves"
     return table(caption, heads, rows, words=("scheme", "who moves"))

@@ -321,7 +321,7 @@ def draws_chart(draws: Sequence[RankInterval], note: str) -> Chart:
     rows = []
     for own in draws:
         shares = (f"{100 * part:.1f}" if part else "" for part in own.frequencies)
-        rows.append((name_cell(own.team), *map(str, own.interval), *shares))
+        rows.append((own.team, *map(str, own.interval), *shares))
     told = (f"{safe(own.team)} {' to '.join(map(str, own.interval))}" for own in draws)
     caption = "Ranks in 95 % of the draws, and percent of the draws with each rank"
     heads = ("team", "from", "to", *map(str, ranks))
@@ -350,7 +350,7 @@ def rank_table(own: GroupRanks, found: PublicRanking) -> Table:
     places = [place for place in found.places if place.rank is not None]
     rows = [
         (
-            *(name_cell(place.team), str(place.rank)),
+            *(place.team, str(place.rank)),
             *(
                 Cell(str(ranks[number]), css=rank_shade(ranks[number], len(places)))
                 for ranks in own.ranks

@@ -28,7 +28,6 @@ from flare.reports.model import (
     Table,
     Tile,
     Words,
-    name_cell,
     number_cell,
     rank_shade,
     table,
@@ -135,7 +134,8 @@ def team_page(own: OwnStanding, field: InField | None = None) -> Page:
         [None if one.thousandths is None else one.thousandths / 1000 for one in column]
         for column in zip(*own.results, strict=True)
     ]
-    charts, heads, columns = [], ["case"], [list(map(name_cell, own.cases))]
+    charts, heads = [], ["case"]
+    columns: list[Sequence[object]] = [own.cases]
     for number, metric in enumerate(own.metrics):
         shown = field.values[number] if field else values[number]
         named = {own.team: shown}
@@ -221,7 +221,7 @@ def _means_table(
         mean, *others = (metric.cell(value, exact=bool(field)) for value in means)
         rank = number_cell(mean_rank, decimals=2, css=rank_shade(mean_rank, own.teams))
         shown = mean if metric.is_told or field else Cell("not told", css="none")
-        rows.append((name_cell(metric.title), shown, rank, *others))
+        rows.append((metric.title, shown, rank, *others))
     heads = ["metric", "mean", "mean rank"]
     if field:
         heads += [f"others: {what}" for what in ("lowest", "median", "highest")]
@@ -246,7 +246,7 @@ def _alone_table(
     if not rows:
         return None
     title = metric.title
-    cells = ((name_cell(case), *map(metric.shaded, scores)) for case, *scores in rows)
+    cells = ((case, *map(metric.shaded, scores)) for case, *scores in rows)
     caption = f"{count(len(rows), 'case')} where it alone has no {title} above {LOW:g}"
     heads = ("case", title, "lowest of the others")
     return table(caption, heads, cells, words=("case",))
@@ -258,7 +258,7 @@ def _missing(missing: Sequence[tuple[str, str, str]]) -> list[Part]:
     for case, title, reason in missing:
         found.setdefault((case, reason), []).append(title)
     rows = [
-        (name_cell(case), text_cell(", ".join(titles)), text_cell(reason))
+        (case, text_cell(", ".join(titles)), text_cell(reason))
         for (case, reason), titles in found.items()
     ]
     heads = ("case", "of", "why")
