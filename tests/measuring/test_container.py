@@ -11,13 +11,13 @@ def command(environment=(), **limits):
     return " ".join(create_words(made(environment=environment, limits=limits)))
 
 
-def made(*, limits, model=(), **more):
+def made(*, limits, **more):
     """A container of FLARE's contract."""
     return Container(
         image="IMAGE",
         label="flare.measure=key",
         limits=Limits(**limits),
-        reads=(("/in", "/workspace/inputs"), *model),
+        reads=(("/in", "/workspace/inputs"),),
         writes=("volume", "/workspace/outputs"),
         **more,
     )
@@ -54,18 +54,6 @@ def test_the_whole_command():
 def test_what_can_be_chosen(limits, words):
     assert words in command(**limits)
     assert words.split(maxsplit=1)[0] not in command()
-
-
-def test_the_model_of_a_team_is_mounted_read_only():
-    model = (("/results/.work/model", "/opt/ml/model"),)
-    words = tuple(create_words(made(limits={}, model=model)))
-
-    assert words[-7:] == (
-        *("--volume", "/in:/workspace/inputs/:ro"),
-        *("--volume", "/results/.work/model:/opt/ml/model/:ro"),
-        *("--volume", "volume:/workspace/outputs/", "IMAGE"),
-    )
-    assert "/opt/ml/model" not in command()
 
 
 def test_variables_of_the_image_can_be_replaced():

@@ -57,6 +57,13 @@ def flags_of(values, rules=RULES, spreads=None):
         ),
         ({"a": [(0.9, 3)], "b": [(None, None)]}, RULES, ["b has no result at all"]),
         (
+            {"a": [(0.9, 3)], "b": [(0.8, None)]},
+            RULES,
+            ["b has no result of runtime_s at all"],
+        ),
+        # Nobody has one: that is no team's fault.
+        ({"a": [(0.9, None)], "b": [(0.8, None)]}, RULES, []),
+        (
             {"a": [(0.5, 3), (0.0, 7)], "b": [(0.5, 4), (0.0, 8)]},
             RULES,
             [
@@ -77,7 +84,8 @@ def flags_of(values, rules=RULES, spreads=None):
     ],
     ids=[
         *("nothing odd", "empty masks rank well", "a gate takes them", "a tie"),
-        *("a zero now and then", "no result", "cases decide nothing"),
+        *("a zero now and then", "no result", "none of a metric", "nobody has one"),
+        "cases decide nothing",
         *("a gate leaves nothing", "a gate leaves something"),
     ],
 )
