@@ -32,7 +32,8 @@ from flare.reports.cases.options import CaseOptions
 from flare.reports.cases.pages import case_html, case_pages
 from flare.reports.evaluation import organiser_page, participant_page
 from flare.reports.measuring import Progress, TeamProgress, measuring_page
-from flare.reports.ranking import organisers, public
+from flare.reports.ranking.organisers import organiser_page as ranking_for_organisers
+from flare.reports.ranking.page import public_ranking, ranking_page
 from flare.reports.ranking.pages import ranking_pages
 from flare.reports.ranking.ranking import rank
 from flare.reports.render.html import page_html
@@ -97,13 +98,13 @@ def rankings(teams: int, folder: Path) -> Iterator[Drawn]:
     yield drawn(
         f"ranking of {size}, for organisers",
         lambda: page_html(
-            organisers.organiser_page(analysis, public.public_ranking(analysis), {})
+            ranking_for_organisers(analysis, public_ranking(analysis), {}, (), ())
         ),
         ranking_s,
     )
     yield drawn(
         f"ranking of {size}, for everybody",
-        lambda: page_html(public.public_page(public.public_ranking(analysis), {})),
+        lambda: page_html(ranking_page(public_ranking(analysis), {})),
         ranking_s,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import Challenge, ReportedRule
+from flare.common.text import count
 
 
 def editions_table() -> str:
@@ -39,7 +40,7 @@ def _cells(challenge: Challenge) -> tuple[str, ...]:
 def _rule(entry: ReportedRule) -> str:
     """A rule with its links."""
     links = ", ".join(f"[{_name(link)}]({link})" for link in entry.source)
-    return f"{entry.rule}: {entry.teams_text} ({links})."
+    return f"{entry.rule}: {count(entry.teams, 'team')} ({links})."
 
 
 def _name(link: str) -> str:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,22 @@ from tests.fakes.engine import ScriptedEngine, python_engine, state_of
 SHARED = ROOT.parent / "shared"
 MARKERS = ("browser", "docker", "shared", "tools", "docs")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+with suppress(ModuleNotFoundError):  # where the documentation alone is tested
+    from hypothesis import HealthCheck, settings
+
+    # A busy computer fails no test of a property; what is drawn stays as it is.
+    settings.register_profile(
+        "unhurried",
+        settings.default,
+        deadline=None,
+        suppress_health_check=[
+            HealthCheck.too_slow,
+            HealthCheck.function_scoped_fixture,
+        ],
+    )
+    settings.load_profile("unhurried")
 
 
 def pytest_addoption(parser):

@@ -94,6 +94,9 @@ class Command(click.Command):
                 raise
             option = f"{error.option_name} is an option of earlier versions"
             raise click.UsageError(f"{option}: {instead}", ctx) from error
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click leaves it out where a value is missing
+            raise
         told = click.core.ParameterSource.COMMANDLINE
         given = [
             param.get_error_hint(ctx)

@@ -6,6 +6,7 @@ import ast
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import click
 
 import flare
 from flare.cli.command import Group, usage_line, version_option
+from flare.common.text import why
 
 FOLDER = Path(__file__).parent / "commands"
 """A file for each command, loaded when the command is called. Its docstring is what the
@@ -49,8 +51,13 @@ def _run(command: click.Command, words: Sequence[str], program: str) -> int:
             words, prog_name=program, complete_var=COMPLETION, standalone_mode=False
         )
     except click.UsageError as error:
-        click.echo(usage_line(error), err=True)
+        with suppress(OSError):
+            click.echo(usage_line(error), err=True)
         return error.exit_code
+    except OSError as error:  # a disk is full that the help should have gone to
+        with suppress(OSError):
+            click.echo(f"{program}: stdout cannot be written ({why(error)})", err=True)
+        return 1
     return int(status or 0)
 
 

@@ -15,7 +15,7 @@ from flare.common.containers import Container
 from flare.common.engine import Engine
 from flare.common.errors import EngineError
 from flare.common.files import remove_tree
-from flare.common.text import safe
+from flare.common.text import safe, why
 from flare.measuring.archive.model import unpack_model
 from flare.measuring.archive.reading import Archive, write_image
 from flare.measuring.archive.strict import ArchiveError
@@ -246,24 +246,30 @@ def _feed(engine: Engine, archive: Archive) -> None:
     has_ended, problems = threading.Event(), list[str]()
 
     def end_if_needed() -> None:
-        while not problems and not has_ended.wait(LOOK_S):
-            if time.monotonic() > deadline:
-                problems.append("loading it takes too long")
-            elif watch.is_alarming():
-                problems.append("loading it takes too much of the disk")
+        try:
+            while not problems and not has_ended.wait(LOOK_S):
+                if time.monotonic() > deadline:
+                    problems.append("loading it takes too long")
+                elif watch.is_alarming():
+                    problems.append("loading it takes too much of the disk")
+        except OSError as error:
+            problems.append(f"the engine's disk cannot be looked at ({why(error)})")
         process.kill()
 
-    threading.Thread(target=end_if_needed, daemon=True).start()
+    watcher = threading.Thread(target=end_if_needed, daemon=True)
+    watcher.start()
     try:
         assert process.stdin
         assert process.stderr
         with suppress(OSError):  # it has ended, and says why
             write_image(archive, cast("BinaryIO", process.stdin))
-            process.stdin.close()
+        with suppress(OSError):
+            process.stdin.close()  # else it may wait for more
         said = process.stderr.read()
         process.wait()
     finally:
         has_ended.set()
+        watcher.join()
         process.kill()
         process.wait()
         for pipe in filter(None, (process.stdin, process.stderr)):

@@ -94,6 +94,7 @@ def test_each_option_refuses_what_it_cannot_be(command, param):
         ("challenge lst", "No such command 'lst'. Did you mean 'list'?"),
         ("challenge", "Missing command"),
         ("rank x --output --ties min", "Option '--output' requires an argument"),
+        ("rank x --output", "Option '--output' requires an argument"),
         ("rank", "Missing argument 'RESULTS'"),
         ("rank x", "Missing option '--output'"),
         ("check x y", "Got unexpected extra argument (y)"),

@@ -40,7 +40,6 @@ def tried(tmp_path, monkeypatch):
 
         @settings(
             max_examples=runs * MORE,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         )
         @given(st.randoms(use_true_random=True))

@@ -1,5 +1,6 @@
 """How an image is loaded, by an engine whose images are scripted."""
 
+import errno
 import json
 import tarfile
 from subprocess import PIPE, Popen
@@ -153,3 +154,15 @@ def test_an_archive_that_changes_while_it_is_loaded(archive):
 
     with pytest.raises(ArchiveError, match="it has changed since it was checked"):
         load_image(Loader(), archive, OURS)
+
+
+def test_a_disk_that_cannot_be_looked_at_ends_loading(archive, monkeypatch):
+    """It would wait for ever for an engine that does not go on."""
+
+    def lost(_):
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    monkeypatch.setattr(loading_module.DiskWatch, "is_alarming", lost)
+
+    with pytest.raises(EngineError, match=r"be looked at \(stale file handle\)"):
+        load_image(Loader(words=("sleep", "60")), archive, OURS)

@@ -145,7 +145,7 @@ any_rules = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(values=tables(), rules=any_rules, weight=st.sampled_from((1.0, 0.5, 3.0)))
 def test_ranks_and_scores_equal_those_of_a_slow_twin(values, rules, weight):
     table = make_table(values)
@@ -172,7 +172,7 @@ def test_ranks_and_scores_equal_those_of_a_slow_twin(values, rules, weight):
     }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(values=tables(), rules=any_rules, data=st.data())
 def test_the_order_and_the_names_of_teams_change_nothing(values, rules, data):
     found = rank(values, DSC, TIME, **rules)
@@ -186,7 +186,7 @@ def test_the_order_and_the_names_of_teams_change_nothing(values, rules, data):
     }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(values=tables(), rules=any_rules)
 def test_monotone_maps_of_values_change_nothing(values, rules):
     """A rising map of the times, and a falling one of the DSC, which turns round."""
@@ -200,7 +200,7 @@ def test_monotone_maps_of_values_change_nothing(values, rules):
     assert rank(mapped, falling, TIME, **rules) == rank(values, DSC, TIME, **rules)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(values=tables(), rules=any_rules)
 def test_what_counts_of_weights_is_their_ratio(values, rules):
     """And a metric of twice the weight counts as if it was there twice."""
@@ -216,7 +216,7 @@ def test_what_counts_of_weights_is_their_ratio(values, rules):
     }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(values=tables(), rules=any_rules)
 def test_a_guest_ranks_as_if_it_alone_had_joined(values, rules):
     if not any(team == "b" for team, _, _ in values):

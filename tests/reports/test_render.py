@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flare.reports.charts import value_axis
@@ -82,7 +82,6 @@ def outline(page):
     return [(tag, sorted({*own} - {"title"})) for tag, own in page.elements]
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_no_text_becomes_an_element_or_an_attribute(text):
     read, usual = Read(page_html(full_page(text))), Read(page_html(full_page("x")))
@@ -103,7 +102,6 @@ def test_no_hostile_text_becomes_an_element_or_an_attribute(text):
 CELLS = st.lists(st.lists(TEXTS, min_size=2, max_size=2), min_size=1, max_size=4)
 
 
-@settings(deadline=None)
 @given(CELLS, st.booleans())
 def test_all_renderers_of_a_table_say_the_same(rows, is_last_apart):
     """What stands apart is behind a line in LaTeX and on the terminal."""

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from string import punctuation
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from flare.common.files import unwritable
 from flare.common.installation import __version__
@@ -289,6 +290,7 @@ class Client:
         is good for some minutes.
         """
         for _ in range(MOST_REDIRECTS):
+            url = quote(url, safe=punctuation)  # what is no ASCII, or a space
             if not url.startswith("https://"):
                 place = printable(self._redact(url.partition("?")[0]))[:80]
                 raise PlatformError(
@@ -298,7 +300,8 @@ class Client:
             with self._opened("GET", url, headers) as response:
                 status, to = response.status, response.headers.get("Location")
                 if to and 300 <= status < 400:
-                    url = urljoin(url, to)
+                    # Headers are read as Latin-1, whatever they are.
+                    url = urljoin(url, quote(to, punctuation, "latin-1"))
                     continue
                 if not self._is_own(url) and status in (400, 401, 403):
                     host = self._host_of(url)
@@ -317,6 +320,7 @@ class Client:
         """An answer of a host, whatever it says; only the platform gets the token."""
         # Not at the top: help, which asks nobody, starts sooner.
         from http.client import HTTPException, InvalidURL
+        from urllib.error import URLError
         from urllib.request import Request
 
         headers = {"User-Agent": f"flare/{__version__}", **headers}
@@ -326,10 +330,12 @@ class Client:
             request = Request(url, data=body, headers=headers, method=method)
             response = self._opener.open(request, timeout=TIMEOUT_S)
         except (OSError, ValueError, HTTPException) as error:
-            reason = getattr(error, "reason", error)  # of urllib's own error
-            if isinstance(reason, ValueError | InvalidURL):  # so is a bad certificate
+            reason = error.reason if isinstance(error, URLError) else error
+            # So is a bad certificate; a text is said of an address that is none.
+            if isinstance(reason, ValueError | InvalidURL | str):
                 words = self._redact(printable(str(reason)))[:120]
-                text = f"{type(reason).__name__}: {words}"
+                kind = type(error if isinstance(reason, str) else reason).__name__
+                text = f"{kind}: {words}"
                 raise PlatformError(
                     f"{safe(self.api)}: it cannot be used ({text})", "Is --api right?"
                 ) from error

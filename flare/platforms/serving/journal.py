@@ -259,7 +259,7 @@ def _as_written(file: Path) -> Iterator[None]:
     """Refuse a file that this program has not written, or an earlier version has."""
     try:
         yield
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise MeasurementError(
             str(file),
             "it is not what this version has written",

@@ -10,7 +10,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 import SimpleITK as sitk
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flare.challenge.formats import FORMATS, SUFFIXES, case_name
@@ -101,8 +101,6 @@ def placed(name, labels, axes, sizes, origin, dtype):
 
 @settings(
     max_examples=80,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     name=st.sampled_from(list(MAKERS)),
@@ -279,8 +277,6 @@ def stored_values(draw):
 
 @settings(
     max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(stored=stored_values(), name=st.sampled_from(list(MAKERS)))
 def test_an_unknown_label_is_told_and_never_wraps(read, stored, name):

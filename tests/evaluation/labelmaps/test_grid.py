@@ -62,7 +62,7 @@ def resampled(size):
 # --- How far apart ----------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     shape=st.tuples(*[st.integers(1, 40)] * 3),
     noise=st.lists(st.floats(-0.1, 0.1), min_size=12, max_size=12),

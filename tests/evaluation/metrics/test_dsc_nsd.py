@@ -161,7 +161,7 @@ tunings = st.fixed_dictionaries(
 @pytest.mark.parametrize("examples", few_fast([40, 400], fast=[0]))
 def test_both_metrics_equal_brute_force(examples):
     draws = pairs, spacings, tolerances, tunings, st.integers(0, 12)
-    settings(max_examples=examples, deadline=None)(given(*draws)(check_both))()
+    settings(max_examples=examples)(given(*draws)(check_both))()
 
 
 def check_both(pair, spacing, tolerance, tuning, empty_slices):
@@ -299,7 +299,7 @@ def test_many_labels_with_tolerances_of_their_own():
 # --- Properties -------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(pairs, spacings, tolerances, st.permutations([0, 1, 2]), st.integers(0, 2))
 def test_nsd_does_not_depend_on_how_masks_lie(pair, spacing, tolerance, order, axis):
     """Swapped, turned, mirrored or padded, the masks have the same NSD."""
@@ -317,7 +317,7 @@ def test_nsd_does_not_depend_on_how_masks_lie(pair, spacing, tolerance, order, a
         assert nsd == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(pairs, spacings, tolerances)
 def test_equal_masks_are_perfect_and_masks_stay_unchanged(pair, spacing, tolerance):
     mask, copies = pair[0], [mask.copy() for mask in pair]

@@ -60,7 +60,7 @@ MAPS = st.builds(
 
 
 @pytest.mark.parametrize(("dense", "is_exact"), [(0, True), (4, False), (10**9, False)])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     labels=MAPS,
     piece=st.sampled_from([1, 7, 8, 16, 64, 2**19]),

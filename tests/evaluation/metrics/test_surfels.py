@@ -58,7 +58,7 @@ def test_a_voxel_has_a_surfel_at_each_of_its_corners():
     assert second.areas.size == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     spacing=st.sampled_from(SPACINGS),

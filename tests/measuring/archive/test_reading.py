@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flare.common.errors import InputError
@@ -401,9 +401,7 @@ DAMAGES = {
 
 @settings(
     max_examples=150,
-    deadline=None,
     derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     kind=st.sampled_from(["docker", "gzip", "oci", "layers", "model", "plain model"]),

@@ -107,6 +107,16 @@ def fetched(platform, calls, file):
     return file.read_bytes()
 
 
+def test_an_address_may_have_spaces_and_letters_beyond_ascii(platform, calls, tmp_path):
+    """As a browser would ask for it."""
+    platform.evaluations[platform.pk]["file"] = "Zo%C3%AB%201.tar.gz"
+    odd = address(platform).replace("x.tar", "Zoë 1.tar")
+
+    calls.fetch(odd, tmp_path / "x.tar.gz")
+
+    assert (tmp_path / "x.tar.gz").read_bytes() == CONTENT
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 503])
 def test_a_host_of_files_that_refuses_is_asked_again_from_a_new_address(
     platform, calls, pauses, tmp_path, status

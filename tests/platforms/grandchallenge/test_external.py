@@ -535,6 +535,7 @@ def test_a_platform_with_an_unknown_certificate_is_not_spoken_to(
     [
         ("http://localhost/api/v1/", "the token is sent to no http address"),
         ("https://localhost:x/api/v1/", r"it cannot be used \(InvalidURL"),
+        ("https:///api/v1/", r"it cannot be used \(URLError: no host given"),
         ("{}nowhere/", "status 404: Not found"),
     ],
 )

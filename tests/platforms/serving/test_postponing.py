@@ -352,6 +352,14 @@ def test_a_journal_that_this_version_has_not_written_is_refused(tmp_path, key):
         Journal(tmp_path, "a fake")
 
 
+@pytest.mark.parametrize("content", [1, {"source": "a fake", "submissions": [1]}])
+def test_a_journal_of_anything_else_is_refused(tmp_path, content):
+    (tmp_path / "journal.json").write_text(json.dumps(content))
+
+    with pytest.raises(MeasurementError, match="not what this version has written"):
+        Journal(tmp_path, "a fake")
+
+
 def test_a_step_outlives_a_power_cut_and_is_closed_to_others(
     make, tmp_path, monkeypatch
 ):

@@ -46,7 +46,7 @@ def filled(path, shape):
     return (crossings.cumsum(axis=1) % 2 == 1)[:, :-1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1), share=st.sampled_from([0.1, 0.5, 0.9]))
 def test_filled_it_is_the_mask_again(seed, share):
     mask = np.random.default_rng(seed).random((7, 9)) < share
