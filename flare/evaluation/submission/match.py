@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import PurePosixPath
 
 from flare.challenge.formats import CHANNEL
@@ -296,7 +296,9 @@ def find_organ_files(
     found: dict[str, list[str]] = {}
     seen = set()
     for file in files:
-        for case, organ in _split(file, organs):
+        # The name of a case may end in an organ's: only its folder is looked at.
+        ways = 1 if file.case in (cases or ()) else None
+        for case, organ in islice(_split(file, organs), ways):
             if case and organ and (cases is None or case in cases):
                 found.setdefault(case, []).append(file.name)
                 seen.add(organ)

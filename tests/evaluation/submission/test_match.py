@@ -469,6 +469,14 @@ def test_other_names_are_no_organs(make_folder, names):
     assert organ_files(make_folder(*names), None) == {}
 
 
+def test_a_case_whose_name_ends_in_an_organ_is_that_case(make_folder):
+    """Beside the case that is called so without the organ."""
+    cases = ["case_1", "case_1_liver", "case_1_spleen"]
+    names = [f"{case}.nii.gz" for case in cases]
+
+    assert organ_files(make_folder(*names), cases) == {}
+
+
 @pytest.mark.parametrize("pattern", ["{}_{}.nii.gz", "{}/{}.nii.gz", "{1}/{0}.nii.gz"])
 def test_organs_are_to_be_merged_and_not_renamed(tmp_path, pattern):
     """With references and without."""
