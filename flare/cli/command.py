@@ -27,6 +27,7 @@ from flare.cli.console import run_command
 from flare.common.files import closed_to_others
 from flare.common.installation import __version__, source_commit
 from flare.common.options import KEY, Declared
+from flare.common.text import printable
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -143,7 +144,7 @@ class Group(click.Group):
 def usage_line(error: click.UsageError) -> str:
     """A usage error as one line, which names the command as it was called."""
     path = error.ctx.command_path if error.ctx else "flare"
-    message = " ".join(error.format_message().split()).rstrip(".")
+    message = printable(" ".join(error.format_message().split()).rstrip("."))
     return f"{path}: {message}; see {path} --help"
 
 

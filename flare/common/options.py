@@ -15,6 +15,7 @@ option's.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
@@ -119,7 +120,8 @@ def _number(text: str, kind: type[Any], expected: str, least: Any, below: Any) -
         value = kind(text)
     except ValueError:
         value = math.nan
-    if not least <= value < below:
+    # Python would also take spaces around, and underscores within.
+    if not least <= value < below or re.search(r"[\s_]", text):
         raise ValueError(f"{text!r} is not {expected}")
     return value
 

@@ -179,7 +179,7 @@ class Options(MeasuringOptions):
                 "--rerun: no reason was given",
                 "Say why, for the record: --reason TEXT.",
             )
-        if self.gpus and (self.lanes or 1) > 1:
+        if self.gpus and self.lanes and max(self.lanes, len(self.gpus)) > 1:
             raise InputError(
                 f"--lanes {self.lanes}: it is for --gpu none, as each GPU has a lane",
                 "Name the GPUs instead: --gpu 0,1.",

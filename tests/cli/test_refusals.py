@@ -98,6 +98,7 @@ def test_each_option_refuses_what_it_cannot_be(command, param):
         ("rank", "Missing argument 'RESULTS'"),
         ("rank x", "Missing option '--output'"),
         ("check x y", "Got unexpected extra argument (y)"),
+        ("check x \x1b[31m", r"Got unexpected extra argument (\x1b[31m)"),
         ("check x --images a --ground-truth b",
          "'--ground-truth' is not allowed with '--images'"),
         ("check-references x --ground-truth y",

@@ -1,10 +1,13 @@
 """How a computer is divided: all expected numbers were worked out by hand."""
 
+from pathlib import Path
+
 import pytest
 
 from flare.common.containers import Limits
 from flare.common.errors import InputError
 from flare.measuring.lane import _cores, check_alike, divide
+from flare.measuring.options import LaneLimits, Options
 from flare.results.errors import MeasurementError
 from tests.builders.lanes import device, lane, place
 
@@ -140,3 +143,15 @@ def test_processors_of_a_core_stay_together(tmp_path):
 
     assert _cores([0, 1, 2, 3], tmp_path) == ((0, 2), (1, 3))
     assert _cores([1, 2, 7], tmp_path) == ((1,), (2,), (7,))
+
+
+@pytest.mark.parametrize(("gpu", "lanes"), [("0,1", 1), ("0", 2)])
+def test_lanes_are_not_counted_where_gpus_are_named(gpu, lanes):
+    with pytest.raises(InputError, match="each GPU has a lane"):
+        Options(
+            archives=Path(),
+            images=Path(),
+            output=Path(),
+            limits=LaneLimits(gpu=gpu),
+            lanes=lanes,
+        )

@@ -122,7 +122,7 @@ class Budget:
         """Take off a text that is noted."""
         self.noted_bytes -= size + NOTE_BYTES
         if self.noted_bytes < 0:
-            raise LimitError("it has too many links, or files that layers remove")
+            raise LimitError("it has too many files, or their paths are too long")
 
 
 PADDING_BYTES = 2**20

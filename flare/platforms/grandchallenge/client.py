@@ -354,7 +354,7 @@ class Client:
         while True:
             try:
                 block = response.read(BLOCK_BYTES)
-            except (OSError, HTTPException) as error:
+            except (OSError, ValueError, HTTPException) as error:  # of odd lengths, too
                 raise self._unreachable(response.url, error) from error
             if not block:
                 break

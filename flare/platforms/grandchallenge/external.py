@@ -201,7 +201,7 @@ class PhaseSource:
                     "GET", f"algorithms/{kind}s/{submission.place[f'{kind}_pk']}/"
                 )
                 address = at(reply.content, kind)
-                if not isinstance(address, str):
+                if not isinstance(address, str) or not address:
                     raise
                 calls.fetch(_plain(address), file)
         except TooLargeError as error:

@@ -363,7 +363,7 @@ def test_small_files_by_the_thousand_are_not_kept(tmp_path):
     ("limit", "value", "problem"),
     [
         ("MOST_ENTRIES", 100, "it holds more than 128 GiB, or too many files"),
-        ("NOTED_BYTES", 20_000, "it has too many links, or files that layers remove"),
+        ("NOTED_BYTES", 20_000, "it has too many files, or their paths are too long"),
     ],
 )
 @pytest.mark.parametrize(

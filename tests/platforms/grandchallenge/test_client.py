@@ -2,6 +2,7 @@
 
 import json
 import logging
+from http.client import HTTPResponse
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,26 @@ def test_a_refusal_tells_nobody_the_token_and_leads_nowhere(
     assert len(reply.reason) <= 200
     assert reply.reason == "A fault of Bearer [token]" or fault in (302, "lists")
     assert TOKEN not in json.dumps(reply.content) + caplog.text
+
+
+def test_an_answer_in_pieces_of_odd_lengths_is_asked_for_again(
+    platform, calls, pauses, monkeypatch
+):
+    """Python's client takes a length below 0 for one of its own errors."""
+    faults, read = (
+        iter([ValueError("read length must be non-negative")]),
+        HTTPResponse.read,
+    )
+
+    def odd(response, size):
+        for fault in faults:
+            raise fault
+        return read(response, size)
+
+    monkeypatch.setattr(HTTPResponse, "read", odd)
+
+    assert calls.call("GET", one(platform)).status == 200
+    assert pauses == [1]
 
 
 def test_no_escape_of_json_hides_a_token(platform, calls, monkeypatch):

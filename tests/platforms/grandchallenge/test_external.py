@@ -380,6 +380,20 @@ def test_an_image_and_its_model_are_fetched_once_by_signed_addresses(
     assert platform.calls("model file")[-1] == last
 
 
+def test_a_file_that_is_gone_and_has_no_address_any_more(
+    platform, source, tmp_path, monkeypatch
+):
+    submission = claimed(platform, source)
+    platform.faults["download"] = [404]
+    nowhere = {"image": ""}
+    monkeypatch.setattr(
+        platform.RequestHandlerClass, "address", lambda _: (200, nowhere)
+    )
+
+    with pytest.raises(GoneError, match="status 404"):
+        source.download(submission, tmp_path)
+
+
 @pytest.mark.parametrize(("kind", "wrong"), [("", ArchiveError), ("model", ModelError)])
 @pytest.mark.parametrize("trouble", ["403", "404", "410", "large", "none", "http"])
 def test_a_file_that_is_not_to_be_had(
