@@ -99,7 +99,8 @@ def _read(file: Path) -> Any:
         raise JobsFileError("it is a link or no regular file")
     try:
         with file.open("rb") as content:
-            return json.loads(content.read(FILE_BYTES))
+            text = content.read(FILE_BYTES + 1)
+        return json.loads(text if len(text) <= FILE_BYTES else "")
     except OSError as error:
         raise JobsFileError(why(error)) from error
     except (ValueError, RecursionError) as error:
