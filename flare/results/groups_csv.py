@@ -88,7 +88,7 @@ def read_groups(
         raise GroupsFileError(str(file), "it has no column but case")
     if any(not name.strip() for name in columns):
         raise GroupsFileError(str(file), "one of its columns has no name")
-    known = _by_case(file, rows, {*cases, *withdrawn})
+    known = _by_case(file, rows, sorted({*cases, *withdrawn}))
     return tuple(_grouping(file, column, cases, known) for column in columns)
 
 

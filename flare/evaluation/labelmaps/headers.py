@@ -292,7 +292,7 @@ def image_header(image: Any) -> Header:
         return _simpleitk_header(image)
     header = image.header
     spacing = np.array(header.get_zooms(), dtype=np.float64)
-    if "pixdim" in header:  # as `nifti` takes it
+    if "pixdim" in getattr(header, "keys", tuple)():  # as `nifti` takes it
         spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
     affine = header.get_best_affine() if image.affine is None else image.affine
     steps = np.array(affine[:3], dtype=np.float64)
