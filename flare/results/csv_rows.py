@@ -97,13 +97,16 @@ def value_problem(value: float, metric: str) -> str:
     return ""
 
 
-def read_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+def read_rows(
+    path: Path, columns: Sequence[str], *, is_strict: bool = True
+) -> Iterator[Row]:
     """The rows of a CSV file that has these columns.
 
     Raises
     ------
     RankingError
-        If it cannot be read, or a row has another number of cells than the first.
+        If it cannot be read, or a row has another number of cells than the first, and
+        is not left out.
     """
     try:
         with open_regular(path) as content:
@@ -113,6 +116,8 @@ def read_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
             for cells in table:
                 where = f"line {table.line_num}"
                 if None in cells or None in cells.values():
+                    if not is_strict:
+                        continue
                     problem = f"{where} has another number of cells than the first line"
                     raise RankingError(str(path), problem)
                 yield Row(path, where, cells)
@@ -121,8 +126,10 @@ def read_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
         raise RankingError(str(path), problem) from error
 
 
-def read_table(file: Path, kind: type[_Record]) -> list[_Record]:
-    """The records of a table that this program has written.
+def read_table(
+    file: Path, kind: type[_Record], *, is_strict: bool = True
+) -> list[_Record]:
+    """The records of a table that this program has written, as `read_rows`.
 
     Raises
     ------
@@ -131,7 +138,7 @@ def read_table(file: Path, kind: type[_Record]) -> list[_Record]:
     """
     columns = tuple(cell_types(kind))  # type: ignore[arg-type]
     found = []
-    for row in read_rows(file, columns):
+    for row in read_rows(file, columns, is_strict=is_strict):
         if len(row.cells) > len(columns):
             raise row.error(f"there are other columns than {listing(columns)}")
         try:

@@ -127,7 +127,8 @@ def _own_rows(file: Path, kind: type[_Row]) -> list[_Row]:
         If it cannot be read now: what it holds would be lost.
     """
     try:
-        return read_table(file, kind)
+        # A row that somebody has spoilt takes no other with it.
+        return read_table(file, kind, is_strict=False)
     except RankingError as error:
         cause = error.__cause__
         if isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError):

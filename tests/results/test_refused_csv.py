@@ -34,6 +34,17 @@ def test_teams_that_were_not_looked_at_stay(tmp_path, mark):
     assert read_refused(tmp_path) == (A,)
 
 
+@pytest.mark.parametrize("row", ["x,x.zip,,by mail,more", "x,x.zip"])
+def test_a_row_of_another_width_takes_no_other_with_it(tmp_path, row):
+    write_refused(tmp_path, [A, B], {"a", "b"})
+    file = tmp_path / "refused.csv"
+    file.write_text(f"{file.read_text()}{row}\n")
+
+    write_refused(tmp_path, [], {"b"})
+
+    assert read_refused(tmp_path) == (A,)
+
+
 def test_what_cannot_be_read_is_not_written_anew(tmp_path):
     """Nor is a pipe waited for."""
     os.mkfifo(tmp_path / "refused.csv")
