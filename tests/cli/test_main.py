@@ -1,11 +1,13 @@
 """The command line: help, names and suggestions; nothing is run."""
 
+import errno
+import io
 import os
 
 import click
 import pytest
 
-from flare.cli.main import command_names, commands, commands_text, load
+from flare.cli.main import command_names, commands, commands_text, load, main
 from tests.builders import ROOT, run_command, run_flare
 
 
@@ -122,3 +124,19 @@ def test_a_shell_completes_commands_options_and_values(words, found):
 def test_a_shell_completes_files_where_files_are_meant():
     assert completed("rank", "res") == {"res": "file"}
     assert completed("measure", "--page", "x.ht") == {"x.ht": "file"}
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["explain", "--help"]])
+def test_help_that_has_nowhere_to_go_is_one_line(words, capsys, monkeypatch):
+    class Full(io.StringIO):
+        """A disk without room."""
+
+        def write(self, _):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("sys.stdout", Full())
+
+    assert main(words) == 1
+
+    line = "flare: stdout cannot be written (no space left on device)\n"
+    assert capsys.readouterr().err == line
