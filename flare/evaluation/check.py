@@ -71,6 +71,10 @@ def check_submission(
 
     Parameters
     ----------
+    predictions : Path
+        What would be zipped.
+    challenge : Challenge
+        Whose rules apply.
     ground_truth : Path, optional
         The reference labels, if they are public: names and grids are compared.
     images : Path, optional

@@ -161,6 +161,10 @@ def score_cases(
 
     Parameters
     ----------
+    pairs : sequence of CasePair
+        A reference and a prediction each.
+    rules : Challenge
+        What applies.
     workers : int, optional
         Number of processes; with one, this process does the work itself. None for as
         many as CPUs and memory allow.
@@ -223,6 +227,8 @@ def results_of(
 
     Parameters
     ----------
+    plan : Plan
+        What was to be scored.
     attempts : iterable of Attempt
         The outcome of each pair of the plan, in their order.
     absent : collection of str

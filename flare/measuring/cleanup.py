@@ -92,6 +92,10 @@ def guarded(
 
     Parameters
     ----------
+    engine : Engine
+        What the containers run in.
+    team_folder : Path
+        It remembers what is to be removed.
     images : sequence of str
         IDs that the image will have, if it is not there yet.
     lock : FolderLock

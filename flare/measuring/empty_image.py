@@ -101,8 +101,12 @@ def output_volume(
 
     Parameters
     ----------
+    engine : Engine
+        What makes it.
     empty : str
         ID of our own image.
+    label : str
+        Says which measurement it belongs to.
     size : str
         Such as 4g.
     """

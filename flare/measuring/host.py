@@ -193,6 +193,8 @@ def busy_s(stat: Path = STAT, cpus: Sequence[int] = ()) -> float | None:
 
     Parameters
     ----------
+    stat : Path
+        Where the kernel tells.
     cpus : sequence of int
         Numbers of the processors; all of the computer if none is given.
     """

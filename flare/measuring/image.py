@@ -133,8 +133,14 @@ def loaded_image(
 
     Parameters
     ----------
+    archive : Archive
+        Without problems.
     folder : Path
         Where folders for the container are made.
+    engine : Engine
+        What it is run by.
+    conditions : Conditions
+        Under which its containers are run.
     lock : FolderLock
         Of the folder.
 

@@ -132,8 +132,12 @@ def lay_out(case: Case, inputs: Path, contract: Contract) -> Path:
 
     Parameters
     ----------
+    case : Case
+        Whose image is copied, under its own name.
     inputs : Path
         An empty folder, which the container will read.
+    contract : Contract
+        Says where.
 
     Returns
     -------

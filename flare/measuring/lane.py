@@ -124,6 +124,8 @@ def look_at_place(gpus: Sequence[str], engine: Engine) -> Place:
     ----------
     gpus : sequence of str
         Indexes or UUIDs of the GPUs that are to be used.
+    engine : Engine
+        What containers run in.
 
     Raises
     ------

@@ -65,6 +65,8 @@ def take_out(
 
     Parameters
     ----------
+    engine : Engine
+        Which has the volume.
     holder : str
         ID of the container of ours that holds it.
     folder : Path
@@ -171,6 +173,8 @@ def move_map(
         What is not a file there, see `take_out`.
     file : Path
         On the same file system; its name is that of the case, and gets an ending.
+    contract : Contract
+        Says where the label map should be.
 
     Raises
     ------

@@ -69,8 +69,12 @@ def record_of(
 
     Parameters
     ----------
+    case : str
+        Its name.
     runs : sequence of ContainerRun
         All repeats; at least one.
+    rule : MaxMemory
+        The challenge's.
     cpus : int
         Of the computer.
     own_cpus : int
@@ -163,6 +167,10 @@ def keep_label_maps(
 
     Parameters
     ----------
+    folder : Path
+        Of the team.
+    case : str
+        Its name.
     files : sequence of Path
         Label maps, on the same file system.
     is_right : bool

@@ -37,6 +37,10 @@ class Listener:
 
         Parameters
         ----------
+        team : str
+            Whose case it is.
+        record : CaseRecord
+            Its outcome.
         number, total : int
             Which one it was, of how many that are run.
         """
@@ -53,6 +57,8 @@ class Failures:
 
     Parameters
     ----------
+    results : Path
+        The folder of all teams.
     tell : callable, optional
         Told of each team once, and of its first error.
     """
@@ -110,6 +116,8 @@ def write_refused(
     ----------
     archives : sequence of Archive
         All that were looked at.
+    results : Path
+        The folder of all teams.
     failed : sequence of tuple of str and FlareError
         Teams that were not measured or scored to the end, and why. Where the host is to
         blame, a team is not refused: the same command goes on with it.

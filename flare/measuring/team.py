@@ -177,6 +177,8 @@ def planned_team(of: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
 
     Parameters
     ----------
+    of : TeamJob
+        The team, and all that its measurement needs.
     is_here : bool
         Whether its containers run on this computer, and what a run has left is seen.
 

@@ -161,8 +161,18 @@ def try_archive(
 
     Parameters
     ----------
+    archive : Archive
+        Without problems.
     folder : Path
         Where folders for the container are made, for as long as this lasts.
+    case : Case
+        What it is run on.
+    challenge : Challenge
+        Its rules decide what a wrong output is.
+    engine : Engine
+        What it runs in.
+    conditions : Conditions
+        Under which it is run.
 
     Yields
     ------

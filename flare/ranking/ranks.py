@@ -167,6 +167,8 @@ def rank_sums(ranks: Integers, rules: RankingRules) -> Integers:
     ----------
     ranks : ndarray of int, shape (teams, cases, metrics)
         Doubled.
+    rules : RankingRules
+        Weights of the metrics, and how ranks over the cases become one number.
 
     Returns
     -------

@@ -71,6 +71,8 @@ def read_labels(
     ----------
     stream : Stream
         What follows the header, in the order x, y, z: x is the fastest.
+    header : Header
+        What it promises.
     known, allocate
         As for `LabelMapFile.read_labels`.
 

@@ -61,6 +61,8 @@ def cluster_pool(
 
     Parameters
     ----------
+    address : str
+        Of the scheduler.
     folders : mapping of str to Path
         What all workers have to see, by what it is for messages.
     on_start : callable, optional
@@ -157,6 +159,8 @@ def check_workers(
 
     Parameters
     ----------
+    client : distributed.Client
+        Of the scheduler.
     folders : mapping of str to Path
         What they have to see, by what it is for messages.
     workers : sequence of str, optional

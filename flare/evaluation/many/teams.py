@@ -51,6 +51,8 @@ def find_submissions(
 
     Parameters
     ----------
+    folder : Path
+        With a folder, or a zip file, for each team.
     settled : collection of str
         Names of teams that have results already.
 

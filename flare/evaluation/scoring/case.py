@@ -267,6 +267,8 @@ def mirrored(
     reference, prediction : LabelMap
         Of one shape. Each axis of the arrays is reversed, and both axes of the slices,
         as files are that took RAS for LPS.
+    challenge : Challenge
+        Whose organs count.
 
     Returns
     -------

@@ -148,6 +148,8 @@ def find_label_maps(
 
     Parameters
     ----------
+    folder : Path
+        To be searched.
     follow_links : bool
         For folders of one's own: a link in a submission could lead to the references.
     npz : NpzLayout, optional

@@ -283,6 +283,8 @@ def find_organ_files(
 
     Parameters
     ----------
+    files : sequence of LabelMapFile
+        All that were submitted.
     organs : collection of str
         The organs of the challenge.
     cases : collection of str, optional

@@ -168,8 +168,16 @@ def check_content(
 
     Parameters
     ----------
+    layers : sequence of Layer
+        Of the image, the lowest first.
+    image : mapping
+        The image's own JSON.
+    contract : Contract
+        By which it would be run.
     mounted : sequence of str
         Folders of its containers that come from outside.
+    found : Findings
+        Gets it.
     """
     files = FileSystem(layers)
     settings = image.get("config")
@@ -223,6 +231,10 @@ def check_script(content: bytes, found: Findings, *, is_bash: bool) -> None:
 
     Parameters
     ----------
+    content : bytes
+        The script.
+    found : Findings
+        Gets it.
     is_bash : bool
         Whether the image's ``sh`` is bash.
 

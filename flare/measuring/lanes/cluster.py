@@ -50,6 +50,8 @@ def measure_on_worker(job: TeamJob, topic: str, token: str) -> None:
 
     Parameters
     ----------
+    job : TeamJob
+        What is to be done.
     topic : str
         Of the events that the messages become.
     token : str
@@ -94,10 +96,14 @@ class ClusterPool(Pool):
 
     Parameters
     ----------
+    client : distributed.Client
+        Of the scheduler.
     options : Options
         The scheduler's address, and how each computer is to be divided.
     folders : mapping of str to Path
         What all workers have to see, by what it is for messages.
+    engine : Engine
+        What containers run in there.
     """
 
     def __init__(
@@ -284,6 +290,8 @@ def opened_cluster(
     folders : mapping of str to Path
         What all workers have to see; that of the results gets a folder for a moment,
         as another one of the same path would not do.
+    engine : Engine
+        What containers run in there.
 
     Raises
     ------

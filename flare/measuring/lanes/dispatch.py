@@ -57,6 +57,8 @@ class Dispatch:
     ----------
     job : Job
         What is measured; its caches are decided.
+    engine : Engine
+        What containers run in.
     pool : Pool
         Lanes of one kind.
     listener : Listener
