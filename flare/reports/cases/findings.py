@@ -138,7 +138,7 @@ def look_at(
         box = (occupied.span_z, *occupied.span_yx(slice(None)))
         masks = first[box] == organ.label, second[box] == organ.label
         both = (*masks, masks[0] & masks[1])
-        *sizes, shared = (int(np.count_nonzero(mask)) for mask in both)
+        truth, told, shared = (int(np.count_nonzero(mask)) for mask in both)
         own = {name: scores[f"{name}_{organ.name}"] for name in metrics}
         surfaces, part = None, None
         if box[0].stop:
@@ -170,7 +170,7 @@ def look_at(
             tolerance_mm=organ.tolerance_mm,
             in_mean=organ.in_mean,
             scores=own,
-            voxels=(*sizes, sizes[0] - shared, sizes[1] - shared),
+            voxels=(truth, told, truth - shared, told - shared),
             surfaces=surfaces,
             scored=(part.start, part.stop) if part and axis == 0 else None,
         )
