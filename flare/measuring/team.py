@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from flare.challenge.digest import measuring_rules
+from flare.challenge.reading import measuring_rules
 from flare.challenge.rules import Challenge
 from flare.common.bulkhead import obey_stop
 from flare.common.engine import DOCKER, Engine
@@ -32,6 +32,7 @@ from flare.measuring.options import Caches, Options
 from flare.measuring.record import LOGS, keep_prediction, keep_runs, record_of
 from flare.measuring.sampling.nvml import open_gpu
 from flare.measuring.trial import run_case, run_empty
+from flare.results.archives_csv import LEDGER_CSV, Entry, find_earlier, register
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
     CaseRecord,
@@ -40,7 +41,6 @@ from flare.results.efficiency_csv import (
     write_records,
 )
 from flare.results.errors import MeasurementError
-from flare.results.ledger_csv import LEDGER_CSV, Entry, find_earlier, register
 from flare.results.measurement_json import (
     MEASUREMENT_JSON,
     OF_HOST,

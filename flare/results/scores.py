@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
-from flare.challenge.digest import Rule
 from flare.challenge.formats import PLAIN_NAMES, FileNames
 from flare.challenge.metrics import METRICS, metric_of, organ_of
+from flare.challenge.reading import Rule
 from flare.challenge.rules import STATISTICS
 from flare.common.schema import OMIT, Is, Positive, Sha256, Text
 from flare.common.text import count

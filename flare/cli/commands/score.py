@@ -21,7 +21,7 @@ from flare.common.options import (
 )
 from flare.common.text import aligned, listing, safe
 from flare.evaluation.options import Options
-from flare.results.refused_csv import REFUSED_CSV
+from flare.results.archives_csv import REFUSED_CSV
 
 if TYPE_CHECKING:
     from flare.evaluation.many.teams import Progress as Run

@@ -47,15 +47,15 @@ from flare.evaluation.options import Options, check_count
 from flare.evaluation.plan import file_checksum, plan_evaluation
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.match import CasePair
-from flare.results.errors import MeasurementError
-from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
-from flare.results.refused_csv import (
+from flare.results.archives_csv import (
     FLAGS_CSV,
     REFUSED_CSV,
     Flag,
     Refusal,
     TeamRows,
 )
+from flare.results.errors import MeasurementError
+from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
 from flare.results.summary_json import SUMMARY_JSON, prepare_summary, write_summary
 from flare.results.team_folder import FolderLock, is_measured
 
