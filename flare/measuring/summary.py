@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from flare.common.bulkhead import bulkhead
 from flare.common.errors import FlareError, ProgramError, SubmissionError
+from flare.common.executor import bulkhead
 from flare.common.text import aligned, safe
 from flare.measuring.archive.reading import SUFFIX, Archive
 from flare.measuring.archive.strict import ArchiveError
@@ -53,7 +53,7 @@ class Listener:
 
 
 class Failures:
-    """Teams whose measurement has ended by an error, see `flare.common.bulkhead`.
+    """Teams whose measurement has ended by an error, see `flare.common.executor`.
 
     Parameters
     ----------

@@ -14,11 +14,10 @@ from typing import Any
 
 from flare.challenge.digest import measuring_rules
 from flare.challenge.rules import Challenge
-from flare.common.bulkhead import obey_stop
 from flare.common.engine import DOCKER, Engine
-from flare.common.errors import EngineError, FlareError
+from flare.common.environment import describe_host
+from flare.common.errors import EngineError, FlareError, obey_stop
 from flare.common.files import remove_tree
-from flare.common.machine import describe_host
 from flare.common.schema import dump
 from flare.common.text import listing, nearest, safe
 from flare.measuring.archive.reading import Archive

@@ -10,11 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from flare.common.containers import Limits, Setting, setting
-from flare.common.engine import DOCKER, EngineRecord
+from flare.common.engine import DOCKER, EngineRecord, Limits, Setting, setting
+from flare.common.environment import Host, __version__, source_commit
 from flare.common.files import at, json_at, read_regular, write_whole
-from flare.common.installation import __version__, source_commit
-from flare.common.machine import Host
 from flare.common.schema import (
     Amount,
     Count,

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from flare.common.files import unwritable, write_whole
+from flare.common.errors import unwritable
+from flare.common.files import write_whole
 from flare.common.schema import Text
 from flare.results.csv_rows import Sha256OrEmpty, read_rows, read_table, rows_text
 from flare.results.errors import RankingError

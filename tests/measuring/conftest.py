@@ -10,7 +10,7 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.cli.main import main
-from flare.common.containers import Limits
+from flare.common.engine import Limits
 from flare.measuring import cleanup, container
 from flare.measuring import measure as measure_module
 from flare.measuring import team as team_module

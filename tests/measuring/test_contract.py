@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from flare.cli.main import main
-from flare.common.containers import Limits
+from flare.common.engine import Limits
 from flare.evaluation.submission.jobs import read_sockets
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.contract import FLARE, Contract

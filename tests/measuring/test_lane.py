@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flare.common.containers import Limits
+from flare.common.engine import Limits
 from flare.common.errors import InputError
 from flare.measuring.lane import _cores, check_alike, divide
 from flare.measuring.options import LaneLimits, Options

@@ -7,7 +7,7 @@ import nibabel
 import pytest
 
 from flare.challenge.reading import read_challenge
-from flare.common.containers import Ended
+from flare.common.engine import Ended
 from flare.measuring.container import ContainerRun, End
 from flare.measuring.outputs import WrongOutputError
 from flare.measuring.trial import check_output, largest_bytes, status_of_run

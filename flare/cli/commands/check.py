@@ -15,8 +15,7 @@ from flare.challenge.reading import read_challenge
 from flare.cli.command import takes
 from flare.cli.commands.evaluate import on_case
 from flare.cli.console import OutcomeError, Progress
-from flare.common.containers import Limits
-from flare.common.engine import engine_option, find_engine
+from flare.common.engine import Limits, engine_option, find_engine
 from flare.common.errors import InputError
 from flare.common.options import argument, challenge_option, option, workers_option
 from flare.common.text import printable, safe

@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 def command(options: Options) -> None:
     """Run teams' images case by case, and score what they predict."""
     if options.page:
-        # Here, as help and completion should not wait for it.
+        # Here, as help should not wait for it.
         from flare.reports.render import check_library
 
         check_library(options.page, "jinja2")

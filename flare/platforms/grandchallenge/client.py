@@ -20,8 +20,8 @@ from string import punctuation
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
-from flare.common.files import unwritable
-from flare.common.installation import __version__
+from flare.common.environment import __version__
+from flare.common.errors import unwritable
 from flare.common.text import printable, safe
 from flare.platforms.grandchallenge.access import TOKEN_REMEDY, PlatformError
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from flare.common.installation import __version__
+from flare.common.environment import __version__
 from flare.common.text import safe
 from flare.reports.model import MANY_ROWS, Page, Raw
 

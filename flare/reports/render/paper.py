@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flare.common.installation import __version__
+from flare.common.environment import __version__
 from flare.common.text import printable
 from flare.reports.model import ABSENT, MANY_ROWS, Blobs, Chart, Dots, Fields, Says
 from flare.reports.render.style import (
