@@ -6,7 +6,6 @@ import ctypes
 import gc
 import math
 import os
-import platform
 import resource
 import signal
 import sys
@@ -14,9 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TypedDict
 
-from flare.common.schema import Count, Positive, Text
 from flare.common.text import shell_word
 
 __version__ = "0.2.0"
@@ -195,46 +192,6 @@ def _numbers(file: Path) -> list[int]:
     except (OSError, UnicodeDecodeError):
         return []
     return [int(word) for word in words if word.isdigit() and int(word) > 0]
-
-
-class Host(TypedDict):
-    """The computer."""
-
-    system: Text
-    """Operating system and its release."""
-    processor: str
-    """Name of the processor."""
-    cpus: Positive | None
-    """Processors of the computer; null if that is not known."""
-    cpus_available: Positive
-    """Processors that the program may use."""
-    memory_mb: Count
-    """Memory that was available, in MB (2^20 bytes)."""
-    python: Text
-    """Version of Python."""
-
-
-def describe_host() -> Host:
-    """The computer that a measurement is made on, for when that is questioned."""
-    return {
-        "system": f"{platform.system()} {platform.release()}",
-        "processor": _processor(),
-        "cpus": os.cpu_count(),
-        "cpus_available": available_cpus(),
-        "memory_mb": available_bytes() >> 20,
-        "python": platform.python_version(),
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line[:10] == "model name"),
-        platform.processor(),
-    )
 
 
 def end_with_parent() -> Callable[[], None]:
