@@ -12,7 +12,7 @@ from flare.challenge.metrics import RUNTIME
 from flare.common.files import csv_text, write_whole
 from flare.common.text import count, printable
 from flare.ranking.rank import Analysis
-from flare.ranking.robustness.schemes import Scheme
+from flare.ranking.sensitivity import Scheme
 from flare.reports.charts import field_chart
 from flare.reports.methods import methods_text
 from flare.reports.model import Chart, rank_shade
