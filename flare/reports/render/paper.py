@@ -127,7 +127,7 @@ def _draw_axis(axes: Axes, chart: Chart, width: str) -> None:
     """An axis below the rows, and its lines."""
     axes.set_xlim(-0.015, 1.015)
     axes.set_xticks([place for place, _ in chart.axis], _apart(chart.axis, width))
-    axes.set_xlabel(chart.axis_title or printable(chart.title))
+    axes.set_xlabel(printable(chart.axis_title or chart.title))
     axes.grid(axis="x", color=RULE, linewidth=0.4)
     axes.set_axisbelow(True)
 
@@ -257,7 +257,7 @@ def _name_columns(axes: Axes, heads: _Heads, chart: Chart, width: str) -> None:
     axes.spines["bottom"].set_visible(False)
     if chart.axis_title:
         axes.xaxis.set_label_position("top")
-        axes.set_xlabel(chart.axis_title)
+        axes.set_xlabel(printable(chart.axis_title))
     if chart.axis:
         axes.set_xticks([place for place, _ in chart.axis], _apart(chart.axis, width))
         axes.plot([0, 1], [-0.5, len(chart.labels) - 0.5], **_LINE, alpha=0.4)

@@ -8,6 +8,7 @@ from itertools import groupby, pairwise
 
 from markupsafe import Markup, escape
 
+from flare.common.text import printable
 from flare.reports.model import (
     ABSENT,
     MANY_ROWS,
@@ -64,8 +65,13 @@ def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
         f' {key.rstrip("_").replace("_", "-")}="{_escaped(value)}"'
         for key, value in attributes.items()
     )
-    inner = "".join(escape(child) for child in children)
+    inner = "".join(map(shown, children))
     return Markup(f"<{name}{words}>{inner}</{name}>" if inner else f"<{name}{words}/>")
+
+
+def shown(text: Markup | str) -> Markup:
+    """A text, escaped, or what is markup already."""
+    return text if isinstance(text, Markup) else escape(printable(text))
 
 
 def _escaped(value: object) -> str:
@@ -84,7 +90,7 @@ def chart_svg(chart: Chart) -> Markup:
     Shapes are stretched to that width; words and blobs keep their own.
     """
     if chart.drawing:
-        return Markup(escape(chart.drawing))
+        return shown(chart.drawing)
     row, top = row_height(len(chart.labels)), TOP if chart.axis else 0
     height = top + row * len(chart.labels)
     wide: list[Markup] = []
