@@ -240,7 +240,7 @@ class Blobs:
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """Words instead of marks; without any, the label is a heading of those below."""
+    """Words instead of marks."""
 
     text: str = NO_RESULT
 

@@ -84,8 +84,6 @@ def paper_figure(chart: Chart, width: str) -> Figure:
             _draw_dots(axes, row, mark, rows, size)
         elif isinstance(mark, Blobs):
             _draw_blobs(axes, row, mark, each)
-        elif isinstance(mark, Says) and not mark.text and row in axes.get_yticks():
-            axes.get_yticklabels()[row].set_fontweight("bold")
         elif isinstance(mark, Says):
             axes.text(0, row, mark.text, va="center", fontsize=size)
     fields = [mark for mark in chart.rows if isinstance(mark, Fields)]
