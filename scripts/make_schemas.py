@@ -33,13 +33,16 @@ from flare.ranking.ranking_json import (  # noqa: E402
     RankingFile,
     RankingRow,
 )
+from flare.results.archives_csv import (  # noqa: E402
+    Entry,
+    Flag,
+    Refusal,
+)
 from flare.results.csv_rows import ValueRow  # noqa: E402
 from flare.results.efficiency_csv import VALUES, CaseRecord  # noqa: E402
 from flare.results.groups_csv import GROUPS  # noqa: E402
-from flare.results.ledger_csv import Entry  # noqa: E402
 from flare.results.measurement_json import MeasurementFile  # noqa: E402
 from flare.results.metrics_json import MetricsFile  # noqa: E402
-from flare.results.refused_csv import Flag, Refusal  # noqa: E402
 from flare.results.traces_csv import Sample  # noqa: E402
 
 SCHEMAS = ROOT / "flare" / "results" / "schemas"

@@ -37,6 +37,8 @@ CLOSED = ("download", "measure", "rescore", "score", "serve")
 Others, as evaluate, whose output the platform reads, leave it to the caller."""
 
 LEFT: dict[tuple[str, str], str] = {
+    ("evaluate", "--nnunet-summary"): "--csv FILE writes the values as a table",
+    ("score", "--nnunet-summary"): "--csv FILE writes the values as a table",
     ("measure", "--plots"): "flare report RESULTS/TEAM draws the traces",
     ("measure", "--interleave"): "teams are measured one after the other",
     ("measure", "--unlike-lanes"): "measure on computers and GPUs of one kind",

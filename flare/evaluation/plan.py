@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from flare.challenge.digest import rules_digest, scoring_rules
+from flare.challenge.reading import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.errors import FileError, InputError
 from flare.common.installation import (

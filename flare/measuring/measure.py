@@ -25,7 +25,7 @@ from flare.common.text import safe
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive, team_of
 from flare.measuring.container import opened_limits
-from flare.measuring.host import choose_caches, find_weaknesses
+from flare.measuring.host import choose_caches, missing_walls
 from flare.measuring.inputs import check_cases, find_archives, find_cases
 from flare.measuring.lane import Lane, check_alike, divide, look_at_place
 from flare.measuring.lanes.dispatch import Dispatch
@@ -183,8 +183,8 @@ def measure_teams(
     job.check()
     options, engine = job.options, find_engine(job.options.engine)
     with _opened_lanes(job, engine) as (pool, described), closing(pool):
-        for weakness in find_weaknesses(described):
-            _log.info("Before you run images of others: %s", weakness)
+        for wall in missing_walls(described):
+            _log.info("Before you run images of others: %s", wall)
         lanes = pool.lanes()
         check_alike(lanes)
         runs = replace(options.runs, caches=_caches(options, engine))

@@ -13,7 +13,8 @@ from flare.common.errors import FlareError, ProgramError, SubmissionError
 from flare.common.text import aligned, safe
 from flare.measuring.archive.reading import SUFFIX, Archive
 from flare.measuring.archive.strict import ArchiveError
-from flare.results import refused_csv
+from flare.results import archives_csv
+from flare.results.archives_csv import Refusal
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
     CaseRecord,
@@ -21,7 +22,6 @@ from flare.results.efficiency_csv import (
     read_records,
 )
 from flare.results.errors import MeasurementError
-from flare.results.refused_csv import Refusal
 
 _log = logging.getLogger(__name__)
 
@@ -145,4 +145,4 @@ def write_refused(
         )
         for team, problem in found
     ]
-    refused_csv.write_refused(results, refusals, {*digests, *dict(failed)})
+    archives_csv.write_refused(results, refusals, {*digests, *dict(failed)})

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from flare.challenge.digest import measuring_rules
+from flare.challenge.reading import measuring_rules
 from flare.challenge.rules import Challenge
 from flare.common.bulkhead import obey_stop
 from flare.common.engine import DOCKER, Engine
@@ -24,14 +24,15 @@ from flare.common.text import listing, nearest, safe
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cleanup import clean_up
 from flare.measuring.container import Conditions, ContainerRun
-from flare.measuring.host import find_weaknesses
+from flare.measuring.host import missing_walls
 from flare.measuring.image import LoadedImage, loaded_image
 from flare.measuring.inputs import Case
 from flare.measuring.lane import Lane
 from flare.measuring.options import Caches, Options
-from flare.measuring.record import LOGS, keep_label_maps, keep_runs, record_of
+from flare.measuring.record import LOGS, keep_prediction, keep_runs, record_of
 from flare.measuring.sampling.nvml import open_gpu
 from flare.measuring.trial import run_case, run_empty
+from flare.results.archives_csv import LEDGER_CSV, Entry, find_earlier, register
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
     CaseRecord,
@@ -40,7 +41,6 @@ from flare.results.efficiency_csv import (
     write_records,
 )
 from flare.results.errors import MeasurementError
-from flare.results.ledger_csv import LEDGER_CSV, Entry, find_earlier, register
 from flare.results.measurement_json import (
     MEASUREMENT_JSON,
     OF_HOST,
@@ -350,7 +350,7 @@ def _run(plan: TeamPlan, image: LoadedImage, case: Case) -> CaseRecord:
         unfinished = "its rerun was interrupted"
         _keep(plan, _failed(case, RunStatus.ENGINE_ERROR, unfinished, rerun))
     keep_runs(folder, case.name, runs)
-    keep_label_maps(folder, case.name, files, is_right=status is RunStatus.OK)
+    keep_prediction(folder, case.name, files)
     _keep(plan, record)
     return record
 
@@ -389,7 +389,7 @@ def _made_with(
         **({"model": model.path.name} if (model := archive.model) else {}),
         "image": image.image,
         "engine": dict(described),
-        "weaknesses": find_weaknesses(described),
+        "weaknesses": list(missing_walls(described)),
         "engine_cost_s": {
             "median": round(median(empty_s), 4),
             "smallest": round(min(empty_s), 4),

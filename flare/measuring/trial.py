@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,11 +35,6 @@ VOXEL_BYTES = 16
 """No number type of a label map takes more, compressed or not."""
 
 HEADER_BYTES = 2**20
-
-KEPT_FILES = 3
-
-KEPT_BYTES = 2**26
-"""Number of files that are kept of an output that cannot be used, and bytes of each."""
 
 TRIES = 2
 """An image that cannot be started so often, although ours can, is to blame itself."""
@@ -141,10 +136,11 @@ class Trial:
     run: ContainerRun | None
     """None if the engine could not even make a container."""
     status: RunStatus
-    message: str
+    message: str = ""
     """What is wrong with it; empty if nothing is."""
     files: tuple[Path, ...] = ()
-    """Label maps that it has written; gone when the next case is run."""
+    """The label map that it has predicted, gone when the next case is run; none if
+    anything is wrong."""
 
 
 @contextmanager
@@ -263,17 +259,5 @@ def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
                 folder, others = taken, {}
             check_output(folder, others, ct.parent, challenge)
         except WrongOutputError as error:
-            status, message = RunStatus.WRONG_OUTPUT, str(error)
-    files = _label_maps(folder)
-    if status is not RunStatus.OK:
-        files = _kept(files)
-    return Trial(run=run, status=status, message=message, files=files)
-
-
-def _kept(files: Sequence[Path]) -> tuple[Path, ...]:
-    """A few of the files of an output that cannot be used, cut if they are large."""
-    kept = tuple(files[:KEPT_FILES])
-    for file in kept:
-        with file.open("r+b") as content:
-            content.truncate(min(KEPT_BYTES, file.stat().st_size))
-    return kept
+            return Trial(run=run, status=RunStatus.WRONG_OUTPUT, message=str(error))
+    return Trial(run=run, status=RunStatus.OK, files=_label_maps(folder))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from flare.challenge.digest import rules_digest, scoring_rules
+from flare.challenge.reading import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge
 from flare.common.files import write_whole
 from flare.common.installation import __version__

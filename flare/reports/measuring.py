@@ -31,6 +31,7 @@ from flare.reports.model import (
     table,
     text_cell,
 )
+from flare.results.archives_csv import Refusal, read_refused
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
     CaseRecord,
@@ -38,7 +39,6 @@ from flare.results.efficiency_csv import (
     read_records,
 )
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.refused_csv import Refusal, read_refused
 
 LAST_CASES = 10
 """So many cases of a team tell how long its others may take: it may slow down."""

@@ -275,8 +275,6 @@ class Chart:
     """What the axis or the columns are, on paper."""
     columns: tuple[str, ...] = ()
     """Names of the fields of each row, on paper."""
-    drawing: str = ""
-    """The SVG of a chart that is drawn in a way of its own; as `markupsafe.Markup`."""
 
 
 # --- Pages ------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from flare.challenge.metrics import RUNTIME, Metric
 from flare.common.files import csv_text, write_whole
 from flare.common.text import count, listing, printable
 from flare.ranking.rank import Analysis
-from flare.ranking.robustness.schemes import Scheme
+from flare.ranking.sensitivity import Scheme
 from flare.reports.charts import field_chart
 from flare.reports.evaluation import distribution
 from flare.reports.methods import evaluation_methods, methods_text

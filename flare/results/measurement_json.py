@@ -124,7 +124,7 @@ class Session(TypedDict):
     """ID of the image that was run."""
     engine: EngineRecord
     weaknesses: list[str]
-    """Known weaknesses of the engine, and walls that it lacks."""
+    """Walls that the engine lacks."""
     engine_cost_s: EngineCost
     calibration: NotRequired[dict[str, Any]]
     """How fast the computer was; only in files of earlier versions, and no longer

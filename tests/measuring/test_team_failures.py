@@ -16,8 +16,8 @@ from flare.measuring.inputs import find_cases
 from flare.measuring.lanes import dispatch, process
 from flare.measuring.measure import measure_teams
 from flare.measuring.summary import Listener, write_refused
+from flare.results.archives_csv import read_refused
 from flare.results.errors import MeasurementError
-from flare.results.refused_csv import read_refused
 from tests.builders import write_cases
 from tests.builders.lanes import job_of
 from tests.builders.running import record

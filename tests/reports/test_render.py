@@ -59,10 +59,8 @@ def full_page(text):
         key=(("s0", text),),
         table=own,
         tips=([text], [[0.5], [None]], 3),
-        drawing="",
     )
-    drawn = Chart(title=text, labels=(), drawing=text)
-    parts = [own, chart, Pair([drawn]), Words(text, "note", text, text), Lines([text])]
+    parts = [own, chart, Pair([chart]), Words(text, "note", text, text), Lines([text])]
     parts += [Heading(text), Legend([("s1", text)])]
     return Page(
         title=text,

@@ -16,7 +16,6 @@ from flare.common.options import (
     challenge_option,
     csv_option,
     option,
-    summary_option,
     workers_option,
 )
 from flare.common.text import safe
@@ -58,7 +57,6 @@ class Asked:
     workers: int | None = workers_option()
     options: Options = field(default_factory=Options)
     csv: Path | None = csv_option()
-    nnunet_summary: Path | None = summary_option("into this folder")
 
 
 @takes(Asked, first=[version_option()])
@@ -79,10 +77,6 @@ def command(asked: Asked) -> None:
         from flare.results.scores import results_table
 
     reuse_freed_memory()  # here, and so in workers; not in a program that imports flare
-    if asked.nnunet_summary:
-        from flare.results.summary_json import prepare_summary, write_summary
-
-        prepare_summary(asked.nnunet_summary, asked.output)
     prepare_output(asked.output)
     ground_truth = asked.ground_truth or usual_references()
     _log.info(
@@ -106,8 +100,6 @@ def command(asked: Asked) -> None:
         _tell_teams(asked.predictions, error)
         raise
     file = write_metrics(results, asked.output)
-    if asked.nnunet_summary:
-        _log.info("Wrote %s", write_summary(results, asked.nnunet_summary))
     if asked.csv:
         from flare.results.metrics_reading import write_scores
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from flare.cli.command import takes
-from flare.ranking.options import RankingRequest
+from flare.ranking.rules import RankingRequest
 
 PLACE = ("For organisers", 11)
 

@@ -11,7 +11,7 @@ import click
 from flare.cli.command import takes
 from flare.cli.console import Progress
 from flare.common.text import safe
-from flare.ranking.options import RankingOptions
+from flare.ranking.rules import RankingOptions
 from flare.reports.cases.options import CaseOptions
 from flare.reports.report import Kind, Report, is_page, kind_of
 

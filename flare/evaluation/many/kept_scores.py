@@ -147,10 +147,7 @@ def _attempt(pair: CasePair, content: dict[str, Any]) -> Attempt:
         kinds = {kind.__name__: kind for kind in FileError.__subclasses__()}
         problem = kinds[name](*arguments)
     elif fields := content["score"]:
-        organs = tuple(
-            OrganScore(**{**organ, "voxels": tuple(organ["voxels"])})
-            for organ in fields.pop("organs")
-        )
+        organs = tuple(OrganScore(**organ) for organ in fields.pop("organs"))
         for name in ("unknown_labels", "free_of", "left_empty"):
             fields[name] = tuple(fields[name])
         score = CaseScore(organs=organs, **fields)

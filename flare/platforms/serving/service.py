@@ -92,9 +92,6 @@ class Service:
         self._paused: dict[str, _Backoff] = {}
         self._claims, self._in_a_row = _Backoff(), _Backoff(grace=1)
         self._told_of: set[str] = set()
-        said = source.resume([*self.journal.entries.values()])
-        if said:
-            _log.info("%s", said)
 
     def run(
         self, poll_s: float | None, sleep: Callable[[float], None] = time.sleep

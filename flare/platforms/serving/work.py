@@ -24,6 +24,7 @@ from flare.measuring.measure import measure_teams
 from flare.measuring.rescore import evaluate_team
 from flare.measuring.summary import Listener, count_done, write_refused
 from flare.measuring.team import Job
+from flare.results.archives_csv import LEDGER_CSV, read_ledger
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
     CaseRecord,
@@ -31,7 +32,6 @@ from flare.results.efficiency_csv import (
     read_records,
 )
 from flare.results.errors import MeasurementError
-from flare.results.ledger_csv import LEDGER_CSV, read_ledger
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import case_names, read_evaluated
 from flare.results.scores import statistics

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,17 +35,13 @@ def organ_class(number: int) -> str:
     return f"o{number % COLOURS}"
 
 
-def png(
-    pixels: npt.NDArray[np.uint8], colours: Sequence[tuple[int, int, int]]
-) -> bytes:
-    """A PNG whose pixels are numbers of colours; the first of them is not seen.
+def png(pixels: npt.NDArray[np.uint8]) -> bytes:
+    """A PNG of pixels that are 0 where nothing is, and else 1 more than their band.
 
     Parameters
     ----------
     pixels : ndarray of uint8, shape (rows, columns)
         The number of each pixel's colour.
-    colours : sequence of tuple of int
-        Red, green and blue, from 0 to 255.
     """
     rows, columns = pixels.shape
     lines = np.zeros((rows, columns + 1), dtype=np.uint8)  # each begins with its filter
@@ -54,7 +49,7 @@ def png(
     size = struct.pack(">IIBBBBB", columns, rows, 8, 3, 0, 0, 0)
     parts = (
         (b"IHDR", size),
-        (b"PLTE", bytes(part for colour in colours for part in colour)),
+        (b"PLTE", bytes(3) + b"".join(bytes.fromhex(c[1:]) for c in SURFACES)),
         (b"tRNS", b"\0"),
         (b"IDAT", zlib.compress(lines.tobytes(), 9)),
         (b"IEND", b""),

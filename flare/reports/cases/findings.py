@@ -53,9 +53,8 @@ class OrganFinding:
     in_mean: bool
     scores: Mapping[str, float]
     """By metric, as metrics.json has them."""
-    counts: npt.NDArray[np.int64]
-    """Shape (3, slices): voxels of the reference, of the prediction, and those that
-    they share, in each slice from the feet to the head."""
+    voxels: tuple[int, int, int, int]
+    """Of the reference, of the prediction, missed and added."""
     surfaces: OrganSurfaces | None = None
     """None if neither label map has the organ."""
     scored: tuple[int, int] | None = None
@@ -63,12 +62,6 @@ class OrganFinding:
     if all were."""
     instead: tuple[str, float] | None = None
     """The organ that the prediction has in its place, and the DSC of both."""
-
-    @property
-    def voxels(self) -> tuple[int, int, int, int]:
-        """Of the reference, of the prediction, missed and added."""
-        reference, prediction, shared = self.counts.sum(axis=1).tolist()
-        return reference, prediction, reference - shared, prediction - shared
 
     @property
     def title(self) -> str:
@@ -144,9 +137,8 @@ def look_at(
         occupied = places[organ.label] | others[organ.label]
         box = (occupied.span_z, *occupied.span_yx(slice(None)))
         masks = first[box] == organ.label, second[box] == organ.label
-        counts = np.zeros((3, first.shape[0]), dtype=np.int64)
-        for row, mask in zip(counts, (*masks, masks[0] & masks[1]), strict=True):
-            row[box[0]] = [np.count_nonzero(plane) for plane in mask]
+        both = (*masks, masks[0] & masks[1])
+        truth, told, shared = (int(np.count_nonzero(mask)) for mask in both)
         own = {name: scores[f"{name}_{organ.name}"] for name in metrics}
         surfaces, part = None, None
         if box[0].stop:
@@ -178,7 +170,7 @@ def look_at(
             tolerance_mm=organ.tolerance_mm,
             in_mean=organ.in_mean,
             scores=own,
-            counts=counts,
+            voxels=(truth, told, truth - shared, told - shared),
             surfaces=surfaces,
             scored=(part.start, part.stop) if part and axis == 0 else None,
         )

@@ -1,13 +1,9 @@
-"""Says what is wrong with each organ: in tables, in words, and slice by slice."""
+"""Says what is wrong with each organ, in tables and in words."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-
-import numpy as np
-import numpy.typing as npt
-from markupsafe import Markup
 
 from flare.challenge.metrics import metrics_in
 from flare.common.text import count, listing
@@ -16,19 +12,9 @@ from flare.reports.cases.planes import TILTED_DEGREES
 from flare.reports.cases.surfaces import Component
 from flare.reports.model import (
     Cell,
-    Chart,
     Table,
     number_cell,
     table,
-)
-from flare.reports.render.svg import (
-    TOP,
-    WIDE,
-    decimal,
-    drawing,
-    element,
-    percent,
-    stretched,
 )
 from flare.reports.scores import metric_cell
 
@@ -37,15 +23,6 @@ ROUNDED = 0.006
 
 WEAK_LOSS = 0.1
 """An organ that loses less of its DSC has no line, unless none loses more."""
-
-MARKED = 0.02
-"""Where more than this share of an organ's largest area is wrong, a slice is marked."""
-
-ROW = 44
-"""Height of the row of an organ, in pixels; also in the style sheet."""
-
-TICKS = 6
-"""So many slices are numbered at most."""
 
 
 def scores_text(scores: Mapping[str, float]) -> str:
@@ -209,117 +186,3 @@ def _pieces(what: str, pieces: Sequence[Component], other: str) -> str:
         voxels = count(sum(piece.voxels for piece in rest), "voxel")
         words += f", and {count(len(rest), 'more piece')} of {voxels} together"
     return words
-
-
-def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Numbers that follow each other: the first, and the last, of each run.
-
-    Examples
-    --------
-    >>> runs([3, 4, 5, 9])
-    [(3, 5), (9, 9)]
-    """
-    firsts = [n for n in numbers if n - 1 not in numbers]
-    return list(zip(firsts, (n for n in numbers if n + 1 not in numbers), strict=True))
-
-
-def _marks(organ: OrganFinding) -> list[list[tuple[int, int]]]:
-    """The slices in which more than a little of an organ is missed, and added."""
-    *both, shared = organ.counts
-    bound = MARKED * organ.counts.max()
-    return [runs(np.flatnonzero(own - shared > bound).tolist()) for own in both]
-
-
-def slices_figure(found: CaseFinding) -> Chart | None:
-    """A row for each organ: its area in both label maps, and marks below."""
-    organs = [organ for organ in found.organs if organ.surfaces]
-    if not organs:
-        return None
-    size = found.reference.shape[0]
-    parts: list[Markup] = []
-    for number, organ in enumerate(organs):
-        parts += _row(organ, TOP + ROW * number, size)
-    worst = percent((found.worst[0] + 0.5) / size)
-    end = TOP + ROW * len(organs)
-    line = element("line", x1=worst, x2=worst, y1=TOP, y2=end, class_="here")
-    names, axis = (organ.title for organ in organs), _ticks(size)
-    return Chart(
-        title="Area in each axial slice, from the feet to the head",
-        note=f"The upright line is slice {found.worst[0] + 1}, which is shown above.",
-        summary="where each organ is missed and added; the table has the slices",
-        labels=tuple(names),
-        axis=axis,
-        drawing=drawing(axis, end, stretched(*parts, height=end), line),
-        key=(
-            ("curve-area", "area in the reference"),
-            ("curve-line", "in the prediction"),
-            ("mark-missed", f"more than {MARKED:.0%} of the largest area missed"),
-            ("mark-added", "as much added"),
-        ),
-        table=_table(organs, found),
-    )
-
-
-def _row(organ: OrganFinding, top: float, size: int) -> list[Markup]:
-    """The two curves of an organ, and its marks."""
-    base, (missed, added) = top + ROW - 11, _marks(organ)
-    heights = organ.counts * (ROW - 14) / max(organ.counts.max(), 1)
-    area = f"{_steps(heights[0], base, size)}V{decimal(base)}z"
-    line = _steps(heights[1], base, size)
-    paths = [(area, "curve-area"), (line, "curve-line")]
-    for spans, below, css in ((missed, 4, "mark-missed"), (added, 8, "mark-added")):
-        ends = (
-            f"M{decimal(WIDE * first / size)} {decimal(base + below)}"
-            f"H{decimal(WIDE * (last + 1) / size)}"
-            for first, last in spans
-        )
-        paths.append(("".join(ends), css))
-    return [element("path", d=path, class_=css) for path, css in paths if path]
-
-
-def _steps(heights: npt.NDArray[np.floating], base: float, size: int) -> str:
-    """The upper edge of columns; equal ones are one."""
-    words = [f"M0 {decimal(base)}"]
-    changes = np.flatnonzero(np.diff(heights, prepend=0.0, append=0.0))
-    for place in changes.tolist():
-        level = heights[place] if place < heights.size else 0.0
-        words.append(f"H{decimal(WIDE * place / size)}V{decimal(base - level)}")
-    words.append(f"H{WIDE}")
-    return "".join(words)
-
-
-def _ticks(size: int) -> tuple[tuple[float, str], ...]:
-    """Numbers of slices, counted from 1."""
-    step = next(
-        s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 10**9) if size / s <= TICKS
-    )
-    numbers = [1, *range(step, size + 1, step)] if step > 1 else range(1, size + 1)
-    return tuple(((number - 0.5) / size, str(number)) for number in numbers)
-
-
-def _table(organs: list[OrganFinding], found: CaseFinding) -> Table:
-    """The same in numbers: slices are counted from the feet, from 1."""
-    pixel = found.spacing[1] * found.spacing[2] / 100
-    rows = []
-    for organ in organs:
-        cells: list[Cell | str] = [organ.title]
-        for own in organ.counts[:2]:
-            there = np.flatnonzero(own).tolist()
-            cells.append(f"{there[0] + 1}-{there[-1] + 1}" if there else "none")
-            cells.append(f"{int(own.max()) * pixel:.1f}")
-        for spans in _marks(organ):
-            texts = (f"{a + 1}-{b + 1}" if a < b else f"{a + 1}" for a, b in spans)
-            cells.append(Cell(", ".join(texts) or "none", css="wrap"))
-        rows.append(cells)
-    heads = (
-        *("organ", "slices in the reference", "largest area, cm2"),
-        *("slices in the prediction", "largest area, cm2 "),
-        *("missed in slices", "added in slices"),
-    )
-    return table(
-        "Slices of each organ, counted from the feet",
-        heads,
-        rows,
-        words=("organ", "missed in slices", "added in slices"),
-        sortable=False,
-    )

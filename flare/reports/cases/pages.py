@@ -18,7 +18,6 @@ from flare.reports.cases.organs import (
     notes,
     organ_table,
     scores_text,
-    slices_figure,
 )
 from flare.reports.cases.pictures import (
     BANDS,
@@ -190,7 +189,6 @@ def _drawn(
     sections = [
         Section("wrong", "What is wrong", "What is wrong", wrong),
         own,
-        Section("slices", "All slices", "All slices", [slices_figure(found)]),
         Section("surfaces", "Surfaces", "Surfaces", seen),
     ]
     return replace(empty, lead=[means], sections=sections), card

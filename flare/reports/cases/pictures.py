@@ -21,7 +21,6 @@ from zlib_ng import zlib_ng
 from flare.common.text import count
 from flare.evaluation.metrics.finder import Labels, Mask
 from flare.reports.cases.drawing import (
-    SURFACES,
     Picture,
     data_uri,
     film,
@@ -46,16 +45,6 @@ BANDS = (
     ("far3", f"farther than {BANDS_MM[1]:g} mm, or nothing to be near to"),
 )
 """The classes of these colours, and what they mean."""
-
-LEVELS = 6
-"""Of light on a surface."""
-
-DARKEST = 0.55
-"""Share of the light that is left where a surface is seen from its edge."""
-
-SMOOTH_MM = 7.0
-"""Steps of voxels are smoothed over so many mm, to light a surface; its colours and its
-edge are not."""
 
 THUMBNAIL = 96
 """Pixels that a thumbnail is wide and high at most."""
@@ -123,61 +112,19 @@ def all_surfels(found: CaseFinding) -> Seen:
 def surface_views(found: CaseFinding) -> list[Image]:
     """The surfaces of a case from the sides of all planes."""
     surfels = all_surfels(found)
-    return [view(surfels, plane, found.spacing) for plane in PLANES]
+    return [view(surfels, plane) for plane in PLANES]
 
 
-def view(seen: Seen, plane: Plane, spacing: tuple[float, float, float]) -> Image:
-    """What is nearest to the eye, by its band and its light."""
+def view(seen: Seen, plane: Plane) -> Image:
+    """What is nearest to the eye: 1 more than its band."""
     depth = seen.corners[:, plane.across]
     if plane.is_far_end:
-        depth = seen.shape[plane.across] - 1 - depth
-    rows, columns = seen.shape[plane.down], seen.shape[plane.right]
-    pixel = seen.corners[:, plane.down] * columns + seen.corners[:, plane.right]
-    order = np.argsort(-depth.astype(np.int16), kind="stable")  # the nearest last
-    nearest = np.full(rows * columns, -1, dtype=np.int32)
-    nearest[pixel[order]] = depth[order]
-    band = np.zeros(rows * columns, dtype=np.uint8)
-    band[pixel[order]] = seen.bands[order]
-    is_there = (nearest >= 0).reshape(rows, columns)
-    light = _light(
-        nearest.reshape(rows, columns) * spacing[plane.across],
-        is_there,
-        (spacing[plane.down], spacing[plane.right]),
-    )
-    levels = np.rint((light - DARKEST) / (1 - DARKEST) * (LEVELS - 1))
-    image = 1 + band.reshape(rows, columns) * LEVELS + levels.astype(np.uint8)
-    image[~is_there] = 0
+        depth = -depth
+    order = np.argsort(-depth, kind="stable")  # the nearest last
+    down, right = seen.corners[order][:, [plane.down, plane.right]].T
+    image = np.zeros((seen.shape[plane.down], seen.shape[plane.right]), dtype=np.uint8)
+    image[down, right] = 1 + seen.bands[order]
     return image[::-1] if plane.is_upside_down else image
-
-
-def _light(
-    depth: npt.NDArray[np.floating],
-    is_there: npt.NDArray[np.bool_],
-    spacing: tuple[float, float],
-) -> npt.NDArray[np.float64]:
-    """How light a surface is: 1 where it faces the eye."""
-    sizes = [max(1, round(SMOOTH_MM / step)) for step in spacing]
-    weight = is_there.astype(np.float64)
-    for _ in range(2):
-        total = ndimage.uniform_filter(depth * weight, sizes, mode="constant")
-        parts = ndimage.uniform_filter(weight, sizes, mode="constant")
-        depth = np.where(is_there, total / np.maximum(parts, 1e-9), 0.0)
-    padded = np.pad(depth, 1, mode="edge")
-    down, right = np.gradient(padded, *spacing)
-    slope = np.asarray(down**2 + right**2)[1:-1, 1:-1]
-    return np.asarray(DARKEST + (1 - DARKEST) / np.sqrt(1 + slope))
-
-
-def picture_colours() -> list[tuple[int, int, int]]:
-    """The colours of an image, by their numbers."""
-    colours = [(0, 0, 0)]
-    for name in SURFACES:
-        parts = [int(name[n : n + 2], 16) for n in (1, 3, 5)]
-        for level in range(LEVELS):
-            light = DARKEST + (1 - DARKEST) * level / (LEVELS - 1)
-            red, green, blue = (round(part * light) for part in parts)
-            colours.append((red, green, blue))
-    return colours
 
 
 def surface_pictures(
@@ -192,10 +139,10 @@ def surface_pictures(
         )
         if plane.is_upside_down:
             down = field.box[plane.down].stop - found.box[plane.down].stop
-        href = data_uri(png(image, picture_colours()), "png")
+        href = data_uri(png(image), "png")
         content = _image(href, image, x=right - 0.5, y=down - 0.5)
         seen = int(np.count_nonzero(image))
-        share = int(np.count_nonzero(image > LEVELS)) / seen if seen else 0.0
+        share = int(np.count_nonzero(image > 1)) / seen if seen else 0.0
         pictures.append(
             Picture(
                 title=f"From {plane.side}",
@@ -221,7 +168,7 @@ def thumbnail(found: CaseFinding, images: list[Image]) -> Markup:
     small = image[np.ix_(rows, columns)]
     return element(
         "img",
-        src=data_uri(png(small, picture_colours()), "png"),
+        src=data_uri(png(small), "png"),
         width=small.shape[1],
         height=small.shape[0],
         alt="",

@@ -21,8 +21,8 @@ from flare.ranking.means import Mean, Means, ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis
 from flare.ranking.ranking_json import ranking_content
 from flare.ranking.results_folder import Key
-from flare.ranking.robustness.schemes import Scheme
-from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE, Bootstrap
+from flare.ranking.sensitivity import Scheme
+from flare.ranking.uncertainty import ALPHA, CONFIDENCE, Bootstrap
 from flare.reports.methods import methods_text
 from flare.reports.model import BEST, NO_RESULT, Cell, Table, table
 from flare.reports.ranking.own import own_standing, sheet_names, sheet_text

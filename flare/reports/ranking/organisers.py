@@ -11,8 +11,8 @@ import numpy as np
 
 from flare.common.text import count
 from flare.ranking.rank import Analysis
-from flare.ranking.robustness.schemes import Scheme
-from flare.ranking.robustness.uncertainty import ALPHA, fewest_cases_to_test
+from flare.ranking.sensitivity import Scheme
+from flare.ranking.uncertainty import ALPHA, fewest_cases_to_test
 from flare.reports.charts import field_chart, rank_ticks, spread_chart
 from flare.reports.evaluation import GROUPS_NOTE
 from flare.reports.model import (

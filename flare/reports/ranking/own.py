@@ -14,7 +14,7 @@ from flare.challenge.metrics import metric_of
 from flare.common.files import file_names
 from flare.common.text import count
 from flare.ranking.rank import Analysis, Standing
-from flare.ranking.robustness.uncertainty import RankInterval
+from flare.ranking.uncertainty import RankInterval
 from flare.reports.model import table
 from flare.reports.ranking.page import PublicRanking
 from flare.reports.ranking.words import Printed, left_out_text, plain, printed

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from flare.common.text import count, safe
 from flare.ranking.means import Means, ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
-from flare.ranking.robustness.uncertainty import CONFIDENCE, Bootstrap, RankInterval
+from flare.ranking.uncertainty import CONFIDENCE, Bootstrap, RankInterval
 from flare.reports.charts import blobs, rank_ticks
 from flare.reports.model import (
     NO_RESULT,

@@ -11,8 +11,8 @@ import numpy as np
 
 from flare.challenge.reading import read_challenge
 from flare.ranking.means import ranking_means
-from flare.ranking.options import RankingOptions
 from flare.ranking.rank import Analysis, rank_results
+from flare.ranking.rules import RankingOptions
 from flare.reports.charts import memory_charts
 from flare.reports.model import INDEX, MANY_ROWS, TEAMS, Chart, Page
 from flare.reports.ranking.organisers import organiser_page

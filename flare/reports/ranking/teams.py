@@ -16,7 +16,7 @@ import numpy as np
 from flare.common.text import count
 from flare.ranking.means import Means
 from flare.ranking.rank import Analysis
-from flare.ranking.rules import Values
+from flare.ranking.ranks import Values
 from flare.reports.charts import spread_chart
 from flare.reports.model import (
     INDEX,

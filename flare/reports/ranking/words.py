@@ -14,9 +14,8 @@ from typing import Any
 from flare.challenge.metrics import metric_of, organ_of
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
-from flare.ranking.robustness.schemes import Scheme
-from flare.ranking.robustness.sensitivity import Sensitivity
-from flare.ranking.robustness.uncertainty import FEWEST_CASES
+from flare.ranking.sensitivity import Scheme, Sensitivity
+from flare.ranking.uncertainty import FEWEST_CASES
 from flare.reports.model import Cell, metric_shade, number_cell
 from flare.results.efficiency_csv import MEASURED, VALUES
 

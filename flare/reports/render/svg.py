@@ -65,13 +65,11 @@ def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
         f' {key.rstrip("_").replace("_", "-")}="{_escaped(value)}"'
         for key, value in attributes.items()
     )
-    inner = "".join(map(shown, children))
+    inner = "".join(
+        child if isinstance(child, Markup) else escape(printable(child))
+        for child in children
+    )
     return Markup(f"<{name}{words}>{inner}</{name}>" if inner else f"<{name}{words}/>")
-
-
-def shown(text: Markup | str) -> Markup:
-    """A text, escaped, or what is markup already."""
-    return text if isinstance(text, Markup) else escape(printable(text))
 
 
 def _escaped(value: object) -> str:
@@ -89,8 +87,6 @@ def chart_svg(chart: Chart) -> Markup:
 
     Shapes are stretched to that width; words and blobs keep their own.
     """
-    if chart.drawing:
-        return shown(chart.drawing)
     row, top = row_height(len(chart.labels)), TOP if chart.axis else 0
     height = top + row * len(chart.labels)
     wide: list[Markup] = []

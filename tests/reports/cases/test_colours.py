@@ -1,13 +1,10 @@
-"""Whether what is drawn can be told apart, by numbers, in both palettes."""
+"""Whether what is drawn can be told apart, by numbers."""
 
 import re
 from itertools import pairwise
 
-import pytest
-
 from flare.reports.cases.drawing import COLOURS, SURFACES
 from flare.reports.render.html import template_text
-from flare.reports.render.style import DARK, LIGHT
 from tests.builders.barriers import SHAPE_CONTRAST, TEXT_CONTRAST, contrast
 
 STYLE = template_text("case.css")
@@ -18,30 +15,19 @@ def colours_of(text):
     return dict(re.findall(r"--([\w-]+):(#[0-9a-f]{6})", text))
 
 
-LIGHT_PART, DARK_PART = STYLE.partition("@media screen and (prefers")[::2]
-DARK_PART, _, ORGANS_PART = DARK_PART.partition("\n")
-FILM_AND_PAPER, ORGANS = colours_of(LIGHT_PART), colours_of(ORGANS_PART)
-ON_PAPER = {"light": FILM_AND_PAPER, "dark": colours_of(DARK_PART)}
-FILM = FILM_AND_PAPER["film"]
-
-PALETTES = pytest.mark.parametrize(
-    ("name", "palette"), [("light", LIGHT), ("dark", DARK)], ids=["light", "dark"]
+ON_FILM, ORGANS = map(
+    colours_of, (line for line in STYLE.splitlines() if line.startswith(":root"))
 )
+FILM = ON_FILM["film"]
 
 
 def test_what_is_on_film_can_be_seen():
     """A film is dark in both palettes, so this holds for both."""
     names = ("outline", "film-missed", "film-added")
-    others = (FILM_AND_PAPER[name] for name in names)
+    others = (ON_FILM[name] for name in names)
     for colour in (*ORGANS.values(), *others, *SURFACES):
         assert contrast(colour, FILM) >= SHAPE_CONTRAST, colour
-    assert contrast(FILM_AND_PAPER["letters"], FILM) >= TEXT_CONTRAST
-
-
-@PALETTES
-def test_marks_on_paper_can_be_seen(name, palette):
-    for mark in ("missed", "added", "curve"):
-        assert contrast(ON_PAPER[name][mark], palette["paper"]) >= SHAPE_CONTRAST
+    assert contrast(ON_FILM["letters"], FILM) >= TEXT_CONTRAST
 
 
 def test_surfaces_can_be_told_apart_in_grey():
@@ -56,15 +42,13 @@ def test_surfaces_can_be_told_apart_in_grey():
 
 def test_organs_have_colours_of_their_own():
     assert len({*ORGANS.values()}) == len(ORGANS) == COLOURS >= 14
-    assert not {*FILM_AND_PAPER.values()} & {*ORGANS.values()}
+    assert not {*ON_FILM.values()} & {*ORGANS.values()}
 
 
 def test_missed_and_added_differ_by_more_than_their_colour():
-    """Lines against dots, on film and on paper; the prediction's outline is dashed."""
+    """Lines against dots; the prediction's outline is dashed."""
     assert ".pattern-missed path{stroke:var(--film-missed);stroke-width" in STYLE
     assert "stroke-linecap:round" in STYLE.partition(".pattern-added path")[2]
-    assert "stroke-dasharray" in rule(".mark-added")
-    assert "dasharray" not in rule(".mark-missed")
     assert "stroke-dasharray" in rule(".picture .pred")
 
 

@@ -35,16 +35,6 @@ def test_the_worst_slice_is_not_that_of_a_speck_far_away(tmp_path):
     assert slot_found(tmp_path).worst == (4, 10, 10)
 
 
-def test_voxels_are_counted_slice_by_slice(tmp_path):
-    """6 * 6 voxels in each of 4 slices, less 6 * 3 of the slot, and 2 of the stray."""
-    found = slot_found(tmp_path)
-
-    assert found.organs[0].voxels == (144, 128, 18, 2)
-    counts = found.organs[0].counts[1]
-    assert np.flatnonzero(counts).tolist() == [*range(2, 6), 12]
-    assert counts[4] == 18
-
-
 def test_a_component_far_away_is_found(tmp_path):
     """From corner (6, 8, 8) to (12, 10, 10): sqrt(12**2 + 2**2 + 2**2) = 12.3 mm."""
     (found,) = slot_found(tmp_path).organs[0].surfaces.false_positives

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from flare.reports.cases.findings import field_of_view
-from flare.reports.cases.organs import means_words, organ_table, slices_figure
+from flare.reports.cases.organs import means_words, organ_table
 from flare.reports.cases.pictures import (
-    LEVELS,
     Seen,
     plane_pictures,
     surface_pictures,
@@ -121,8 +120,7 @@ def test_the_nearest_surfel_is_seen_whatever_lies_behind_it():
     seen = Seen(corners=corners, bands=bands, shape=(1, 3, 3))
 
     below, front, side = (
-        ((view(seen, plane, (1.0, 1.0, 1.0)).astype(int) - 1) // LEVELS).tolist()
-        for plane in PLANES
+        (view(seen, plane).astype(int) - 1).tolist() for plane in PLANES
     )
 
     assert front == [[0, 2, -1]]
@@ -187,8 +185,7 @@ def told(found):
     corners = [
         own.corners.tolist() for own in (surfaces.reference, surfaces.prediction)
     ]
-    table = slices_figure(found).table
-    return pictures, organ_table(found), table, [*map(sorted, corners)]
+    return pictures, organ_table(found), [*map(sorted, corners)]
 
 
 # --- What is stated ---------------------------------------------------------------
@@ -245,15 +242,6 @@ def test_a_metric_in_mm_stands_beside_the_others(slot):
     assert ", HD95 3.0 mm. In neither" in means_words(found)
 
 
-def test_the_slices_in_which_an_organ_is_wrong_are_told(slot):
-    """36 voxels of 1 mm2 are 0.4 cm2; 18 of slice 5 are missed, 2 of slice 13 added."""
-    (row,) = slices_figure(slot).table.rows
-
-    assert [cell.text for cell in row] == [
-        *("liver", "3-6", "0.4", "3-13", "0.4", "5", "13"),
-    ]
-
-
 def missed(shape):
     """A map full of liver, and a prediction that has a voxel of spleen in it."""
     reference = np.ones(shape, dtype=np.uint8)
@@ -278,7 +266,7 @@ def test_a_page_stands_odd_maps(tmp_path, maps, words):
     page = made.drawn()["case"]
 
     assert any(text.startswith(words) for text in words_of(page))
-    sections = ["wrong", "organs", "slices", "surfaces"]
+    sections = ["wrong", "organs", "surfaces"]
     assert [s.id for s in page.sections] == (sections if maps[0].any() else ["organs"])
 
 

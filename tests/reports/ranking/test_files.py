@@ -8,10 +8,9 @@ import flare
 from flare.challenge.metrics import SCORES, Better
 from flare.challenge.rules import RankedMetric
 from flare.ranking.decisions import CaseDecision, Decisions
-from flare.ranking.options import MissingRule, Ties
 from flare.ranking.provenance import Origin
 from flare.ranking.rank import analyse
-from flare.ranking.rules import RankingRules, rules_of
+from flare.ranking.rules import MissingRule, RankingRules, Ties, rules_of
 from flare.reports.methods import methods_text
 from flare.reports.ranking.files import analysis_text, write_analysis
 from flare.reports.ranking.own import OwnResult
