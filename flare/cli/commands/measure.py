@@ -110,7 +110,7 @@ class Told(Scorer):
             run = read_progress(
                 job.results,
                 teams=[archive.team for archive in job.runnable],
-                cases=[case.name for case in job.cases],
+                cases=[case.case for case in job.cases],
                 problems=problems,
                 doubts=tuple((a.team, d) for a in job.archives for d in a.doubts),
                 is_running=is_running,

@@ -24,7 +24,7 @@ from flare.common.archives import (
 from flare.common.streams import DamagedStreamError, Stream
 from flare.common.text import listing, safe
 from flare.evaluation.errors import DamagedFileError, FileFormatError
-from flare.evaluation.labelmaps.headers import (
+from flare.evaluation.labelmaps.grid import (
     Header,
     check_sizes,
     make_grid,
