@@ -61,7 +61,7 @@ class Listener:
 
 
 class Failures:
-    """Teams whose measurement has ended by an error, see `flare.common.bulkhead`.
+    """Teams whose measurement has ended by an error, see `flare.common.executor`.
 
     Parameters
     ----------
