@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge.rules import Challenge
+from flare.common.environment import __version__, library_version, source_commit
 from flare.common.errors import FileError, OutputError
-from flare.common.installation import __version__, library_version, source_commit
 from flare.common.text import safe
 from flare.evaluation.plan import LIBRARIES
 from flare.evaluation.scoring.case import Attempt, Mirrored
