@@ -20,17 +20,15 @@ from flare.common.machine import available_cpus
 from flare.common.text import safe
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.evaluate import results_of, worker_error
-from flare.evaluation.many.batches import (
-    Batch,
-    digest_of,
-    score_batch,
-    split,
-)
-from flare.evaluation.many.kept_scores import (
+from flare.evaluation.many.cases import (
     SCORES_SQLITE,
+    Batch,
     KeptScores,
+    digest_of,
     key_of,
     rules_key,
+    score_batch,
+    split,
 )
 from flare.evaluation.many.teams import (
     UNPACKED,
