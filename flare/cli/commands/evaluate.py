@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from flare.cli.command import takes, version_option
 from flare.cli.console import Progress, fits
-from flare.common.installation import PLATFORM_GROUND_TRUTH, __version__, importing
+from flare.common.environment import PLATFORM_GROUND_TRUTH, __version__, importing
 from flare.common.options import (
     challenge_option,
     csv_option,
@@ -62,15 +62,15 @@ class Asked:
 @takes(Asked, first=[version_option()])
 def command(asked: Asked) -> None:
     """Score a folder of predictions."""
-    # Here, as neither the help nor a shell that completes a word has to wait for them.
+    # Here, as the help should not wait for them.
     with importing():
         # Before ours, within whose imports its own would be so deep that Python needs
         # more memory for frames, and gives it back, a thousand times.
         import numpy  # noqa: F401
 
         from flare.challenge.reading import read_challenge
+        from flare.common.environment import reuse_freed_memory
         from flare.common.errors import SubmissionError
-        from flare.common.machine import reuse_freed_memory
         from flare.evaluation.evaluate import evaluate
         from flare.evaluation.submission.find import usual_references
         from flare.results.metrics_json import prepare_output, write_metrics

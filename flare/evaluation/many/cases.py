@@ -14,11 +14,20 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from flare.challenge.rules import Challenge
-from flare.common.bulkhead import as_flare_error
-from flare.common.errors import FileError, InputError, OrganiserError, OutputError
+from flare.common.environment import (
+    __version__,
+    library_version,
+    reuse_freed_memory,
+    source_commit,
+)
+from flare.common.errors import (
+    FileError,
+    InputError,
+    OrganiserError,
+    OutputError,
+    as_flare_error,
+)
 from flare.common.files import open_regular
-from flare.common.installation import __version__, library_version, source_commit
-from flare.common.machine import reuse_freed_memory
 from flare.common.text import safe, why
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.plan import LIBRARIES

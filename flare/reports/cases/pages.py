@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flare.common.files import file_names
-from flare.common.text import count, printable, safe
+from flare.common.text import count, safe
 from flare.evaluation.metrics.finder import ReusedMemory
 from flare.reports.cases.findings import field_of_view, look_at
 from flare.reports.cases.options import CaseOptions, OnDrawn
@@ -41,7 +41,6 @@ from flare.reports.model import (
     Part,
     Section,
     Words,
-    name_cell,
 )
 from flare.reports.render.html import macro_html, page_html, template_text
 from flare.reports.scores import challenge_title, evaluation_names, scores_of
@@ -102,19 +101,17 @@ def case_pages(
     memory, cards = ReusedMemory(), []
     for number, (case, file) in enumerate(links.items(), start=1):
         back = _macro("back", before=names[number - 1], after=names[number + 1])
-        title = f"Case {safe(case)}: {evaluation}"
+        title = f"Case {case}: {evaluation}"
         scores = {m: v for (c, m), v in found.scores.values.items() if c == case}
         card = {
             "file": names[number],
-            "name": name_cell(case),
+            "case": case,
             "scores": scores_text(scores),
             "thumbnail": None,
         }
         why = found.scores.failed.get(case)
         if why is not None:
-            page = replace(
-                empty, lead=[Words(f"Not scored: {printable(why)}", "banner")]
-            )
+            page = replace(empty, lead=[Words(f"Not scored: {why}", "banner")])
             card["words"] = safe(why)
         else:
             page, more = _drawn(empty, case, scores, files, memory)
