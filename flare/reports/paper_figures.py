@@ -35,11 +35,7 @@ from flare.reports.render.style import WIDTHS_MM, drawing_style
 from flare.reports.render.text import latex, latex_file
 from flare.reports.scores import (
     CaseScores,
-    GroupMean,
-    group_mean,
-    interval_words,
-    mean_text,
-    metric_interval,
+    Mean,
     scores_of,
 )
 from flare.results.groups_csv import Grouping
@@ -94,7 +90,7 @@ def write_evaluation_figures(
             for end, title in scores.rows
         ]
         rows = (
-            (group, title, metric.name, *mean_numbers(mean))
+            (group, title, metric.name, *mean.numbers)
             for (group, _, title), own in means
             for metric, mean in own
         )
@@ -250,7 +246,7 @@ def _score_group_plate(
         names,
         known,
         has_boxes=True,
-        intervals=[metric_interval(metric.name, own) for own in known],
+        intervals=[Mean(metric.name, own).interval for own in known],
         title=metric.title_with_unit,
     )
     marks: list[Mark] = list(chart.rows)
@@ -266,15 +262,12 @@ def _score_group_plate(
     )
 
 
-_Means = list[tuple[Metric, GroupMean]]
+_Means = list[tuple[Metric, Mean]]
 
 
 def _means(scores: CaseScores, end: str, numbers: Sequence[int]) -> _Means:
     """The mean of each metric over some cases, of the organ that ends its columns."""
-    return [
-        (own, group_mean(own.name, scores.values[own.name + end], numbers))
-        for own in scores.metrics
-    ]
+    return [(own, scores.mean(own.name + end, numbers)) for own in scores.metrics]
 
 
 def _means_table(
@@ -294,8 +287,8 @@ def _means_table(
                 text
                 for metric, own in means
                 for text in (
-                    mean_text(metric, own.mean),
-                    interval_words(metric.name, own.interval),
+                    scores.cell(metric, own.value).text,
+                    own.interval_text,
                 )
             ),
         ]
@@ -303,8 +296,3 @@ def _means_table(
     )
     heads, words = (*heads, *chain(*columns)), ("Group", "Organ", interval)
     return table(f"{titles} {about}", heads, cells, words=words)
-
-
-def mean_numbers(found: GroupMean) -> tuple[object, ...]:
-    """The columns of a mean."""
-    return found.cases, found.missing, found.mean, *(found.interval or (None, None))

@@ -23,7 +23,6 @@ from flare.reports.paper_figures import (
     file_stem,
     group_name,
     group_names,
-    mean_numbers,
     score_fields,
     stems,
     write_plates,
@@ -45,7 +44,7 @@ from flare.reports.ranking.page import (
     rank_table,
 )
 from flare.reports.render.text import latex
-from flare.reports.scores import group_mean
+from flare.reports.scores import Mean
 from flare.results.groups_csv import Grouping
 
 
@@ -255,7 +254,10 @@ def _rank_group_plate(public: PublicRanking, ranked: GroupRanks, name: str) -> P
 def _mean_group_plate(own: MetricValues, grouping: Grouping, name: str) -> Plate:
     """The mean score of each team in each group."""
     means = [
-        [group_mean(own.name, row, numbers).mean for _, numbers in grouping.groups]
+        [
+            Mean(own.name, [row[n] for n in numbers]).value
+            for _, numbers in grouping.groups
+        ]
         for row in own.values
     ]
     names = group_names(grouping)
@@ -274,4 +276,4 @@ def _mean_rows(own: MetricValues, grouping: Grouping) -> Iterator[tuple[object, 
     """The mean of each team in each group, with what belongs to it."""
     for team, row in zip(own.teams, own.values, strict=True):
         for group, numbers in grouping.groups:
-            yield team, group, *mean_numbers(group_mean(own.name, row, numbers))
+            yield team, group, *Mean(own.name, [row[n] for n in numbers]).numbers
