@@ -15,8 +15,11 @@ sys.path.insert(0, str(ROOT))
 
 from flare.challenge.metrics import METRICS  # noqa: E402
 from flare.cli.commands.serve import LogLine  # noqa: E402
-from flare.common.json_schema import json_schema, row_schema  # noqa: E402
-from flare.common.schema import Is  # noqa: E402
+from flare.common.schema import (  # noqa: E402
+    Is,
+    json_schema,
+    row_schema,
+)
 from flare.platforms.grandchallenge.download import Record  # noqa: E402
 from flare.platforms.grandchallenge.leaderboard import (  # noqa: E402
     BOARD_COLUMNS,
@@ -33,13 +36,16 @@ from flare.ranking.ranking_json import (  # noqa: E402
     RankingFile,
     RankingRow,
 )
+from flare.results.archives_csv import (  # noqa: E402
+    Entry,
+    Flag,
+    Refusal,
+)
 from flare.results.csv_rows import ValueRow  # noqa: E402
 from flare.results.efficiency_csv import VALUES, CaseRecord  # noqa: E402
 from flare.results.groups_csv import GROUPS  # noqa: E402
-from flare.results.ledger_csv import Entry  # noqa: E402
 from flare.results.measurement_json import MeasurementFile  # noqa: E402
 from flare.results.metrics_json import MetricsFile  # noqa: E402
-from flare.results.refused_csv import Flag, Refusal  # noqa: E402
 from flare.results.traces_csv import Sample  # noqa: E402
 
 SCHEMAS = ROOT / "flare" / "results" / "schemas"

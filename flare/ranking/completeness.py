@@ -17,9 +17,8 @@ from typing import Annotated, Any
 
 from flare.common.schema import Count, Is, Text
 from flare.common.text import count, listing, printable, safe
+from flare.results.archives_csv import LEDGER_CSV, Entry, Refusal
 from flare.results.csv_rows import TeamName, read_table
-from flare.results.ledger_csv import LEDGER_CSV, Entry
-from flare.results.refused_csv import Refusal
 from flare.results.team_folder import PREDICTIONS
 
 FEWEST_EQUAL = 3

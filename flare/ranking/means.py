@@ -10,12 +10,11 @@ import numpy as np
 from flare.challenge.metrics import Better, MetricName, metric_of, metrics_in
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Count, Text
-from flare.ranking.options import MissingRule
 from flare.ranking.rank import Analysis
-from flare.ranking.ranks import Board
-from flare.ranking.robustness.uncertainty import ALPHA, PairTest, compare_pairs
-from flare.ranking.rules import RankingRules, Values
+from flare.ranking.ranks import Board, Values
+from flare.ranking.rules import MissingRule, RankingRules
 from flare.ranking.table import ResultTable
+from flare.ranking.uncertainty import ALPHA, PairTest, compare_pairs
 from flare.results.scores import statistics
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from flare.challenge.digest import rule_differences, scoring_rules
-from flare.challenge.reading import challenge_names
+from flare.challenge.reading import challenge_names, rule_differences, scoring_rules
 from flare.challenge.rules import Challenge
 from flare.common.schema import Count, Is
 from flare.common.text import listing, safe, shell_word

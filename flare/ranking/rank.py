@@ -26,18 +26,24 @@ from flare.ranking.decisions import (
     find_flags,
     read_decisions,
 )
-from flare.ranking.options import SAMPLES, SEED, MissingRule, RankingOptions
 from flare.ranking.ranks import Board
-from flare.ranking.robustness.schemes import Scheme, other_schemes
-from flare.ranking.robustness.sensitivity import Sensitivity, sensitivity_of
-from flare.ranking.robustness.uncertainty import (
+from flare.ranking.rules import (
+    SAMPLES,
+    SEED,
+    MissingRule,
+    RankingOptions,
+    RankingRules,
+    ranked_metrics,
+    rules_of,
+)
+from flare.ranking.sensitivity import Scheme, Sensitivity, other_schemes, sensitivity_of
+from flare.ranking.table import ResultTable, make_index, read_results
+from flare.ranking.uncertainty import (
     Bootstrap,
     PairTest,
     bootstrap,
     compare_pairs,
 )
-from flare.ranking.rules import RankingRules, ranked_metrics, rules_of
-from flare.ranking.table import ResultTable, make_index, read_results
 from flare.results.errors import RankingError
 
 PRIZE_RULE = (
@@ -128,7 +134,7 @@ def rank_teams(
     sums = {team: int(own.sum(axis=0) @ rules.weights) for team, own in ranks.items()}
     order = sorted(table.teams, key=lambda team: (team in guests, sums[team], team))
     count = 2 * len(table.cases)
-    places = count * int(rules.weights.sum()) * len(competing)
+    places = count * sum(rules.weights) * len(competing)
     standings = tuple(
         Standing(
             team=team,
@@ -287,17 +293,3 @@ def read_scored(results: Path, challenge: str) -> ResultTable | None:
         return read_results(results, metrics, read_challenge(challenge))
     except (FlareError, OSError):
         return None
-
-
-def ranks_by_scores(table: ResultTable) -> dict[str, int]:
-    """The ranks of teams by DSC and NSD alone, without a look from any other side.
-
-    Returns
-    -------
-    dict of str to int
-        By team, in the order of the ranks.
-    """
-    # Not each challenge says how it ranks; by these two, all do as FLARE 2021 did.
-    rules = rules_of(read_challenge("flare21"), RankingOptions(metrics=SCORES))
-    found = rank_teams(table, rules).standings
-    return {standing.team: standing.rank for standing in found if standing.rank}

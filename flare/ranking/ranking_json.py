@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
 
-from flare.challenge.digest import Rule, scoring_rules
 from flare.challenge.metrics import MetricName
+from flare.challenge.reading import Rule, scoring_rules
 from flare.challenge.rules import Challenge, RankedMetric
-from flare.common.installation import __version__
+from flare.common.environment import __version__
 from flare.common.schema import (
     Count,
     Family,
@@ -29,10 +29,10 @@ from flare.ranking.completeness import RollCall
 from flare.ranking.provenance import Origin
 from flare.ranking.rank import Analysis
 from flare.ranking.ranks import Tau
-from flare.ranking.robustness.sensitivity import Sensitivity
-from flare.ranking.robustness.uncertainty import ALPHA, Bootstrap, PairTest
 from flare.ranking.rules import RankingRules
+from flare.ranking.sensitivity import Sensitivity
 from flare.ranking.table import Missing
+from flare.ranking.uncertainty import ALPHA, Bootstrap, PairTest
 from flare.results.csv_rows import TeamName
 from flare.results.scores import EACH_RULE
 

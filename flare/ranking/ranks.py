@@ -13,12 +13,15 @@ from functools import cached_property
 from typing import Annotated
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from flare.challenge.metrics import Better, metric_of
 from flare.common.schema import Is
-from flare.ranking.options import MissingRule, Ties
-from flare.ranking.rules import Average, Integers, RankingRules, Values
+from flare.ranking.rules import Average, MissingRule, RankingRules, Ties
+
+Integers = npt.NDArray[np.int64]
+Values = npt.NDArray[np.float64]
 
 Tau = Annotated[float, Is(minimum=-1, maximum=1)]
 

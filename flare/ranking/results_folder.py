@@ -17,6 +17,7 @@ from flare.ranking.completeness import (
     read_archives,
 )
 from flare.ranking.provenance import Origin, check_origins
+from flare.results.archives_csv import read_flags, read_refused
 from flare.results.efficiency_csv import EFFICIENCY_CSV, MeasuredCase, read_by_case
 from flare.results.errors import RankingError
 from flare.results.measurement_json import (
@@ -28,7 +29,6 @@ from flare.results.measurement_json import (
 )
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import Scores, check_known_cases, read_scores
-from flare.results.refused_csv import read_flags, read_refused
 from flare.results.team_folder import is_measured, is_team
 from flare.results.traces_csv import TRACES, area_above
 

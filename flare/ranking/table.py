@@ -16,7 +16,7 @@ from flare.common.schema import Text
 from flare.common.text import listing, safe
 from flare.ranking.completeness import RollCall, find_copies
 from flare.ranking.provenance import Origin
-from flare.ranking.ranks import Board
+from flare.ranking.ranks import Board, Values
 from flare.ranking.results_folder import (
     EMPTY,
     NO_ROW,
@@ -25,7 +25,7 @@ from flare.ranking.results_folder import (
     Key,
     read_teams,
 )
-from flare.ranking.rules import RankingRules, Values
+from flare.ranking.rules import RankingRules
 from flare.results.csv_rows import (
     COLUMNS,
     KEYS,

@@ -7,9 +7,10 @@ from statistics import fmean, median
 from typing import Any
 
 from flare.challenge.metrics import Metric
-from flare.common.text import count, listing, printable, safe
+from flare.common.text import count, listing
 from flare.reports.charts import spread_chart
 from flare.reports.model import (
+    Cell,
     Chart,
     Heading,
     Legend,
@@ -22,7 +23,6 @@ from flare.reports.model import (
     Tile,
     Words,
     metric_key,
-    name_cell,
     pairs_table,
     table,
     text_cell,
@@ -110,11 +110,11 @@ def _lead(scores: CaseScores) -> list[Part]:
 
 def _remarks(found: EvaluationFile) -> list[Part]:
     """What is odd."""
-    low = [f"{printable(o.reason)} [{listing(o.cases)}]" for o in found.low_scores]
+    low = [f"{o.reason} [{listing(o.cases)}]" for o in found.low_scores]
     told = {own.reason for own in found.low_scores}
-    warnings = [printable(line) for line in found.warnings if line not in told]
+    warnings = [line for line in found.warnings if line not in told]
     failed = found.scores.failed
-    free = [printable(own.text) for own in found.free_cases]
+    free = [own.text for own in found.free_cases]
     parts: list[Part] = []
     if free:
         parts += [Heading("Cases without an organ, or without a lesion"), Lines(free)]
@@ -253,7 +253,7 @@ def case_table(
     rows = []
     for number in scores.worst_first:
         case = scores.cases[number]
-        cells = [name_cell(case, links.get(case, ""))]
+        cells = [Cell(case, href=links.get(case, ""))]
         for end, _ in scores.rows:
             values = scores.values.get(metric.name + end)
             value = values[number] if values else None
@@ -281,7 +281,7 @@ def _worst_table(
             scores.cell(own, scores.values[own.name][number], is_shaded=True)
             for own in scores.metrics
         )
-        rows.append((name_cell(case, links.get(case, "")), *cells, text_cell(why)))
+        rows.append((Cell(case, href=links.get(case, "")), *cells, text_cell(why)))
     several = f"The {len(rows)} cases with the lowest {scores.metrics[0].title}"
     caption = several if len(rows) > 1 else "The only case"
     heads = ("case", *(own.title_with_unit for own in scores.metrics), "why")
@@ -294,7 +294,7 @@ def _group_parts(scores: CaseScores, grouping: Grouping) -> list[Part]:
     Where scores may not be exact, there are only means, as a dot would tell the group
     of its case; and nothing is shown of a column with a small group.
     """
-    heading, note = Heading(f"By {safe(grouping.column)}"), Words(GROUPS_NOTE, "note")
+    heading, note = Heading(f"By {grouping.column}"), Words(GROUPS_NOTE, "note")
     if scores.exact:
         charts = [group_chart(scores, grouping, metric) for metric in scores.metrics]
         return [heading, note, Pair(charts)]
@@ -314,7 +314,7 @@ def group_chart(scores: CaseScores, grouping: Grouping, metric: Metric) -> Chart
         scores,
         metric,
         rows,
-        title=f"{metric.title_with_unit} of each case by {safe(grouping.column)}",
+        title=f"{metric.title_with_unit} of each case by {grouping.column}",
         table=_group_table(scores, grouping, metric),
     )
 
@@ -328,7 +328,7 @@ def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Tabl
             cell = scores.cell(metric, mean.value)
             rows.append((name, str(len(numbers)), title, cell, mean.interval_text))
     return table(
-        f"{metric.title_with_unit} by {safe(grouping.column)} and organ",
+        f"{metric.title_with_unit} by {grouping.column} and organ",
         ("group", "cases", "organ", "mean", "95 % interval"),
         rows,
         words=("group", "organ"),

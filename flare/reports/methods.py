@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from flare.challenge.digest import further_rules, scoring_rules
 from flare.challenge.metrics import SCORES, metric_of, metrics_in
+from flare.challenge.reading import further_rules, scoring_rules
 from flare.challenge.rules import MaxMemory, RankedMetric
-from flare.common.installation import __version__
+from flare.common.environment import __version__
 from flare.common.text import count, listing, printable
 from flare.ranking.completeness import RollCall
-from flare.ranking.options import MissingRule, Ties
 from flare.ranking.rank import Analysis
-from flare.ranking.robustness.uncertainty import ALPHA, CONFIDENCE
+from flare.ranking.rules import MissingRule, Ties
+from flare.ranking.uncertainty import ALPHA, CONFIDENCE
 from flare.reports.ranking.words import left_out_text
 from flare.reports.scores import METHOD
 from flare.results.metrics_reading import EvaluationFile
@@ -84,7 +84,7 @@ def _sentences(analysis: Analysis) -> Iterator[str]:
         f" ({'; '.join(map(_metric_text, rules.metrics))})."
     )
     yield left_out_text(rules.left_out)
-    weighted = "weighted mean" if len(set(rules.weights.tolist())) > 1 else "mean"
+    weighted = "weighted mean" if len(set(rules.weights)) > 1 else "mean"
     yield (
         f"A team's score is the {weighted} of its ranks over all cases and metrics,"
         " divided by the number of teams; ranks were added exactly."
@@ -321,7 +321,7 @@ def _evaluation_sentences(found: EvaluationFile) -> Iterator[str]:
 
 
 def _rule_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
-    """What rules of scoring say, as `flare.challenge.digest` has them."""
+    """What rules of scoring say, as `flare.challenge.reading` has them."""
     groups: dict[tuple[float, str], list[str]] = {}
     for key, value in rules.items():
         if key.startswith("tolerance_mm of "):

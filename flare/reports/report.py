@@ -10,7 +10,7 @@ from typing import Literal
 
 from flare.common.files import write_whole
 from flare.common.options import argument, option
-from flare.ranking.options import RankingOptions
+from flare.ranking.rules import RankingOptions
 from flare.reports.cases.options import CaseOptions, OnDrawn
 from flare.reports.model import INDEX, RANKING_JSON, TEAMS, Page
 from flare.reports.render.html import page_html

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from flare.challenge.formats import case_of
 from flare.challenge.metrics import METRICS, SCORES, Metric, is_score, metric_of
 from flare.challenge.reading import challenge_names, read_challenge
-from flare.common.text import count, listing, printable, safe
+from flare.common.text import count, listing, safe
 from flare.reports.model import Cell, metric_shade, number_cell
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_json import METRICS_JSON
@@ -143,7 +143,7 @@ class CaseScores:
     @property
     def organ_rows(self) -> tuple[tuple[str, str], ...]:
         """Those of the organs alone."""
-        return tuple((f"_{o}", printable(o.replace("_", " "))) for o in self.organs)
+        return tuple((f"_{o}", o.replace("_", " ")) for o in self.organs)
 
     @property
     def worst_first(self) -> list[int]:
@@ -166,7 +166,7 @@ class CaseScores:
     def lowest_organ(self, number: int) -> str:
         """What the numbers tell of why a case scores low."""
         found, first = self.by_organ(number), self.metrics[0]
-        zeros = [safe(title) for title, value in found.items() if value == 0]
+        zeros = [title for title, value in found.items() if value == 0]
         if zeros:
             every = "every organ" if len(zeros) == len(found) > 1 else ", ".join(zeros)
             return f"no overlap with the reference: {every}"
@@ -177,7 +177,7 @@ class CaseScores:
         }
         title = min(found, key=lambda own: found[own] - means[own])
         return (
-            f"lowest beside its mean: {safe(title)}, {first.title} {found[title]:.3f}"
+            f"lowest beside its mean: {title}, {first.title} {found[title]:.3f}"
             f" (mean {means[title]:.3f})"
         )
 
@@ -268,7 +268,7 @@ def challenge_title(key: object) -> str:
     >>> challenge_title("flare21"), challenge_title("mine"), challenge_title(None)
     ('FLARE 2021', 'mine', '')
     """
-    name = printable(str(key or ""))
+    name = str(key or "")
     return read_challenge(name).name if name in challenge_names() else name
 
 
@@ -360,7 +360,7 @@ def group_title(name: str, cases: int) -> str:
     >>> group_title("Asia", 12)
     'Asia (12 cases)'
     """
-    return f"{printable(name)} ({count(cases, 'case')})"
+    return f"{name} ({count(cases, 'case')})"
 
 
 def silence(grouping: Grouping) -> str:
@@ -369,7 +369,7 @@ def silence(grouping: Grouping) -> str:
     if not small:
         return ""
     return (
-        f"Nothing is told by {safe(grouping.column)}, as a group has fewer than"
+        f"Nothing is told by {grouping.column}, as a group has fewer than"
         f" {FEWEST_SHOWN} cases: {listing(small)}. What is missing could be found from"
         " the other groups."
     )

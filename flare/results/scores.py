@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
-from flare.challenge.digest import Rule
 from flare.challenge.formats import PLAIN_NAMES, FileNames
 from flare.challenge.metrics import METRICS, metric_of, organ_of
+from flare.challenge.reading import Rule
 from flare.challenge.rules import STATISTICS
 from flare.common.schema import OMIT, Is, Positive, Sha256, Text
 from flare.common.text import count
@@ -26,9 +26,6 @@ class OrganScore:
     """Its name, as the challenge has it."""
     by_metric: Mapping[str, float]
     """By metric."""
-    voxels: tuple[int, ...] = ()
-    """How many have the reference, the prediction, and both of them, within the slices
-    that are scored; none if they were not counted."""
 
     @property
     def dsc(self) -> float:
@@ -65,8 +62,6 @@ class CaseScore:
     """Organs that are not in the reference, of those whose absence is reported."""
     left_empty: tuple[str, ...] = ()
     """Those of them that the prediction has left out as well."""
-    map_voxels: int = 0
-    """Of each of the two label maps; 0 if they were not compared."""
 
     @property
     def dsc(self) -> float:

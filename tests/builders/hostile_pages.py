@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from flare.common.files import csv_text, write_whole
-from flare.ranking.options import RankingOptions
+from flare.ranking.rules import RankingOptions
 from flare.reports.measuring import measuring_page
 from flare.reports.render.html import page_html
 from tests.builders import organ_boxes, write_nifti

@@ -2,8 +2,7 @@
 
 import json
 
-from flare.challenge.digest import scoring_rules
-from flare.challenge.reading import read_challenge
+from flare.challenge.reading import read_challenge, scoring_rules
 from flare.results.efficiency_csv import CaseRecord, RunStatus, write_records
 from flare.results.traces_csv import Sample, Trace, write_trace
 from tests.builders.pages import metrics_content, write_json

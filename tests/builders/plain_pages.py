@@ -3,7 +3,7 @@
 import numpy as np
 
 from flare.challenge.reading import read_challenge
-from flare.ranking.options import RankingOptions
+from flare.ranking.rules import RankingOptions
 from flare.ranking.simulation import write_simulation
 from flare.reports.measuring import measuring_page
 from flare.reports.render.html import page_html

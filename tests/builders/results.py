@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 import flare
-from flare.challenge.digest import scoring_rules
 from flare.challenge.metrics import Better
+from flare.challenge.reading import scoring_rules
 from flare.challenge.rules import RankedMetric
 from flare.ranking.ranks import Board
 from flare.ranking.results_folder import NO_ROW, CaseResult

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 from flare.reports.measuring import Progress, TeamProgress
+from flare.results.archives_csv import Refusal
 from flare.results.efficiency_csv import CaseRecord, RunStatus
-from flare.results.refused_csv import Refusal
 
 AS_OF = datetime(2026, 11, 22, 2, tzinfo=UTC)
 

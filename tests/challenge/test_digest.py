@@ -5,14 +5,15 @@ import dataclasses
 import pytest
 
 import flare
-from flare.challenge.digest import (
+from flare.challenge.reading import (
+    challenge_names,
+    challenge_summary,
     measuring_rules,
     recorded_challenge,
     rule_differences,
     rules_digest,
     scoring_rules,
 )
-from flare.challenge.reading import challenge_names, challenge_summary
 from flare.challenge.rules import Challenge
 
 TEXT = """

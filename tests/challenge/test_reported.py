@@ -19,8 +19,8 @@ import sys
 import pytest
 
 import flare
-from flare.challenge.digest import READ
 from flare.challenge.reading import (
+    READ,
     ChallengeError,
     challenge_names,
     challenge_summary,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import flare
-from flare.challenge.digest import scoring_rules
+from flare.challenge.reading import scoring_rules
 from flare.challenge.rules import Organ
 from flare.common.text import safe
 from flare.ranking.provenance import check_comparable

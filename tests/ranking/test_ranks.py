@@ -12,9 +12,14 @@ from hypothesis import strategies as st
 
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
-from flare.ranking.options import MissingRule, RankingOptions, Ties
 from flare.ranking.rank import rank_teams
-from flare.ranking.rules import RankingRules, rules_of
+from flare.ranking.rules import (
+    MissingRule,
+    RankingOptions,
+    RankingRules,
+    Ties,
+    rules_of,
+)
 from flare.results.errors import RankingError
 from tests.builders import run_flare
 from tests.builders.results import (

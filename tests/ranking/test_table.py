@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from flare.challenge.digest import scoring_rules
+from flare.challenge.reading import scoring_rules
 from flare.ranking.table import read_results
 from flare.results.errors import RankingError
 from tests.builders.results import (

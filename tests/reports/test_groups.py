@@ -2,7 +2,7 @@
 
 import pytest
 
-from flare.ranking.options import RankingOptions
+from flare.ranking.rules import RankingOptions
 from flare.reports.ranking.ranking import rank
 from flare.results.errors import GroupsFileError
 from tests.builders.pages import Page, metrics_content, write_json, write_report

@@ -8,9 +8,9 @@ from flare.reports.measuring import (
     seconds_left,
 )
 from flare.reports.model import Table, Words
+from flare.results.archives_csv import Refusal
 from flare.results.efficiency_csv import write_records
 from flare.results.errors import RankingError
-from flare.results.refused_csv import Refusal
 from tests.builders.measured import write_measured
 from tests.builders.pages import Page, parts_of, rows_of, write_report
 from tests.builders.running import eventful, record, running, team_run

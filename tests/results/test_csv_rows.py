@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flare.results.archives_csv import Entry, Refusal
 from flare.results.csv_rows import record_of, rows_text
 from flare.results.efficiency_csv import VALUES, CaseRecord, RunStatus
-from flare.results.ledger_csv import Entry
-from flare.results.refused_csv import Refusal
 from flare.results.traces_csv import Sample
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]))

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from flare.results.archives_csv import Entry, read_ledger, register
 from flare.results.errors import MeasurementError
-from flare.results.ledger_csv import Entry, read_ledger, register
 
 FIRST = Entry(team="a", archive_sha256="1" * 64, paper="", date="2026-01-01", reason="")
 

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from flare.common.errors import OutputError
+from flare.results.archives_csv import Refusal, read_refused, write_refused
 from flare.results.errors import RankingError
-from flare.results.refused_csv import Refusal, read_refused, write_refused
 
 A = Refusal(team="a", archive="a.tar.gz", problem="=no image", archive_sha256="1")
 B = Refusal(team="b", archive="b.tar.gz", problem="too large", archive_sha256="2")

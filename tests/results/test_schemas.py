@@ -21,10 +21,17 @@ from flare.platforms.grandchallenge.leaderboard import (
 from flare.platforms.grandchallenge.phase import read_phase
 from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.ranking.simulation import write_simulation
+from flare.results.archives_csv import (
+    FLAGS_CSV,
+    Entry,
+    Flag,
+    Refusal,
+    TeamRows,
+    register,
+    write_refused,
+)
 from flare.results.csv_rows import cell_types
-from flare.results.ledger_csv import Entry, register
 from flare.results.metrics_reading import Evaluation
-from flare.results.refused_csv import FLAGS_CSV, Flag, Refusal, TeamRows, write_refused
 from flare.results.traces_csv import Sample
 from tests.builders import ROOT, write_cases
 from tests.builders.jobs import job, write_jobs

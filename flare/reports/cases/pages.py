@@ -10,7 +10,7 @@ from typing import Any
 
 from flare.challenge.metrics import metrics_in
 from flare.common.files import file_names
-from flare.common.text import count, listing, printable, safe
+from flare.common.text import count, listing, safe
 from flare.evaluation.metrics.finder import ReusedMemory
 from flare.reports.cases.findings import (
     TILTED_DEGREES,
@@ -44,7 +44,6 @@ from flare.reports.model import (
     Section,
     Table,
     Words,
-    name_cell,
     number_cell,
     table,
 )
@@ -118,19 +117,17 @@ def case_pages(
     memory, cards = ReusedMemory(), []
     for number, (case, file) in enumerate(links.items(), start=1):
         back = _macro("back", before=names[number - 1], after=names[number + 1])
-        title = f"Case {safe(case)}: {evaluation}"
+        title = f"Case {case}: {evaluation}"
         scores = {m: v for (c, m), v in found.scores.values.items() if c == case}
         card = {
             "file": names[number],
-            "name": name_cell(case),
+            "case": case,
             "scores": scores_text(scores),
             "thumbnail": None,
         }
         why = found.scores.failed.get(case)
         if why is not None:
-            page = replace(
-                empty, lead=[Words(f"Not scored: {printable(why)}", "banner")]
-            )
+            page = replace(empty, lead=[Words(f"Not scored: {why}", "banner")])
             card["words"] = safe(why)
         else:
             page, more = _drawn(empty, case, scores, files, memory)

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.digest import recorded_challenge
 from flare.challenge.formats import FileNames
 from flare.challenge.metrics import METRICS, organ_of
+from flare.challenge.reading import recorded_challenge
 from flare.challenge.rules import Challenge
 from flare.common.errors import InputError
 from flare.common.schema import build

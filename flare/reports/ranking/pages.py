@@ -11,8 +11,8 @@ import numpy as np
 
 from flare.challenge.reading import read_challenge
 from flare.ranking.means import ranking_means
-from flare.ranking.options import RankingOptions
 from flare.ranking.rank import Analysis, rank_results
+from flare.ranking.rules import RankingOptions
 from flare.reports.charts import memory_charts
 from flare.reports.model import INDEX, MANY_ROWS, TEAMS, Chart, Page
 from flare.reports.ranking.organisers import organiser_page
@@ -83,7 +83,7 @@ def ranking_pages(
         field = Field(analysis, means)
         if figures:
             # Here, as pages should not wait for matplotlib.
-            from flare.reports.ranking.paper_figures import write_ranking_figures
+            from flare.reports.paper_figures import write_ranking_figures
 
             write_ranking_figures(analysis, public, groupings, figures)
     yield INDEX, index

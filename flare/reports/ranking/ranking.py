@@ -12,8 +12,8 @@ import pandas as pd
 
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
-from flare.ranking.options import SAMPLES, SEED, MissingRule, RankingOptions, Ties
 from flare.ranking.rank import Analysis, rank_results
+from flare.ranking.rules import SAMPLES, SEED, MissingRule, RankingOptions, Ties
 from flare.reports.ranking.files import analysis_text, write_analysis
 
 _Choice = TypeVar("_Choice", bound=Enum)

@@ -14,9 +14,8 @@ from typing import Any
 from flare.challenge.metrics import metric_of, organ_of
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
-from flare.ranking.robustness.schemes import Scheme
-from flare.ranking.robustness.sensitivity import Sensitivity
-from flare.ranking.robustness.uncertainty import FEWEST_CASES
+from flare.ranking.sensitivity import Scheme, Sensitivity
+from flare.ranking.uncertainty import FEWEST_CASES
 from flare.reports.model import Cell, metric_shade, number_cell
 from flare.results.efficiency_csv import MEASURED, VALUES
 
@@ -302,7 +301,7 @@ def _named(cases: Sequence[str], before: str) -> str:
 def scheme_moves(
     schemes: Sequence[Scheme],
 ) -> tuple[list[tuple[Scheme, list[str]]], str]:
-    """Who moves where under each scheme; and without which teams nobody does."""
+    """Who moves where under each scheme; and without how many teams nobody does."""
     still = [own for own in schemes if own.left_out is not None and not own.moved]
     still = still if len(still) > 1 else []
     moves = [
@@ -310,6 +309,5 @@ def scheme_moves(
         for own in schemes
         if own not in still
     ]
-    teams = listing(own.left_out or "" for own in still)
     told = [(own, moved or ["nobody"]) for own, moved in moves]
-    return told, f"without any one of {teams}" if still else ""
+    return told, f"without any one of {len(still)} teams" if still else ""

@@ -14,17 +14,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.digest import recorded_challenge
+from flare.challenge.reading import recorded_challenge
 from flare.challenge.rules import RankedMetric
 from flare.common.files import read_regular
 from flare.common.schema import build, dump
 from flare.common.text import cell_text, printable, safe, why
 from flare.ranking.decisions import Decisions, TeamDecision
-from flare.ranking.options import MissingRule, Ties
 from flare.ranking.rank import Analysis, analyse
 from flare.ranking.ranking_json import shown
 from flare.ranking.results_folder import EMPTY, CaseResult, Key
-from flare.ranking.rules import RankingRules
+from flare.ranking.rules import MissingRule, RankingRules, Ties
 from flare.ranking.table import ResultTable, table_of
 from flare.reports.model import RANKING_JSON
 from flare.results.csv_rows import COLUMNS, KEYS, read_rows

@@ -17,7 +17,7 @@ from flare.evaluation.many.teams import UNPACKED
 from flare.evaluation.options import Options
 from flare.evaluation.plan import with_options
 from flare.ranking.table import read_results
-from flare.results.refused_csv import Flag, read_flags
+from flare.results.archives_csv import Flag, read_flags
 from tests.builders import organ_boxes, write_nifti
 from tests.builders.errors import all_told, told
 from tests.builders.many import CASES, marked, voxels_read, write_teams, zipped

@@ -15,8 +15,8 @@ from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.many import score as run_module
 from flare.evaluation.many.batches import split
 from flare.evaluation.scoring import case
+from flare.results.archives_csv import read_refused
 from flare.results.metrics_json import write_metrics
-from flare.results.refused_csv import read_refused
 from tests.builders import organ_boxes, write_nifti
 from tests.builders.errors import told
 from tests.builders.many import write_teams, zipped

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import flare
-from flare.challenge.digest import recorded_challenge
 from flare.challenge.metrics import METRICS, SCORES, Better, Metric
+from flare.challenge.reading import recorded_challenge
 from flare.evaluation.evaluate import score_cases
 from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.results.metrics_json import metrics_json

@@ -6,7 +6,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from flare.evaluation.labelmaps.headers import make_grid
+from flare.evaluation.labelmaps.grid import make_grid
 from flare.reports.cases.findings import orientation_of
 from tests.builders.fewer import few_fast
 

@@ -8,10 +8,9 @@ import flare
 from flare.challenge.metrics import SCORES, Better
 from flare.challenge.rules import RankedMetric
 from flare.ranking.decisions import CaseDecision, Decisions
-from flare.ranking.options import MissingRule, Ties
 from flare.ranking.provenance import Origin
 from flare.ranking.rank import analyse
-from flare.ranking.rules import RankingRules, rules_of
+from flare.ranking.rules import MissingRule, RankingRules, Ties, rules_of
 from flare.reports.methods import methods_text
 from flare.reports.ranking.files import analysis_text, write_analysis
 from flare.reports.ranking.own import OwnResult
@@ -322,7 +321,7 @@ def test_teams_whose_absence_moves_nobody_are_told_in_one_line():
 
     lines = analysis_text(analysis_of(values, samples=0)).splitlines()
 
-    assert lines[-1] == "  without any one of a, b, c, d: nobody moves"
+    assert lines[-1] == "  without any one of 4 teams: nobody moves"
     assert not [line for line in lines if "without team" in line]
 
 

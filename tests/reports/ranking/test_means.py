@@ -12,9 +12,8 @@ import flare
 from flare.challenge.metrics import METRICS, Better, Metric
 from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.means import ranking_means, score_means
-from flare.ranking.options import MissingRule
 from flare.ranking.rank import analyse
-from flare.ranking.rules import RankingRules
+from flare.ranking.rules import MissingRule, RankingRules
 from flare.reports.ranking.files import mean_files, mean_tables, page_text
 from flare.reports.ranking.page import public_ranking
 from tests.builders.results import DSC, FLARE21, TIME, make_table

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from flare.challenge.reading import read_challenge
-from flare.ranking.options import RankingOptions
 from flare.ranking.rank import rank_results
+from flare.ranking.rules import RankingOptions
 from flare.ranking.simulation import write_simulation
 from flare.reports.model import Chart
 from flare.reports.ranking import pages as ranking_pages

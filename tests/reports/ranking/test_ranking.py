@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import flare
-from flare.ranking.robustness.uncertainty import bootstrap
+from flare.ranking.uncertainty import bootstrap
 from flare.reports.ranking.files import intervals_text
 from flare.reports.ranking.page import public_ranking
 from flare.reports.ranking.words import SHARED_FIRST

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from flare.ranking.options import RankingOptions
+from flare.ranking.rules import RankingOptions
 from flare.reports.ranking.ranking import rank
 from tests.builders.fewer import few_fast
 from tests.builders.measured import write_measured

@@ -8,7 +8,7 @@ import pytest
 
 from flare.cli.main import main
 from flare.common.text import safe
-from flare.ranking.options import MissingRule, RankingOptions, Ties
+from flare.ranking.rules import MissingRule, RankingOptions, Ties
 from flare.reports.ranking.ranking import rank
 from flare.reports.report import Kind, kind_of
 from flare.results.errors import RankingError

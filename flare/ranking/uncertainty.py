@@ -19,9 +19,8 @@ import pandas as pd
 
 from flare.challenge.metrics import MetricName
 from flare.common.schema import Count, Is, Positive, Share, Text
-from flare.ranking.options import SAMPLES, SEED
-from flare.ranking.ranks import Board, Tau, kendall_tau, ranks_by_sums
-from flare.ranking.rules import Integers, Values
+from flare.ranking.ranks import Board, Integers, Tau, Values, kendall_tau, ranks_by_sums
+from flare.ranking.rules import SAMPLES, SEED
 from flare.results.csv_rows import TeamName
 
 CONFIDENCE = 0.95

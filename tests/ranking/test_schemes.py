@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from flare.ranking.options import MissingRule
-from flare.ranking.robustness.schemes import (
+from flare.ranking.rules import Average, MissingRule, RankingRules
+from flare.ranking.sensitivity import (
     aggregate_ranks,
     other_schemes,
     ranks_by_tests,
 )
-from flare.ranking.robustness.uncertainty import compare_pairs
-from flare.ranking.rules import Average, RankingRules
+from flare.ranking.uncertainty import compare_pairs
 from tests.builders.results import (
     DSC,
     FLARE22,

@@ -5,11 +5,10 @@ import random
 import numpy as np
 import pytest
 
-from flare.ranking.options import Ties
 from flare.ranking.rank import rank_teams
 from flare.ranking.ranks import kendall_tau
-from flare.ranking.robustness.uncertainty import _rank_interval, bootstrap
-from flare.ranking.rules import RankingRules
+from flare.ranking.rules import RankingRules, Ties
+from flare.ranking.uncertainty import _rank_interval, bootstrap
 from tests.builders.fewer import few_fast
 from tests.builders.results import DSC, HALF_TIME, make_table, one_metric
 

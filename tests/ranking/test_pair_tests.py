@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from flare.ranking.ranks import Board
-from flare.ranking.robustness.uncertainty import compare_pairs, two_sided
 from flare.ranking.rules import RankingRules
+from flare.ranking.uncertainty import compare_pairs, two_sided
 from tests.builders.results import DSC, TIME, one_metric
 
 

@@ -10,17 +10,16 @@ from operator import itemgetter
 
 import pytest
 
-from flare.ranking.options import MissingRule, Ties
-from flare.ranking.robustness.schemes import other_schemes
-from flare.ranking.robustness.sensitivity import (
+from flare.ranking.rules import MissingRule, RankingRules, Ties
+from flare.ranking.sensitivity import (
     Rival,
     alternatives,
     fewest_withdrawals,
+    other_schemes,
     ranks_by_choice,
     sensitivity_of,
 )
-from flare.ranking.robustness.uncertainty import compare_pairs
-from flare.ranking.rules import RankingRules
+from flare.ranking.uncertainty import compare_pairs
 from flare.reports.ranking.words import recount_text
 from tests.builders.results import DSC, HALF_TIME, TIME, make_table, one_metric
 from tests.oracles import naive_ranks

@@ -1,1 +1,0 @@
-"""Says how much a ranking depends on its cases, its rules, and single results."""
