@@ -47,10 +47,7 @@ from flare.reports.render.style import WIDTHS_MM, drawing_style
 from flare.reports.render.text import latex, latex_file
 from flare.reports.scores import (
     CaseScores,
-    GroupMean,
-    group_mean,
-    interval_words,
-    mean_text,
+    Mean,
     scores_of,
 )
 from flare.results.groups_csv import Grouping
@@ -121,11 +118,6 @@ def _stems(groupings: Sequence[Grouping]) -> Iterator[str]:
         yield f"groups_{number}_{file_stem(grouping.column)}"
 
 
-def _mean_numbers(found: GroupMean) -> tuple[object, ...]:
-    """The columns of a mean."""
-    return found.cases, found.missing, found.mean, *(found.interval or (None, None))
-
-
 # --- One evaluation ---------------------------------------------------------------
 
 
@@ -149,7 +141,7 @@ def write_evaluation_figures(
             for end, title in scores.rows
         ]
         rows = (
-            (group, title, metric.name, *_mean_numbers(mean))
+            (group, title, metric.name, *mean.numbers)
             for (group, _, title), own in means
             for metric, mean in own
         )
@@ -216,15 +208,12 @@ def evaluation_plates(scores: CaseScores) -> Iterator[Plate]:
         )
 
 
-_Means = list[tuple[Metric, GroupMean]]
+_Means = list[tuple[Metric, Mean]]
 
 
 def _means(scores: CaseScores, end: str, numbers: Sequence[int]) -> _Means:
     """The mean of each metric over some cases, of the organ that ends its columns."""
-    return [
-        (own, group_mean(own.name, scores.values[own.name + end], numbers))
-        for own in scores.metrics
-    ]
+    return [(own, scores.mean(own.name + end, numbers)) for own in scores.metrics]
 
 
 def _means_table(
@@ -244,8 +233,8 @@ def _means_table(
                 text
                 for metric, own in means
                 for text in (
-                    mean_text(metric, own.mean),
-                    interval_words(metric.name, own.interval),
+                    scores.cell(metric, own.value).text,
+                    own.interval_text,
                 )
             ),
         ]
@@ -293,7 +282,7 @@ def write_ranking_figures(
             name = f"{stem}_{file_stem(own.name)}"
             columns = 5 if own.metric.is_score else 3  # only scores have intervals
             rows = (
-                (team, group, *_mean_numbers(group_mean(own.name, row, n))[:columns])
+                (team, group, *Mean(own.name, [row[k] for k in n]).numbers[:columns])
                 for team, row in zip(own.teams, own.values, strict=True)
                 for group, n in grouping.groups
             )
