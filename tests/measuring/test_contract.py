@@ -218,7 +218,7 @@ def test_an_algorithm_is_served(bench, serve):
     serve = bench.results / ".serve"
     assert file_problems(serve / "journal.json", "serve-journal") == []
     (sent,) = (serve / "answers").iterdir()
-    assert file_problems(sent, "serve-answer") == []
+    assert file_problems(sent, "serve-returned") == []
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [p for line in lines for p in problems(line, "serve-log-line")] == []
     assert [line["step"] for line in lines if "step" in line] == [
