@@ -52,10 +52,7 @@ from flare.reports.render.style import WIDTHS_MM, drawing_style
 from flare.reports.render.text import latex, latex_file
 from flare.reports.scores import (
     CaseScores,
-    GroupMean,
-    group_mean,
-    interval_words,
-    mean_text,
+    Mean,
     scores_of,
 )
 from flare.results.groups_csv import Grouping
@@ -126,11 +123,6 @@ def _stems(groupings: Sequence[Grouping]) -> Iterator[str]:
         yield f"groups_{number}_{file_stem(grouping.column)}"
 
 
-def _mean_numbers(found: GroupMean) -> tuple[object, ...]:
-    """The columns of a mean."""
-    return found.cases, found.missing, found.mean, *(found.interval or (None, None))
-
-
 # --- One evaluation ---------------------------------------------------------------
 
 
@@ -154,7 +146,7 @@ def write_evaluation_figures(
             for end, title in scores.rows
         ]
         rows = (
-            (group, title, metric.name, *_mean_numbers(mean))
+            (group, title, metric.name, *mean.numbers)
             for (group, _, title), own in means
             for metric, mean in own
         )
@@ -221,15 +213,12 @@ def evaluation_plates(scores: CaseScores) -> Iterator[Plate]:
         )
 
 
-_Means = list[tuple[Metric, GroupMean]]
+_Means = list[tuple[Metric, Mean]]
 
 
 def _means(scores: CaseScores, end: str, numbers: Sequence[int]) -> _Means:
     """The mean of each metric over some cases, of the organ that ends its columns."""
-    return [
-        (own, group_mean(own.name, scores.values[own.name + end], numbers))
-        for own in scores.metrics
-    ]
+    return [(own, scores.mean(own.name + end, numbers)) for own in scores.metrics]
 
 
 def _means_table(
@@ -249,8 +238,8 @@ def _means_table(
                 text
                 for metric, own in means
                 for text in (
-                    mean_text(metric, own.mean),
-                    interval_words(metric.name, own.interval),
+                    scores.cell(metric, own.value).text,
+                    own.interval_text,
                 )
             ),
         ]
@@ -314,13 +303,13 @@ def _group_ranks(public: PublicRanking, ranked: GroupRanks) -> str:
 
 def _group_means(own: MetricValues, grouping: Grouping) -> str:
     """The mean of each team in each group, as CSV; only scores have intervals."""
-    number = len(MEAN_COLUMNS) if own.metric.is_score else 3
+    columns = len(MEAN_COLUMNS) if own.metric.is_score else 3
     rows = (
-        (team, group, *_mean_numbers(group_mean(own.name, row, cases))[:number])
+        (team, group, *Mean(own.name, [row[n] for n in cases]).numbers[:columns])
         for team, row in zip(own.teams, own.values, strict=True)
         for group, cases in grouping.groups
     )
-    return csv_text(("team", "group", *MEAN_COLUMNS[:number]), rows)
+    return csv_text(("team", "group", *MEAN_COLUMNS[:columns]), rows)
 
 
 def _rank_plates(public: PublicRanking) -> Iterator[Plate]:

@@ -51,7 +51,7 @@ from flare.reports.ranking.words import (
     recount_text,
     scheme_moves,
 )
-from flare.reports.scores import group_mean, group_title, interval_words
+from flare.reports.scores import Mean, group_title
 from flare.results.groups_csv import Grouping
 
 TIMES_NOTE = (
@@ -195,15 +195,15 @@ def _mean_cell(
     metric: Printed, row: Sequence[float | None], numbers: Sequence[int]
 ) -> Cell:
     """A mean, its interval, and what is missing."""
-    found = group_mean(metric.name, row, numbers)
-    if found.mean is None:
+    found = Mean(metric.name, [row[number] for number in numbers])
+    if found.value is None:
         return number_cell(None)
-    text = metric.text(found.mean)
+    text = metric.text(found.value)
     if metric.is_score:
-        text += f" ({interval_words(metric.name, found.interval)})"
-    if found.missing:
-        text += f", {found.missing} missing"
-    return Cell(text, exact=repr(found.mean))
+        text += f" ({found.interval_text})"
+    if missing := len(numbers) - len(found.known):
+        text += f", {missing} missing"
+    return Cell(text, exact=repr(found.value))
 
 
 def hardest_first(values: Sequence[Sequence[float | None]]) -> list[int]:
