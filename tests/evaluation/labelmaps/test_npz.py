@@ -138,7 +138,7 @@ def test_a_reference_may_hold_other_arrays(folders, output):
     assert case.nsd == round(expected, 4)
     assert case.nsd < 1
     written = flare.write_metrics(results, output)
-    assert read_evaluation(written).scores.cases == ("case",)
+    assert read_evaluation(written).cases == ("case",)
 
 
 # --- A grid that is another one ---------------------------------------------------
