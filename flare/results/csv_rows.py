@@ -171,8 +171,6 @@ def record_of(kind: type[_Record], cells: Mapping[str, str]) -> _Record:
         cell = cells[name]
         if hint is float:
             values[name] = float(cell) if cell else None
-            if cell and not math.isfinite(values[name]):
-                raise ValueError(f"{name} is {cell}, expected a number")
         else:
             values[name] = int(cell) if hint is int else cell_text(cell)
     return build(kind, values)
