@@ -147,7 +147,7 @@ def read_teams(
         replaced=replaced,
         not_scored_yet=waiting,
         not_measured_to_the_end=tuple(unfinished),
-        equal_results=find_copies(values, path),
+        equal_results=find_copies(values),
         ignored=strays,
     )
     ignored = f"Ignored, as there are no results in them: {listing(strays)}"

@@ -127,7 +127,7 @@ def test_what_is_odd_about_how_teams_were_measured_is_noted(tmp_path):
     table = read_results(tmp_path, WITH_TIME, FLARE21)
 
     end = ", and ranks last there, without its fault: measure it again before you"
-    assert table.roll.is_interim
+    assert table.roll.interim_text
     assert table.roll.not_measured_to_the_end == ("a", "b")
     assert table.notes == (
         f"a was not measured to the end (c1){end} publish",
