@@ -30,7 +30,6 @@ RESULTS                    a folder with a folder for each team
     ├── measurement.json   how they were measured
     ├── traces/CASE.csv    every sample
     ├── logs/CASE.log      what the container has written
-    ├── rejected/CASE      label maps that cannot be used
     ├── platform.json      of a download: which evaluation it is of
     └── predictions.zip    of a download: what was uploaded
 

@@ -15,8 +15,11 @@ sys.path.insert(0, str(ROOT))
 
 from flare.challenge.metrics import METRICS  # noqa: E402
 from flare.cli.commands.serve import LogLine  # noqa: E402
-from flare.common.json_schema import json_schema, row_schema  # noqa: E402
-from flare.common.schema import Is  # noqa: E402
+from flare.common.schema import (  # noqa: E402
+    Is,
+    json_schema,
+    row_schema,
+)
 from flare.platforms.grandchallenge.download import Record  # noqa: E402
 from flare.platforms.grandchallenge.leaderboard import (  # noqa: E402
     BOARD_COLUMNS,

@@ -21,8 +21,7 @@ from unicodedata import east_asian_width
 
 import click
 
-from flare.common.bulkhead import as_flare_error
-from flare.common.errors import MESSAGE_LIMIT, FlareError, StoppedError
+from flare.common.errors import MESSAGE_LIMIT, FlareError, StoppedError, as_flare_error
 
 COLUMNS = 80
 """Of a terminal that does not tell."""

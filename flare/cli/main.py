@@ -23,17 +23,10 @@ command does, and its ``PLACE`` is the group and the place within it, from 1 on.
 GROUPS = ("For participants", "For organisers", "For everybody", "For developers")
 """By whom commands are for; flare.sh has the same list at its top."""
 
-COMPLETION = "_FLARE_COMPLETE"
-"""Variable by which a shell asks how a word may go on."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the result is its exit status."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] == ["help"]:
-        words = [*words[1:], "--help"]
-    elif words == ["version"]:
-        words = ["--version"]
+    words = sys.argv[1:] if argv is None else argv
     # flare.sh says how it was called, so that messages name what can be typed.
     program = os.environ.get("FLARE_PROGRAM") or "flare"
     return _run(_Commands(), words or ["--help"], program)
@@ -47,9 +40,7 @@ def main_evaluate() -> int:
 def _run(command: click.Command, words: Sequence[str], program: str) -> int:
     """Let a command read the words, and run it."""
     try:
-        status = command.main(
-            words, prog_name=program, complete_var=COMPLETION, standalone_mode=False
-        )
+        status = command.main(words, prog_name=program, standalone_mode=False)
     except click.UsageError as error:
         with suppress(OSError):
             click.echo(usage_line(error), err=True)

@@ -101,16 +101,6 @@ def csv_option() -> Any:
     )
 
 
-def summary_option(where: str) -> Any:
-    """The folder of what only organisers may see."""
-    return option(
-        f"Also write summary.json in the shape of nnU-Net's {where}; for organisers"
-        " alone, as it tells the volumes of references.",
-        default=None,
-        metavar="DIR",
-    )
-
-
 # --- Values -----------------------------------------------------------------------
 
 

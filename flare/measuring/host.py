@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from flare.common.environment import available_bytes, available_cpus
 from flare.common.errors import InputError
 from flare.common.text import safe, why
 from flare.measuring.options import Caches
 from flare.results.errors import MeasurementError
+from flare.results.measurement_json import Host
 
 SPARE_BYTES = 2**30
 """Room on a disk that is left free."""
@@ -238,63 +240,8 @@ def is_busy(other_cpu_s: float | None, runtime_s: float, cpus: int) -> bool:
     return other_cpu_s > QUIET_S + QUIET_SHARE * runtime_s * cpus
 
 
-_TOOLKIT = ("NVIDIA container toolkit", "nvidia_toolkit")
-
-WEAKNESSES = (
-    ("runc", "runc", "CVE-2024-21626", ((1, 1, 12),)),
-    (
-        *("runc", "runc", "CVE-2025-31133, CVE-2025-52565, CVE-2025-52881"),
-        ((1, 2, 8), (1, 3, 3)),
-    ),
-    (
-        *("containerd", "containerd", "CVE-2024-25621, CVE-2025-64329"),
-        ((1, 7, 29), (2, 0, 7), (2, 1, 5)),
-    ),
-    (*_TOOLKIT, "CVE-2024-0132, CVE-2024-0133", ((1, 16, 2),)),
-    (*_TOOLKIT, "CVE-2025-23359", ((1, 17, 4),)),
-    (*_TOOLKIT, "CVE-2025-23266, CVE-2025-23267", ((1, 17, 8),)),
-)
-"""What a container could use against its computer: the name of a part of the engine,
-as people and as `flare.common.engine.Engine.describe` call it, CVE numbers, and the
-first versions without it, one for each series that got one, oldest first. As the
-projects' own advisories and release notes had them in November 2026."""
-
-
-def find_weaknesses(engine: Mapping[str, Any]) -> tuple[str, ...]:
+def missing_walls(engine: Mapping[str, Any]) -> Iterator[str]:
     """What organisers should know of an engine before they run others' images."""
-    return (*_old_versions(engine), *_missing_walls(engine))
-
-
-def _old_versions(engine: Mapping[str, Any]) -> Iterator[str]:
-    """Parts that are older than the repair of a known weakness."""
-    for name, part, numbers, repaired in WEAKNESSES:
-        text = str(engine.get(part, ""))
-        found = re.match(r"v?(\d+)\.(\d+)\.(\d+)", text)
-        if found and not _is_repaired(tuple(map(int, found.groups())), repaired):
-            first = " or ".join(".".join(map(str, v)) for v in repaired)
-            yield (
-                f"{name} {text} is older than {first}: {numbers};"
-                " update it, unless your distribution has repaired that version"
-            )
-
-
-def _is_repaired(
-    version: tuple[int, ...], repaired: tuple[tuple[int, ...], ...]
-) -> bool:
-    """Whether a version is at or behind the repair of its own series.
-
-    Examples
-    --------
-    >>> _is_repaired((1, 2, 9), ((1, 2, 8), (1, 3, 3)))
-    True
-    >>> _is_repaired((1, 3, 0), ((1, 2, 8), (1, 3, 3)))
-    False
-    """
-    series = [first for first in repaired if first[:2] == version[:2]]
-    return version >= (series[0] if series else repaired[-1])
-
-
-def _missing_walls(engine: Mapping[str, Any]) -> Iterator[str]:
     options = [str(option) for option in engine.get("security") or ()]
     if not any("name=seccomp" in o and "unconfined" not in o for o in options):
         yield "the engine filters no system calls (seccomp is off): turn it on"
@@ -306,3 +253,26 @@ def _missing_walls(engine: Mapping[str, Any]) -> Iterator[str]:
     if engine.get("limits"):
         missing = ", ".join(engine["limits"])
         yield f"the engine cannot limit {missing}: use another one, or control groups 2"
+
+
+def describe_host() -> Host:
+    """The computer that a measurement is made on, for when that is questioned."""
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": _processor(),
+        "cpus": os.cpu_count(),
+        "cpus_available": available_cpus(),
+        "memory_mb": available_bytes() >> 20,
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line[:10] == "model name"),
+        platform.processor(),
+    )

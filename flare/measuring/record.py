@@ -7,7 +7,7 @@ from pathlib import Path
 
 from flare.challenge.formats import SUFFIXES, suffix_of
 from flare.challenge.rules import MaxMemory
-from flare.common.files import remove_tree, write_whole
+from flare.common.files import write_whole
 from flare.common.text import printable
 from flare.measuring.container import ContainerRun
 from flare.measuring.host import is_busy
@@ -27,12 +27,6 @@ CLOSE_TO_PEAK = 0.9
 """A maximum by the 2 % rule below this part of the peak is doubtful."""
 
 LOGS = "logs"
-
-REJECTED = "rejected"
-"""Folder of label maps that cannot be used, in case a team asks."""
-
-REJECTED_BYTES = 2**28
-"""Size of those that are kept of a team."""
 
 
 def counted_run(runs: Sequence[ContainerRun]) -> ContainerRun:
@@ -160,10 +154,8 @@ def keep_runs(folder: Path, case: str, runs: Sequence[ContainerRun]) -> None:
         write_trace(counted_run(runs).trace, folder / TRACES / f"{case}.csv")
 
 
-def keep_label_maps(
-    folder: Path, case: str, files: Sequence[Path], *, is_right: bool
-) -> None:
-    """Move what a case has written to its place, where nothing older stays.
+def keep_prediction(folder: Path, case: str, files: Sequence[Path]) -> None:
+    """Move what a case has predicted to its place, where nothing older stays.
 
     Parameters
     ----------
@@ -172,27 +164,14 @@ def keep_label_maps(
     case : str
         Its name.
     files : sequence of Path
-        Label maps, on the same file system.
-    is_right : bool
-        Whether they are a prediction; else some of them are kept aside.
+        The label map, on the same file system; none of a run that has failed.
     """
     predictions = folder / PREDICTIONS
-    rejected = folder / REJECTED / case
     for suffix in SUFFIXES:
         (predictions / f"{case}{suffix}").unlink(missing_ok=True)
-    remove_tree(rejected)
-    for number, file in enumerate(files):
-        suffix = suffix_of(file.name)
-        if is_right:
-            predictions.mkdir(exist_ok=True)
-            file.replace(predictions / f"{case}{suffix}")
-        elif _rejected_bytes(folder) + file.stat().st_size <= REJECTED_BYTES:
-            rejected.mkdir(parents=True, exist_ok=True)
-            file.replace(rejected / f"{number}{suffix}")
-
-
-def _rejected_bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in (folder / REJECTED).glob("*/*"))
+    for file in files:
+        predictions.mkdir(exist_ok=True)
+        file.replace(predictions / f"{case}{suffix_of(file.name)}")
 
 
 def log_text(log: bytes) -> str:

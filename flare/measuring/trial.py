@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.challenge.formats import case_name, suffix_of
+from flare.challenge.formats import ANY_SUFFIX, case_name, suffix_of
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.engine import Engine
-from flare.common.errors import EngineError, SubmissionError
+from flare.common.errors import EngineError, InputError, SubmissionError
 from flare.common.text import listing, safe
-from flare.evaluation.check import check_submission
+from flare.evaluation.check import check_submission, find_images
 from flare.evaluation.errors import EmptyError, FileFormatError
 from flare.evaluation.submission.find import LabelMapFile
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container import Conditions, ContainerRun, End
 from flare.measuring.empty_image import NOTHING
-from flare.measuring.host import SPARE_BYTES
-from flare.measuring.image import LoadedImage, loaded_image
-from flare.measuring.inputs import Case, lay_out
-from flare.measuring.outputs import (
+from flare.measuring.exchange import (
     WrongOutputError,
     files_of,
+    lay_out,
     move_map,
     take_out,
 )
+from flare.measuring.host import SPARE_BYTES
+from flare.measuring.image import LoadedImage, loaded_image
 from flare.results.efficiency_csv import RunStatus
 from flare.results.team_folder import FolderLock
 
@@ -35,11 +35,6 @@ VOXEL_BYTES = 16
 """No number type of a label map takes more, compressed or not."""
 
 HEADER_BYTES = 2**20
-
-KEPT_FILES = 3
-
-KEPT_BYTES = 2**26
-"""Number of files that are kept of an output that cannot be used, and bytes of each."""
 
 TRIES = 2
 """An image that cannot be started so often, although ours can, is to blame itself."""
@@ -141,17 +136,36 @@ class Trial:
     run: ContainerRun | None
     """None if the engine could not even make a container."""
     status: RunStatus
-    message: str
+    message: str = ""
     """What is wrong with it; empty if nothing is."""
     files: tuple[Path, ...] = ()
-    """Label maps that it has written; gone when the next case is run."""
+    """The label map that it has predicted, gone when the next case is run; none if
+    anything is wrong."""
+
+
+def case_of(image: Path, challenge: Challenge) -> LabelMapFile:
+    """An image, with its case by its name.
+
+    Raises
+    ------
+    InputError
+        If there is no such image.
+    """
+    if image.is_file():
+        for case in find_images(image.parent, challenge.names):
+            if case.path.resolve() == image.resolve():
+                return case
+    raise InputError(
+        f"{safe(image)}: there is no such image",
+        f"Give a CT, a {ANY_SUFFIX} file.",
+    )
 
 
 @contextmanager
 def try_archive(
     archive: Archive,
     folder: Path,
-    case: Case,
+    case: LabelMapFile,
     challenge: Challenge,
     *,
     engine: Engine,
@@ -165,7 +179,7 @@ def try_archive(
         Without problems.
     folder : Path
         Where folders for the container are made, for as long as this lasts.
-    case : Case
+    case : LabelMapFile
         What it is run on.
     challenge : Challenge
         Its rules decide what a wrong output is.
@@ -193,7 +207,7 @@ def try_archive(
         yield run_case(image, case, challenge)
 
 
-def run_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
+def run_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> Trial:
     """Run an image once, and judge the outcome.
 
     An image that cannot be started, twice, although an empty container can, is to
@@ -241,7 +255,7 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
     return [run.runtime_s for run in runs]
 
 
-def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
+def _try_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> Trial:
     contract = image.conditions.contract
     inputs = image.fresh_folder("inputs")
     ct = lay_out(case, inputs, contract)
@@ -259,21 +273,9 @@ def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
                 return Trial(run=run, status=RunStatus.NO_OUTPUT, message=message)
             if contract.is_algorithm:
                 taken = image.fresh_folder("taken")
-                move_map(folder, others, taken / case.name, contract)
+                move_map(folder, others, taken / case.case, contract)
                 folder, others = taken, {}
             check_output(folder, others, ct.parent, challenge)
         except WrongOutputError as error:
-            status, message = RunStatus.WRONG_OUTPUT, str(error)
-    files = _label_maps(folder)
-    if status is not RunStatus.OK:
-        files = _kept(files)
-    return Trial(run=run, status=status, message=message, files=files)
-
-
-def _kept(files: Sequence[Path]) -> tuple[Path, ...]:
-    """A few of the files of an output that cannot be used, cut if they are large."""
-    kept = tuple(files[:KEPT_FILES])
-    for file in kept:
-        with file.open("r+b") as content:
-            content.truncate(min(KEPT_BYTES, file.stat().st_size))
-    return kept
+            return Trial(run=run, status=RunStatus.WRONG_OUTPUT, message=str(error))
+    return Trial(run=run, status=RunStatus.OK, files=_label_maps(folder))

@@ -293,17 +293,3 @@ def read_scored(results: Path, challenge: str) -> ResultTable | None:
         return read_results(results, metrics, read_challenge(challenge))
     except (FlareError, OSError):
         return None
-
-
-def ranks_by_scores(table: ResultTable) -> dict[str, int]:
-    """The ranks of teams by DSC and NSD alone, without a look from any other side.
-
-    Returns
-    -------
-    dict of str to int
-        By team, in the order of the ranks.
-    """
-    # Not each challenge says how it ranks; by these two, all do as FLARE 2021 did.
-    rules = rules_of(read_challenge("flare21"), RankingOptions(metrics=SCORES))
-    found = rank_teams(table, rules).standings
-    return {standing.team: standing.rank for standing in found if standing.rank}

@@ -14,8 +14,8 @@ import numpy as np
 
 from flare.challenge.reading import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge
+from flare.common.environment import __version__
 from flare.common.files import csv_text, write_whole
-from flare.common.installation import __version__
 from flare.ranking.ranks import Integers, Values
 from flare.results.efficiency_csv import EFFICIENCY_CSV
 from flare.results.errors import RankingError
@@ -105,9 +105,9 @@ def _values(
     name: str, generator: np.random.Generator, hardness: Values, slices: Integers
 ) -> list[list[float]]:
     """A team's values on all cases, by metric."""
-    count = len(hardness)
+    count, zeros = len(hardness), 0 * hardness
     if name in (CRASH, EMPTY_MASKS):
-        dsc = nsd = memory = np.zeros(count)
+        dsc = nsd = memory = zeros
         seconds = 1 + generator.uniform(0, 0.2, count)
     else:
         skill = generator.uniform(0.5, 2.5)
@@ -118,6 +118,6 @@ def _values(
         seconds = slices * pace + generator.uniform(2, 8, count)
         memory = (generator.uniform(1000, 9000) + 2.0 * slices).round(1)
     if name == CPU_ONLY:
-        seconds, memory = seconds * 10, np.zeros(count)
+        seconds, memory = seconds * 10, zeros
     found = ((dsc.clip(0, 1), 4), (nsd.clip(0, 1), 4), (seconds, 2), (memory, 2))
     return [[round(value, digits) for value in own.tolist()] for own, digits in found]

@@ -10,11 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from flare.common.containers import Limits, Setting, setting
-from flare.common.engine import DOCKER, EngineRecord
+from flare.common.engine import DOCKER, EngineRecord, Limits, Setting, setting
+from flare.common.environment import __version__, source_commit
 from flare.common.files import at, json_at, read_regular, write_whole
-from flare.common.installation import __version__, source_commit
-from flare.common.machine import Host
 from flare.common.schema import (
     Amount,
     Count,
@@ -104,6 +102,23 @@ class MeasurementFile(TypedDict):
     first."""
 
 
+class Host(TypedDict):
+    """The computer."""
+
+    system: Text
+    """Operating system and its release."""
+    processor: str
+    """Name of the processor."""
+    cpus: Positive | None
+    """Processors of the computer; null if that is not known."""
+    cpus_available: Positive
+    """Processors that the program may use."""
+    memory_mb: Count
+    """Memory that was available, in MB (2^20 bytes)."""
+    python: Text
+    """Version of Python."""
+
+
 class Session(TypedDict):
     """One call of `flare measure` that has run at least one case of the team."""
 
@@ -124,7 +139,7 @@ class Session(TypedDict):
     """ID of the image that was run."""
     engine: EngineRecord
     weaknesses: list[str]
-    """Known weaknesses of the engine, and walls that it lacks."""
+    """Walls that the engine lacks."""
     engine_cost_s: EngineCost
     calibration: NotRequired[dict[str, Any]]
     """How fast the computer was; only in files of earlier versions, and no longer

@@ -26,9 +26,6 @@ class OrganScore:
     """Its name, as the challenge has it."""
     by_metric: Mapping[str, float]
     """By metric."""
-    voxels: tuple[int, ...] = ()
-    """How many have the reference, the prediction, and both of them, within the slices
-    that are scored; none if they were not counted."""
 
     @property
     def dsc(self) -> float:
@@ -65,8 +62,6 @@ class CaseScore:
     """Organs that are not in the reference, of those whose absence is reported."""
     left_empty: tuple[str, ...] = ()
     """Those of them that the prediction has left out as well."""
-    map_voxels: int = 0
-    """Of each of the two label maps; 0 if they were not compared."""
 
     @property
     def dsc(self) -> float:

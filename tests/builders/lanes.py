@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from flare.challenge.reading import read_challenge
-from flare.common.containers import Limits
+from flare.common.engine import Limits
 from flare.measuring.lane import Lane, Place
 from flare.measuring.lanes.process import Ended
 from flare.measuring.options import Options
@@ -123,9 +123,6 @@ sleep 0.3
 """A team's script, for an engine by script, that notes each of its runs."""
 
 
-FLARE = ("-m", "flare")
-"""The program as it is, as a real engine needs it;"""
-
 MEASURE = """
 import sys
 from flare.cli.main import main
@@ -134,20 +131,20 @@ from tests.fakes.quick import lighten
 lighten()
 sys.exit(main())
 """
-"""and without what tells how fast a computer is."""
+"""The program, without what tells how fast a computer is."""
 
 
 @contextmanager
-def measuring(folder, images, *more, env=None, program=("-c", MEASURE)):
+def measuring(folder, images, *more, env=None):
     """Measure the archives of a folder into its results: the program, as it runs."""
     words = (
         *("measure", folder / "archives", "--images", images),
         *("--output", folder / "results", "--interval", "0.05", "--no-warm-up", *more),
     )
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        if env or program == FLARE:  # Python, or what it loads, may start by it
+        if env:  # Python, or what it loads, may start by it
             process = subprocess.Popen(
-                [sys.executable, *program, *map(str, words)],
+                [sys.executable, "-c", MEASURE, *map(str, words)],
                 cwd=ROOT,
                 env=env,
                 stdout=subprocess.PIPE,
@@ -155,7 +152,7 @@ def measuring(folder, images, *more, env=None, program=("-c", MEASURE)):
                 text=True,
             )
         else:
-            process = WarmProcess(program, [*map(str, words)], out, err)
+            process = WarmProcess(("-c", MEASURE), [*map(str, words)], out, err)
         try:
             yield process
         finally:

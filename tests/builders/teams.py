@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import time
 import uuid
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -199,15 +198,10 @@ def rows_of(folder):
         return {row["case"]: row for row in csv.DictReader(content)}
 
 
-def key_starts(results):
-    """How the keys of what is measured into a folder begin."""
-    folders = [results, *(path for path in results.rglob("*") if path.is_dir())]
-    return tuple(new_key(folder)[:KEY_START] for folder in folders)
-
-
 def left_behind(results):
     """Containers, volumes and images that measuring into a folder has left."""
-    starts = key_starts(results)
+    folders = [results, *(path for path in results.rglob("*") if path.is_dir())]
+    starts = tuple(new_key(folder)[:KEY_START] for folder in folders)
     label = '{{.Label "flare.measure"}}'
     found = [
         *docker("ps", "--all", "--format", label).split(),
@@ -221,35 +215,13 @@ def left_behind(results):
     return [key for key in found if key.startswith(starts)]
 
 
-def measure_teams(
-    folder, cases, *archives, results=None, more=(), run=brisk_command, **options
-):
+def measure_teams(folder, cases, *archives, results=None, more=(), **options):
     """Measure some archives together; what is written to stdout and stderr."""
     (folder / "archives").mkdir(parents=True)
     for file in archives:
         (folder / "archives" / file.name).symlink_to(file)
-    return run(
+    return brisk_command(
         *("measure", folder / "archives", "--images", cases / "images"),
         *("--output", results or folder / "results", *LIMITS, "--no-warm-up", *more),
         **options,
     )
-
-
-def wait_for_container(folder, process=None):
-    """Wait until the program of a team is run that is measured into a folder."""
-    listed = ("ps", "--no-trunc", "--format", '{{.Label "flare.measure"}} {{.Command}}')
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
-        starts = tuple(
-            new_key(path)[:KEY_START] for path in folder.rglob("*") if path.is_dir()
-        )
-        for line in docker(*listed).splitlines():
-            if line.startswith(starts) and "predict.sh" in line:
-                return
-        if process and process.poll() is not None:
-            said = process.stderr.read() if process.stderr else "it was not asked why"
-            text = f"it has ended with {process.returncode}: {said}"
-            raise AssertionError(text)
-        time.sleep(0.1)
-    text = "the container has not begun"
-    raise TimeoutError(text)

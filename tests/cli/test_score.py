@@ -14,7 +14,7 @@ from contextlib import closing
 import pytest
 
 from flare.common.text import safe
-from tests.builders import ROOT, organ_boxes, run_flare, write_nifti
+from tests.builders import ROOT, run_flare
 from tests.builders.errors import told
 from tests.builders.many import write_teams, zipped
 
@@ -45,28 +45,6 @@ def test_all_teams_and_how_much_there_was_to_do(words, tmp_path):
     ]
     for name in ("means.csv", "means.md", "means.tex"):
         assert (tmp_path / "results" / name).stat().st_size
-
-
-@pytest.mark.parametrize("challenge", ["flare21", "flare23"])
-def test_a_corrected_reference_says_which_ranks_it_has_moved(
-    words, tmp_path, challenge
-):
-    words += ["--challenge", challenge]
-    run_flare(*words, *ONE)
-    for number in (1, 2, 3):  # beta's liver is shifted by 2, as the references are now
-        file = tmp_path / "labels" / f"case_{number}.nii.gz"
-        write_nifti(file, organ_boxes(shift=2))
-
-    lines = run_flare(*words, *ONE).stdout.splitlines()
-
-    assert lines[-3:] == [
-        "Ranks by DSC and NSD alone that have changed:",
-        "beta: rank 2, now 1",
-        "alpha: rank 1, now 2",
-    ]
-    assert run_flare(*words, *ONE).stdout.splitlines()[-1] == (
-        "No rank by DSC and NSD alone has changed."
-    )
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])

@@ -56,9 +56,6 @@ class FakeSource(Failing):
         super().__init__()
         self.names, self.now, self.answers, self.at = names, now, {}, {}
 
-    def resume(self, known):
-        return ""
-
     def claimable(self):
         """All of them, also those that are claimed, as a slow platform might."""
         self.do("claimable")

@@ -1,13 +1,16 @@
 """How a computer is divided: all expected numbers were worked out by hand."""
 
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from flare.common.containers import Limits
+from flare.common.engine import Limits
 from flare.common.errors import InputError
-from flare.measuring.lane import _cores, check_alike, divide
+from flare.measuring.lane import _cores, check_alike, divide, look_at_place
 from flare.measuring.options import LaneLimits, Options
+from flare.measuring.sampling.nvml import DeviceError
 from flare.results.errors import MeasurementError
 from tests.builders.lanes import device, lane, place
 
@@ -72,6 +75,14 @@ def test_each_gpu_has_a_lane():
         "cpus": "5,6,7,8",
         "memory": "28g",
     }
+
+
+def test_a_gpu_that_is_named_twice_is_refused(monkeypatch):
+    gpu = SimpleNamespace(device=device(1))
+    monkeypatch.setattr("flare.measuring.lane.open_gpu", lambda _: nullcontext(gpu))
+
+    with pytest.raises(DeviceError, match="GPU 0 was named twice"):
+        look_at_place(["0", "0"], SimpleNamespace(describe=dict))
 
 
 @pytest.mark.parametrize(

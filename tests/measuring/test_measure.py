@@ -1,17 +1,31 @@
 """Measuring with a real engine: tiny images of teams that are good, and of others."""
 
 import csv
+import gzip
+import io
 import json
+import random
 import re
+import signal
+import subprocess
+import tarfile
+import time
 
 import pytest
+from backports import zstd
 
+from tests.builders import ROOT, case_names, wait_until
+from tests.builders.archives import save, tar
 from tests.builders.teams import (
+    BRISK,
     LIMITS,
+    PREDICT,
     SCRIPTS,
     brisk_command,
     flare_command,
     left_behind,
+    measure_teams,
+    root_files,
     rows_of,
     save_team,
 )
@@ -81,11 +95,6 @@ def test_the_status_of_each_team(results, team):
     assert bool(row["message"]) != is_ok
     predictions = list((results / team / "predictions").iterdir())
     assert len(predictions) == is_ok
-    rejected = results / team / "rejected"
-    if team in ("misnamed", "text", "extra"):  # for whoever asks
-        assert (rejected / "validation_001" / "0.nii.gz").exists()
-    else:
-        assert not rejected.exists()
     if not is_ok:
         log = re.search(r"see (logs/\S+)$", row["message"])[1]
         assert (results / team / log).is_file()
@@ -131,17 +140,87 @@ def test_traces_are_kept(results):
     assert min(memory_mb) > 0
 
 
-def test_metrics_and_efficiency_lie_side_by_side(results):
-    """Predictions equal the labels: 1. Whatever failed scores 0, and says why."""
-    good, crash = (
-        json.loads((results / team / "metrics.json").read_text())
-        for team in ("good", "crash")
-    )
+# --- Archives as other tools write them -------------------------------------------
 
-    assert good["aggregates"]["dsc_mean"] == 1
-    assert good["efficiency"]["cases_ok"] == 1
-    runtime_s = float(rows_of(results / "good")["validation_001"]["runtime_s"])
-    assert good["efficiency"]["runtime_s_mean"] == runtime_s
-    assert crash["aggregates"]["dsc_mean"] == 0
-    assert crash["efficiency"] == {"cases": 1, "cases_ok": 0}
-    assert crash["failed"]["validation_001"].startswith("failed: the container ended")
+
+def in_members(layer):
+    """A layer as parallel compressors write it: here, its first file is a member."""
+    with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
+        start = [*(entry.offset for entry in archive), len(layer)][1]
+    return gzip.compress(layer[:start], 1) + gzip.compress(layer[start:], 1)
+
+
+def with_capability():
+    """A layer whose predict.sh has a capability that no kernel takes."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        entry = tarfile.TarInfo("workspace/predict.sh")
+        entry.size = len(PREDICT)
+        entry.pax_headers = {"SCHILY.xattr.security.capability": "none"}
+        archive.addfile(entry, io.BytesIO(PREDICT.encode()))
+    return content.getvalue()
+
+
+def test_what_the_engine_alone_refuses_is_the_archive_s_fault(
+    team_base, one_case, tmp_path
+):
+    """What was read before is in archive/; layers of members, or zstd, are measured."""
+    archives = []
+    for team, pack in (
+        *(("attributes", bytes), ("members", in_members), ("packed", zstd.compress)),
+    ):
+        layer = tar({"workspace/x": b"", "workspace/predict.sh": PREDICT.encode()})
+        layers = root_files(), with_capability() if team == "attributes" else layer
+        named = {"name": f"{team}.tar.gz", "tags": [f"{team}:latest"], "pack": pack}
+        archives.append(save(tmp_path, *layers, **named))
+
+    said, _ = measure_teams(tmp_path, one_case, *archives, status=1)
+
+    results = tmp_path / "results"
+    (problem,) = re.findall("attributes: not measured to the end: (.*)\n", said)
+    assert problem.startswith("attributes.tar.gz: the engine cannot load it (")
+    assert problem.endswith("[F15]")
+    assert problem[:80] in (results / "refused.csv").read_text(encoding="utf-8")
+    assert not (results / "attributes" / "efficiency.csv").exists()
+    for team in ("members", "packed"):
+        assert rows_of(results / team)["validation_001"]["status"] == "ok"
+    assert left_behind(results) == []
+
+
+# --- Killed -----------------------------------------------------------------------
+
+
+def test_after_sigkill_at_random_moments_it_goes_on_to_the_end(
+    archives, two_cases, tmp_path
+):
+    """Eight times: nothing is lost or left behind, and no case is run twice."""
+    teams = ("good", "slow")
+    results, chance = tmp_path / "results", random.Random(9)
+    (tmp_path / "sent").mkdir()
+    for team in teams:
+        (tmp_path / "sent" / f"{team}.tar.gz").symlink_to(archives[team])
+    command = [*BRISK, "measure", tmp_path / "sent", "--images", two_cases / "images"]
+    command += ["--output", results, *LIMITS, "--no-warm-up"]
+    command += ["--ground-truth", two_cases / "labels"]
+    for _ in range(8):
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)  # fmt: skip
+        time.sleep(chance.uniform(0.5, 4))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    before = {file.parent.name: rows_of(file.parent)
+              for file in results.glob("*/efficiency.csv")}  # fmt: skip
+
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+
+    for team in teams:
+        rows = rows_of(results / team)
+        assert {row["status"] for row in rows.values()} == {"ok"}
+        assert list(rows) == case_names(2)
+        for case, row in before.get(team, {}).items():
+            assert rows[case] == row
+        metrics = json.loads((results / team / "metrics.json").read_text())
+        assert metrics["aggregates"]["dsc_mean"] == 1
+    # A guard of a run that was killed may be at work.
+    wait_until(lambda: left_behind(tmp_path) == [])
+    assert list(results.rglob(".*")) == []

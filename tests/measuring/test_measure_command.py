@@ -82,6 +82,15 @@ def test_going_on_is_told_and_needs_a_reason(bench, measure):
         assert (status, stderr.startswith(problem)) == (1, True)
 
 
+def test_cold_caches_are_refused_side_by_side(bench, measure):
+    bench.archive("good", PREDICT)
+
+    status, _, stderr = measure("--lanes", "2", "--caches", "cold")
+
+    assert (status, told(stderr)[1]) == (1, "")
+    assert stderr.startswith("--caches cold: lanes of a computer share its caches")
+
+
 # --- The page ---------------------------------------------------------------------
 
 
@@ -167,5 +176,5 @@ def test_without_jinja2_nothing_is_measured(bench, measure, monkeypatch):
     status, _, stderr = measure("--page", "live.html")
 
     assert (status, told(stderr)[1]) == (1, "live.html")
-    assert "Jinja2 is not installed" in stderr
+    assert "jinja2 is not installed" in stderr
     assert not bench.results.exists()

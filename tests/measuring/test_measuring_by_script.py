@@ -5,16 +5,18 @@ What a real engine does with the same images is in `test_measure.py`.
 
 import csv
 import re
+from unittest import mock
 
 import pytest
 
 from flare.common.engine import ENGINES
 from flare.common.errors import EngineError
 from flare.measuring.archive.strict import ArchiveError
-from flare.measuring.summary import count_done
+from flare.measuring.measure import count_done
 from flare.results.errors import MeasurementError
 from tests.builders.errors import told
 from tests.builders.fewer import few_fast
+from tests.builders.lanes import measuring
 from tests.builders.teams import PREDICT, SCRIPTS
 from tests.fakes.plain import PlainEngine
 from tests.measuring.conftest import FakeGpu
@@ -61,8 +63,6 @@ def test_the_status_of_a_team(bench, team):
     folder = bench.results / team
     predictions = [p.name for p in (folder / "predictions").glob("*")]
     assert predictions == (["validation_001.nii.gz"] if status == "ok" else [])
-    is_kept = team in ("misnamed", "text")
-    assert (folder / "rejected" / "validation_001" / "0.nii.gz").exists() == is_kept
     assert (folder / "logs" / "validation_001.log").exists()
     assert (folder / "traces" / "validation_001.csv").exists()
     assert bench.engine.left() == []
@@ -203,7 +203,7 @@ def test_an_engine_that_fails_at_a_repeat_ends_no_team(bench):
 
 
 @pytest.mark.slow
-def test_a_case_is_run_again_with_a_reason(bench):
+def test_a_case_is_run_again_with_a_reason(bench, monkeypatch):
     file = bench.archive("good", PREDICT)
     bench.measure(file, cases=2)
     again = {"rerun": ("validation_002",), "reason": "the fan stood still"}
@@ -214,9 +214,28 @@ def test_a_case_is_run_again_with_a_reason(bench):
     note = r"the fan stood still \(before: ok, \d\.\d\d s\)"
     assert re.fullmatch(note, rows["validation_002"]["rerun"])
     assert rows["validation_001"]["rerun"] == ""
-    bench.engine.fail("volume-create", "gone")  # what there is stays
+    interrupt = mock.Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr("flare.measuring.team.run_case", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        bench.measure(file, cases=2, **again)
+    assert bench.rows("good") == rows  # what there is stays
+    bench.engine.fail("volume-create", "gone")
     bench.measure(file, cases=2, **again)
     assert bench.rows("good") == rows
+
+
+@pytest.mark.slow
+def test_two_measurements_of_a_team_wait_for_each_other(bench):
+    """The second one finds everything done."""
+    bench.archive("good", PREDICT)
+    what = (bench.folder, bench.images, *("--gpu", "none", "--caches", "warm"))
+
+    with measuring(*what) as one, measuring(*what) as other:
+        errors = [process.communicate(timeout=120)[1] for process in (one, other)]
+
+    assert [one.returncode, other.returncode] == [0, 0], errors
+    assert len(bench.record("good")["sessions"]) == 1
+    assert bench.engine.left() == []
 
 
 @pytest.mark.parametrize(
@@ -300,7 +319,7 @@ def test_an_engine_of_another_kind_measures_a_team(bench, flare, monkeypatch):
     )
     assert not (bench.engine.state / "calls").exists()
     assert record["settings"]["container_engine"] == "plain"
-    image = bench.cases[0].image.path
+    image = bench.cases[0].path
     archive = bench.archive("good", PREDICT)
     assert flare("check", archive, "--run", image, "--engine", "plain")[0] == 0
     failed = bench.measure(bench.archive("good", PREDICT))

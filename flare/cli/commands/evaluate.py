@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from flare.cli.command import takes, version_option
 from flare.cli.console import Progress, fits
-from flare.common.installation import PLATFORM_GROUND_TRUTH, __version__, importing
+from flare.common.environment import PLATFORM_GROUND_TRUTH, __version__, importing
 from flare.common.options import (
     challenge_option,
     csv_option,
     option,
-    summary_option,
     workers_option,
 )
 from flare.common.text import safe
@@ -58,31 +57,26 @@ class Asked:
     workers: int | None = workers_option()
     options: Options = field(default_factory=Options)
     csv: Path | None = csv_option()
-    nnunet_summary: Path | None = summary_option("into this folder")
 
 
 @takes(Asked, first=[version_option()])
 def command(asked: Asked) -> None:
     """Score a folder of predictions."""
-    # Here, as neither the help nor a shell that completes a word has to wait for them.
+    # Here, as the help should not wait for them.
     with importing():
         # Before ours, within whose imports its own would be so deep that Python needs
         # more memory for frames, and gives it back, a thousand times.
         import numpy  # noqa: F401
 
         from flare.challenge.reading import read_challenge
+        from flare.common.environment import reuse_freed_memory
         from flare.common.errors import SubmissionError
-        from flare.common.machine import reuse_freed_memory
         from flare.evaluation.evaluate import evaluate
         from flare.evaluation.submission.find import usual_references
         from flare.results.metrics_json import prepare_output, write_metrics
         from flare.results.scores import results_table
 
     reuse_freed_memory()  # here, and so in workers; not in a program that imports flare
-    if asked.nnunet_summary:
-        from flare.results.summary_json import prepare_summary, write_summary
-
-        prepare_summary(asked.nnunet_summary, asked.output)
     prepare_output(asked.output)
     ground_truth = asked.ground_truth or usual_references()
     _log.info(
@@ -106,8 +100,6 @@ def command(asked: Asked) -> None:
         _tell_teams(asked.predictions, error)
         raise
     file = write_metrics(results, asked.output)
-    if asked.nnunet_summary:
-        _log.info("Wrote %s", write_summary(results, asked.nnunet_summary))
     if asked.csv:
         from flare.results.metrics_reading import write_scores
 

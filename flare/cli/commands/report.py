@@ -34,7 +34,7 @@ def command(asked: Report) -> None:
     context = click.get_current_context()
     for problem in _problems(asked, context):
         raise click.UsageError(f"argument {problem}", context)
-    # Here, as help and completion should not wait for it.
+    # Here, as help should not wait for it.
     from flare.reports.render import check_library
 
     check_library(asked.output, "jinja2")

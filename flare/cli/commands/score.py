@@ -16,7 +16,6 @@ from flare.common.options import (
     csv_option,
     decimals,
     option,
-    summary_option,
     workers_option,
 )
 from flare.common.text import aligned, listing, safe
@@ -26,7 +25,6 @@ from flare.results.archives_csv import REFUSED_CSV
 if TYPE_CHECKING:
     from flare.evaluation.many.teams import Progress as Run
     from flare.evaluation.many.teams import ScoredTeam, ScoredTeams
-    from flare.ranking.table import ResultTable
 
 PLACE = ("For organisers", 9)
 
@@ -74,16 +72,14 @@ class Asked:
     )
     options: TeamOptions = field(default_factory=TeamOptions)
     csv: Path | None = csv_option()
-    nnunet_summary: Path | None = summary_option("for each team, as DIR/TEAM")
 
 
 @takes(Asked, exclusive=("workers", "cluster"))
 def command(asked: Asked) -> None:
     """Score the predictions of all teams."""
-    # Here, as neither the help nor a shell that completes a word has to wait for them.
+    # Here, as the help should not wait for them.
     from flare.evaluation.many.score import evaluate_many
 
-    before = _scored(asked)
     progress = Progress(every_s=60.0)
 
     def tell(run: Run) -> None:
@@ -103,16 +99,10 @@ def command(asked: Asked) -> None:
             on_progress=tell,
             on_team=_tell_team,
             on_start=lambda at: _log.info("Dask's dashboard: %s", safe(at)),
-            nnunet_summary=asked.nnunet_summary,
             **asdict(asked.options),
         )
-    after = _scored(asked)
-    if after:
-        _write_means(asked, after)
+    _write_means(asked)
     _log.info("\n%s", _summary(scored))
-    if before and after:
-        for line in _moves(before, after):
-            _log.info("%s", line)
     if asked.csv:
         from flare.results.metrics_reading import write_scores
 
@@ -161,46 +151,27 @@ def _summary(scored: ScoredTeams) -> str:
     return "\n".join(aligned(rows))
 
 
-def _scored(asked: Asked) -> ResultTable | None:
-    """What all teams score; None where they cannot be compared yet."""
+def _write_means(asked: Asked) -> None:
+    """Write the means of all teams, and say which organs a team never finds.
+
+    Nothing is written where teams cannot be compared yet.
+    """
     from flare.results.metrics_json import METRICS_JSON
 
     if not any(asked.output.glob(f"*/{METRICS_JSON}")):
-        return None  # nor is loaded what a ranking needs
-    from flare.ranking.rank import read_scored
-
-    return read_scored(asked.output, asked.challenge)
-
-
-def _write_means(asked: Asked, table: ResultTable) -> None:
-    """Write the means of all teams, and say which organs a team never finds."""
+        return  # nor is loaded what a ranking needs
     from flare.challenge.reading import read_challenge
     from flare.common.files import write_whole
     from flare.ranking.decisions import organ_flags
     from flare.ranking.means import score_means
+    from flare.ranking.rank import read_scored
     from flare.reports.ranking.files import mean_files
 
+    table = read_scored(asked.output, asked.challenge)
+    if table is None:
+        return
     challenge = read_challenge(asked.challenge)
     for name, text in mean_files(score_means(table, challenge), challenge.name):
         write_whole(asked.output / name, f"{text.rstrip()}\n")
     for line in organ_flags(table):
         _log.info("%s", line)
-
-
-def _moves(then: ResultTable, now: ResultTable) -> list[str]:
-    """Which teams have another rank than before.
-
-    Ranks among other teams are not compared: a run that was ended has scored only some.
-    """
-    from flare.ranking.rank import ranks_by_scores
-
-    if then.teams != now.teams:
-        return []
-    before, after = ranks_by_scores(then), ranks_by_scores(now)
-    moved = [
-        f"{safe(team)}: rank {before[team]}, now {rank}"
-        for team, rank in after.items()
-        if before[team] != rank
-    ]
-    title = "Ranks by DSC and NSD alone that have changed:"
-    return [title, *moved] if moved else ["No rank by DSC and NSD alone has changed."]

@@ -18,8 +18,7 @@ from flare.cli.console import stopping_with
 from flare.common.errors import OutputError, StoppedError
 from flare.common.schema import DateTime, Is, Positive, Text
 from flare.common.text import safe, why
-from flare.platforms.grandchallenge.access import read_tokens
-from flare.platforms.grandchallenge.client import Client
+from flare.platforms.grandchallenge.client import Client, read_token
 from flare.platforms.grandchallenge.external import ExternalOptions, PhaseSource
 from flare.platforms.serving.drop_folder import DropFolder, FolderOptions
 from flare.platforms.serving.journal import Entry, Step, status_text, utc_now
@@ -55,17 +54,14 @@ class Options:
         """The place that submissions come from."""
         if self.folder.drop_folder:
             return DropFolder(self.folder.drop_folder, utc_now)
-        clients = [Client(self.phase.api, token) for token in read_tokens()]
-        return PhaseSource(str(self.phase.phase), *clients)
+        return PhaseSource(str(self.phase.phase), Client(self.phase.api, read_token()))
 
 
 @takes(
     Options,
     exclusive=("phase", "drop_folder"),
     epilog="FLARE_GC_TOKEN_FILE names the file that holds the API token of one of the"
-    " phase's external evaluators, or FLARE_GC_TOKEN holds the token. Of several, one"
-    " on each line, the next one is used where the platform lets a user claim only"
-    " once.",
+    " phase's external evaluators, or FLARE_GC_TOKEN holds the token.",
 )
 def command(options: Options) -> None:
     """Measure submissions as they come, and answer them."""
@@ -74,7 +70,7 @@ def command(options: Options) -> None:
         _log.info("%s", status_text(service.folder, service.hours))
         return
     if service.page:
-        # Here, as help and completion should not wait for it.
+        # Here, as help should not wait for it.
         from flare.reports.render import check_library
 
         check_library(service.page, "jinja2")

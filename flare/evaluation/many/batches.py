@@ -11,10 +11,9 @@ from io import BytesIO
 from typing import BinaryIO
 
 from flare.challenge.rules import Challenge
-from flare.common.bulkhead import as_flare_error
-from flare.common.errors import InputError, OrganiserError
+from flare.common.environment import reuse_freed_memory
+from flare.common.errors import InputError, OrganiserError, as_flare_error
 from flare.common.files import open_regular
-from flare.common.machine import reuse_freed_memory
 from flare.common.text import safe, why
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.scoring.case import (

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge.rules import Challenge
+from flare.common.environment import __version__, library_version, source_commit
 from flare.common.errors import FileError, OutputError
-from flare.common.installation import __version__, library_version, source_commit
 from flare.common.text import safe
 from flare.evaluation.plan import LIBRARIES
 from flare.evaluation.scoring.case import Attempt, Mirrored
@@ -147,10 +147,7 @@ def _attempt(pair: CasePair, content: dict[str, Any]) -> Attempt:
         kinds = {kind.__name__: kind for kind in FileError.__subclasses__()}
         problem = kinds[name](*arguments)
     elif fields := content["score"]:
-        organs = tuple(
-            OrganScore(**{**organ, "voxels": tuple(organ["voxels"])})
-            for organ in fields.pop("organs")
-        )
+        organs = tuple(OrganScore(**organ) for organ in fields.pop("organs"))
         for name in ("unknown_labels", "free_of", "left_empty"):
             fields[name] = tuple(fields[name])
         score = CaseScore(organs=organs, **fields)

@@ -12,11 +12,10 @@ from typing import Literal
 
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
-from flare.common.bulkhead import bulkhead
+from flare.common.environment import available_cpus
 from flare.common.errors import FlareError, InputError, OrganiserError, OutputError
-from flare.common.executor import Done, LocalPool, Pool, completed
+from flare.common.executor import Done, LocalPool, Pool, bulkhead, completed
 from flare.common.files import is_folder, remove_tree
-from flare.common.machine import available_cpus
 from flare.common.text import safe
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.evaluate import results_of, worker_error
@@ -56,7 +55,6 @@ from flare.results.archives_csv import (
 )
 from flare.results.errors import MeasurementError
 from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
-from flare.results.summary_json import SUMMARY_JSON, prepare_summary, write_summary
 from flare.results.team_folder import FolderLock, is_measured
 
 USE = "scored into"
@@ -78,7 +76,6 @@ def evaluate_many(
     on_progress: Callable[[Progress], None] | None = None,
     on_team: Callable[[ScoredTeam], None] | None = None,
     on_start: Callable[[str], None] | None = None,
-    nnunet_summary: str | Path | None = None,
 ) -> ScoredTeams:
     """Score the predictions of all teams against a folder of reference labels.
 
@@ -106,9 +103,6 @@ def evaluate_many(
     on_progress, on_team, on_start : callable, optional
         Told of each batch of cases; of each team that is done; and of the address of
         Dask's dashboard, if there is one.
-    nnunet_summary : str or Path, optional
-        A folder that gets ``TEAM/summary.json`` in the shape of nnU-Net's; for
-        organisers alone, as it tells the volumes of the references.
 
     Returns
     -------
@@ -142,7 +136,6 @@ def evaluate_many(
             f"{safe(output)}: it is the folder of what teams have submitted",
             "Choose another folder for the results.",
         )
-    summaries = prepare_summary(nnunet_summary, output)
     settled = {file.parent.name for file in output.glob(f"*/{METRICS_JSON}")}
     submissions = find_submissions(teams, settled)
 
@@ -156,7 +149,6 @@ def evaluate_many(
             kept=kept,
             on_progress=on_progress,
             on_team=on_team,
-            summaries=summaries,
         )
         done = run.score(submissions, partial(_pool, run, workers, cluster, on_start))
     return ScoredTeams(output=output, teams=done)
@@ -193,7 +185,6 @@ class _Run:
     kept: KeptScores
     on_progress: Callable[[Progress], None] | None
     on_team: Callable[[ScoredTeam], None] | None
-    summaries: Path | None
 
     def __post_init__(self) -> None:
         """Begin with no team."""
@@ -344,8 +335,6 @@ class _Run:
         name = team.submission.team
         with FolderLock(self.output / name, USE):
             write_metrics(results, self.output / name)
-        if self.summaries:
-            write_summary(results, self.summaries / name)
         self._refused.replace(name, ())
         flags = tuple(mirrored_lines(attempts))
         self._flags.replace(name, [Flag(team=name, flag=line) for line in flags])
@@ -377,8 +366,6 @@ class _Run:
         is_ours &= not isinstance(error, MeasurementError)  # another process has it
         if is_ours and (folder / METRICS_JSON).is_file():
             prepare_output(folder)
-        if self.summaries:
-            (self.summaries / submission.team / SUMMARY_JSON).unlink(missing_ok=True)
         refusal = Refusal(
             team=submission.team, archive=submission.path.name, problem=str(error)
         )

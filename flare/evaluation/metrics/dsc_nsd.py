@@ -32,7 +32,6 @@ class Agreement:
 
     reference_voxels: int
     prediction_voxels: int
-    common_voxels: int
     dsc: float
     nsd: float
     distances: Sides | None = None
@@ -374,7 +373,7 @@ def _agreement(
     voxels: tuple[int, int, int], counts: npt.NDArray[np.int64], spacing: Spacing
 ) -> Agreement:
     """Turn what `tally` has counted, of shape (2, 256), into DSC and NSD."""
-    first, second, common = voxels
+    first, second, _ = voxels
     codes = counts[0].nonzero()[0]  # the others add nothing
     areas, (surfels, beyond) = surfel_areas(spacing)[codes], counts[:, codes]
     within = math.fsum(((surfels - beyond) * areas).tolist())
@@ -383,7 +382,6 @@ def _agreement(
     return Agreement(
         reference_voxels=first,
         prediction_voxels=second,
-        common_voxels=common,
         dsc=dice_of_counts(*voxels),
         nsd=float(nsd),
     )

@@ -102,8 +102,7 @@ def score_labels(
                 value = _worst(name, reference.grid, challenge)
             values[name] = value
         _apply_rules(values, voxels, challenge)
-        sizes = (*voxels, agreement.common_voxels)
-        found.append(OrganScore(organ=organ.name, by_metric=values, voxels=sizes))
+        found.append(OrganScore(organ=organ.name, by_metric=values))
     return tuple(found)
 
 
@@ -207,7 +206,6 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
         by_metric=_means(organs, challenge),
         free_of=free_of,
         left_empty=tuple(n for n in left if labels[n] not in prediction.present),
-        map_voxels=reference.labels.size,
     )
 
 

@@ -38,18 +38,6 @@ _LIBRARY_PATH = "LD_LIBRARY_PATH"
 _HOOKED_VARIABLES = ("LD_PRELOAD", "LD_AUDIT")
 """A hook of the GPU runtime would load these on the host (CVE-2025-23266)."""
 
-_BASH_WORDS = {
-    r"^\s*source\s": "source (write: .)",
-    r"\[\[": "[[ (write: [ with quotes)",
-    r"^\s*function\s+\w": "function NAME (write: NAME())",
-    r"^\s*\w+=\(": "an array",
-    r"<<<": "<<< (use echo and a pipe)",
-    r"&>": "&> (write: > FILE 2>&1)",
-    r"[<>]\(": "<( (use a file)",
-    r"^\s*(?:pushd|popd|declare|shopt)\b": "pushd, popd, declare or shopt",
-}
-"""What bash understands, and a plain sh does not."""
-
 _VISIBLE = re.compile(r"\bCUDA_VISIBLE_DEVICES=[\"']?([^\s\"';&]*)")
 
 
@@ -197,8 +185,7 @@ def check_content(
         found.wrong("it has no /bin/bash", "Install bash in the image.")
     script = files.at(files.resolve(posixpath.join(folder, SCRIPT)) or "")
     if isinstance(script, bytes):
-        sh = posixpath.basename(files.resolve("/bin/sh") or "")
-        check_script(script, found, is_bash=sh == "bash")
+        check_script(script, found)
         return
     text = f"there is no {SCRIPT} in its working directory {safe(folder)}"
     remedy = f"COPY {SCRIPT} {safe(folder)}/ in the Dockerfile."
@@ -226,7 +213,7 @@ def _check_folders(files: FileSystem, mounted: Sequence[str], found: Findings) -
             found.wrong(text, f"Leave {folder} out of the image.")
 
 
-def check_script(content: bytes, found: Findings, *, is_bash: bool) -> None:
+def check_script(content: bytes, found: Findings) -> None:
     r"""Find out what is wrong, and what is doubtful, about predict.sh.
 
     Parameters
@@ -235,12 +222,10 @@ def check_script(content: bytes, found: Findings, *, is_bash: bool) -> None:
         The script.
     found : Findings
         Gets it.
-    is_bash : bool
-        Whether the image's ``sh`` is bash.
 
     Examples
     --------
-    >>> check_script(b"python predict.py\r\n", found := Findings(), is_bash=False)
+    >>> check_script(b"python predict.py\r\n", found := Findings())
     >>> found.problems[0][0]
     'predict.sh has Windows line ends'
     """
@@ -257,9 +242,3 @@ def check_script(content: bytes, found: Findings, *, is_bash: bool) -> None:
     for line in code:
         for value in _VISIBLE.findall(line):
             _check_visible(SCRIPT, value, found)
-    if not is_bash:
-        found.doubts += [
-            f"{SCRIPT} is run by sh, which does not know {words}"
-            for pattern, words in _BASH_WORDS.items()
-            if any(re.search(pattern, line) for line in code)
-        ]

@@ -1,35 +1,38 @@
-"""The client of grand-challenge.org: calls and files, tried again where that helps.
+"""The client of grand-challenge.org: its token, and calls and files, tried again.
 
 A token goes to the platform alone, over TLS, and stands in nothing that is written.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json as json_module
 import logging
+import os
 import random
 import re
+import stat
 import time
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from http.client import HTTPException, HTTPMessage, HTTPResponse, InvalidURL
 from pathlib import Path
 from string import punctuation
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+from urllib.error import URLError
 from urllib.parse import quote, urlencode, urljoin, urlsplit
+from urllib.request import HTTPErrorProcessor, OpenerDirector, Request, build_opener
 
-from flare.common.files import unwritable
-from flare.common.installation import __version__
-from flare.common.text import printable, safe
-from flare.platforms.grandchallenge.access import TOKEN_REMEDY, PlatformError
-
-if TYPE_CHECKING:
-    from http.client import HTTPMessage, HTTPResponse
-    from urllib.request import OpenerDirector
+from flare.common.environment import __version__
+from flare.common.errors import HostError, unwritable
+from flare.common.options import option
+from flare.common.text import printable, safe, shell_word, why
 
 _log = logging.getLogger(__name__)
+
+API = "https://grand-challenge.org/api/v1/"
 
 TIMEOUT_S = 60.0
 """Without a word from the platform."""
@@ -51,12 +54,24 @@ MOST_REDIRECTS = 5
 
 BLOCK_BYTES = 2**20
 
-_RIGHTS = (
-    "Check --phase and --api, and the rights of the token's user: an external evaluator"
-    " of the phase serves, an admin of the challenge downloads."
+TOKEN_REMEDY = (
+    "Make one under Your Profile, Manage API Tokens: of an external evaluator of the"
+    " phase (for flare serve) or an admin of the challenge (for flare download). Put it"
+    " into FLARE_GC_TOKEN, or its file's name into FLARE_GC_TOKEN_FILE."
 )
 
 Found = TypeVar("Found")
+
+
+class PlatformError(HostError):
+    """The platform refuses what is asked of it, or does not answer.
+
+    `download` was refused, or got no answer: the message says which. A token has to be
+    that of an admin of the challenge.
+    """
+
+    code = "H09"
+    remedy = "The documentation's page Phase settings tells how to get results."
 
 
 class FileRefusedError(PlatformError):
@@ -75,6 +90,63 @@ class TooLargeError(PlatformError):
 
 class PassingError(Exception):
     """Something has failed that may not fail the next time."""
+
+
+def api_option() -> Any:
+    """The address of the API."""
+    return option(
+        f"Address of the platform's API (default: {API}).", default=API, metavar="URL"
+    )
+
+
+def key(text: str) -> str:
+    """A key of the platform.
+
+    Examples
+    --------
+    >>> key("4A46B539119B488990BF18818FFA3DD8")
+    '4a46b539-119b-4889-90bf-18818ffa3dd8'
+    """
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not a key such as 4a46b539-119b-4889-90bf-18818ffa3dd8"
+        ) from None
+
+
+def read_token(variables: MutableMapping[str, str] = os.environ) -> str:
+    """The API token of FLARE_GC_TOKEN, or of the file that FLARE_GC_TOKEN_FILE names.
+
+    FLARE_GC_TOKEN is removed: what we start does not need it, and so does not get it.
+
+    Raises
+    ------
+    PlatformError
+        If there is none, or others may use the file. No message holds any part of it.
+    """
+    token = variables.pop("FLARE_GC_TOKEN", "").strip()
+    file = variables.get("FLARE_GC_TOKEN_FILE", "")
+    try:
+        if file and not token:
+            with Path(file).open(encoding="ascii") as opened:
+                mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
+                if mode & 0o077:  # ssh refuses such a key, too
+                    raise PlatformError(
+                        f"{safe(file)}: others may use this file (mode {mode:04o})",
+                        f"Its token is yours alone: chmod 600 {shell_word(file)}.",
+                    )
+                token = opened.read().strip()
+    except (OSError, ValueError) as error:
+        reason = why(error) if isinstance(error, OSError) else "it is not a text"
+        raise PlatformError(
+            f"{safe(file)}: the token cannot be read ({reason})", TOKEN_REMEDY
+        ) from error
+    if not token:
+        raise PlatformError("There is no API token", TOKEN_REMEDY)
+    if not re.fullmatch("[!-~]+", token):
+        raise PlatformError("The token is not one word", TOKEN_REMEDY)
+    return token
 
 
 # --- Calls ------------------------------------------------------------------------
@@ -112,17 +184,12 @@ class Client:
         Address of the API, with https.
     token : str
         It is sent to that host, and to no other.
-    sleep, chance : callable
-        Wait for some seconds; a number from 0 to 1.
+    sleep : callable
+        Waits for some seconds.
     """
 
     def __init__(
-        self,
-        api: str,
-        token: str,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        chance: Callable[[], float] = random.random,
+        self, api: str, token: str, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         if not api.startswith("https://"):
             raise PlatformError(
@@ -130,12 +197,7 @@ class Client:
                 "Give the address with https:// as --api.",
             )
         self.api = f"{api.rstrip('/')}/"
-        self._token, self._sleep, self._chance = token, sleep, chance
-
-    @property
-    def mark(self) -> str:
-        """What tells this token from others, and tells nobody the token."""
-        return hashlib.sha256(self._token.encode()).hexdigest()[:8]
+        self._token, self._sleep = token, sleep
 
     def _redact(self, text: str) -> str:
         """A text without the token, also in small letters: hosts have these."""
@@ -155,7 +217,11 @@ class Client:
         if reply.status == 200:
             return self.stranger()
         problem = f"{safe(self.api)}: status {reply.status}: {reply.reason}"
-        return PlatformError(problem, _RIGHTS)
+        return PlatformError(
+            problem,
+            "Check --phase and --api, and the rights of the token's user: an external"
+            " evaluator of the phase serves, an admin of the challenge downloads.",
+        )
 
     def call(
         self,
@@ -180,14 +246,11 @@ class Client:
         PlatformError
             If it does not accept the token, or cannot be reached.
         """
-        tried = 0
         url = f"{self.api}{path}{f'?{urlencode(params)}' if params else ''}"
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         body = None if json is None else json_module.dumps(json).encode()
 
-        def attempt() -> Reply:
-            nonlocal tried
-            tried += 1
+        def attempt(tried: int) -> Reply:
             with self._opened(method, url, headers, body) as response:
                 status = response.status
                 if status == 401:
@@ -226,7 +289,7 @@ class Client:
             return
         part, mark = file.with_name(f".{file.name}.part"), ""
 
-        def fetch_rest() -> None:
+        def fetch_rest(_: int) -> None:
             nonlocal mark
             have = content.tell() if mark else 0
             headers = {"Range": f"bytes={have}-", "If-Range": mark} if have else {}
@@ -246,49 +309,43 @@ class Client:
                     raise FileRefusedError(f"{problem} (status {status})", status)
                 if response.headers.get_content_type() == "text/html":
                     raise PassingError(f"{host} gives a page in place of the file")
-                if have + (response.length or 0) > LARGEST_BYTES:
-                    raise TooLargeError(f"{host}: {safe(file.name)} is too large")
                 for block in self._blocks(response):
+                    whole = content.tell() + len(block) + (response.length or 0)
+                    if whole > LARGEST_BYTES:
+                        raise TooLargeError(f"{host}: {safe(file.name)} is too large")
                     content.write(block)
-                    if content.tell() > LARGEST_BYTES:
-                        raise TooLargeError(f"{host}: {safe(file.name)} does not end")
 
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             part.unlink(missing_ok=True)  # of a program that was ended
-            try:
-                with part.open("xb") as content:
-                    self._again(safe(file.name), fetch_rest)
-                part.replace(file)
-            finally:
-                part.unlink(missing_ok=True)
+            with part.open("xb") as content:
+                self._again(safe(file.name), fetch_rest)
+            part.replace(file)
         except OSError as error:
             raise unwritable(part, error) from error
         except ValueError as error:  # of an address that is none
             raise self.stranger() from error
+        finally:
+            part.unlink(missing_ok=True)
 
-    def _again(self, what: str, attempt: Callable[[], Found]) -> Found:
-        """Try something until it does not fail on the way."""
-        pause_s, tried = FIRST_PAUSE_S, 1
+    def _again(self, what: str, attempt: Callable[[int], Found]) -> Found:
+        """Try something, given which try it is, until it does not fail on the way."""
+        tried = 1
         while True:
             try:
-                return attempt()
+                return attempt(tried)
             except PassingError as passing:
-                if tried >= TRIES:
-                    problem = f"{safe(self.api)}: {what}: {passing}, {tried} times"
+                if tried == TRIES:
+                    problem = f"{safe(self.api)}: {what}: {passing}, {TRIES} times"
                     raise PlatformError(problem, "Try again later.") from passing
-                wait_s = pause_s * (0.5 + self._chance())
+                wait_s = FIRST_PAUSE_S * 2 ** (tried - 1) * (0.5 + random.random())
                 _log.warning("%s: %s; again in %.0f s", what, passing, wait_s)
             self._sleep(wait_s)
-            pause_s, tried = 2 * pause_s, tried + 1
+            tried += 1
 
     @contextmanager
     def _led(self, url: str, headers: dict[str, str]) -> Iterator[HTTPResponse]:
-        """An answer from wherever the platform leads, if it is an https address.
-
-        Another host that refuses does not know us: its addresses are signed, and each
-        is good for some minutes.
-        """
+        """An answer from wherever the platform leads, if it is an https address."""
         for _ in range(MOST_REDIRECTS):
             url = quote(url, safe=punctuation)  # what is no ASCII, or a space
             if not url.startswith("https://"):
@@ -303,28 +360,23 @@ class Client:
                     # Headers are read as Latin-1, whatever they are.
                     url = urljoin(url, quote(to, punctuation, "latin-1"))
                     continue
-                if not self._is_own(url) and status in (400, 401, 403):
-                    host = self._host_of(url)
-                    raise PassingError(f"{host} answers with status {status}")
                 yield response
                 return
-        raise PlatformError(
-            f"{safe(self.api)}: it leads from one address to the next",
-            "Ask the platform's staff.",
-        )
+        raise self.stranger()
 
     @contextmanager
     def _opened(
         self, method: str, url: str, headers: dict[str, str], body: bytes | None = None
     ) -> Iterator[HTTPResponse]:
-        """An answer of a host, whatever it says; only the platform gets the token."""
-        # Not at the top: help, which asks nobody, starts sooner.
-        from http.client import HTTPException, InvalidURL
-        from urllib.error import URLError
-        from urllib.request import Request
+        """An answer of a host, whatever it says; only the platform gets the token.
 
+        Another host that refuses does not know us: its addresses are signed, and each
+        is good for some minutes.
+        """
         headers = {"User-Agent": f"flare/{__version__}", **headers}
-        if self._is_own(url):
+        passing: tuple[int, ...] = (400, 401, 403, 429)
+        if url.startswith(urljoin(self.api, "/")):
+            passing = (429,)
             headers["Authorization"] = f"Bearer {self._token}"
         try:
             request = Request(url, data=body, headers=headers, method=method)
@@ -332,32 +384,27 @@ class Client:
         except (OSError, ValueError, HTTPException) as error:
             reason = error.reason if isinstance(error, URLError) else error
             # So is a bad certificate; a text is said of an address that is none.
-            if isinstance(reason, ValueError | InvalidURL | str):
-                words = self._redact(printable(str(reason)))[:120]
-                kind = type(error if isinstance(reason, str) else reason).__name__
-                text = f"{kind}: {words}"
-                raise PlatformError(
-                    f"{safe(self.api)}: it cannot be used ({text})", "Is --api right?"
-                ) from error
-            raise self._unreachable(url, reason) from error
+            if not isinstance(reason, ValueError | InvalidURL | str):
+                raise self._unreachable(url, reason) from error
+            text = self._redact(printable(repr(reason)))[:120]
+            raise PlatformError(
+                f"{safe(self.api)}: it cannot be used ({text})", "Is --api right?"
+            ) from error
         with response:
             status = response.status
-            if status >= 500 or status == 429:
+            if status >= 500 or status in passing:
                 host = self._host_of(url)
                 raise PassingError(f"{host} answers with status {status}")
             yield response
 
     def _blocks(self, response: HTTPResponse) -> Iterator[bytes]:
         """What a host sends, to its end."""
-        from http.client import HTTPException
-
-        while True:
+        block = b"-"
+        while block:
             try:
                 block = response.read(BLOCK_BYTES)
             except (OSError, ValueError, HTTPException) as error:  # of odd lengths, too
                 raise self._unreachable(response.url, error) from error
-            if not block:
-                break
             yield block
         if response.length:
             host = self._host_of(response.url)
@@ -385,24 +432,17 @@ class Client:
         except (ValueError, RecursionError):  # also a number of thousands of digits
             return None
 
-    def _is_own(self, url: str) -> bool:
-        """Whether an address is on the platform's own host."""
-        return url.startswith(urljoin(self.api, "/"))
-
     @cached_property
     def _opener(self) -> OpenerDirector:
         """It verifies certificates, and leads nowhere by itself."""
-        from urllib.request import HTTPErrorProcessor, build_opener
+        return build_opener(_AsItIs)
 
-        class AsItIs(HTTPErrorProcessor):
-            """Takes each status for an answer, that of a redirection as well."""
 
-            def http_response(self, request: Any, response: Any) -> Any:
-                return response
+class _AsItIs(HTTPErrorProcessor):
+    """Takes each status for an answer, that of a redirection as well."""
 
-            https_response = http_response
-
-        return build_opener(AsItIs)
+    def https_response(self, request: Any, response: Any) -> Any:
+        return response
 
 
 def _mark_of(headers: HTTPMessage) -> str:

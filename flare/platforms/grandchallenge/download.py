@@ -15,15 +15,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
-from flare.common.errors import FlareError
-from flare.common.files import json_at, remove_tree, unwritable, write_whole
+from flare.common.errors import FlareError, unwritable
+from flare.common.files import json_at, remove_tree, write_whole
 from flare.common.options import option
 from flare.common.schema import DateTime, Text
 from flare.common.text import listing, safe
 from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
-from flare.platforms.grandchallenge.access import PlatformError, api_option, key
-from flare.platforms.grandchallenge.client import Client, FileRefusedError
+from flare.platforms.grandchallenge.client import (
+    Client,
+    FileRefusedError,
+    PlatformError,
+    api_option,
+    key,
+)
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.team_folder import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,15 @@ from flare.common.text import safe
 from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.archive.strict import ArchiveError, ModelError
-from flare.platforms.grandchallenge.access import PlatformError, api_option, key
 from flare.platforms.grandchallenge.client import (
     LARGEST_BYTES,
     Client,
     FileRefusedError,
+    PlatformError,
     Reply,
     TooLargeError,
+    api_option,
+    key,
 )
 from flare.platforms.serving.source import (
     Answer,
@@ -51,19 +53,8 @@ QUEUED = "Queued"
 ENDED = ("Cancelled", QUEUED)
 """Statuses of evaluations that nobody has to answer any more, or that begin anew."""
 
-_PENDING_ONLY = "only claim pending"
-_ONE_AT_A_TIME = "only claim one"
-"""Parts of what the platform says to a call that it refuses."""
-
 _GONE = (404, 410)
 """What a host answers that does not have something (any more)."""
-
-_HAS_CLAIMED = (
-    "this token's user has claimed another one, which is postponed here, or another"
-    " service is at work with the token; or the platform lets a user claim only once:"
-    " ask its staff, or use the token of another external evaluator"
-)
-"""Why no claim is possible now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,61 +74,43 @@ class ExternalOptions:
 class PhaseSource:
     """A phase of the platform.
 
-    Where a user can claim only one submission, the next token is used.
-
     Parameters
     ----------
     phase : str
         Its key, a UUID.
-    calls : Client
-        To the platform, each with the token of another user.
+    client : Client
+        With the token of an external evaluator.
     """
 
     is_named = False
 
-    def __init__(self, phase: str, *calls: Client) -> None:
-        self._phase = phase
-        self._calls = {one.mark: one for one in calls}
-        self._used: set[str] = set()
-        self._refused: set[str] = set()
+    def __init__(self, phase: str, client: Client) -> None:
+        self._phase, self._client = phase, client
         self._odd: set[str] = set()
-        self._any = calls[0]
 
     @property
     def name(self) -> str:
         """The phase, and where it is."""
-        return f"phase {self._phase} of {safe(self._any.api)}"
-
-    def resume(self, known: Sequence[Submission]) -> str:
-        """Prefer tokens that have claimed nothing; how many these are."""
-        self._used |= {one.place.get("claimant", "") for one in known}
-        unused = len(self._calls.keys() - self._used)
-        return f"{unused} of {len(self._calls)} tokens have claimed nothing yet"
+        return f"phase {self._phase} of {safe(self._client.api)}"
 
     def claimable(self) -> list[Submission]:
         """Submissions that no service has claimed, the oldest first.
 
         One that is not described as we know it is left out, and told of once.
         """
-        found: list[Any] = []
-        free = [mark for mark in self._calls if mark not in self._refused]
-        for mark in sorted(free, key=self._used.__contains__):  # unused ones first
-            # For a user who is no external evaluator, nothing ever waits.
-            reply = self._calls[mark].call(
-                "GET",
-                "evaluations/claimable_evaluations/",
-                params={"submission__phase": self._phase},
-            )
-            if not (reply.status == 200 and isinstance(reply.content, list)):
-                raise self._any.refusal(reply)
-            found = [v for v in reply.content if isinstance(v, dict)]
-            if found:
-                break
-        own = [v for v in found if v.get("phase_pk") == self._phase]
+        # For a user who is no external evaluator, nothing ever waits.
+        reply = self._client.call(
+            "GET",
+            "evaluations/claimable_evaluations/",
+            params={"submission__phase": self._phase},
+        )
+        if not (reply.status == 200 and isinstance(reply.content, list)):
+            raise self._client.refusal(reply)
+        found = [v for v in reply.content if at(v, "phase_pk") == self._phase]
         readable = []
-        for value in sorted(own, key=lambda value: str(value.get("created"))):
+        for value in sorted(found, key=lambda value: str(value.get("created"))):
             try:
-                readable.append(self._submission(value, mark))
+                readable.append(self._submission(value))
             except PlatformError as error:
                 if (key := str(value.get("pk"))) not in self._odd:
                     _log.error("%s: not claimed: %s", safe(key), error)
@@ -145,31 +118,27 @@ class PhaseSource:
         return readable
 
     def claim(self, submission: Submission, *, is_again: bool) -> Submission:
-        """Claim a submission, with a token that may; see `Source`."""
+        """Claim a submission; see `Source`."""
         if is_again and self._status(submission) == QUEUED:
-            # With which token it is claimed is chosen anew.
             raise ClaimAnewError("the claim was not heard")
-        calls = self._claimant(submission)
-        reply = calls.call("PATCH", f"evaluations/{submission.key}/claim/", json={})
+        path = f"evaluations/{submission.key}/claim/"
+        reply = self._client.call("PATCH", path, json={})
         if _has(reply, pk=submission.key):
-            self._used.add(calls.mark)
-            return self._submission(reply.content, calls.mark)
-        if reply.status == 400 and _PENDING_ONLY in reply.reason:
+            return self._submission(reply.content)
+        if reply.status == 400 and "only claim pending" in reply.reason:
             # If an earlier call was heard, though we never heard of it, it is ours.
             may_be_ours = is_again or not reply.is_certain
             if may_be_ours and self._status(submission) == CLAIMED:
-                self._used.add(calls.mark)
                 return submission
             raise NotOursError("another service has claimed it")
-        if reply.status == 400 and _ONE_AT_A_TIME in reply.reason:
-            self._refused.add(calls.mark)
-            if self._refused < self._calls.keys():
-                raise ClaimAnewError(
-                    f"the user of the token {calls.mark} has claimed another one"
-                )
-            self._refused.clear()
-            raise NotNowError(_HAS_CLAIMED)
-        raise self._any.refusal(reply)
+        if reply.status == 400 and "only claim one" in reply.reason:
+            raise NotNowError(
+                "this token's user has claimed another one, which is postponed here, or"
+                " another service is at work with the token; or the platform lets a"
+                " user claim only once: ask its staff, or use the token of another"
+                " external evaluator"
+            )
+        raise self._client.refusal(reply)
 
     def download(self, submission: Submission, folder: Path) -> Path:
         """Fetch the archive of the algorithm, whole, and its model, if it has one."""
@@ -188,22 +157,20 @@ class PhaseSource:
         wrong: type[ArchiveError | ModelError],
     ) -> None:
         """Fetch a file from where it was at the claim, or else from where it is now."""
-        calls = self._calls.get(submission.place.get("claimant", ""), self._any)
         address = submission.place.get(kind)
         if not address:
             problem = f"the platform has no file of the {kind}"
             raise wrong(submission.title, problem, "Upload it again.")
         try:
             try:
-                calls.fetch(address, file)
+                self._client.fetch(address, file)
             except FileRefusedError:
-                reply = calls.call(
-                    "GET", f"algorithms/{kind}s/{submission.place[f'{kind}_pk']}/"
-                )
+                key = submission.place[f"{kind}_pk"]
+                reply = self._client.call("GET", f"algorithms/{kind}s/{key}/")
                 address = at(reply.content, kind)
                 if not isinstance(address, str) or not address:
                     raise
-                calls.fetch(_plain(address), file)
+                self._client.fetch(_plain(address), file)
         except TooLargeError as error:
             problem = f"it is larger than {LARGEST_BYTES >> 30} GiB"
             raise wrong(file.name, problem, "Hand in a smaller one.") from error
@@ -217,11 +184,10 @@ class PhaseSource:
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
         """Return metrics, or the line that the participant gets; see `Source`."""
-        calls = self._claimant(submission)
         if is_again and self._status(submission) in ANSWERED:
             return
         path = f"evaluations/{submission.key}/update_external_evaluation/"
-        reply = calls.call("PATCH", path, json=answer.content)
+        reply = self._client.call("PATCH", path, json=answer.content)
         if not _has(reply, status=answer.status):
             # Whatever else has answered in its place, only its status tells.
             status = self._status(submission)
@@ -229,44 +195,32 @@ class PhaseSource:
             if not (status in ANSWERED and may_be_heard):
                 if status in (*ANSWERED, *ENDED):
                     raise NotOursError(reply.reason)
-                raise self._any.refusal(reply)
-        self._refused.discard(calls.mark)
+                raise self._client.refusal(reply)
 
     # --- What the platform says ---------------------------------------------------
 
-    def _claimant(self, submission: Submission) -> Client:
-        """Client with the token by which a submission is, or will be, claimed."""
-        mark = submission.place.get("claimant", self._any.mark)
-        if mark not in self._calls:
-            raise PlatformError(
-                f"It was claimed with another token, {mark}",
-                "Start the service with that one, too.",
-            )
-        return self._calls[mark]
-
     def _status(self, submission: Submission) -> str:
-        reply = self._any.call("GET", f"evaluations/{submission.key}/")
+        reply = self._client.call("GET", f"evaluations/{submission.key}/")
         if reply.status in _GONE:
-            raise GoneError(self._any.refusal(reply))
+            raise GoneError(self._client.refusal(reply))
         if not _has(reply, pk=submission.key):
-            raise self._any.refusal(reply)
+            raise self._client.refusal(reply)
         return str(reply.content.get("status"))
 
-    def _submission(self, value: Mapping[str, Any], mark: str) -> Submission:
+    def _submission(self, value: Mapping[str, Any]) -> Submission:
         """An evaluation, as the platform describes it."""
         try:
             user = str(value["submission"]["creator"]["username"])
             key = str(uuid.UUID(value["pk"]))
             image, model = value["algorithm_image"], value["algorithm_model"]
             place = {
-                "claimant": mark,
                 "image": _plain(image["image"]),
                 "image_pk": str(image["pk"]),
                 "model": _plain(model["model"]) if model else "",
                 "model_pk": str(model["pk"]) if model else "",
             }
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise self._any.stranger() from error
+            raise self._client.stranger() from error
         return Submission(
             key=key,
             team=folder_of(user, is_image=True),

@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -131,10 +131,6 @@ class DropFolder:
     def name(self) -> str:
         """The folder, wherever the service is started."""
         return f"the folder {safe(self._folder.resolve())}"
-
-    def resume(self, known: Sequence[Submission]) -> str:
-        """Nothing is to be done, and nothing to be said."""
-        return ""
 
     def claimable(self) -> list[Submission]:
         """All archives that are whole, the oldest first."""

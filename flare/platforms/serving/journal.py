@@ -325,7 +325,6 @@ def waiting_text(source: Source, folder: Path) -> str:
         for submission in source.claimable()
         if submission.key not in known
     ]
-    lines += filter(None, [source.resume(entries)])
     counted = sum(entry.step is Step.RETURNED for entry in entries)
     lines.append(f"Everything is ready; {counted} submissions are answered already")
     return "\n".join(lines)

@@ -11,10 +11,11 @@ from pathlib import Path
 from flare.challenge.reading import read_challenge
 from flare.common.engine import find_engine
 from flare.common.options import option, seconds
+from flare.evaluation.check import find_images
 from flare.measuring.container import opened_limits
-from flare.measuring.inputs import check_cases, find_cases
+from flare.measuring.lanes.dispatch import Listener
+from flare.measuring.measure import check_cases
 from flare.measuring.options import MeasuringOptions, Options
-from flare.measuring.summary import Listener
 from flare.measuring.team import Job
 from flare.platforms.serving.journal import HOURS, Entry, waiting_text
 from flare.platforms.serving.service import Service
@@ -90,7 +91,7 @@ def serve(
         undone.
     """
     challenge, images = read_challenge(options.challenge), options.images or Path()
-    cases, results = tuple(find_cases(images, challenge)), options.output
+    cases, results = find_images(images, challenge.names), options.output
     if options.ground_truth:
         check_cases(cases, options.ground_truth, challenge)
     shared = {row.name: getattr(options, row.name) for row in fields(MeasuringOptions)}

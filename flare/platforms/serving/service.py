@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flare.common.bulkhead import as_flare_error, bulkhead, keep_trace, obey_stop
 from flare.common.errors import (
     FlareError,
     HostError,
@@ -24,7 +23,10 @@ from flare.common.errors import (
     OutputError,
     ProgramError,
     SubmissionError,
+    as_flare_error,
+    obey_stop,
 )
+from flare.common.executor import bulkhead, keep_trace
 from flare.common.files import remove_tree
 from flare.common.text import safe
 from flare.platforms.serving.journal import HOURS, Entry, Journal, Step, utc_now
@@ -92,9 +94,6 @@ class Service:
         self._paused: dict[str, _Backoff] = {}
         self._claims, self._in_a_row = _Backoff(), _Backoff(grace=1)
         self._told_of: set[str] = set()
-        said = source.resume([*self.journal.entries.values()])
-        if said:
-            _log.info("%s", said)
 
     def run(
         self, poll_s: float | None, sleep: Callable[[float], None] = time.sleep

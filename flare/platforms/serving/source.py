@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -97,9 +96,6 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """What it is, always the same for one source."""
-
-    def resume(self, known: Sequence[Submission]) -> str:
-        """Go on with what was claimed before; what is to be said of what is left."""
 
     def claimable(self) -> list[Submission]:
         """Submissions that nobody has claimed, the oldest first."""

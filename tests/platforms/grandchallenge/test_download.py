@@ -11,7 +11,7 @@ import pytest
 from flare.cli.main import main
 from flare.platforms.grandchallenge import client as client_module
 from flare.platforms.grandchallenge import download as download_module
-from flare.platforms.grandchallenge.access import PlatformError
+from flare.platforms.grandchallenge.client import PlatformError
 from flare.platforms.grandchallenge.download import Evaluation, _folders, choose
 from tests.builders.errors import told
 from tests.builders.schemas import file_problems
