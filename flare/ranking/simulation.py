@@ -16,7 +16,7 @@ from flare.challenge.reading import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge
 from flare.common.environment import __version__
 from flare.common.files import csv_text, write_whole
-from flare.ranking.ranks import Integers, Values
+from flare.ranking.ranks import Values
 from flare.results.efficiency_csv import EFFICIENCY_CSV
 from flare.results.errors import RankingError
 from flare.results.metrics_json import METRICS_JSON, metrics_content
@@ -69,7 +69,7 @@ def write_simulation(
     names = (*(f"team_{n + 1:02}" for n in range(teams - len(odd))), *odd)
     generator = np.random.Generator(np.random.PCG64(seed))
     hardness = generator.gamma(2.0, 0.02, size=cases)
-    slices = generator.integers(60, 300, size=cases)
+    slices = generator.integers(60, 300, size=cases).astype(float)
     rules = scoring_rules(challenge)
     evaluation: dict[str, Any] = {
         "challenge": challenge.key,
@@ -102,12 +102,12 @@ def write_simulation(
 
 
 def _values(
-    name: str, generator: np.random.Generator, hardness: Values, slices: Integers
+    name: str, generator: np.random.Generator, hardness: Values, slices: Values
 ) -> list[list[float]]:
     """A team's values on all cases, by metric."""
-    count, zeros = len(hardness), 0 * hardness
+    count = len(hardness)
+    seconds = memory = dsc = nsd = 0 * hardness
     if name in (CRASH, EMPTY_MASKS):
-        dsc = nsd = memory = zeros
         seconds = 1 + generator.uniform(0, 0.2, count)
     else:
         skill = generator.uniform(0.5, 2.5)
@@ -118,6 +118,6 @@ def _values(
         seconds = slices * pace + generator.uniform(2, 8, count)
         memory = (generator.uniform(1000, 9000) + 2.0 * slices).round(1)
     if name == CPU_ONLY:
-        seconds, memory = seconds * 10, zeros
+        seconds, memory = seconds * 10, 0 * memory
     found = ((dsc.clip(0, 1), 4), (nsd.clip(0, 1), 4), (seconds, 2), (memory, 2))
     return [[round(value, digits) for value in own.tolist()] for own, digits in found]
