@@ -7,7 +7,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 try:
-    from flare.common.installation import importing
+    from flare.common.environment import importing
 
     with importing():
         from flare.cli.console import end

@@ -34,7 +34,7 @@ set -euo pipefail
 export FLARE_PROGRAM=$0 # messages name what can be typed
 called_from=$PWD
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-if [[ $# == 0 || $1 == --help || $1 == -h || $* == help ]]; then
+if [[ $# == 0 || $1 == --help || $1 == -h ]]; then
   set -- --help
   source "$here/scripts/help.sh"
 fi

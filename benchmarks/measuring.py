@@ -24,8 +24,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from flare.common.containers import Limits  # noqa: E402
 from flare.common.docker import Docker  # noqa: E402  the checkout's
+from flare.common.engine import Limits  # noqa: E402
 from flare.measuring.container import Conditions  # noqa: E402
 from flare.measuring.empty_image import NOTHING, image_tar  # noqa: E402
 from flare.measuring.host import choose_caches, empty_caches  # noqa: E402

@@ -23,8 +23,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from flare.common.containers import Limits  # noqa: E402
 from flare.common.docker import Docker  # noqa: E402  the checkout's
+from flare.common.engine import Limits  # noqa: E402
 from flare.measuring.container import Conditions  # noqa: E402
 from flare.measuring.empty_image import image_tar  # noqa: E402
 from flare.measuring.image import LoadedImage  # noqa: E402

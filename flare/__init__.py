@@ -51,11 +51,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flare.challenge.reading import read_challenge as read_challenge
     from flare.challenge.rules import Challenge as Challenge
+    from flare.common.environment import __version__ as __version__
     from flare.common.errors import FlareError as FlareError
     from flare.common.errors import HostError as HostError
     from flare.common.errors import OrganiserError as OrganiserError
     from flare.common.errors import SubmissionError as SubmissionError
-    from flare.common.installation import __version__ as __version__
     from flare.evaluation.evaluate import evaluate as evaluate
     from flare.evaluation.many.score import evaluate_many as evaluate_many
     from flare.evaluation.metrics.dsc_nsd import assd as assd
@@ -78,7 +78,7 @@ _MODULES = {
     "OrganiserError": "flare.common.errors",
     "Results": "flare.results.scores",
     "SubmissionError": "flare.common.errors",
-    "__version__": "flare.common.installation",
+    "__version__": "flare.common.environment",
     "assd": "flare.evaluation.metrics.dsc_nsd",
     "dice": "flare.evaluation.metrics.dsc_nsd",
     "evaluate": "flare.evaluation.evaluate",

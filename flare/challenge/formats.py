@@ -44,8 +44,8 @@ class Format:
 
 FORMATS = (
     Format(name="NIfTI", suffixes=(".nii.gz", ".nii"), reader="nifti"),
-    Format(name="MetaImage", suffixes=(".mha",), reader="metaimage"),
-    Format(name="NRRD", suffixes=(".nrrd",), reader="nrrd"),
+    Format(name="MetaImage", suffixes=(".mha",), reader="text_headers"),
+    Format(name="NRRD", suffixes=(".nrrd",), reader="text_headers"),
     Format(
         name="NumPy",
         suffixes=(".npz",),

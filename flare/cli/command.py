@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
-    TYPE_CHECKING,
     Any,
     Literal,
     TypeVar,
@@ -24,13 +23,10 @@ from typing import (
 import click
 
 from flare.cli.console import run_command
+from flare.common.environment import __version__, source_commit
 from flare.common.files import closed_to_others
-from flare.common.installation import __version__, source_commit
 from flare.common.options import KEY, Declared
 from flare.common.text import printable
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 CLOSED = ("download", "measure", "rescore", "score", "serve")
 """Commands that write what is of teams, which other users of the computer cannot read.
@@ -171,12 +167,6 @@ class Parsed(click.ParamType[Any]):
             return self._parse(value) if isinstance(value, str) else value
         except ValueError as error:
             self.fail(str(error), param, ctx)
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Leave it to the shell, which completes files."""
-        return PATH.shell_complete(ctx, param, incomplete)
 
 
 class OneOf(click.Choice[Any]):
@@ -335,7 +325,7 @@ def version_option() -> click.Option:
     """``--version``, which ends the program; git is asked only then."""
 
     def tell(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
-        if is_asked and not ctx.resilient_parsing:
+        if is_asked:
             click.echo(version_text())
             ctx.exit()
 

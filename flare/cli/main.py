@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,17 +23,10 @@ command does, and its ``PLACE`` is the group and the place within it, from 1 on.
 GROUPS = ("For participants", "For organisers", "For everybody", "For developers")
 """By whom commands are for; flare.sh has the same list at its top."""
 
-COMPLETION = "_FLARE_COMPLETE"
-"""Variable by which a shell asks how a word may go on."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the result is its exit status."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] == ["help"]:
-        words = [*words[1:], "--help"]
-    elif words == ["version"]:
-        words = ["--version"]
+    words = sys.argv[1:] if argv is None else argv
     # flare.sh says how it was called, so that messages name what can be typed.
     program = os.environ.get("FLARE_PROGRAM") or "flare"
     return _run(_Commands(), words or ["--help"], program)
@@ -47,9 +40,7 @@ def main_evaluate() -> int:
 def _run(command: click.Command, words: Sequence[str], program: str) -> int:
     """Let a command read the words, and run it."""
     try:
-        status = command.main(
-            words, prog_name=program, complete_var=COMPLETION, standalone_mode=False
-        )
+        status = command.main(words, prog_name=program, standalone_mode=False)
     except click.UsageError as error:
         with suppress(OSError):
             click.echo(usage_line(error), err=True)
@@ -70,16 +61,12 @@ def commands() -> dict[str, dict[str, str]]:
     """What each command does, by group; read out of the files, none is loaded."""
     rows = []
     for name in command_names():
-        tree = ast.parse((FOLDER / f"{name.replace('-', '_')}.py").read_bytes())
-        place = next(
-            ast.literal_eval(node.value)
-            for node in tree.body
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PLACE"
-        )
-        rows.append((GROUPS.index(place[0]), place[1], name, ast.get_docstring(tree)))
+        text = (FOLDER / f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
+        group, place = re.findall(r'^PLACE = \("(.+)", (\d+)\)$', text, re.MULTILINE)[0]
+        rows.append((GROUPS.index(group), int(place), name, text.split('"""')[1]))
     found: dict[str, dict[str, str]] = {title: {} for title in GROUPS}
-    for group, _, name, sentence in sorted(rows):
-        found[GROUPS[group]][name] = str(sentence)
+    for number, _, name, sentence in sorted(rows):
+        found[GROUPS[number]][name] = sentence
     return found
 
 

@@ -13,10 +13,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from flare.common.containers import Container, Ended, create_words
-from flare.common.engine import ANSWER_S, Engine, EngineRecord
+from flare.common.engine import (
+    ANSWER_S,
+    Container,
+    Ended,
+    Engine,
+    EngineRecord,
+    create_words,
+)
+from flare.common.environment import end_with_parent
 from flare.common.errors import EngineError
-from flare.common.machine import end_with_parent
 from flare.common.text import safe, why
 
 _RESTART = "Restart Docker, and go on."

@@ -17,11 +17,15 @@ a worker process.
 
 from __future__ import annotations
 
+import errno
 import itertools
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
-from flare.common.text import listing, safe
+from flare.common.environment import PACKAGE
+from flare.common.text import listing, safe, why
 
 MESSAGE_LIMIT = 1024
 """Characters of an error that the platform keeps."""
@@ -258,3 +262,54 @@ def raise_problems(problems: Sequence[SubmissionError]) -> None:
         raise problems[0]
     if problems:
         raise SeveralProblemsError(problems)
+
+
+# --- Whatever was raised ----------------------------------------------------------
+
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""Errors of a disk, which concern all that is written there."""
+
+
+def unwritable(file: Path | str, error: OSError) -> OutputError:
+    """What to tell of a file that cannot be written; a full disk needs no mount."""
+    is_full = error.errno in DISK
+    remedy = "Make room on its disk; the same command goes on." if is_full else ""
+    problem = f"{safe(file)}: it cannot be written ({why(error)})"
+    return OutputError(problem, remedy)
+
+
+def as_flare_error(error: BaseException) -> FlareError:
+    """An error as one of ours; what nobody expected is a fault of the program."""
+    if isinstance(error, FlareError):
+        return error
+    if isinstance(error, MemoryError):
+        return WorkerError("The evaluation ran out of memory")
+    if isinstance(error, OSError):
+        problem = f"{safe(str(error.filename or 'a file'))}: {why(error)}"
+        if error.errno in DISK:
+            return unwritable(error.filename or "a file", error)
+        return InputError(problem, "Look at it, and at who may read it.")
+    frames = traceback.extract_tb(error.__traceback__)
+    files = [Path(frame.filename) for frame in frames] or [Path("a library")]
+    ours = [file for file in files if PACKAGE in file.parents]
+    found = ProgramError(f"{type(error).__name__} in {(ours or files)[-1].name}")
+    found.trace = "".join(traceback.format_exception(error))
+    return found
+
+
+def obey_stop(error: BaseException) -> None:
+    """End the program all the same if an error came up while it was being ended.
+
+    What removes a container on the way out may fail, and its error takes the place of
+    what has ended the program.
+
+    Raises
+    ------
+    BaseException
+        What has ended it, such as KeyboardInterrupt.
+    """
+    cause: BaseException | None = error
+    while isinstance(cause, Exception | GeneratorExit):
+        cause = cause.__context__
+    if cause:
+        raise cause

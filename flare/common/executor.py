@@ -1,4 +1,8 @@
-"""Has work done by an executor of concurrent.futures, whose workers may die."""
+"""Has work go on where a part of it fails: beside a bulkhead, or in workers that die.
+
+Who is to blame for an error is said by its class, see `flare.common.errors`; what
+follows from that is one table, docs/developers/blame.md.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,66 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from flare.common.errors import WorkerError
-from flare.common.machine import end_with
+from flare.common.environment import end_with
+from flare.common.errors import (
+    FlareError,
+    ProgramError,
+    WorkerError,
+    as_flare_error,
+    obey_stop,
+)
+from flare.common.files import write_whole
+from flare.common.text import safe
 
 _log = logging.getLogger(__name__)
+
+FAULTS = ".faults"
+"""Folder in RESULTS for tracebacks of what nobody expected, a file for each team."""
+
+
+@contextmanager
+def bulkhead(
+    results: Path, name: str, tell: Callable[[FlareError], None]
+) -> Iterator[None]:
+    """Go on behind the block, whatever error ends it; a stop of the program still does.
+
+    Parameters
+    ----------
+    results : Path
+        Folder that keeps the traceback of an error that nobody expected.
+    name : str
+        Of the team or submission that the block works on.
+    tell : callable
+        Told of the error, as one of ours.
+    """
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  it ends this team alone
+        obey_stop(error)
+        found = as_flare_error(error)
+        tell(found)
+        keep_trace(results, name, found)
+
+
+def keep_trace(results: Path, name: str, error: FlareError) -> None:
+    """Keep the traceback of an error, if it has one, for the developers.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    if isinstance(error, ProgramError) and error.trace:
+        file = results / FAULTS / f"{name}.txt"
+        # A name of a file in it may be no UTF-8.
+        write_whole(file, error.trace.encode("utf-8", "backslashreplace"))
+        _log.error("%s: %s Its traceback is in %s", safe(name), error, safe(file))
+
+
+# --- Workers ----------------------------------------------------------------------
 
 DEATHS = 3
 """So many times workers may die of a piece of work before it is done alone, and then

@@ -12,11 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from flare.common.errors import OutputError
-from flare.common.text import csv_cell, safe, why
-
-DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-"""Errors of a disk, which concern all that is written there."""
+from flare.common.errors import unwritable
+from flare.common.text import csv_cell
 
 
 def write_whole(file: Path, content: str | bytes, *, is_lasting: bool = False) -> None:
@@ -64,14 +61,6 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def unwritable(file: Path | str, error: OSError) -> OutputError:
-    """What to tell of a file that cannot be written; a full disk needs no mount."""
-    is_full = error.errno in DISK
-    remedy = "Make room on its disk; the same command goes on." if is_full else ""
-    problem = f"{safe(file)}: it cannot be written ({why(error)})"
-    return OutputError(problem, remedy)
 
 
 @contextmanager

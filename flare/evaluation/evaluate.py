@@ -15,9 +15,9 @@ from typing import Literal, cast
 from flare.challenge.metrics import metrics_in
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge, UnknownLabels
+from flare.common.environment import default_workers
 from flare.common.errors import WorkerError, raise_problems
 from flare.common.executor import Done, LocalPool, completed
-from flare.common.machine import default_workers
 from flare.common.text import listing, safe
 from flare.evaluation.errors import (
     EmptyError,

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from flare.challenge.reading import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
-from flare.common.errors import FileError, InputError
-from flare.common.installation import (
+from flare.common.environment import (
     BUNDLED_GROUND_TRUTH,
     PLATFORM_GROUND_TRUTH,
     __version__,
     library_version,
     source_commit,
 )
+from flare.common.errors import FileError, InputError
 from flare.common.text import safe, why
 from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
 from flare.evaluation.options import Options

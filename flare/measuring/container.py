@@ -11,8 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from flare.common.containers import MEMORY, NO_GPU, Container, Ended, Limits
-from flare.common.engine import ANSWER_S, Engine
+from flare.common.engine import (
+    ANSWER_S,
+    MEMORY,
+    NO_GPU,
+    Container,
+    Ended,
+    Engine,
+    Limits,
+)
 from flare.common.errors import EngineError
 from flare.measuring.contract import FLARE, Contract
 from flare.measuring.host import DiskWatch, busy_s, default_cpus, empty_caches

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from flare.common.environment import available_bytes, available_cpus
 from flare.common.errors import InputError
 from flare.common.text import safe, why
 from flare.measuring.options import Caches
 from flare.results.errors import MeasurementError
+from flare.results.measurement_json import Host
 
 SPARE_BYTES = 2**30
 """Room on a disk that is left free."""
@@ -250,3 +253,26 @@ def missing_walls(engine: Mapping[str, Any]) -> Iterator[str]:
     if engine.get("limits"):
         missing = ", ".join(engine["limits"])
         yield f"the engine cannot limit {missing}: use another one, or control groups 2"
+
+
+def describe_host() -> Host:
+    """The computer that a measurement is made on, for when that is questioned."""
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": _processor(),
+        "cpus": os.cpu_count(),
+        "cpus_available": available_cpus(),
+        "memory_mb": available_bytes() >> 20,
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line[:10] == "model name"),
+        platform.processor(),
+    )

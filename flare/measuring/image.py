@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from flare.common.containers import Container
-from flare.common.engine import Engine
+from flare.common.engine import Container, Engine
 from flare.common.errors import EngineError
 from flare.common.files import remove_tree
 from flare.common.text import safe, why

@@ -9,11 +9,11 @@ from os import sched_getaffinity
 from pathlib import Path
 from typing import Any
 
-from flare.common.containers import MEMORY, Limits, size_bytes
-from flare.common.engine import Engine, EngineRecord
+from flare.common.engine import MEMORY, Engine, EngineRecord, Limits, size_bytes
+from flare.common.environment import available_bytes
 from flare.common.errors import InputError
-from flare.common.machine import available_bytes, describe_host
 from flare.common.text import listing, safe
+from flare.measuring.host import describe_host
 from flare.measuring.sampling.nvml import Device, DeviceError, open_gpu
 from flare.results.errors import MeasurementError
 

@@ -12,34 +12,41 @@ What is made on the way, and in which module::
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from flare.challenge.reading import read_challenge
+from flare.challenge.rules import Challenge
 from flare.common.engine import Engine, EngineRecord, find_engine
-from flare.common.errors import FlareError, InputError, StoppedError
-from flare.common.text import safe
-from flare.measuring.archive.model import model_beside
-from flare.measuring.archive.reading import Archive, read_archive, team_of
+from flare.common.errors import (
+    FlareError,
+    InputError,
+    ProgramError,
+    StoppedError,
+    SubmissionError,
+)
+from flare.common.text import aligned, listing, safe
+from flare.evaluation.check import find_images
+from flare.evaluation.submission.find import LabelMapFile, find_references
+from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
+from flare.measuring.archive.reading import SUFFIX, Archive, read_archive, team_of
+from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.container import opened_limits
 from flare.measuring.host import choose_caches, missing_walls
-from flare.measuring.inputs import check_cases, find_archives, find_cases
 from flare.measuring.lane import Lane, check_alike, divide, look_at_place
-from flare.measuring.lanes.dispatch import Dispatch
+from flare.measuring.lanes.dispatch import Dispatch, Failures, Listener
 from flare.measuring.lanes.process import LocalPool, OwnPool, Pool
 from flare.measuring.options import Caches, Options
 from flare.measuring.rescore import evaluate_team
-from flare.measuring.summary import (
-    Failures,
-    Listener,
-    count_done,
-    team_table,
-    write_refused,
-)
 from flare.measuring.team import Job
+from flare.results import archives_csv
+from flare.results.archives_csv import Refusal
+from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, read_records
+from flare.results.errors import MeasurementError
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +63,7 @@ def read_job(options: Options) -> Job:
         If there is nothing to measure, or images and references do not agree.
     """
     challenge = read_challenge(options.challenge)
-    cases = find_cases(options.images, challenge)
+    cases = find_images(options.images, challenge.names)
     if options.ground_truth:
         check_cases(cases, options.ground_truth, challenge)
     files = find_archives(options.archives)
@@ -95,6 +102,60 @@ def _read(file: Path, options: Options) -> Archive:
         _log.info("reading %s (%s)", safe(file.name), size)
     model = options.model or model_beside(file)
     return read_archive(file, contract=options.contract, model=model)
+
+
+def find_archives(path: Path) -> tuple[Path, ...]:
+    """An archive, or all archives of a folder, in the order of their names.
+
+    Raises
+    ------
+    InputError
+        If there is none, or a model without one.
+    """
+    if not path.is_dir():
+        return (path,)
+    all_found = sorted(path.glob(f"*{SUFFIX}"))
+    found = tuple(f for f in all_found if not f.name.endswith(MODEL_SUFFIX))
+    for model in sorted({*all_found} - {*found}):
+        archive = f"{model.name.removesuffix(MODEL_SUFFIX)}{SUFFIX}"
+        if not (path / archive).exists():
+            raise InputError(
+                f"{safe(model)}: there is no {safe(archive)} beside it",
+                "A model is named like the archive of its image.",
+            )
+    if not found:
+        raise InputError(
+            f"{safe(path)}: there is no TEAMNAME{SUFFIX} in it",
+            "Give the archives that the teams have sent.",
+        )
+    return found
+
+
+def check_cases(
+    cases: Sequence[LabelMapFile],
+    ground_truth: Path,
+    challenge: Challenge,
+) -> None:
+    """See that images and references are of the same cases.
+
+    Raises
+    ------
+    OrganiserError, HostError
+        If they are not, or the references cannot be used.
+    """
+    if not ground_truth.is_dir():
+        raise InputError(
+            f"{safe(ground_truth)}: there is no such folder",
+            "Give the reference labels with --ground-truth.",
+        )
+    known = {file.case for file in find_references(ground_truth, challenge)}
+    other = sorted(known ^ {case.case for case in cases})
+    if other:
+        raise MeasurementError(
+            str(ground_truth),
+            f"{listing(other)}: there is an image or a reference, but not both",
+            "Every case needs both.",
+        )
 
 
 # --- The whole --------------------------------------------------------------------
@@ -249,6 +310,77 @@ def _absolute(job: Job) -> Job:
     return replace(
         job,
         results=job.results.absolute(),
-        cases=tuple(replace(case, image=at(case.image)) for case in job.cases),
+        cases=tuple(at(case) for case in job.cases),
         archives=tuple(replace(at(a), model=at(a.model)) for a in job.archives),
     )
+
+
+# --- What is told and noted ----------------------------------------------------------
+
+
+def count_done(folder: Path) -> int:
+    """Cases of a team that need not be run again; 0 if that cannot be read."""
+    try:
+        records = read_records(folder / EFFICIENCY_CSV).values()
+    except MeasurementError:
+        return 0
+    return sum(record.status is not RunStatus.ENGINE_ERROR for record in records)
+
+
+def team_table(folder: Path, team: str) -> str:
+    """What was measured of a team, as text."""
+    records = read_records(folder / EFFICIENCY_CSV)
+    counts = Counter(record.status for record in records.values())
+    found = ", ".join(f"{counts[s]} {s.value}" for s in RunStatus if counts[s])
+    rows = [["case", "status", "seconds", "GPU memory in MB", ""]]
+    for case, record in sorted(records.items()):
+        values = (record.runtime_s, ".2f"), (record.max_gpu_memory_mb, ".0f")
+        cells = ["-" if v is None else format(v, form) for v, form in values]
+        said = record.message or record.doubts
+        rows.append([safe(case), record.status.value, *cells, said])
+    return "\n".join([f"{team}: {found}", *aligned(rows), f"Wrote {safe(folder)}"])
+
+
+def write_refused(
+    archives: Sequence[Archive],
+    results: Path,
+    failed: Sequence[tuple[str, FlareError]] = (),
+) -> None:
+    """Write down which archives were refused, and why.
+
+    Teams that are not among these archives stay in the file as they are.
+
+    Parameters
+    ----------
+    archives : sequence of Archive
+        All that were looked at.
+    results : Path
+        The folder of all teams.
+    failed : sequence of tuple of str and FlareError
+        Teams that were not measured or scored to the end, and why. Where the host is to
+        blame, a team is not refused: the same command goes on with it.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    found: list[tuple[str, FlareError]] = [
+        (archive.team, problem) for archive in archives for problem in archive.problems
+    ]
+    blamed = SubmissionError | ProgramError
+    found += [(team, error) for team, error in failed if isinstance(error, blamed)]
+    digests = {archive.team: archive.sha256 for archive in archives}
+    refusals = [
+        Refusal(
+            team=team,
+            archive=getattr(problem, "file", f"{team}{SUFFIX}"),
+            # With another model or program, the same archive may be accepted.
+            archive_sha256=digests.get(team, "")
+            if isinstance(problem, ArchiveError)
+            else "",
+            problem=str(problem),
+        )
+        for team, problem in found
+    ]
+    archives_csv.write_refused(results, refusals, {*digests, *dict(failed)})

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from flare.common.containers import NO_GPU, Limits, limit, size
-from flare.common.engine import engine_option
+from flare.common.engine import NO_GPU, Limits, engine_option, limit, size
 from flare.common.errors import InputError
 from flare.common.options import (
     argument,

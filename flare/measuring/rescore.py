@@ -14,10 +14,10 @@ from typing import Any
 from flare.challenge.metrics import SCORES
 from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, InputError
+from flare.common.executor import bulkhead
 from flare.common.files import json_at
 from flare.common.text import aligned, safe
 from flare.evaluation.evaluate import evaluate
-from flare.measuring.summary import Failures
 from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, means, read_records
 from flare.results.errors import RankingError
 from flare.results.metrics_json import METRICS_JSON, write_metrics
@@ -92,21 +92,22 @@ def rescore(
     InputError
         If there is no team in the folder.
     """
-    done, failures = [], Failures(results)
+    done = []
     folders = sorted(results.iterdir()) if results.is_dir() else ()
     for folder in folders:
         if not folder.is_dir() or folder.name[0] == ".":
             continue
         before, scored = read_means(folder / METRICS_JSON), None
+        errors: list[FlareError] = []
         is_evaluated = (folder / METRICS_JSON).exists()
         if is_measured(folder) or (is_evaluated and (folder / PREDICTIONS).is_dir()):
             _log.info("%s:", safe(folder.name))  # above what its evaluation says
             score = evaluate_team if is_measured(folder) else _evaluate_again
-            with failures.noted(folder.name), FolderLock(folder):
+            with bulkhead(results, folder.name, errors.append), FolderLock(folder):
                 scored = score(folder, ground_truth, challenge, workers)
         elif not is_evaluated:
             continue  # no team's
-        error = failures.found.get(folder.name)
+        error = errors[0] if errors else None
         found = Rescored(team=folder.name, before=before, scored=scored, error=error)
         done.append(found)
         if on_team:

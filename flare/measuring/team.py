@@ -14,19 +14,17 @@ from typing import Any
 
 from flare.challenge.reading import measuring_rules
 from flare.challenge.rules import Challenge
-from flare.common.bulkhead import obey_stop
 from flare.common.engine import DOCKER, Engine
-from flare.common.errors import EngineError, FlareError
+from flare.common.errors import EngineError, FlareError, obey_stop
 from flare.common.files import remove_tree
-from flare.common.machine import describe_host
 from flare.common.schema import dump
 from flare.common.text import listing, nearest, safe
+from flare.evaluation.submission.find import LabelMapFile
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cleanup import clean_up
 from flare.measuring.container import Conditions, ContainerRun
-from flare.measuring.host import missing_walls
+from flare.measuring.host import describe_host, missing_walls
 from flare.measuring.image import LoadedImage, loaded_image
-from flare.measuring.inputs import Case
 from flare.measuring.lane import Lane
 from flare.measuring.options import Caches, Options
 from flare.measuring.record import LOGS, keep_prediction, keep_runs, record_of
@@ -64,8 +62,8 @@ class Job:
     """Its rules decide what a wrong output is, and what the maximum of memory is."""
     results: Path
     """A folder for each team is made in it."""
-    cases: tuple[Case, ...]
-    """What the images are run on."""
+    cases: tuple[LabelMapFile, ...]
+    """The CTs that the images are run on."""
     archives: tuple[Archive, ...]
     """What teams have sent; those with problems are not run."""
     unread: tuple[tuple[str, FlareError], ...] = ()
@@ -84,7 +82,7 @@ class Job:
         MeasurementError
             If it cannot.
         """
-        options, names = self.options, [case.name for case in self.cases]
+        options, names = self.options, [case.case for case in self.cases]
         unknown = sorted(set(options.rerun) - set(names))
         if unknown:
             near = nearest(unknown[0], names)
@@ -140,7 +138,7 @@ class TeamPlan:
     """What measurements of the team were made with."""
     records: dict[str, CaseRecord]
     """What was measured, by case."""
-    todo: tuple[Case, ...]
+    todo: tuple[LabelMapFile, ...]
     """The cases that are run: those without a result, those on which the engine failed,
     and those asked for."""
 
@@ -163,7 +161,7 @@ def measure_team(of: TeamJob) -> Iterator[CaseRecord]:
         with suppress(MeasurementError), FolderLock(folder, wait_s=of.lock_wait_s):
             pass
     with planned_team(of) as plan:
-        names = [case.name for case in plan.todo]
+        names = [case.case for case in plan.todo]
         yield from [plan.records[n] for n in plan.records if n not in names]
         if plan.todo:
             with _opened(plan) as image:
@@ -214,9 +212,9 @@ def planned_team(of: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
         todo = [
             case
             for case in of.job.cases
-            if case.name not in done
-            or done[case.name].status is RunStatus.ENGINE_ERROR
-            or case.name in options.rerun
+            if case.case not in done
+            or done[case.case].status is RunStatus.ENGINE_ERROR
+            or case.case in options.rerun
         ]
         yield TeamPlan(of=of, lock=lock, log=log, records=done, todo=tuple(todo))
 
@@ -312,7 +310,7 @@ def _opened(plan: TeamPlan) -> Iterator[LoadedImage]:
         yield image
 
 
-def _run(plan: TeamPlan, image: LoadedImage, case: Case) -> CaseRecord:
+def _run(plan: TeamPlan, image: LoadedImage, case: LabelMapFile) -> CaseRecord:
     """Run a case until a repeat fails, and write its row and its files."""
     job, folder = plan.of.job, plan.of.folder
     runs: list[ContainerRun] = []
@@ -333,30 +331,32 @@ def _run(plan: TeamPlan, image: LoadedImage, case: Case) -> CaseRecord:
     rerun = _rerun_note(plan, case)
     if status is RunStatus.OK:
         record = record_of(
-            *(case.name, runs),
+            *(case.case, runs),
             rule=job.challenge.max_gpu_memory,
             cpus=os.cpu_count() or 1,
             own_cpus=len(image.conditions.own_cpus),
             rerun=rerun,
         )
     else:
-        see = f"; see {LOGS}/{case.name}.log" if runs else ""
+        see = f"; see {LOGS}/{case.case}.log" if runs else ""
         record = _failed(case, status, f"{message}{see}", rerun)
-    if case.name in plan.records:
+    if case.case in plan.records:
         if status is RunStatus.ENGINE_ERROR:
             return record  # what there is stays
         # If this is interrupted, the case is run once more: its old values do not
         # stand beside a new prediction.
         unfinished = "its rerun was interrupted"
         _keep(plan, _failed(case, RunStatus.ENGINE_ERROR, unfinished, rerun))
-    keep_runs(folder, case.name, runs)
-    keep_prediction(folder, case.name, files)
+    keep_runs(folder, case.case, runs)
+    keep_prediction(folder, case.case, files)
     _keep(plan, record)
     return record
 
 
-def _failed(case: Case, status: RunStatus, message: str, rerun: str) -> CaseRecord:
-    return CaseRecord(case=case.name, status=status, message=message, rerun=rerun)
+def _failed(
+    case: LabelMapFile, status: RunStatus, message: str, rerun: str
+) -> CaseRecord:
+    return CaseRecord(case=case.case, status=status, message=message, rerun=rerun)
 
 
 def _keep(plan: TeamPlan, record: CaseRecord) -> None:
@@ -364,10 +364,10 @@ def _keep(plan: TeamPlan, record: CaseRecord) -> None:
     write_records(plan.records.values(), plan.of.folder / EFFICIENCY_CSV)
 
 
-def _rerun_note(plan: TeamPlan, case: Case) -> str:
+def _rerun_note(plan: TeamPlan, case: LabelMapFile) -> str:
     """Why a case is run again, and its outcome before."""
-    before, options = plan.records.get(case.name), plan.of.job.options
-    if not before or case.name not in options.rerun:
+    before, options = plan.records.get(case.case), plan.of.job.options
+    if not before or case.case not in options.rerun:
         return before.rerun if before else ""
     was = before.status.value
     if before.runtime_s is not None:

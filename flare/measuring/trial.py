@@ -8,26 +8,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.challenge.formats import case_name, suffix_of
+from flare.challenge.formats import ANY_SUFFIX, case_name, suffix_of
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
 from flare.common.engine import Engine
-from flare.common.errors import EngineError, SubmissionError
+from flare.common.errors import EngineError, InputError, SubmissionError
 from flare.common.text import listing, safe
-from flare.evaluation.check import check_submission
+from flare.evaluation.check import check_submission, find_images
 from flare.evaluation.errors import EmptyError, FileFormatError
 from flare.evaluation.submission.find import LabelMapFile
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container import Conditions, ContainerRun, End
 from flare.measuring.empty_image import NOTHING
-from flare.measuring.host import SPARE_BYTES
-from flare.measuring.image import LoadedImage, loaded_image
-from flare.measuring.inputs import Case, lay_out
-from flare.measuring.outputs import (
+from flare.measuring.exchange import (
     WrongOutputError,
     files_of,
+    lay_out,
     move_map,
     take_out,
 )
+from flare.measuring.host import SPARE_BYTES
+from flare.measuring.image import LoadedImage, loaded_image
 from flare.results.efficiency_csv import RunStatus
 from flare.results.team_folder import FolderLock
 
@@ -143,11 +143,29 @@ class Trial:
     anything is wrong."""
 
 
+def case_of(image: Path, challenge: Challenge) -> LabelMapFile:
+    """An image, with its case by its name.
+
+    Raises
+    ------
+    InputError
+        If there is no such image.
+    """
+    if image.is_file():
+        for case in find_images(image.parent, challenge.names):
+            if case.path.resolve() == image.resolve():
+                return case
+    raise InputError(
+        f"{safe(image)}: there is no such image",
+        f"Give a CT, a {ANY_SUFFIX} file.",
+    )
+
+
 @contextmanager
 def try_archive(
     archive: Archive,
     folder: Path,
-    case: Case,
+    case: LabelMapFile,
     challenge: Challenge,
     *,
     engine: Engine,
@@ -161,7 +179,7 @@ def try_archive(
         Without problems.
     folder : Path
         Where folders for the container are made, for as long as this lasts.
-    case : Case
+    case : LabelMapFile
         What it is run on.
     challenge : Challenge
         Its rules decide what a wrong output is.
@@ -189,7 +207,7 @@ def try_archive(
         yield run_case(image, case, challenge)
 
 
-def run_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
+def run_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> Trial:
     """Run an image once, and judge the outcome.
 
     An image that cannot be started, twice, although an empty container can, is to
@@ -237,7 +255,7 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
     return [run.runtime_s for run in runs]
 
 
-def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
+def _try_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> Trial:
     contract = image.conditions.contract
     inputs = image.fresh_folder("inputs")
     ct = lay_out(case, inputs, contract)
@@ -255,7 +273,7 @@ def _try_case(image: LoadedImage, case: Case, challenge: Challenge) -> Trial:
                 return Trial(run=run, status=RunStatus.NO_OUTPUT, message=message)
             if contract.is_algorithm:
                 taken = image.fresh_folder("taken")
-                move_map(folder, others, taken / case.name, contract)
+                move_map(folder, others, taken / case.case, contract)
                 folder, others = taken, {}
             check_output(folder, others, ct.parent, challenge)
         except WrongOutputError as error:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
 from flare.challenge.metrics import MetricName
 from flare.challenge.reading import Rule, scoring_rules
 from flare.challenge.rules import Challenge, RankedMetric
-from flare.common.installation import __version__
+from flare.common.environment import __version__
 from flare.common.schema import (
     Count,
     Family,

@@ -15,8 +15,8 @@ import numpy as np
 
 from flare.challenge.reading import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge
+from flare.common.environment import __version__
 from flare.common.files import write_whole
-from flare.common.installation import __version__
 from flare.results.csv_rows import rows_text
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,

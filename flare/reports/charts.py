@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flare.challenge.metrics import RUNTIME, is_score, metric_of
-from flare.common.text import count, safe
+from flare.common.text import count
 from flare.reports.model import (
     ABSENT,
     MANY_ROWS,
@@ -283,7 +283,7 @@ def _memory_chart(
         title=title,
         note=f"In seconds; {used if highest else 'none was used.'}",
         summary=f"{count(len(rows), 'curve')}; the most is {highest} MB",
-        labels=tuple(safe(name) for name, _ in curves),
+        labels=tuple(name for name, _ in curves),
         rows=marks,
         axis=axis.ticks,
         table=table(title, heads, cells, words=(what,)),

@@ -189,7 +189,9 @@ def _overview_tiles(found: Comparison) -> list[Tile]:
     """Which of many evaluations has the highest means."""
     tiles = [Tile(name="Evaluations", value=str(len(found.evaluations)))]
     for metric in found.metrics:
-        means = {own.name: own.scores.mean(metric.name) for own in found.evaluations}
+        means = {
+            own.name: own.scores.mean(metric.name).value for own in found.evaluations
+        }
         known = {name: mean for name, mean in means.items() if mean is not None}
         best = max(known, key=lambda name: worth(metric, known[name]), default="")
         tiles.append(
@@ -341,7 +343,7 @@ def means_table(found: Comparison, metric: Metric) -> Table:
     ends, titles = zip(*found.first.scores.rows, strict=True)
     rows = []
     for each in found.evaluations:
-        means = (each.scores.mean(metric.name + end) for end in ends)
+        means = (each.scores.mean(metric.name + end).value for end in ends)
         cells = (each.scores.cell(metric, mean, is_shaded=True) for mean in means)
         rows.append((each.name, *cells))
     caption = f"Mean {title_within(metric)} over {count(len(found.cases), 'case')}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
+from typing import Any
 
 from flare.challenge.metrics import Metric
-from flare.common.text import count, listing, printable, safe
+from flare.common.text import count, listing
 from flare.reports.charts import spread_chart
 from flare.reports.model import (
+    Cell,
     Chart,
     Heading,
     Legend,
@@ -21,7 +23,6 @@ from flare.reports.model import (
     Tile,
     Words,
     metric_key,
-    name_cell,
     pairs_table,
     table,
     text_cell,
@@ -31,12 +32,9 @@ from flare.reports.scores import (
     INTERVAL,
     METHOD,
     CaseScores,
+    Mean,
     OwnScores,
-    group_mean,
     group_title,
-    interval_words,
-    mean_text,
-    metric_interval,
     reasons_of,
     scores_of,
     silence,
@@ -112,11 +110,11 @@ def _lead(scores: CaseScores) -> list[Part]:
 
 def _remarks(found: EvaluationFile) -> list[Part]:
     """What is odd."""
-    low = [f"{printable(o.reason)} [{listing(o.cases)}]" for o in found.low_scores]
+    low = [f"{o.reason} [{listing(o.cases)}]" for o in found.low_scores]
     told = {own.reason for own in found.low_scores}
-    warnings = [printable(line) for line in found.warnings if line not in told]
+    warnings = [line for line in found.warnings if line not in told]
     failed = found.scores.failed
-    free = [printable(own.text) for own in found.free_cases]
+    free = [own.text for own in found.free_cases]
     parts: list[Part] = []
     if free:
         parts += [Heading("Cases without an organ, or without a lesion"), Lines(free)]
@@ -138,15 +136,15 @@ def score_tiles(scores: CaseScores) -> list[Tile]:
     """The mean of each metric, with its interval; and how many cases there are."""
     found = []
     for metric in scores.metrics:
-        mean = scores.cell(metric, scores.mean(metric.name))
-        values = scores.present(metric.name)
+        mean = scores.mean(metric.name)
+        cell = scores.cell(metric, mean.value)
         note = "too few cases for an interval" if metric.is_share else ""
-        if interval := metric_interval(metric.name, values):
-            note = f"{INTERVAL} {interval_words(metric.name, interval)}"
-        elif "median" in metric.statistics and values:
-            note = f"median {metric.text(median(values))}"
+        if mean.interval:
+            note = f"{INTERVAL} {mean.interval_text}"
+        elif "median" in metric.statistics and mean.known:
+            note = f"median {metric.text(median(mean.known))}"
         name = f"Mean {title_within(metric)}"
-        found.append(Tile(name=name, value=mean.text, exact=mean.exact, note=note))
+        found.append(Tile(name=name, value=cell.text, exact=cell.exact, note=note))
     failed, number = len(scores.failed), str(len(scores.cases))
     note = f"{failed} not scored" if failed else "all scored"
     return [*found, Tile(name="Cases", value=number, note=note, is_alarm=failed > 0)]
@@ -189,7 +187,7 @@ def _alike_text(scores: CaseScores) -> str:
     """Of which organs cases have the best score, as those that neither map has."""
     first, found = scores.metrics[0], []
     for end, title in scores.organ_rows:
-        values = scores.present(first.name + end)
+        values = scores.mean(first.name + end).known
         rest = [value for value in values if value != first.best]
         if len(rest) < len(values):
             mean = f" (mean of the others {fmean(rest):.3f})" if rest else ""
@@ -203,36 +201,45 @@ def _alike_text(scores: CaseScores) -> str:
 
 def distribution(scores: CaseScores, metric: Metric) -> Chart:
     """A dot for each case and organ."""
-    names = [name for _, name in scores.rows]
-    columns = [metric.name + end for end, _ in scores.rows]
-    values = [scores.values.get(column, ()) for column in columns]
-    return spread_chart(
-        metric.name,
-        names,
-        values,
-        has_boxes=scores.exact,
-        intervals=[metric_interval(own, scores.present(own)) for own in columns],
+    rows = [(name, scores.mean(metric.name + end)) for end, name in scores.rows]
+    return _spread(
+        scores,
+        metric,
+        rows,
         title=f"{metric.title_with_unit} of each case",
-        means=[mean_text(metric, scores.mean(column)) for column in columns],
-        table=_organ_table(scores, metric),
-        tips=(scores.cases, values, metric.decimals),
+        table=_organ_table(scores, metric, rows),
+        tips=(scores.cases, [mean.values for _, mean in rows], metric.decimals),
         axis_title=metric.title_with_unit,
     )
 
 
-def _organ_table(scores: CaseScores, metric: Metric) -> Table:
+def _spread(
+    scores: CaseScores, metric: Metric, rows: Sequence[tuple[str, Mean]], **more: Any
+) -> Chart:
+    """A dot for each value of a mean in the row of its name."""
+    return spread_chart(
+        metric.name,
+        [name for name, _ in rows],
+        [mean.values for _, mean in rows],
+        has_boxes=scores.exact,
+        intervals=[mean.interval for _, mean in rows],
+        means=[scores.cell(metric, mean.value).text for _, mean in rows],
+        **more,
+    )
+
+
+def _organ_table(
+    scores: CaseScores, metric: Metric, means: Sequence[tuple[str, Mean]]
+) -> Table:
     """A row for each organ: its mean with an interval, and what else may be told."""
     titles = {"std": "SD", "median": "median", "min": "lowest", "max": "highest"}
     more = titles if scores.exact else {}
     rows = []
-    for end, title in scores.rows:
-        values = scores.present(metric.name + end)
-        told = statistics(values) if values else {}
-        numbers = [scores.mean(metric.name + end), *(told.get(name) for name in more)]
+    for title, found in means:
+        told = statistics(found.known) if found.known else {}
+        numbers = [found.value, *(told.get(name) for name in more)]
         mean, *others = (scores.cell(metric, value) for value in numbers)
-        found = metric_interval(metric.name, values)
-        interval = interval_words(metric.name, found)
-        rows.append((title, mean, interval, *others))
+        rows.append((title, mean, found.interval_text, *others))
     caption = f"{metric.title_with_unit} over {count(len(scores.cases), 'case')}"
     heads = ("organ", "mean", "95 % interval", *more.values())
     return table(caption, heads, rows, words=("organ",))
@@ -246,7 +253,7 @@ def case_table(
     rows = []
     for number in scores.worst_first:
         case = scores.cases[number]
-        cells = [name_cell(case, links.get(case, ""))]
+        cells = [Cell(case, href=links.get(case, ""))]
         for end, _ in scores.rows:
             values = scores.values.get(metric.name + end)
             value = values[number] if values else None
@@ -274,7 +281,7 @@ def _worst_table(
             scores.cell(own, scores.values[own.name][number], is_shaded=True)
             for own in scores.metrics
         )
-        rows.append((name_cell(case, links.get(case, "")), *cells, text_cell(why)))
+        rows.append((Cell(case, href=links.get(case, "")), *cells, text_cell(why)))
     several = f"The {len(rows)} cases with the lowest {scores.metrics[0].title}"
     caption = several if len(rows) > 1 else "The only case"
     heads = ("case", *(own.title_with_unit for own in scores.metrics), "why")
@@ -287,7 +294,7 @@ def _group_parts(scores: CaseScores, grouping: Grouping) -> list[Part]:
     Where scores may not be exact, there are only means, as a dot would tell the group
     of its case; and nothing is shown of a column with a small group.
     """
-    heading, note = Heading(f"By {safe(grouping.column)}"), Words(GROUPS_NOTE, "note")
+    heading, note = Heading(f"By {grouping.column}"), Words(GROUPS_NOTE, "note")
     if scores.exact:
         charts = [group_chart(scores, grouping, metric) for metric in scores.metrics]
         return [heading, note, Pair(charts)]
@@ -299,15 +306,15 @@ def _group_parts(scores: CaseScores, grouping: Grouping) -> list[Part]:
 
 def group_chart(scores: CaseScores, grouping: Grouping, metric: Metric) -> Chart:
     """A dot for each case in the row of its group."""
-    parts = [scores.part(numbers) for _, numbers in grouping.groups]
-    names = [group_title(name, len(cases)) for name, cases in grouping.groups]
-    return spread_chart(
-        metric.name,
-        names,
-        [part.values[metric.name] for part in parts],
-        has_boxes=True,
-        title=f"{metric.title_with_unit} of each case by {safe(grouping.column)}",
-        means=[mean_text(metric, part.mean(metric.name)) for part in parts],
+    rows = [
+        (group_title(name, len(numbers)), scores.mean(metric.name, numbers))
+        for name, numbers in grouping.groups
+    ]
+    return _spread(
+        scores,
+        metric,
+        rows,
+        title=f"{metric.title_with_unit} of each case by {grouping.column}",
         table=_group_table(scores, grouping, metric),
     )
 
@@ -317,13 +324,11 @@ def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Tabl
     rows = []
     for name, numbers in grouping.groups:
         for end, title in scores.rows:
-            values = scores.values[metric.name + end]
-            found = group_mean(metric.name, values, numbers)
-            mean = scores.cell(metric, found.mean)
-            words = interval_words(metric.name, found.interval)
-            rows.append((name, str(found.cases), title, mean, words))
+            mean = scores.mean(metric.name + end, numbers)
+            cell = scores.cell(metric, mean.value)
+            rows.append((name, str(len(numbers)), title, cell, mean.interval_text))
     return table(
-        f"{metric.title_with_unit} by {safe(grouping.column)} and organ",
+        f"{metric.title_with_unit} by {grouping.column} and organ",
         ("group", "cases", "organ", "mean", "95 % interval"),
         rows,
         words=("group", "organ"),

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import fmean, median
 from time import time
 from typing import Any
 
-from flare.common.text import count, listing, printable, safe
+from flare.common.text import count, listing
 from flare.reports.model import (
     ABSENT,
     Cell,
@@ -27,7 +27,6 @@ from flare.reports.model import (
     Table,
     Tile,
     Words,
-    name_cell,
     number_cell,
     table,
     text_cell,
@@ -241,7 +240,7 @@ def _lead(run: Progress) -> str:
     at = f"{run.as_of:%Y-%m-%d %H:%M:%S %Z}".strip()
     kept = f"{run.done} of {run.total} cases are measured"
     if run.ended:
-        return f"Ended at {at}: {printable(run.ended)} {kept} and kept."
+        return f"Ended at {at}: {run.ended} {kept} and kept."
     is_going_on = run.is_running and run.done < run.total
     return f"As of {at}, {kept}{', and others are being run' if is_going_on else ''}."
 
@@ -319,7 +318,7 @@ def _alarms_table(alarms: Sequence[Alarm]) -> Table:
     """What somebody should look at."""
     heads = ("what", "team", "cases", "what is said of it, or of the first case")
     rows = (
-        (what, replace(name_cell(team), css="left"), text_cell(cases), text_cell(said))
+        (what, Cell(team, css="left"), text_cell(cases), text_cell(said))
         for what, team, cases, said in alarms
     )
     caption = (
@@ -345,7 +344,7 @@ def _grid(run: Progress) -> Chart:
             css = STATES[state]
             cells.append(Cell(text, css=css if css in SHADES else ""))
         rows.append(cells)
-    names = tuple(safe(team.team) for team in run.teams)
+    names = tuple(team.team for team in run.teams)
     return Chart(
         title="The outcome of each case",
         note="A row for each team, a field for each case, in the order of the names.",

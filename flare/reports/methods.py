@@ -8,7 +8,7 @@ from typing import Any
 from flare.challenge.metrics import SCORES, metric_of, metrics_in
 from flare.challenge.reading import further_rules, scoring_rules
 from flare.challenge.rules import MaxMemory, RankedMetric
-from flare.common.installation import __version__
+from flare.common.environment import __version__
 from flare.common.text import count, listing, printable
 from flare.ranking.completeness import RollCall
 from flare.ranking.rank import Analysis

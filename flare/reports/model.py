@@ -1,6 +1,7 @@
 """Describes reports as data: pages of sections, of tables, charts and lines.
 
-Nothing here knows HTML, SVG or LaTeX: the modules of `flare.reports.render` do.
+Nothing here knows HTML, SVG or LaTeX: the modules of `flare.reports.render` do. They
+make all texts safe to show, and shorten names beside rows and above columns.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from flare.challenge.metrics import Better, metric_of
-from flare.common.text import printable, safe
 
 INDEX = "index.html"
 """The page of a folder that leads to the others."""
@@ -46,14 +46,12 @@ Key = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table."""
+    """A cell of a table; of names, too, it has the whole text."""
 
     text: str
     css: str = ""
     exact: str = ""
     """The value in full precision, where a page may have it: tables sort by it."""
-    full: str = ""
-    """The whole name, where the text is shortened."""
     href: str = ""
     """Where the text leads to, if it does."""
     note: str = ""
@@ -88,15 +86,12 @@ def table(
     rows: Iterable[Iterable[object]],
     **more: Any,
 ) -> Table:
-    """A table of cells, of numbers, or of texts, which are safe but for the names."""
-    found = []
-    for row in rows:
-        cells = [c if isinstance(c, Cell | str) else str(c) for c in row]
-        place = more.get("name_column", 0)
-        if isinstance(name := cells[place], str):
-            cells[place] = name_cell(name)
-        found.append(tuple(c if isinstance(c, Cell) else Cell(c) for c in cells))
-    return Table(caption=caption, heads=tuple(heads), rows=tuple(found), **more)
+    """A table of cells, or of what stands in them."""
+    cells = (
+        tuple(own if isinstance(own, Cell) else Cell(str(own)) for own in row)
+        for row in rows
+    )
+    return Table(caption=caption, heads=tuple(heads), rows=tuple(cells), **more)
 
 
 def pairs_table(
@@ -111,15 +106,9 @@ def pairs_table(
     return table(caption, heads, rows, words=heads, sortable=sortable)
 
 
-def name_cell(name: str, href: str = "") -> Cell:
-    """A name, made safe; where it is long, a shorter one, and the whole one behind."""
-    short, full = safe(name), printable(name)
-    return Cell(short, full="" if short == full else full, href=href)
-
-
 def text_cell(text: str) -> Cell:
     """Words, whole, in as many lines as it takes."""
-    return Cell(printable(text), css="wrap")
+    return Cell(text, css="wrap")
 
 
 def number_cell(
@@ -251,7 +240,7 @@ class Blobs:
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """Words instead of marks; without any, the label is a heading of those below."""
+    """Words instead of marks."""
 
     text: str = NO_RESULT
 

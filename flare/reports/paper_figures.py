@@ -1,7 +1,7 @@
 """Fills a folder with all that a paper takes: figures, numbers, tables, Methods.
 
 Each figure is a chart of a page, as SVG and PDF in two widths, and beside it the raw
-numbers that it shows, in full precision.
+numbers that it shows, in full precision. Groups of cases have numbers and tables.
 """
 
 from __future__ import annotations
@@ -10,36 +10,44 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 
-from flare.challenge.metrics import METRICS, Metric
+from flare.challenge.metrics import RUNTIME, Metric
 from flare.common.files import csv_text, write_whole
 from flare.common.text import count, listing, printable
-from flare.reports.charts import field_chart, spread_chart
+from flare.ranking.rank import Analysis
+from flare.ranking.sensitivity import Scheme
+from flare.reports.charts import field_chart
 from flare.reports.evaluation import distribution
-from flare.reports.methods import evaluation_methods
+from flare.reports.methods import evaluation_methods, methods_text
 from flare.reports.model import (
     ABSENT,
     NO_RESULT,
     Chart,
-    Mark,
-    Says,
     Table,
     metric_key,
     metric_shade,
+    rank_shade,
     table,
 )
+from flare.reports.ranking.files import latex_text
+from flare.reports.ranking.organisers import (
+    MetricValues,
+    case_chart,
+    hardest_first,
+    mean_table,
+    metric_values,
+    tests_chart,
+    values_chart,
+)
+from flare.reports.ranking.page import PublicRanking, draws_chart, rank_table
 from flare.reports.render.paper import figure_file, paper_figure
 from flare.reports.render.style import WIDTHS_MM, drawing_style
 from flare.reports.render.text import latex, latex_file
 from flare.reports.scores import (
     CaseScores,
-    GroupMean,
-    group_mean,
-    interval_words,
-    mean_text,
-    metric_interval,
+    Mean,
     scores_of,
 )
 from flare.results.groups_csv import Grouping
@@ -50,9 +58,6 @@ KEY = (
     " diamonds their means."
 )
 INTERVALS = " Thick lines behind these are 95 % intervals of the means (Gaffke's)."
-
-MOST_ROWS = 42
-"""A figure of more rows has the mean of the organs alone."""
 
 MEAN_COLUMNS = ("cases", "missing", "mean", "low", "high")
 
@@ -65,60 +70,20 @@ class Plate:
     """How its files begin."""
     caption: str
     """What it shows, and how it is read."""
-    columns: tuple[str, ...]
-    rows: tuple[tuple[object, ...], ...]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
     """Whatever is drawn, in full precision."""
     chart: Chart
 
 
-def write_evaluation_figures(
-    found: EvaluationFile, folder: Path, groupings: Sequence[Grouping] = ()
-) -> None:
-    """Write the figures of one evaluation, organs.tex, groups.tex and methods.txt.
+def write_plates(plates: Sequence[Plate], folder: Path) -> None:
+    """Write figures, the numbers behind them, and what they show.
 
     Raises
     ------
     OutputError
         If a file cannot be written.
     """
-    scores = scores_of(found)
-    plates = evaluation_plates(scores)
-    tables = []
-    for stem, grouping in stems(groupings):
-        for metric in scores.metrics:
-            name = f"{stem}_{metric.name}"
-            plates.append(_score_group_plate(scores, grouping, metric, name))
-        means = [
-            ((group, str(len(numbers)), title), _means(scores, end, numbers))
-            for group, numbers in grouping.groups
-            for end, title in scores.rows
-        ]
-        rows = (
-            (group, title, metric.name, *mean_numbers(mean))
-            for (group, _, title), own in means
-            for metric, mean in own
-        )
-        heads = ("group", "organ", "metric", *MEAN_COLUMNS)
-        write_whole(folder / f"{stem}.csv", csv_text(heads, rows))
-        shown = (((printable(group), *more), own) for (group, *more), own in means)
-        about = (
-            f"by {printable(grouping.column)}: means, and their intervals by Gaffke's"
-            " method, each for one group alone."
-        )
-        printed = _means_table(scores, ("Group", "Cases", "Organ"), shown, about)
-        tables.append(latex(printed, stem))
-    write_plates(plates, folder, tables, evaluation_methods(found))
-    every = range(len(scores.cases))
-    organs = (([title], _means(scores, end, every)) for end, title in scores.rows)
-    about = f"over {count(len(every), 'case')}: means, and their intervals"
-    printed = _means_table(scores, ["Organ"], organs, f"{about} by Gaffke's method.")
-    write_whole(folder / "organs.tex", latex_file([latex(printed, "organs")]))
-
-
-def write_plates(
-    plates: Sequence[Plate], folder: Path, tables: Sequence[str] = (), methods: str = ""
-) -> None:
-    """Write all figures, what they show, the tables of groups, and the Methods."""
     captions = []
     charts = [plate.chart for plate in plates]
     with drawing_style(name for c in charts for name in (*c.labels, *c.columns)):
@@ -132,12 +97,8 @@ def write_plates(
                 for form in ("svg", "pdf"):
                     file = folder / f"{plate.name}_{width}.{form}"
                     write_whole(file, figure_file(figure, form))
-            captions.append(f"{plate.name}: {plate.caption}\n")
+            captions.append(f"{plate.name}: {printable(plate.caption)}\n")
     write_whole(folder / "captions.txt", "\n".join(captions))
-    if tables:
-        write_whole(folder / "groups.tex", latex_file(tables))
-    if methods:
-        write_whole(folder / "methods.txt", f"{methods}\n")
 
 
 def file_stem(text: str) -> str:
@@ -151,130 +112,108 @@ def file_stem(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", text.lower())[:40].strip("_") or "x"
 
 
-def stems(groupings: Sequence[Grouping]) -> Iterator[tuple[str, Grouping]]:
-    """How files about a column begin; the number, from 1, keeps columns apart."""
+def _stems(groupings: Sequence[Grouping]) -> Iterator[str]:
+    """How files about columns begin; the number, from 1, keeps columns apart."""
     for number, grouping in enumerate(groupings, start=1):
-        yield f"groups_{number}_{file_stem(grouping.column)}", grouping
-
-
-def group_names(grouping: Grouping) -> list[str]:
-    """Groups with their numbers of cases, as short as can be."""
-    return [group_name(name, len(cases)) for name, cases in grouping.groups]
-
-
-def group_name(name: str, cases: int) -> str:
-    """A group with its number of cases."""
-    return f"{printable(name)} ({cases})"
+        yield f"groups_{number}_{file_stem(grouping.column)}"
 
 
 # --- One evaluation ---------------------------------------------------------------
 
 
-def evaluation_plates(scores: CaseScores) -> list[Plate]:
-    """How organs are spread, and all cases and organs, by each metric."""
-    return [
-        *(_organs_plate(scores, metric) for metric in scores.metrics),
-        *(_cases_plate(scores, own) for own in scores.metrics if own.is_share),
-    ]
+def write_evaluation_figures(
+    found: EvaluationFile, folder: Path, groupings: Sequence[Grouping] = ()
+) -> None:
+    """Write the figures of one evaluation, organs.tex, groups.tex and methods.txt.
 
-
-def _organs_plate(scores: CaseScores, metric: Metric) -> Plate:
-    """A dot for each case and organ."""
-    return Plate(
-        name=f"organs_{metric.name}",
-        caption=f"{metric.title_with_unit} of each organ on"
-        f" {count(len(scores.cases), 'case')}. {KEY}" + INTERVALS * metric.is_share,
-        columns=("organ", "case", metric.name),
-        rows=tuple(
-            (title, printable(case), value)
+    Raises
+    ------
+    OutputError
+        If a file cannot be written.
+    """
+    scores = scores_of(found)
+    write_plates([*evaluation_plates(scores)], folder)
+    tables = []
+    for stem, grouping in zip(_stems(groupings), groupings, strict=True):
+        means = [
+            ((group, str(len(numbers)), title), _means(scores, end, numbers))
+            for group, numbers in grouping.groups
             for end, title in scores.rows
-            for case, value in zip(
-                scores.cases, scores.values.get(metric.name + end, ()), strict=True
-            )
-        ),
-        chart=distribution(scores, metric),
-    )
+        ]
+        rows = (
+            (group, title, metric.name, *mean.numbers)
+            for (group, _, title), own in means
+            for metric, mean in own
+        )
+        heads = ("group", "organ", "metric", *MEAN_COLUMNS)
+        write_whole(folder / f"{stem}.csv", csv_text(heads, rows))
+        about = (
+            f"by {grouping.column}: means, and their intervals by Gaffke's method, each"
+            " for one group alone."
+        )
+        shown = _means_table(scores, ("Group", "Cases", "Organ"), means, about)
+        tables.append(latex(shown, stem))
+    if tables:
+        write_whole(folder / "groups.tex", latex_file(tables))
+    every = range(len(scores.cases))
+    organs = (([title], _means(scores, end, every)) for end, title in scores.rows)
+    about = f"over {count(len(every), 'case')}: means, and their intervals"
+    shown = _means_table(scores, ["Organ"], organs, f"{about} by Gaffke's method.")
+    write_whole(folder / "organs.tex", latex_file([latex(shown, "organs")]))
+    write_whole(folder / "methods.txt", f"{evaluation_methods(found)}\n")
 
 
-def _cases_plate(scores: CaseScores, metric: Metric) -> Plate:
-    """All cases and organs, the worst case first."""
+def evaluation_plates(scores: CaseScores) -> Iterator[Plate]:
+    """How organs are spread, and all cases and organs, by each metric."""
+    for metric in scores.metrics:
+        yield Plate(
+            name=f"organs_{metric.name}",
+            caption=f"{metric.title_with_unit} of each organ on"
+            f" {count(len(scores.cases), 'case')}. {KEY}{INTERVALS * metric.is_share}",
+            columns=("organ", "case", metric.name),
+            rows=[
+                (title, case, value)
+                for end, title in scores.rows
+                for case, value in zip(
+                    scores.cases, scores.values.get(metric.name + end, ()), strict=True
+                )
+            ],
+            chart=distribution(scores, metric),
+        )
     order = scores.worst_first
-    columns = [scores.values[metric.name + end] for end, _ in scores.rows]
-    titles = [title for _, title in scores.rows]
-    values = [[own[number] for own in columns] for number in order]
-    cases = [printable(scores.cases[number]) for number in order]
-    return Plate(
-        name=f"cases_{metric.name}",
-        caption=f"{metric.title_with_unit} of each case and organ, the lowest DSC"
-        " first; a line marks what has no result.",
-        columns=("case", *titles),
-        rows=tuple((case, *own) for case, own in zip(cases, values, strict=True)),
-        chart=score_fields(cases, titles, values, ".2f", metric.name),
+    cases, titles = (
+        [scores.cases[n] for n in order],
+        [title for _, title in scores.rows],
     )
+    for metric in scores.metrics:
+        if not metric.is_share:
+            continue
+        columns = [scores.values[metric.name + end] for end, _ in scores.rows]
+        values = [[own[number] for own in columns] for number in order]
+        yield Plate(
+            name=f"cases_{metric.name}",
+            caption=f"{metric.title_with_unit} of each case and organ, the lowest DSC"
+            " first; a line marks what has no result.",
+            columns=("case", *titles),
+            rows=[(case, *own) for case, own in zip(cases, values, strict=True)],
+            chart=field_chart(
+                cases,
+                titles,
+                values,
+                partial(metric_shade, metric.name),
+                ".2f",
+                title=metric.title,
+                key=(*metric_key(metric.name), (ABSENT, NO_RESULT)),
+            ),
+        )
 
 
-def score_fields(
-    rows: Sequence[str],
-    columns: Sequence[str],
-    values: Sequence[Sequence[float | None]],
-    form: str,
-    metric: str,
-) -> Chart:
-    """Fields on the shades of a metric."""
-    key = (*metric_key(metric), (ABSENT, NO_RESULT))
-    of = partial(metric_shade, metric)
-    title = METRICS[metric].title
-    return field_chart(rows, columns, values, of, form, title=title, key=key)
-
-
-def _score_group_plate(
-    scores: CaseScores, grouping: Grouping, metric: Metric, name: str
-) -> Plate:
-    """A block of rows for each organ, in it a row for each group."""
-    is_small = len(scores.rows) * (len(grouping.groups) + 1) <= MOST_ROWS
-    names: list[str] = []
-    values: list[list[float | None]] = []
-    rows: list[tuple[object, ...]] = []
-    blocks = []
-    for end, title in scores.rows if is_small else scores.rows[:1]:
-        blocks.append(len(names))
-        names += [title, *group_names(grouping)]
-        own, parts = scores.values[metric.name + end], grouping.groups
-        values += [[], *([own[n] for n in numbers] for _, numbers in parts)]
-        for group, numbers in parts:
-            cases = ((printable(scores.cases[n]), own[n]) for n in numbers)
-            rows += [(group, title, case, value) for case, value in cases]
-    known = [[value for value in own if value is not None] for own in values]
-    chart = spread_chart(
-        metric.name,
-        names,
-        known,
-        has_boxes=True,
-        intervals=[metric_interval(metric.name, own) for own in known],
-        title=metric.title_with_unit,
-    )
-    marks: list[Mark] = list(chart.rows)
-    for number in blocks:
-        marks[number] = Says("")
-    return Plate(
-        name=name,
-        caption=f"{metric.title_with_unit} by {printable(grouping.column)}, with the"
-        f" number of cases of each group. {KEY}" + INTERVALS * metric.is_share,
-        columns=("group", "organ", "case", metric.name),
-        rows=tuple(rows),
-        chart=replace(chart, rows=marks),
-    )
-
-
-_Means = list[tuple[Metric, GroupMean]]
+_Means = list[tuple[Metric, Mean]]
 
 
 def _means(scores: CaseScores, end: str, numbers: Sequence[int]) -> _Means:
     """The mean of each metric over some cases, of the organ that ends its columns."""
-    return [
-        (own, group_mean(own.name, scores.values[own.name + end], numbers))
-        for own in scores.metrics
-    ]
+    return [(own, scores.mean(own.name + end, numbers)) for own in scores.metrics]
 
 
 def _means_table(
@@ -294,8 +233,8 @@ def _means_table(
                 text
                 for metric, own in means
                 for text in (
-                    mean_text(metric, own.mean),
-                    interval_words(metric.name, own.interval),
+                    scores.cell(metric, own.value).text,
+                    own.interval_text,
                 )
             ),
         ]
@@ -305,6 +244,165 @@ def _means_table(
     return table(f"{titles} {about}", heads, cells, words=words)
 
 
-def mean_numbers(found: GroupMean) -> tuple[object, ...]:
-    """The columns of a mean."""
-    return found.cases, found.missing, found.mean, *(found.interval or (None, None))
+# --- A ranking --------------------------------------------------------------------
+
+
+def write_ranking_figures(
+    analysis: Analysis,
+    public: PublicRanking,
+    groupings: Sequence[Grouping],
+    folder: Path,
+) -> None:
+    """Write the figures of a ranking, ranking.tex, groups.tex and methods.txt.
+
+    Raises
+    ------
+    OutputError
+        If a file cannot be written.
+    """
+    metrics = metric_values(analysis)
+    plates = [*_rank_plates(public)]
+    plates += (plate for own in metrics for plate in _metric_plates(own))
+    if len(public.teams) > 1:
+        plates.append(_schemes_plate(analysis.schemes, public.teams))
+    write_plates(plates, folder)
+    tables, whole = [], {place.team: place.rank for place in public.places}
+    for stem, grouping, ranked in zip(
+        _stems(groupings), groupings, public.groups, strict=True
+    ):
+        rows: Iterable[Sequence[object]] = (
+            (team, group, cases, ranks[n], whole[team])
+            for n, team in enumerate(public.teams)
+            for (group, cases), ranks in zip(ranked.groups, ranked.ranks, strict=True)
+        )
+        heads = ["team", "group", "cases", "rank", "rank_of_all_cases"]
+        write_whole(folder / f"{stem}_ranks.csv", csv_text(heads, rows))
+        tables.append(latex(rank_table(ranked, public), f"{stem}_ranks"))
+        for own in metrics:
+            name = f"{stem}_{file_stem(own.name)}"
+            columns = 5 if own.metric.is_score else 3  # only scores have intervals
+            rows = (
+                (team, group, *Mean(own.name, [row[k] for k in n]).numbers[:columns])
+                for team, row in zip(own.teams, own.values, strict=True)
+                for group, n in grouping.groups
+            )
+            heads = ["team", "group", *MEAN_COLUMNS[:columns]]
+            write_whole(folder / f"{name}.csv", csv_text(heads, rows))
+            tables.append(latex(mean_table(grouping, own), name))
+    if tables:
+        write_whole(folder / "groups.tex", latex_file(tables))
+    write_whole(folder / "methods.txt", f"{methods_text(analysis)}\n")
+    write_whole(folder / "ranking.tex", latex_text(analysis))
+
+
+def _rank_plates(public: PublicRanking) -> Iterator[Plate]:
+    """Mean ranks, and how sure the ranks are."""
+    means = [
+        tuple(float(place.mean_ranks[own.name]) for own in public.metrics)
+        for place in public.places
+    ]
+    yield Plate(
+        name="mean_ranks",
+        caption=f"Mean rank of each team by each metric over"
+        f" {count(public.cases, 'case')}; lower and lighter is better.",
+        columns=("team", "rank", "score", *(own.name for own in public.metrics)),
+        rows=[
+            (o.team, o.rank, float(o.score) if o.rank else None, *own)
+            for o, own in zip(public.places, means, strict=True)
+        ],
+        chart=field_chart(
+            [f"{place.rank or '-'} {place.team}" for place in public.places],
+            [own.title for own in public.metrics],
+            means,
+            partial(rank_shade, teams=len(public.teams)),
+            ".2f",
+            title="ranks",
+        ),
+    )
+    if not public.draws:
+        return
+    ranks = range(1, len(public.draws) + 1)
+    yield Plate(
+        name="ranks_over_draws",
+        caption="Ranks when other cases are drawn: the area of a blob is the share of"
+        " the draws with that rank, a line spans the ranks of 95 % of the draws."
+        f" {public.draws_note}",
+        columns=("team", "lowest", "highest", *(f"rank_{rank}" for rank in ranks)),
+        rows=[(d.team, *d.interval, *d.frequencies) for d in public.draws],
+        chart=draws_chart(public.draws, public.draws_note),
+    )
+
+
+def _metric_plates(own: MetricValues) -> Iterator[Plate]:
+    """The values of all teams by a metric, which cases are hard, and the tests."""
+    stem, title = file_stem(own.name), own.metric.title
+    note = " On a logarithmic axis." if own.name.startswith(RUNTIME) else ""
+    yield Plate(
+        name=f"values_{stem}",
+        caption=f"{title} of each team on each case with a result, in the order of the"
+        f" ranking.{note} {KEY}",
+        columns=("team", "case", own.name),
+        rows=[
+            (team, case, value)
+            for team, row in zip(own.teams, own.values, strict=True)
+            for case, value in zip(own.cases, row, strict=True)
+        ],
+        chart=replace(values_chart(own), labels=tuple(own.teams)),
+    )
+    if own.metric.is_score:
+        order = hardest_first(own.values)
+        names = [own.cases[number] for number in order]
+        yield Plate(
+            name=f"cases_{stem}",
+            caption=f"{title} of each team and case, the hardest case first, from"
+            f" {names[0]} to {names[-1]}; a line marks what has no result.",
+            columns=("case", *own.teams),
+            rows=[
+                (case, *(row[number] for row in own.values))
+                for case, number in zip(names, order, strict=True)
+            ],
+            chart=case_chart(own),
+        )
+    if own.effects:
+        yield Plate(
+            name=f"tests_{stem}",
+            caption=f"{title}: a square is where the team of the row is significantly"
+            " better than the team of the column, which has the number of its row"
+            " (one-sided Wilcoxon tests paired by case, 5 %, after Holm); the larger"
+            " and darker, the larger the effect (rank-biserial correlation).",
+            columns=("team", "other", "effect", "significant"),
+            rows=[
+                (*pair, own.effects[pair][0], "yes" if own.effects[pair][1] else "no")
+                for pair in product(own.teams, own.teams)
+                if pair in own.effects
+            ],
+            chart=tests_chart(own),
+        )
+
+
+def _schemes_plate(schemes: Sequence[Scheme], teams: Sequence[str]) -> Plate:
+    """How the teams rank in other ways."""
+    whole = [scheme for scheme in schemes if scheme.left_out is None]
+    names = ["the ranking itself", *(scheme.name for scheme in whole)]
+    labels = [f"{number} {name}" for number, name in enumerate(names)]
+    columns = [schemes[0].before, *(scheme.ranks for scheme in whole)]
+    return Plate(
+        name="other_schemes",
+        caption="Ranks of the teams in other ways of ranking, each of which changes one"
+        " thing; lighter is better. The numbers also have the rankings without one of"
+        f" the teams. Rows: {'; '.join(labels)}.",
+        columns=("scheme", "kendall_tau", "team", "rank", "rank_before"),
+        rows=[
+            (scheme.name, scheme.tau, team, rank, scheme.before[team])
+            for scheme in schemes
+            for team, rank in scheme.ranks.items()
+        ],
+        chart=field_chart(
+            labels,
+            teams,
+            [[column[team] for team in teams] for column in columns],
+            partial(rank_shade, teams=len(teams)),
+            ".0f",
+            title="ranks",
+        ),
+    )

@@ -21,12 +21,11 @@ import numpy.typing as npt
 from flare.challenge.formats import case_of
 from flare.challenge.metrics import METRICS, SCORES, Metric, is_score, metric_of
 from flare.challenge.reading import challenge_names, read_challenge
-from flare.common.text import count, listing, printable, safe
-from flare.reports.model import NO_RESULT, Cell, metric_shade, number_cell
+from flare.common.text import count, listing, safe
+from flare.reports.model import Cell, metric_shade, number_cell
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import EvaluationFile
-from flare.results.scores import statistics
 
 CONFIDENCE = 0.95
 
@@ -45,6 +44,47 @@ _SEED = 2021
 
 FEWEST_SHOWN = 5
 """Participants are told nothing of groups if one of them has fewer cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of a metric over some cases, with the values that it is of."""
+
+    column: str
+    """The metric, such as ``dsc`` or ``nsd_liver``."""
+    values: Sequence[float | None]
+    """By case."""
+    told: float | None = None
+    """What the evaluation has said that it is."""
+
+    @property
+    def known(self) -> list[float]:
+        """The values that there are."""
+        return [value for value in self.values if value is not None]
+
+    @property
+    def value(self) -> float | None:
+        """Of the cases with a result; None if there is none."""
+        known = self.known if self.told is None else [self.told]
+        return fmean(known) if known else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """A confidence interval; of scores alone, and not of few cases."""
+        return mean_interval(self.known) if is_score(self.column) else None
+
+    @property
+    def interval_text(self) -> str:
+        """The interval, or why there is none."""
+        if interval := self.interval:
+            return f"{interval[0]:.3f} to {interval[1]:.3f}"
+        return "too few cases" if is_score(self.column) else "none"
+
+    @property
+    def numbers(self) -> tuple[object, ...]:
+        """For a file: cases, those without a result, mean, and ends of the interval."""
+        missing = len(self.values) - len(self.known)
+        return len(self.values), missing, self.value, *(self.interval or (None, None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +109,12 @@ class CaseScores:
         """The metrics that there are."""
         return tuple(own for name, own in METRICS.items() if name in self.values)
 
-    def present(self, metric: str) -> list[float]:
-        """The values that there are."""
-        return [value for value in self.values.get(metric, ()) if value is not None]
-
-    def mean(self, metric: str) -> float | None:
-        """The mean over the cases; None if there is no value."""
-        found = self.present(metric)
-        if metric in self.means:
-            return self.means[metric]
-        return statistics(found)["mean"] if found else None
+    def mean(self, column: str, numbers: Sequence[int] | None = None) -> Mean:
+        """The mean over the cases, or over those with some numbers."""
+        values = self.values.get(column, ())
+        if numbers is None:
+            return Mean(column, values, self.means.get(column))
+        return Mean(column, [values[number] for number in numbers])
 
     def cell(
         self, metric: Metric, value: float | None, *, is_shaded: bool = False
@@ -107,7 +143,7 @@ class CaseScores:
     @property
     def organ_rows(self) -> tuple[tuple[str, str], ...]:
         """Those of the organs alone."""
-        return tuple((f"_{o}", printable(o.replace("_", " "))) for o in self.organs)
+        return tuple((f"_{o}", o.replace("_", " ")) for o in self.organs)
 
     @property
     def worst_first(self) -> list[int]:
@@ -130,16 +166,18 @@ class CaseScores:
     def lowest_organ(self, number: int) -> str:
         """What the numbers tell of why a case scores low."""
         found, first = self.by_organ(number), self.metrics[0]
-        zeros = [safe(title) for title, value in found.items() if value == 0]
+        zeros = [title for title, value in found.items() if value == 0]
         if zeros:
             every = "every organ" if len(zeros) == len(found) > 1 else ", ".join(zeros)
             return f"no overlap with the reference: {every}"
         if len(found) < 2:
             return ""
-        means = {t: self.mean(first.name + end) or 0.0 for end, t in self.organ_rows}
+        means = {
+            t: self.mean(first.name + end).value or 0.0 for end, t in self.organ_rows
+        }
         title = min(found, key=lambda own: found[own] - means[own])
         return (
-            f"lowest beside its mean: {safe(title)}, {first.title} {found[title]:.3f}"
+            f"lowest beside its mean: {title}, {first.title} {found[title]:.3f}"
             f" (mean {means[title]:.3f})"
         )
 
@@ -230,7 +268,7 @@ def challenge_title(key: object) -> str:
     >>> challenge_title("flare21"), challenge_title("mine"), challenge_title(None)
     ('FLARE 2021', 'mine', '')
     """
-    name = printable(str(key or ""))
+    name = str(key or "")
     return read_challenge(name).name if name in challenge_names() else name
 
 
@@ -294,36 +332,6 @@ def own_name(file: str, number: int) -> str:
 # --- Groups of cases --------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMean:
-    """The mean of a metric in a group."""
-
-    cases: int
-    missing: int
-    mean: float | None
-    """Of the cases with a result."""
-    interval: tuple[float, float] | None
-    """Of scores alone, and not of few cases."""
-
-
-def group_mean(
-    metric: str, values: Sequence[float | None], numbers: Sequence[int]
-) -> GroupMean:
-    """The mean of the values of some cases."""
-    known = [value for number in numbers if (value := values[number]) is not None]
-    return GroupMean(
-        cases=len(numbers),
-        missing=len(numbers) - len(known),
-        mean=fmean(known) if known else None,
-        interval=metric_interval(metric, known),
-    )
-
-
-def metric_interval(metric: str, values: Sequence[float]) -> tuple[float, float] | None:
-    """A confidence interval of the mean; of scores alone, and not of few cases."""
-    return mean_interval(values) if is_score(metric) else None
-
-
 def metric_cell(
     metric: Metric, value: float | None, *, exact: bool, is_shaded: bool = True
 ) -> Cell:
@@ -344,11 +352,6 @@ def title_within(metric: Metric) -> str:
     return title[0].lower() + title[1:] if title[1].islower() else title
 
 
-def mean_text(metric: Metric, mean: float | None) -> str:
-    """A mean, or that there is none."""
-    return NO_RESULT if mean is None else metric.text(mean)
-
-
 def group_title(name: str, cases: int) -> str:
     """A group, and how many cases it has.
 
@@ -357,7 +360,7 @@ def group_title(name: str, cases: int) -> str:
     >>> group_title("Asia", 12)
     'Asia (12 cases)'
     """
-    return f"{printable(name)} ({count(cases, 'case')})"
+    return f"{name} ({count(cases, 'case')})"
 
 
 def silence(grouping: Grouping) -> str:
@@ -366,17 +369,10 @@ def silence(grouping: Grouping) -> str:
     if not small:
         return ""
     return (
-        f"Nothing is told by {safe(grouping.column)}, as a group has fewer than"
+        f"Nothing is told by {grouping.column}, as a group has fewer than"
         f" {FEWEST_SHOWN} cases: {listing(small)}. What is missing could be found from"
         " the other groups."
     )
-
-
-def interval_words(metric: str, interval: tuple[float, float] | None) -> str:
-    """An interval, or why there is none: only means of scores have one."""
-    if interval:
-        return f"{interval[0]:.3f} to {interval[1]:.3f}"
-    return "too few cases" if is_score(metric) else "none"
 
 
 # --- Intervals --------------------------------------------------------------------

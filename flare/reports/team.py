@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.common.text import count, listing, printable, safe
+from flare.common.text import count, listing
 from flare.reports.charts import memory_charts, spread_chart
 from flare.reports.evaluation import (
     NOTE,
@@ -193,7 +193,7 @@ def team_page(folder: Path, *, is_organiser: bool) -> Page:
 
 def _scores(folder: Path, runs: tuple[Run, ...], *, is_organiser: bool) -> Page:
     """The page of the scores, to which the runs are added."""
-    file, name = folder / METRICS_JSON, safe(folder.resolve().name)
+    file, name = folder / METRICS_JSON, folder.resolve().name
     if not file.exists():
         note = ORGANISERS_NOTE if is_organiser else NOTE
         title = f"{name}: runs of {count(len(runs), 'case')}"
@@ -221,7 +221,7 @@ def _tiles(runs: tuple[Run, ...]) -> list[Tile]:
         (
             "Runs that worked",
             f"{len(runs) - ended.total()} of {len(runs)}",
-            ", ".join(f"{n} {safe(status)}" for status, n in ended.items()),
+            ", ".join(f"{n} {status}" for status, n in ended.items()),
         ),
         ("Mean running time", mean, why),
         (
@@ -257,7 +257,7 @@ def _run_parts(runs: tuple[Run, ...], doubtful: Collection[str]) -> list[Part]:
             charts.append(chart)
     for run in sorted(runs, key=lambda run: run.is_ok):
         is_doubtful = run.is_ok and run.case in doubtful
-        text = printable(run.status) + (", doubtful" if is_doubtful else "")
+        text = run.status + (", doubtful" if is_doubtful else "")
         shade = DOUBTFUL if is_doubtful else "" if run.is_ok else FAILED
         row = (
             run.case,

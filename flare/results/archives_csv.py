@@ -15,7 +15,8 @@ from os.path import lexists
 from pathlib import Path
 from typing import Annotated, Generic, TypeVar
 
-from flare.common.files import unwritable, write_whole
+from flare.common.errors import unwritable
+from flare.common.files import write_whole
 from flare.common.schema import Is, Sha256, Text
 from flare.common.text import safe
 from flare.results.csv_rows import Sha256OrEmpty, read_rows, read_table, rows_text

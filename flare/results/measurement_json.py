@@ -10,11 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from flare.common.containers import Limits, Setting, setting
-from flare.common.engine import DOCKER, EngineRecord
+from flare.common.engine import DOCKER, EngineRecord, Limits, Setting, setting
+from flare.common.environment import __version__, source_commit
 from flare.common.files import at, json_at, read_regular, write_whole
-from flare.common.installation import __version__, source_commit
-from flare.common.machine import Host
 from flare.common.schema import (
     Amount,
     Count,
@@ -102,6 +100,23 @@ class MeasurementFile(TypedDict):
     sessions: list[Session]
     """All calls of `flare measure` that have run cases of the team, the oldest
     first."""
+
+
+class Host(TypedDict):
+    """The computer."""
+
+    system: Text
+    """Operating system and its release."""
+    processor: str
+    """Name of the processor."""
+    cpus: Positive | None
+    """Processors of the computer; null if that is not known."""
+    cpus_available: Positive
+    """Processors that the program may use."""
+    memory_mb: Count
+    """Memory that was available, in MB (2^20 bytes)."""
+    python: Text
+    """Version of Python."""
 
 
 class Session(TypedDict):

@@ -12,7 +12,8 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import STATISTICS
-from flare.common.files import unwritable, write_whole
+from flare.common.errors import unwritable
+from flare.common.files import write_whole
 from flare.common.schema import Amount, Count, Family, Is, Positive, Share, Text, dump
 from flare.common.text import printable
 from flare.results.scores import (

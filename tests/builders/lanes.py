@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from flare.challenge.reading import read_challenge
-from flare.common.containers import Limits
+from flare.common.engine import Limits
 from flare.measuring.lane import Lane, Place
 from flare.measuring.lanes.process import Ended
 from flare.measuring.options import Options

@@ -49,7 +49,7 @@ def test_the_list_of_commands_fits_a_terminal():
     assert max(map(len, commands_text().splitlines())) <= 79
 
 
-@pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",)])
+@pytest.mark.parametrize("words", [(), ("--help",), ("-h",)])
 @pytest.mark.parametrize("called", ["flare.sh", "../flare.sh"])
 def test_flare_sh_lists_the_commands_without_anything_installed(words, called):
     run = run_command(
@@ -61,17 +61,6 @@ def test_flare_sh_lists_the_commands_without_anything_installed(words, called):
 
     assert (run.returncode, run.stderr) == (0, "")
     assert f"\n\n{commands_text()}\n\n" in run.stdout
-
-
-def test_help_is_a_command_too():
-    for words, same in (
-        (["help"], ["--help"]),
-        ([], ["--help"]),
-        (["help", "challenge", "show"], ["challenge", "show", "-h"]),
-    ):
-        found, expected = run_flare(*words), run_flare(*same)
-        assert (found.returncode, found.stderr) == (0, "")
-        assert found.stdout == expected.stdout
 
 
 def test_a_number_below_0_and_a_text_with_spaces_are_values(tmp_path):
@@ -89,41 +78,6 @@ def test_messages_name_the_program_as_it_was_called():
     assert run.stderr == (
         "./flare.sh rank: Missing argument 'RESULTS'; see ./flare.sh rank --help\n"
     )
-
-
-# --- Completion -------------------------------------------------------------------
-
-
-def completed(*words):
-    """What may stand for the last word, by click, as all shells ask it."""
-    environment = {
-        "_FLARE_COMPLETE": "zsh_complete",
-        "COMP_WORDS": " ".join(["flare", *words]),
-        "COMP_CWORD": str(len(words)),
-    }
-    run = run_flare(env=os.environ | environment)
-    assert run.stderr == ""
-    kinds, values, _ = (run.stdout.splitlines()[start::3] for start in range(3))
-    return dict(zip(values, kinds, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        (["ra"], {"rank"}),
-        (["challenge", "s"], {"show"}),
-        (["rank", "--ti"], {"--ties"}),
-        (["rank", "--ties", "a"], {"average"}),
-        (["--ver"], {"--version"}),
-    ],
-)
-def test_a_shell_completes_commands_options_and_values(words, found):
-    assert set(completed(*words)) == found
-
-
-def test_a_shell_completes_files_where_files_are_meant():
-    assert completed("rank", "res") == {"res": "file"}
-    assert completed("measure", "--page", "x.ht") == {"x.ht": "file"}
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["explain", "--help"]])

@@ -16,7 +16,7 @@ def job(tmp_path):
     results = tmp_path / "results"
     write_records([record("case_1", 5.0)], results / "a" / "efficiency.csv")
     archive = SimpleNamespace(team="a", doubts=("odd",))
-    cases = [SimpleNamespace(name=f"case_{n}") for n in (1, 2)]
+    cases = [SimpleNamespace(case=f"case_{n}") for n in (1, 2)]
     return SimpleNamespace(
         options=SimpleNamespace(page=tmp_path / "new" / "live.html"),
         results=results,

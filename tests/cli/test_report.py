@@ -35,7 +35,7 @@ def test_participants_are_who_a_page_is_for_if_nothing_is_said(
 @pytest.mark.parametrize(
     ("package", "words", "message"),
     [
-        ("jinja2", (), "page.html: it cannot be written, as Jinja2 is not installed."),
+        ("jinja2", (), "page.html: it cannot be written, as jinja2 is not installed."),
         ("matplotlib", ("--figures", "f", "--audience", "organiser"),
          "f: it cannot be written, as matplotlib is not installed."),
     ],

@@ -1,6 +1,7 @@
 """Work is done whatever happens to those who do it."""
 
 import os
+import pickle
 import signal
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import contextmanager
@@ -9,8 +10,14 @@ from functools import partial
 import pytest
 
 from flare.common import executor
-from flare.common.errors import WorkerError
-from flare.common.executor import LocalPool, completed
+from flare.common.errors import (
+    InputError,
+    OutputError,
+    ProgramError,
+    WorkerError,
+    as_flare_error,
+)
+from flare.common.executor import FAULTS, LocalPool, bulkhead, completed
 
 
 def double(item):
@@ -104,3 +111,78 @@ def test_an_end_is_made_where_workers_die_whatever_they_do():
         list(completed(pool, double, range(10_000)))
 
     assert pool.started_so_far == executor.FRUITLESS
+
+
+# --- The bulkhead -----------------------------------------------------------------
+
+
+def _raise(error):
+    raise error
+
+
+def _told(results, error):
+    found = []
+    with bulkhead(results, "team", found.append):
+        raise error
+    return found[0]
+
+
+def test_what_nobody_expected_keeps_its_traceback(tmp_path):
+    found = _told(tmp_path, OverflowError("65535"))
+
+    assert isinstance(found, ProgramError)
+    assert "OverflowError" in str(found)
+    text = (tmp_path / FAULTS / "team.txt").read_text(encoding="utf-8")
+    assert "Traceback" in text
+    assert "OverflowError: 65535" in text
+
+
+def test_a_name_that_is_no_utf_8_does_not_end_it(tmp_path):
+    """Names of files are their authors', and stand in tracebacks."""
+    _told(tmp_path, ValueError("a\udcff.nii.gz"))
+
+    assert "\\udcff" in (tmp_path / FAULTS / "team.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OSError(28, "No space left on device", "a.csv"), OutputError),
+        (MemoryError(), WorkerError),
+        (InputError("a"), InputError),
+    ],
+    ids=["disk", "memory", "ours"],
+)
+def test_what_the_computer_lacks_is_no_fault_of_the_program(tmp_path, error, kind):
+    assert isinstance(_told(tmp_path, error), kind)
+    assert not (tmp_path / FAULTS).exists()
+
+
+def test_a_stop_goes_on_even_if_an_error_takes_its_place(tmp_path):
+    """What cleans up after Ctrl-C may fail; the program ends all the same."""
+    found = []
+
+    with pytest.raises(KeyboardInterrupt):
+        _stop_within_a_bulkhead(tmp_path, found)
+
+    assert not found
+
+
+def _stop_within_a_bulkhead(results, found):
+    with bulkhead(results, "team", found.append):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            _raise(InputError("while cleaning up"))
+
+
+def test_a_traceback_survives_the_way_back_from_a_worker():
+    try:
+        _raise(OverflowError("65535"))
+    except OverflowError as error:
+        found = as_flare_error(error)
+
+    again = pickle.loads(pickle.dumps(found))
+
+    assert "OverflowError: 65535" in again.trace
+    assert str(again) == str(found)

@@ -12,7 +12,7 @@ import flare
 from flare.challenge.reading import challenge_text
 from flare.cli.command import version_text
 from flare.cli.main import main
-from flare.common.installation import source_commit
+from flare.common.environment import source_commit
 from flare.common.text import safe
 from flare.evaluation.check import check_references, check_submission
 from flare.evaluation.errors import DemonstrationSetError, GroundTruthError

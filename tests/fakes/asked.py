@@ -2,7 +2,7 @@
 
 import gc
 
-from flare.common.installation import library_version, source_commit
+from flare.common.environment import library_version, source_commit
 from flare.evaluation.plan import LIBRARIES
 
 source_commit()

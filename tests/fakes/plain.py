@@ -11,8 +11,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from flare.common.containers import Ended
-from flare.common.engine import EngineRecord
+from flare.common.engine import Ended, EngineRecord
 
 PIPE = subprocess.PIPE
 

@@ -10,18 +10,18 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.cli.main import main
-from flare.common.containers import Limits
+from flare.common.engine import Limits
+from flare.evaluation.check import find_images
 from flare.measuring import cleanup, container
 from flare.measuring import measure as measure_module
 from flare.measuring import team as team_module
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.contract import FLARE
-from flare.measuring.inputs import find_cases
+from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import measure_teams
 from flare.measuring.options import Caches, Options, RunOptions
 from flare.measuring.sampling.nvml import Device, DeviceState
-from flare.measuring.summary import Listener
 from flare.measuring.team import Job
 from flare.results.traces_csv import Sample
 from tests.builders.archives import FILES, save
@@ -100,7 +100,7 @@ class Bench:
         self.images, self.labels = case_data / "images", case_data / "labels"
         self.results, self.sent = folder / "results", folder / "archives"
         self.sent.mkdir(exist_ok=True)
-        self.cases = find_cases(self.images)
+        self.cases = find_images(self.images)
         self.told = []
 
     def archive(self, team, script, **settings):

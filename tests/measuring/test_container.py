@@ -2,7 +2,7 @@
 
 import pytest
 
-from flare.common.containers import Container, Limits, create_words
+from flare.common.engine import Container, Limits, create_words
 from flare.measuring.container import opened_limits
 from flare.measuring.sampling.nvml import DeviceError
 

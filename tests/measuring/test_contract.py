@@ -6,12 +6,12 @@ import stat
 import pytest
 
 from flare.cli.main import main
-from flare.common.containers import Limits
+from flare.common.engine import Limits
+from flare.evaluation.check import find_images
 from flare.evaluation.submission.jobs import read_sockets
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.contract import FLARE, Contract
-from flare.measuring.inputs import find_cases, lay_out
-from flare.measuring.outputs import WrongOutputError, move_map
+from flare.measuring.exchange import WrongOutputError, lay_out, move_map
 from tests.builders.archives import save
 from tests.builders.schemas import file_problems, problems
 from tests.builders.teams import LIMITS as TINY
@@ -51,13 +51,13 @@ echo '{}' > /output/results.json
 
 def test_what_an_algorithm_is_given(tmp_path, case_data):
     """One image at the path of its socket, and a list of inputs, for any user."""
-    case = find_cases(case_data / "images")[0]
+    case = find_images(case_data / "images")[0]
     tmp_path.chmod(0o755)
 
     image = lay_out(case, tmp_path, ALGORITHM)
 
     assert image == tmp_path / "images" / "ct" / "validation_001_0000.nii.gz"
-    assert image.read_bytes() == case.image.path.read_bytes()
+    assert image.read_bytes() == case.path.read_bytes()
     found = {
         str(path.relative_to(tmp_path)): stat.S_IMODE(path.stat().st_mode)
         for path in tmp_path.rglob("*")
@@ -79,7 +79,7 @@ def test_what_an_algorithm_is_given(tmp_path, case_data):
 
 
 def test_what_an_image_of_flare_is_given(tmp_path, case_data):
-    case = find_cases(case_data / "images")[0]
+    case = find_images(case_data / "images")[0]
 
     image = lay_out(case, tmp_path, FLARE)
 
@@ -218,7 +218,7 @@ def test_an_algorithm_is_served(bench, serve):
     serve = bench.results / ".serve"
     assert file_problems(serve / "journal.json", "serve-journal") == []
     (sent,) = (serve / "answers").iterdir()
-    assert file_problems(sent, "serve-answer") == []
+    assert file_problems(sent, "serve-returned") == []
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [p for line in lines for p in problems(line, "serve-log-line")] == []
     assert [line["step"] for line in lines if "step" in line] == [

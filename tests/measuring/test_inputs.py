@@ -4,11 +4,16 @@ import os
 
 import pytest
 
+from flare.challenge.reading import read_challenge
 from flare.common.errors import FlareError
-from flare.measuring.inputs import case_of, check_cases, find_archives, find_cases
+from flare.evaluation.check import find_images
+from flare.measuring.measure import check_cases, find_archives
+from flare.measuring.trial import case_of
 from tests.builders import case_names, run_flare, write_cases
 from tests.builders.archives import save
 from tests.builders.errors import told
+
+FLARE21 = read_challenge("flare21")
 
 
 @pytest.fixture
@@ -19,9 +24,9 @@ def images(tmp_path):
 
 
 def test_an_image_gives_its_case_a_name(images):
-    assert [case.name for case in find_cases(images)] == case_names(2)
+    assert [case.case for case in find_images(images)] == case_names(2)
     image = images / "validation_002_0000.nii.gz"
-    assert case_of(image).name == "validation_002"
+    assert case_of(image, FLARE21).case == "validation_002"
 
 
 def test_archives_of_a_folder(tmp_path):
@@ -38,14 +43,20 @@ def test_what_is_missing_is_said_in_one_line(tmp_path, images):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "ct.nii.gz").write_bytes(b"no image")
     for call, problem in (
-        (lambda: find_cases(tmp_path / "no"), "the folder cannot be read"),
-        (lambda: find_cases(tmp_path / "empty"), "there is no label map in their"),
-        (lambda: find_cases(tmp_path / "broken"), "ct.nii.gz: "),
+        (lambda: find_images(tmp_path / "no"), "the folder cannot be read"),
+        (lambda: find_images(tmp_path / "empty"), "there is no label map in their"),
+        (lambda: find_images(tmp_path / "broken"), "ct.nii.gz: "),
         (lambda: find_archives(tmp_path / "empty"), "there is no TEAMNAME.tar.gz"),
-        (lambda: case_of(images / "no.nii.gz"), "there is no such image"),
-        (lambda: check_cases(find_cases(images), tmp_path / "no"), "no such folder"),
         (
-            lambda: check_cases(find_cases(images), labels),
+            lambda: case_of(images / "no.nii.gz", FLARE21),
+            "there is no such image",
+        ),
+        (
+            lambda: check_cases(find_images(images), tmp_path / "no", FLARE21),
+            "no such folder",
+        ),
+        (
+            lambda: check_cases(find_images(images), labels, FLARE21),
             "validation_003: there is an image or a reference, but not both",
         ),
     ):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from flare.common.containers import Limits
+from flare.common.engine import Limits
 from flare.common.errors import InputError
 from flare.measuring.lane import _cores, check_alike, divide, look_at_place
 from flare.measuring.options import LaneLimits, Options

@@ -176,5 +176,5 @@ def test_without_jinja2_nothing_is_measured(bench, measure, monkeypatch):
     status, _, stderr = measure("--page", "live.html")
 
     assert (status, told(stderr)[1]) == (1, "live.html")
-    assert "Jinja2 is not installed" in stderr
+    assert "jinja2 is not installed" in stderr
     assert not bench.results.exists()

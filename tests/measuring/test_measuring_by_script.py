@@ -12,7 +12,7 @@ import pytest
 from flare.common.engine import ENGINES
 from flare.common.errors import EngineError
 from flare.measuring.archive.strict import ArchiveError
-from flare.measuring.summary import count_done
+from flare.measuring.measure import count_done
 from flare.results.errors import MeasurementError
 from tests.builders.errors import told
 from tests.builders.fewer import few_fast
@@ -319,7 +319,7 @@ def test_an_engine_of_another_kind_measures_a_team(bench, flare, monkeypatch):
     )
     assert not (bench.engine.state / "calls").exists()
     assert record["settings"]["container_engine"] == "plain"
-    image = bench.cases[0].image.path
+    image = bench.cases[0].path
     archive = bench.archive("good", PREDICT)
     assert flare("check", archive, "--run", image, "--engine", "plain")[0] == 0
     failed = bench.measure(bench.archive("good", PREDICT))

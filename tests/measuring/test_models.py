@@ -8,7 +8,7 @@ from flare.cli.main import main
 from flare.common.errors import InputError
 from flare.measuring import host
 from flare.measuring.host import Room
-from flare.measuring.inputs import find_archives
+from flare.measuring.measure import find_archives
 from flare.results.archives_csv import read_ledger
 from flare.results.errors import MeasurementError
 from tests.builders.archives import FILES, save

@@ -9,8 +9,8 @@ import pytest
 from flare.challenge.reading import read_challenge
 from flare.common.errors import InputError
 from flare.evaluation.evaluate import evaluate
+from flare.measuring.measure import team_table
 from flare.measuring.rescore import evaluate_team, rescore
-from flare.measuring.summary import team_table
 from flare.results.efficiency_csv import CaseRecord, RunStatus, write_records
 from flare.results.metrics_json import write_metrics
 from tests.builders import ROOT, organ_boxes, run_flare, write_cases

@@ -7,15 +7,15 @@ from types import SimpleNamespace
 import pytest
 
 from flare.common.errors import EngineError
+from flare.evaluation.check import find_images
 from flare.evaluation.errors import GroundTruthError
 from flare.measuring import measure as measuring
 from flare.measuring import team as measured
 from flare.measuring.archive.reading import Archive
 from flare.measuring.archive.strict import ArchiveError
-from flare.measuring.inputs import find_cases
 from flare.measuring.lanes import dispatch, process
-from flare.measuring.measure import measure_teams
-from flare.measuring.summary import Listener, write_refused
+from flare.measuring.lanes.dispatch import Listener
+from flare.measuring.measure import measure_teams, write_refused
 from flare.results.archives_csv import read_refused
 from flare.results.errors import MeasurementError
 from tests.builders import write_cases
@@ -46,7 +46,7 @@ class Notes(Listener):
 @pytest.fixture
 def run(monkeypatch, tmp_path):
     """Measure two teams on two cases, where something goes wrong."""
-    cases = find_cases(write_cases(tmp_path / "images", ["c1_0000", "c2_0000"]))
+    cases = find_images(write_cases(tmp_path / "images", ["c1_0000", "c2_0000"]))
 
     def start(fails):
         def fail(team, where):

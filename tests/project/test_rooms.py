@@ -92,7 +92,7 @@ def test_scoring_loads_nothing_of_the_other_wings(tmp_path, is_help):
         # Of the standard library: each is a fiftieth of a start-up, or more; the last
         # three are a hundredth together.
         *("email", "importlib.metadata", "multiprocessing", "subprocess", "tempfile"),
-        *("csv", "difflib", "shlex", "flare.common.json_schema"),
+        *("csv", "difflib", "shlex"),
         *(["flare.challenge.", "numpy"] if is_help else ["shutil", "zipfile"]),
     )
     assert [name for name in loaded if name.startswith((*wings, *others))] == []

@@ -31,7 +31,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def plates_of(tmp_path, content):
     """The figures of a metrics.json with this content."""
     source = write_json(tmp_path / "metrics.json", content)
-    return evaluation_plates(scores_of(read_evaluation(source)))
+    return list(evaluation_plates(scores_of(read_evaluation(source))))
 
 
 def texts(svg):

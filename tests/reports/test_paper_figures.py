@@ -50,19 +50,16 @@ def undrawn(tmp_path, monkeypatch):
 @pytest.mark.parametrize("score", ["dsc", "nsd"])
 def test_figures_are_of_the_scores_of_metrics_json(found, undrawn, content, score):
     """Cases with the lowest DSC first."""
-    plates, folder = undrawn(found, CENTRE)
+    plates, folder = undrawn(found)
 
     def known(organ, case):
         number = int(case.removeprefix("case_")) - 1
         return content["case"][f"{score}{TITLES[organ]}"][str(number)]
 
-    dots, groups = plates[f"organs_{score}"], plates[f"groups_1_centre_{score}"]
-    assert len(dots) == len(groups) == 3 * 4
-    for row in (*dots, *groups):
+    dots = plates[f"organs_{score}"]
+    assert len(dots) == 3 * 4
+    for row in dots:
         assert float(row[score]) == known(row["organ"], row["case"])
-    for row in groups:
-        is_second = row["case"] == "case_002"
-        assert row["group"] == ("not given" if is_second else "Asia")
     rows = plates[f"cases_{score}"]
     assert [row["case"][-1] for row in rows] == ["2", "4", "3", "1"]
     for row in rows:
@@ -147,10 +144,9 @@ def test_tables_of_groups_have_means_with_intervals(found, undrawn):
     same = Grouping(column="Cent-re", groups=CENTRE.groups[:1])
     alike = replace(same, column="cent re")
     tables, folder = undrawn(found, CENTRE, same, alike)
-    assert {"groups_2_cent_re_dsc", "groups_3_cent_re_dsc"} <= {*tables}
+    assert {"groups_2_cent_re", "groups_3_cent_re"} <= {*tables}
     names = {file.name for file in folder.iterdir()}
     assert {"captions.txt", "methods.txt", "organs.tex", "groups.tex"} <= names
-    assert "groups_1_centre_dsc: DSC by" in (folder / "captions.txt").read_text()
     values = [SCORES["liver"][n] for n in (0, 2, 3)]
     low, high = mean_interval(values)
 

@@ -15,8 +15,7 @@ from flare.challenge.reading import read_challenge
 from flare.cli.command import takes
 from flare.cli.commands.evaluate import on_case
 from flare.cli.console import OutcomeError, Progress
-from flare.common.containers import Limits
-from flare.common.engine import engine_option, find_engine
+from flare.common.engine import Limits, engine_option, find_engine
 from flare.common.errors import InputError
 from flare.common.options import argument, challenge_option, option, workers_option
 from flare.common.text import printable, safe
@@ -149,8 +148,7 @@ def _check_archive(request: Request) -> None:
 def _try_archive(archive: Archive, request: Request, image: Path) -> None:
     """Run an image on one case, with the very flags that count."""
     from flare.measuring.container import Conditions, opened_limits
-    from flare.measuring.inputs import case_of
-    from flare.measuring.trial import try_archive
+    from flare.measuring.trial import case_of, try_archive
     from flare.results.efficiency_csv import RunStatus
 
     challenge = read_challenge(request.challenge)
@@ -171,9 +169,9 @@ def _try_archive(archive: Archive, request: Request, image: Path) -> None:
         status = trial.status
         if status is not RunStatus.OK or not trial.run:
             what = f"{status.value}: {trial.message}"
-            _log.info("%s, %s: %s", archive.team, safe(case.name), what)
+            _log.info("%s, %s: %s", archive.team, safe(case.case), what)
             raise OutcomeError("")
-        _log.info("%s: ok, %.2f s.", safe(case.name), trial.run.runtime_s)
+        _log.info("%s: ok, %.2f s.", safe(case.case), trial.run.runtime_s)
         rules = with_options(challenge, Options(unknown_labels="ignore"))
         report = check_submission(
             trial.files[0].parent, rules, workers=1, are_jobs_read=False

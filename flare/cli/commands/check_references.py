@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import takes
-from flare.common.installation import BUNDLED_GROUND_TRUTH
+from flare.common.environment import BUNDLED_GROUND_TRUTH
 from flare.common.options import argument, challenge_option, option
 from flare.evaluation.check import check_references
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flare.cli.command import takes, version_option
-from flare.cli.console import Progress, fits
-from flare.common.installation import PLATFORM_GROUND_TRUTH, __version__, importing
+from flare.cli.console import Progress
+from flare.common.environment import PLATFORM_GROUND_TRUTH, __version__, importing
 from flare.common.options import (
     challenge_option,
     csv_option,
@@ -62,15 +62,15 @@ class Asked:
 @takes(Asked, first=[version_option()])
 def command(asked: Asked) -> None:
     """Score a folder of predictions."""
-    # Here, as neither the help nor a shell that completes a word has to wait for them.
+    # Here, as the help should not wait for them.
     with importing():
         # Before ours, within whose imports its own would be so deep that Python needs
         # more memory for frames, and gives it back, a thousand times.
         import numpy  # noqa: F401
 
         from flare.challenge.reading import read_challenge
+        from flare.common.environment import reuse_freed_memory
         from flare.common.errors import SubmissionError
-        from flare.common.machine import reuse_freed_memory
         from flare.evaluation.evaluate import evaluate
         from flare.evaluation.submission.find import usual_references
         from flare.results.metrics_json import prepare_output, write_metrics
@@ -92,7 +92,7 @@ def command(asked: Asked) -> None:
             ground_truth,
             challenge=challenge,
             workers=asked.workers,
-            on_case=on_case(Progress(logs_time=False)),
+            on_case=on_case(Progress()),
             is_measured=not options.is_refused,  # nobody else needs it
             **asdict(options),
         )
@@ -104,8 +104,7 @@ def command(asked: Asked) -> None:
         from flare.results.metrics_reading import write_scores
 
         write_scores(asked.csv, [asked.output])
-    tables = (results_table(results), results_table(results, has_std=False))
-    _log.info("\n%s\n\nWrote %s", tables[not fits(tables[0])], file)
+    _log.info("\n%s\n\nWrote %s", results_table(results), file)
 
 
 def on_case(progress: Progress) -> Callable[[int, int, Attempt], None]:

@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 def command(options: Options) -> None:
     """Run teams' images case by case, and score what they predict."""
     if options.page:
-        # Here, as help and completion should not wait for it.
+        # Here, as help should not wait for it.
         from flare.reports.render import check_library
 
         check_library(options.page, "jinja2")
@@ -110,7 +110,7 @@ class Told(Scorer):
             run = read_progress(
                 job.results,
                 teams=[archive.team for archive in job.runnable],
-                cases=[case.name for case in job.cases],
+                cases=[case.case for case in job.cases],
                 problems=problems,
                 doubts=tuple((a.team, d) for a in job.archives for d in a.doubts),
                 is_running=is_running,

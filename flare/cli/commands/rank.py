@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 @takes(RankingRequest)
 def command(asked: RankingRequest) -> None:
     """Rank teams by FLARE's rule."""
-    # Here, as neither help nor a shell that completes a word has to wait for pandas.
+    # Here, as the help should not wait for pandas.
     from flare.challenge.reading import read_challenge
     from flare.ranking.rank import rank_results
     from flare.reports.ranking.ranking import Ranking

@@ -34,13 +34,13 @@ def command(asked: Report) -> None:
     context = click.get_current_context()
     for problem in _problems(asked, context):
         raise click.UsageError(f"argument {problem}", context)
-    # Here, as help and completion should not wait for it.
+    # Here, as help should not wait for it.
     from flare.reports.render import check_library
 
     check_library(asked.output, "jinja2")
     if asked.figures:
         check_library(asked.figures, "matplotlib")
-    told = Progress(logs_time=False)
+    told = Progress()
     page = replace(
         asked, on_drawn=lambda n, total, case: told(n, total, f"{safe(case)} drawn")
     ).write()

@@ -77,7 +77,7 @@ class Asked:
 @takes(Asked, exclusive=("workers", "cluster"))
 def command(asked: Asked) -> None:
     """Score the predictions of all teams."""
-    # Here, as neither the help nor a shell that completes a word has to wait for them.
+    # Here, as the help should not wait for them.
     from flare.evaluation.many.score import evaluate_many
 
     progress = Progress(every_s=60.0)

@@ -70,7 +70,7 @@ def command(options: Options) -> None:
         _log.info("%s", status_text(service.folder, service.hours))
         return
     if service.page:
-        # Here, as help and completion should not wait for it.
+        # Here, as help should not wait for it.
         from flare.reports.render import check_library
 
         check_library(service.page, "jinja2")

@@ -1,30 +1,44 @@
-"""Where the voxels of a label map are, how two grids differ, and what to do then."""
+"""What the header of a label map promises, and how the grids of two of them differ.
+
+Whatever would change the meaning of the voxels, and is not known here, is refused.
+Readers do not know what their file is called: their errors name none, and `named` lets
+their caller fill it in.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-COPY_HEADER = (
-    "Copy the CT's header: mask.CopyInformation(ct) in SimpleITK,"
-    " nibabel.Nifti1Image(array, ct.affine) in nibabel. Then look at both in a viewer."
+from flare.common.errors import FileError
+from flare.evaluation.errors import FileFormatError
+
+ONE_VOLUME = (
+    "Take the argmax over the classes if these are probabilities, and save one 3-D"
+    " label map for each case."
 )
-RESAMPLE = "Resample it to the CT's grid with nearest neighbours."
-TURN_BACK = (
-    "If it fits the CT in a viewer, resample it to the CT with nearest neighbours; if"
-    " not, only its header is wrong: copy the CT's."
+
+ONE_LAYER = (
+    "In 3D Slicer, export the segmentation as a binary label map in one layer, with the"
+    " labels of the challenge."
 )
-TRANSPOSE = (
-    "Save array.transpose(2, 1, 0) with the CT's header: SimpleITK takes (z, y, x),"
-    " nibabel (x, y, z)."
-)
-PAD = "If it was cropped, pad it back to the size of the CT."
-TURN_SPACING = "Save the array spacing in the reverse order."
+
+FEW_LAYERS = 4
+"""Segments of 3D Slicer that overlap are spread over a few layers."""
+
+LARGEST_MM = 1e9
+"""No spacing and no position is farther than this; sums of what is could overflow."""
+
+LPS = np.array([-1.0, -1.0, 1.0])
+"""What turns a position in LPS (to the left, back and top), as SimpleITK writes it,
+into one in RAS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +101,180 @@ class Grid:
         return "".join(code or "?" for code in nib.orientations.aff2axcodes(affine))
 
 
+# --- What all readers check alike --------------------------------------------------
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Let an error of a reader, whose file is "", become one that names the file."""
+    try:
+        yield
+    except FileError as error:
+        raise type(error)(name, error.problem, error.remedy) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What a file promises."""
+
+    grid: Grid
+    dtype: np.dtype[Any]
+    """Stored type, in the file's byte order."""
+    slope: float = 1.0
+    intercept: float = 0.0
+    """With the slope, what turns stored values into labels."""
+    voxel_offset: int = 0
+    """Bytes between the end of the header and the first voxel."""
+
+    @property
+    def voxels(self) -> int:
+        """Number of voxels."""
+        return math.prod(self.grid.shape)
+
+    @property
+    def promised_bytes(self) -> int:
+        """What follows the header, up to the last voxel."""
+        return self.voxel_offset + self.voxels * self.dtype.itemsize
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether stored values are not the labels themselves."""
+        return (self.slope, self.intercept) != (1, 0)
+
+
+def check_sizes(
+    sizes: Sequence[int], *, may_have_layers: bool = False
+) -> tuple[int, int, int]:
+    """Numbers of voxels along z, y, x, from those in the order of the file.
+
+    Further axes must have a length of 1, and missing ones count as such. In formats
+    that 3D Slicer writes, the first of four axes may be that of its layers.
+
+    Raises
+    ------
+    FileFormatError
+        If there are none, one is not positive, or there are more than three axes.
+    """
+    if not 1 <= len(sizes) <= 7 or min(sizes) < 1:
+        raise FileFormatError("", "its header has impossible numbers of voxels")
+    if math.prod(sizes[3:]) > 1:
+        shape = " x ".join(str(size) for size in sizes)
+        problem = f"it has {len(sizes)} dimensions ({shape}), expected 3"
+        if may_have_layers and sizes[0] <= FEW_LAYERS < min(sizes[1:]):
+            raise FileFormatError(
+                "", f"{problem}: the first are layers of 3D Slicer", ONE_LAYER
+            )
+        raise FileFormatError("", problem, ONE_VOLUME)
+    width, height, depth = [*sizes, 1, 1][:3]
+    return depth, height, width
+
+
+def check_type(dtype: np.dtype[Any]) -> None:
+    """Refuse what is not a whole or floating-point number of at most eight bytes.
+
+    Raises
+    ------
+    FileFormatError
+        If it is not.
+    """
+    if dtype.kind not in "iuf" or dtype.itemsize > 8:
+        raise FileFormatError(
+            "", f"its voxels are of type {dtype.newbyteorder('=')}, expected numbers"
+        )
+
+
+def make_grid(
+    shape: tuple[int, int, int],
+    spacing_xyz: Iterable[float],
+    affine: Iterable[Iterable[float]],
+    *,
+    is_placed: bool = True,
+) -> Grid:
+    """A grid from what a file says.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Numbers of voxels along z, y, x.
+    spacing_xyz : iterable of float
+        Voxel size in mm along x, y, z.
+    affine : iterable of iterable of float, shape (3, 4)
+        What turns voxel (x, y, z, 1) into a position in mm, in RAS.
+    is_placed : bool
+        Whether the file says where it lies.
+
+    Raises
+    ------
+    FileFormatError
+        If a number is not finite, or is far beyond any patient.
+    """
+    # Numbers of Python: a call of NumPy takes longer than to look at all of them.
+    size_x, size_y, size_z = sizes = tuple(map(float, spacing_xyz))
+    rows = tuple(tuple(map(float, row)) for row in affine)
+    numbers = (*sizes, *itertools.chain.from_iterable(rows))
+    if not all(map(math.isfinite, numbers)):
+        raise FileFormatError("", "its header has positions that are not finite")
+    if max(map(abs, numbers)) > LARGEST_MM:
+        raise FileFormatError("", "its header has impossible positions")
+    return Grid(
+        shape=shape,
+        spacing=(size_z, size_y, size_x),
+        affine=rows,  # type: ignore[arg-type]
+        is_placed=is_placed,
+    )
+
+
+def make_placed_grid(
+    shape: tuple[int, int, int],
+    axes: npt.NDArray[np.float64],
+    spacing: npt.NDArray[np.float64],
+    origin: npt.NDArray[np.float64],
+    to_ras: npt.NDArray[np.float64],
+) -> Grid:
+    """A grid of a file that has any number of axes, and steps along each of them.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Numbers of voxels along z, y, x.
+    axes : ndarray of float, shape (n, n)
+        From a voxel to the next one along x, y, z, ..., in mm: a row for each axis.
+    spacing, origin : ndarray of float, shape (n,)
+        Voxel size and position of the first voxel in mm, along x, y, z, ...; missing
+        ones are 1 and 0.
+    to_ras : ndarray of float, shape (3,)
+        1 or -1 for each direction of the file's space, such as `LPS`.
+
+    Raises
+    ------
+    FileFormatError
+        As `make_grid`.
+    """
+    affine = np.eye(3, 4)
+    count = min(len(axes), 3)
+    affine[:count, :count] = axes[:count, :count].T
+    affine[:count, 3] = origin[:count]
+    sizes = [*spacing, 1, 1][:3]
+    return make_grid(shape, sizes, affine * to_ras[:, np.newaxis])
+
+
 # --- How a prediction's grid differs from its reference's -------------------------
+
+COPY_HEADER = (
+    "Copy the CT's header: mask.CopyInformation(ct) in SimpleITK,"
+    " nibabel.Nifti1Image(array, ct.affine) in nibabel. Then look at both in a viewer."
+)
+RESAMPLE = "Resample it to the CT's grid with nearest neighbours."
+TURN_BACK = (
+    "If it fits the CT in a viewer, resample it to the CT with nearest neighbours; if"
+    " not, only its header is wrong: copy the CT's."
+)
+TRANSPOSE = (
+    "Save array.transpose(2, 1, 0) with the CT's header: SimpleITK takes (z, y, x),"
+    " nibabel (x, y, z)."
+)
+PAD = "If it was cropped, pad it back to the size of the CT."
+TURN_SPACING = "Save the array spacing in the reverse order."
 
 
 class Misplacement(NamedTuple):

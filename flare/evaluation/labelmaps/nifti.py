@@ -18,8 +18,8 @@ import numpy as np
 
 from flare.common.streams import GZIP_MAGIC, PlainStream, SizedGzipStream, Stream
 from flare.evaluation.errors import DamagedFileError, FileFormatError
-from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.labelmaps.headers import (
+from flare.evaluation.labelmaps.grid import (
+    Grid,
     Header,
     check_sizes,
     check_type,

@@ -24,8 +24,8 @@ from flare.common.files import open_regular
 from flare.common.streams import PIECE_BYTES, DamagedStreamError, Stream
 from flare.common.text import safe, why
 from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
-from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.labelmaps.headers import (
+from flare.evaluation.labelmaps.grid import (
+    Grid,
     Header,
     named,
 )

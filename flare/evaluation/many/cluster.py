@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from flare.common.installation import __version__, install_remedy, source_commit
+from flare.common.environment import __version__, install_remedy, source_commit
 from flare.common.text import listing, safe
 from flare.evaluation.errors import ClusterError
 
@@ -104,7 +104,7 @@ def connected(address: str) -> Iterator[Any]:
     except ModuleNotFoundError as error:
         raise ClusterError(
             "--cluster needs Dask, which is not installed",
-            f"{install_remedy('distributed', 'cluster')} Or leave --cluster out.",
+            f"{install_remedy('distributed')} Or leave --cluster out.",
         ) from error
     with ExitStack() as stack:
         stack.enter_context(_quiet())

@@ -12,25 +12,22 @@ from typing import Literal
 
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
-from flare.common.bulkhead import bulkhead
+from flare.common.environment import available_cpus
 from flare.common.errors import FlareError, InputError, OrganiserError, OutputError
-from flare.common.executor import Done, LocalPool, Pool, completed
+from flare.common.executor import Done, LocalPool, Pool, bulkhead, completed
 from flare.common.files import is_folder, remove_tree
-from flare.common.machine import available_cpus
 from flare.common.text import safe
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.evaluate import results_of, worker_error
-from flare.evaluation.many.batches import (
-    Batch,
-    digest_of,
-    score_batch,
-    split,
-)
-from flare.evaluation.many.kept_scores import (
+from flare.evaluation.many.cases import (
     SCORES_SQLITE,
+    Batch,
     KeptScores,
+    digest_of,
     key_of,
     rules_key,
+    score_batch,
+    split,
 )
 from flare.evaluation.many.teams import (
     UNPACKED,

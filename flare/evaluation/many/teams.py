@@ -11,8 +11,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from flare.challenge.formats import suffix_of
-from flare.common.bulkhead import FAULTS
 from flare.common.errors import FlareError, InputError
+from flare.common.executor import FAULTS
 from flare.common.files import is_file, is_folder, remove_tree
 from flare.common.text import count, listing, safe, why
 from flare.evaluation.plan import Plan

@@ -20,9 +20,9 @@ from flare.challenge.formats import (
     suffix_of,
 )
 from flare.challenge.rules import Challenge
+from flare.common.environment import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.errors import FileError, InputError
 from flare.common.files import is_file
-from flare.common.installation import BUNDLED_GROUND_TRUTH, PLATFORM_GROUND_TRUTH
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import FileFormatError, FolderError, GroundTruthError
 from flare.evaluation.labelmaps.grid import Grid

@@ -14,8 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from flare.challenge.formats import SUFFIXES
-from flare.common.errors import InputError
-from flare.common.files import DISK, unwritable
+from flare.common.errors import DISK, InputError, unwritable
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import UploadError
 

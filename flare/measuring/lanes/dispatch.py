@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flare.common.engine import Engine
 from flare.common.errors import EngineError, FlareError
+from flare.common.executor import bulkhead
 from flare.common.text import safe
+from flare.evaluation.submission.find import LabelMapFile
 from flare.measuring.archive.reading import Archive
-from flare.measuring.inputs import digest_of
 from flare.measuring.lane import Lane
 from flare.measuring.lanes.process import Ended, Message, Pool
 from flare.measuring.sampling.nvml import DeviceError
-from flare.measuring.summary import Failures, Listener
 from flare.measuring.team import Job, TeamJob, planned_team
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError
@@ -29,6 +32,60 @@ DEATHS = 3
 LOCK_WAIT_S = 180.0
 """So long a team's folder is waited for if its process was killed: a file system of
 several computers keeps the lock of one that has died for a while."""
+
+
+class Listener:
+    """Is told what happens, always between containers; this one does nothing with it.
+
+    What it does takes nobody's running time. It must not raise anything.
+    """
+
+    def on_run(self, team: str, record: CaseRecord, number: int, total: int) -> None:
+        """Hear of a case that was run.
+
+        Parameters
+        ----------
+        team : str
+            Whose case it is.
+        record : CaseRecord
+            Its outcome.
+        number, total : int
+            Which one it was, of how many that are run.
+        """
+
+    def on_team(self, team: str) -> None:
+        """Hear of a team that is measured to the end."""
+
+    def on_failure(self, team: str, error: FlareError) -> None:
+        """Hear of a team whose measurement could not begin or go on."""
+
+
+class Failures:
+    """Teams whose measurement has ended by an error, see `flare.common.executor`.
+
+    Parameters
+    ----------
+    results : Path
+        The folder of all teams.
+    tell : callable, optional
+        Told of each team once, and of its first error.
+    """
+
+    def __init__(
+        self, results: Path, tell: Callable[[str, FlareError], None] | None = None
+    ) -> None:
+        self.found: dict[str, FlareError] = {}
+        self._results, self._tell = results, tell
+
+    def noted(self, team: str) -> AbstractContextManager[None]:
+        """Go on behind the block, whatever error ends it."""
+        return bulkhead(self._results, team, lambda error: self._note(team, error))
+
+    def _note(self, team: str, error: FlareError) -> None:
+        if team not in self.found:
+            self.found[team] = error
+            if self._tell:
+                self._tell(team, error)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,7 +155,7 @@ class Dispatch:
                 self.failures.noted(archive.team),
                 planned_team(job, is_here=is_here) as plan,
             ):
-                turn.left = {case.name for case in plan.todo}
+                turn.left = {case.case for case in plan.todo}
                 cases += len(self._job.cases)
                 if turn.left:
                     self._queue.append(turn)
@@ -207,3 +264,13 @@ class Dispatch:
     def _tell_done(self) -> None:
         while self._done and not self._running:
             self._listener.on_team(self._done.pop(0))
+
+
+def digest_of(cases: Sequence[LabelMapFile]) -> str:
+    """SHA-256 over the names and contents of all images."""
+    digest = hashlib.sha256()
+    for case in cases:
+        with case.path.open("rb") as content:
+            checksum = hashlib.file_digest(content, "sha256").hexdigest()
+        digest.update(f"{case.case} {checksum}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()

@@ -23,10 +23,9 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from flare.common.bulkhead import as_flare_error, obey_stop
-from flare.common.errors import FlareError
+from flare.common.environment import end_with
+from flare.common.errors import FlareError, as_flare_error, obey_stop
 from flare.common.files import closed_to_others
-from flare.common.machine import end_with
 from flare.measuring.lane import Lane
 from flare.measuring.team import TeamJob, measure_team
 from flare.results.efficiency_csv import CaseRecord

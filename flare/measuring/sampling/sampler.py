@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from flare.common.machine import CGROUPS
+from flare.common.environment import CGROUPS
 from flare.measuring.sampling.nvml import MB, DeviceError, DeviceState, NvmlSource
 from flare.results.traces_csv import Sample, Trace
 

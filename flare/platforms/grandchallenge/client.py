@@ -25,9 +25,8 @@ from urllib.error import URLError
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 from urllib.request import HTTPErrorProcessor, OpenerDirector, Request, build_opener
 
-from flare.common.errors import HostError
-from flare.common.files import unwritable
-from flare.common.installation import __version__
+from flare.common.environment import __version__
+from flare.common.errors import HostError, unwritable
 from flare.common.options import option
 from flare.common.text import printable, safe, shell_word, why
 

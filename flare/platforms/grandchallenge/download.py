@@ -15,8 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
-from flare.common.errors import FlareError
-from flare.common.files import json_at, remove_tree, unwritable, write_whole
+from flare.common.errors import FlareError, unwritable
+from flare.common.files import json_at, remove_tree, write_whole
 from flare.common.options import option
 from flare.common.schema import DateTime, Text
 from flare.common.text import listing, safe

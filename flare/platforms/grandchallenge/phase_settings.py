@@ -14,7 +14,7 @@ from flare.challenge.formats import CASE, PLAIN_NAMES
 from flare.challenge.metrics import METRICS, Better
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
-from flare.common.installation import PHASE_SETTINGS
+from flare.common.environment import PHASE_SETTINGS
 from flare.common.options import option
 from flare.common.schema import dump
 from flare.measuring.contract import FLARE, MODEL_FOLDER, Contract

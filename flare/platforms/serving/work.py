@@ -20,9 +20,9 @@ from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
 from flare.measuring.container import opened_limits
 from flare.measuring.host import SPARE_BYTES, room
-from flare.measuring.measure import measure_teams
+from flare.measuring.lanes.dispatch import Listener
+from flare.measuring.measure import count_done, measure_teams, write_refused
 from flare.measuring.rescore import evaluate_team
-from flare.measuring.summary import Listener, count_done, write_refused
 from flare.measuring.team import Job
 from flare.results.archives_csv import LEDGER_CSV, read_ledger
 from flare.results.efficiency_csv import (

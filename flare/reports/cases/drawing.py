@@ -1,4 +1,4 @@
-"""Draws on film: outlines of exact voxel edges, patterns, pictures of few colours."""
+"""Draws planes on film: outlines of exact voxel edges, patterns, a few colours."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import base64
 import struct
 import zlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-from flare.evaluation.metrics.finder import Mask
-from flare.reports.cases.planes import FieldOfView, Plane, bar_length
+from flare.evaluation.metrics.finder import Mask, Spacing
 from flare.reports.render.svg import decimal, element
 
 COLOURS = 14
@@ -22,6 +22,89 @@ in the style sheet of these pages, as all colours are but the next."""
 SURFACES = ("#dfe3e8", "#ffb000", "#ef6510", "#c2255c")
 """Of surfaces: within the tolerance, then by how far they are beyond; in grey, too,
 each is darker than the last."""
+
+
+Pixels = npt.NDArray[Any]
+"""Shape (rows, columns)."""
+
+Box = tuple[slice, slice, slice]
+"""Along z, y, x."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plane:
+    """One of the planes that doctors look at, and a side to look from."""
+
+    name: str
+    across: int
+    """The turned axis that its slices follow each other along."""
+    down: int
+    """The turned axis of its rows."""
+    right: int
+    """The turned axis of its columns."""
+    letters: str
+    """At its left, right, top and bottom."""
+    side: str
+    """From where its surface is looked at."""
+    is_far_end: bool = False
+    """Whether that is the end of the axis across, and not its beginning."""
+
+    @property
+    def is_upside_down(self) -> bool:
+        """Whether its rows run against their axis: the head is on top."""
+        return self.down == 0
+
+    def cut(self, volume: Pixels, number: int, field: FieldOfView) -> Pixels:
+        """A slice of a turned array, as far as it is seen; rows from the top."""
+        where: list[slice | int] = list(field.box)
+        where[self.across] = number
+        found = volume[tuple(where)]  # the axes that are left are in the right order
+        return found[::-1] if self.is_upside_down else found
+
+
+PLANES = (
+    Plane(name="axial", across=0, down=1, right=2, letters="RLAP", side="below"),
+    Plane(name="coronal", across=1, down=0, right=2, letters="RLSI", side="the front"),
+    Plane(
+        name="sagittal",
+        across=2,
+        down=0,
+        right=1,
+        letters="APSI",
+        side="the patient's left",
+        is_far_end=True,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldOfView:
+    """The part of a case that is seen."""
+
+    box: Box
+    spacing: Spacing
+    """In mm."""
+
+    def pixels(self, axis: int) -> int:
+        """Voxels along an axis."""
+        part = self.box[axis]
+        return int(part.stop - part.start)
+
+    def length(self, axis: int) -> float:
+        """In mm."""
+        return self.pixels(axis) * self.spacing[axis]
+
+
+def bar_length(width: float) -> int:
+    """How many mm a scale bar is long, in a picture so many mm wide.
+
+    Examples
+    --------
+    >>> bar_length(300.0), bar_length(40.0)
+    (50, 10)
+    """
+    fitting = [length for length in (1, 2, 5, 10, 20, 50, 100) if length <= width / 4]
+    return fitting[-1] if fitting else 1
 
 
 def organ_class(number: int) -> str:

@@ -6,13 +6,16 @@ import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
+import nibabel as nib
 import numpy as np
 import numpy.typing as npt
 
 from flare.challenge.metrics import metrics_in
 from flare.challenge.rules import Challenge, Organ
 from flare.common.text import printable
+from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.finder import (
     Labels,
@@ -27,7 +30,7 @@ from flare.evaluation.scoring.case import (
     mirrored,
     scored_slices,
 )
-from flare.reports.cases.planes import FieldOfView, Orientation, orientation_of
+from flare.reports.cases.drawing import Box, FieldOfView
 from flare.reports.cases.surfaces import OrganSurfaces, compare_surfaces
 
 MARGIN_MM = 12.0
@@ -37,10 +40,68 @@ MARGIN_MM = 12.0
 LOW_DSC = 0.5
 """Below, it is asked whether a prediction is mirrored, and labels are swapped."""
 
-Box = tuple[slice, slice, slice]
+TILTED_DEGREES = 1.0
+"""Slices that are tilted by more are said to be."""
 
 SLACK = 1e-9
 """Slices whose weights differ by a smaller share weigh the same: the first is taken."""
+
+
+_Array = TypeVar("_Array", bound=npt.NDArray[Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orientation:
+    """How the axes of a file have to be turned.
+
+    A turned array runs from the feet to the head, from front to back, and from the
+    patient's right to the left: its slices are seen as doctors see them.
+    """
+
+    ways: npt.NDArray[np.float64]
+    """For the file's axes x, y and z, as nibabel has it: the axis of LPS, and -1 where
+    it has to be turned around."""
+    tilt: float
+    """By how many degrees the nearest directions of the patient differ from the axes
+    at most; pictures are along the axes."""
+
+    def volume(self, array: _Array) -> _Array:
+        """A turned view of an array (z, y, x)."""
+        return nib.orientations.apply_orientation(array.T, self.ways).T  # type: ignore[no-any-return]
+
+    def lengths(self, spacing: Spacing) -> Spacing:
+        """Spacings along z, y, x in the order of the turned axes."""
+        order = np.argsort(self.ways[:, 0])
+        x, y, z = (spacing[2 - own] for own in order)
+        return z, y, x
+
+    def slices(self, part: slice, size: int) -> tuple[int, slice]:
+        """The turned axis of the file's slices, and where some of so many are on it."""
+        way, sign = self.ways[2]
+        if sign < 0:
+            part = slice(size - part.stop, size - part.start)
+        return 2 - int(way), part
+
+
+def orientation_of(grid: Grid) -> Orientation:
+    """How a grid has to be turned."""
+    affine = np.vstack([np.array(grid.affine), (0, 0, 0, 1)])
+    found = nib.orientations.io_orientation(affine)
+    nowhere = np.isnan(found[:, 0])  # an axis gets the direction that is left
+    found[nowhere, 0] = sorted({0, 1, 2} - {*found[~nowhere, 0]})
+    found[nowhere, 1] = 1
+    lps = nib.orientations.axcodes2ornt("LPS")
+    ways = nib.orientations.ornt_transform(found, lps)
+    return Orientation(ways=ways, tilt=_tilt(affine[:3, :3]))
+
+
+def _tilt(steps: npt.NDArray[np.float64]) -> float:
+    """The largest angle between an axis and the nearest direction of the patient."""
+    lengths = np.linalg.norm(steps, axis=0)
+    if not lengths.all():
+        return 0.0
+    nearest = (np.abs(steps) / lengths).max(axis=0)
+    return math.degrees(math.acos(min(1.0, float(nearest.min()))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +139,10 @@ class CaseFinding:
     mirrored: Mirrored | None
     """How the prediction would have to be mirrored to be far better, if that helps."""
     orientation: Orientation
-    spacing: Spacing
-    """In mm, turned."""
     reference: Labels
     prediction: Labels
-    box: tuple[slice, slice, slice]
-    """Where either label map has an organ; empty if none has."""
+    field: FieldOfView
+    """Where either label map has an organ, and a margin."""
     worst: tuple[int, int, int]
     """The slice of each plane in which errors weigh the most."""
     organs: tuple[OrganFinding, ...]
@@ -91,12 +150,12 @@ class CaseFinding:
     @property
     def is_blank(self) -> bool:
         """Whether neither label map has any organ."""
-        return any(part.start >= part.stop for part in self.box)
+        return all(organ.surfaces is None for organ in self.organs)
 
     @property
     def voxel_ml(self) -> float:
         """Volume of a voxel."""
-        return float(np.prod(self.spacing)) / 1000
+        return float(np.prod(self.field.spacing)) / 1000
 
 
 def look_at(
@@ -184,10 +243,9 @@ def look_at(
         scores={name: scores[name] for name in metrics},
         mirrored=way,
         orientation=orientation,
-        spacing=spacing,
         reference=first,
         prediction=second,
-        box=_around(boxes),
+        field=_field_of_view(boxes, first.shape, spacing),
         worst=(z, y, x),
         organs=tuple(_instead(organs, held)),
     )
@@ -223,21 +281,15 @@ def _scored(
     return orientation.slices(found, reference.labels.shape[0])
 
 
-def _around(boxes: list[Box]) -> Box:
-    """The box around some boxes; empty if there are none."""
-    z, y, x = (
-        slice(min(part.start for part in parts), max(part.stop for part in parts))
-        for parts in zip(*boxes or [(slice(0, 0),) * 3], strict=True)
-    )
-    return z, y, x
-
-
-def field_of_view(found: CaseFinding) -> FieldOfView:
-    """What surrounds the organs of a case, and a margin."""
+def _field_of_view(
+    boxes: Sequence[Box], shape: Sequence[int], spacing: Spacing
+) -> FieldOfView:
+    """What surrounds the boxes of organs, and a margin."""
     parts = []
-    for axis, part in enumerate(found.box):
-        margin = math.ceil(MARGIN_MM / found.spacing[axis])
-        size = found.reference.shape[axis]
-        parts.append(slice(max(part.start - margin, 0), min(part.stop + margin, size)))
+    for axis, size in enumerate(shape):
+        margin = math.ceil(MARGIN_MM / spacing[axis])
+        first = min((box[axis].start for box in boxes), default=0) - margin
+        end = max((box[axis].stop for box in boxes), default=0) + margin
+        parts.append(slice(max(first, 0), min(end, size)))
     z, y, x = parts
-    return FieldOfView(box=(z, y, x), spacing=found.spacing)
+    return FieldOfView(box=(z, y, x), spacing=spacing)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import base64
 import itertools
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,10 @@ from zlib_ng import zlib_ng
 from flare.common.text import count
 from flare.evaluation.metrics.finder import Labels, Mask
 from flare.reports.cases.drawing import (
+    PLANES,
     Picture,
+    Pixels,
+    Plane,
     data_uri,
     film,
     organ_class,
@@ -31,7 +34,6 @@ from flare.reports.cases.drawing import (
     unit_of,
 )
 from flare.reports.cases.findings import CaseFinding
-from flare.reports.cases.planes import FRONT, PLANES, FieldOfView, Pixels, Plane
 from flare.reports.render.svg import decimal, element
 
 BANDS_MM = (5.0, 10.0)
@@ -72,82 +74,60 @@ COMPRESSION = 6
 """The level: the last one takes three times as long for a tenth less."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """All surfels of a case."""
-
-    corners: npt.NDArray[np.int32]
-    """Shape (n, 3), turned, from the first corner of the box."""
-    bands: npt.NDArray[np.uint8]
-    """0 within the tolerance, then 1 to 3."""
-    shape: tuple[int, int, int]
-    """Corners of the box along each axis."""
-
-
-def all_surfels(found: CaseFinding) -> Seen:
-    """The surfels of all organs, of both label maps."""
-    corners: list[npt.NDArray[np.int32]] = [np.zeros((0, 3), dtype=np.int32)]
-    bands: list[npt.NDArray[np.uint8]] = [np.zeros(0, dtype=np.uint8)]
-    for organ in found.organs:
-        if organ.surfaces is None:
-            continue
-        own = organ.surfaces
+def surface_views(found: CaseFinding) -> list[Image]:
+    """The surfels of all organs, of both label maps, from the sides of all planes."""
+    corners: list[npt.NDArray[np.int32]] = []
+    bands = []
+    for own in filter(None, (organ.surfaces for organ in found.organs)):
         for surface, distances in (
             (own.reference, own.to_prediction),
             (own.prediction, own.to_reference),
         ):
             band = np.zeros(surface.areas.size, dtype=np.uint8)
             band[surface.is_beyond] = 1 + np.digitize(distances, BANDS_MM, right=True)
-            corners.append(surface.corners)
+            corners.append(surface.corners - [part.start for part in found.field.box])
             bands.append(band)
-    starts = np.array([part.start for part in found.box], dtype=np.int32)
-    z, y, x = (part.stop - part.start + 1 for part in found.box)
-    return Seen(
-        corners=np.concatenate(corners) - starts,
-        bands=np.concatenate(bands),
-        shape=(z, y, x),
-    )
+    shape = [found.field.pixels(axis) + 1 for axis in range(3)]
+    every = np.concatenate(corners), np.concatenate(bands)
+    return [view(*every, shape, plane) for plane in PLANES]
 
 
-def surface_views(found: CaseFinding) -> list[Image]:
-    """The surfaces of a case from the sides of all planes."""
-    surfels = all_surfels(found)
-    return [view(surfels, plane) for plane in PLANES]
+def view(
+    corners: npt.NDArray[np.integer], bands: Image, shape: Sequence[int], plane: Plane
+) -> Image:
+    """What is nearest to the eye, as 1 more than its band.
 
-
-def view(seen: Seen, plane: Plane) -> Image:
-    """What is nearest to the eye: 1 more than its band."""
-    depth = seen.corners[:, plane.across]
-    if plane.is_far_end:
-        depth = -depth
-    order = np.argsort(-depth, kind="stable")  # the nearest last
-    down, right = seen.corners[order][:, [plane.down, plane.right]].T
-    image = np.zeros((seen.shape[plane.down], seen.shape[plane.right]), dtype=np.uint8)
-    image[down, right] = 1 + seen.bands[order]
+    Parameters
+    ----------
+    corners : ndarray of int, shape (n, 3)
+        Where the surfels are, turned.
+    bands : ndarray of uint8, shape (n,)
+        0 within the tolerance, then 1 to 3.
+    shape : sequence of int
+        Corners along each axis.
+    plane : Plane
+        From where they are seen.
+    """
+    depth = corners[:, plane.across] * (1 if plane.is_far_end else -1)
+    order = np.argsort(depth, kind="stable")  # the nearest last
+    down, right = corners[order][:, [plane.down, plane.right]].T
+    image = np.zeros((shape[plane.down], shape[plane.right]), dtype=np.uint8)
+    image[down, right] = 1 + bands[order]
     return image[::-1] if plane.is_upside_down else image
 
 
-def surface_pictures(
-    found: CaseFinding, field: FieldOfView, images: list[Image]
-) -> list[Picture]:
+def surface_pictures(found: CaseFinding, images: list[Image]) -> list[Picture]:
     """Both surfaces of all organs from three sides."""
     pictures = []
     for plane, image in zip(PLANES, images, strict=True):
-        down, right = (
-            found.box[axis].start - field.box[axis].start
-            for axis in (plane.down, plane.right)
-        )
-        if plane.is_upside_down:
-            down = field.box[plane.down].stop - found.box[plane.down].stop
-        href = data_uri(png(image), "png")
-        content = _image(href, image, x=right - 0.5, y=down - 0.5)
-        seen = int(np.count_nonzero(image))
-        share = int(np.count_nonzero(image > 1)) / seen if seen else 0.0
+        seen, beyond = (int(np.count_nonzero(image > band)) for band in (0, 1))
+        share = beyond / (seen or 1)
+        surface = _image(data_uri(png(image), "png"), image, x=-0.5, y=-0.5)
         pictures.append(
             Picture(
                 title=f"From {plane.side}",
                 summary=f"{share:.0%} of what is seen is beyond the tolerance",
-                drawing=film(plane, field, content),
+                drawing=film(plane, found.field, surface),
             )
         )
     return pictures
@@ -155,11 +135,8 @@ def surface_pictures(
 
 def thumbnail(found: CaseFinding, images: list[Image]) -> Markup:
     """A small picture of what is seen from the front."""
-    image = images[PLANES.index(FRONT)]
-    lengths = [
-        (found.box[axis].stop - found.box[axis].start + 1) * found.spacing[axis]
-        for axis in (FRONT.down, FRONT.right)
-    ]
+    front, image = PLANES[1], images[1]
+    lengths = [found.field.length(axis) for axis in (front.down, front.right)]
     step = max(lengths) / THUMBNAIL
     rows, columns = (
         np.linspace(0, size - 1, max(1, round(length / step))).astype(np.intp)
@@ -176,20 +153,10 @@ def thumbnail(found: CaseFinding, images: list[Image]) -> Markup:
 
 
 def plane_pictures(
-    found: CaseFinding, field: FieldOfView, backgrounds: tuple[str, ...] = ()
+    found: CaseFinding, backgrounds: Sequence[str] = ()
 ) -> list[Picture]:
-    """The worst slice of each plane.
-
-    Parameters
-    ----------
-    found : CaseFinding
-        The case.
-    field : FieldOfView
-        What is seen of it.
-    backgrounds : tuple of str, optional
-        For each plane, the CT of its slice as a data URI.
-    """
-    pictures = []
+    """The worst slice of each plane, over the CTs of these slices as data URIs."""
+    pictures, field = [], found.field
     for number, plane in enumerate(PLANES):
         place = found.worst[plane.across]
         maps = [
@@ -219,7 +186,7 @@ def plane_pictures(
                 words.append(
                     f"{organ.title} {count(missed, 'voxel')} missed, {added} added"
                 )
-        inside, names = Markup("").join(parts), _names(found, plane, field, maps)
+        inside, names = Markup("").join(parts), _names(found, plane, maps)
         size = found.reference.shape[plane.across]
         pictures.append(
             Picture(
@@ -244,12 +211,10 @@ def _image(href: str, pixels: Pixels, **attributes: object) -> Markup:
     return element("image", href=href, **attributes)
 
 
-def _names(
-    found: CaseFinding, plane: Plane, field: FieldOfView, maps: list[Pixels]
-) -> Markup:
+def _names(found: CaseFinding, plane: Plane, maps: list[Pixels]) -> Markup:
     """The name of each organ in it or beside it, the largest first, in mm."""
-    unit, spacing = unit_of(plane, field), (plane.down, plane.right)
-    places = Places(maps, [field.spacing[axis] for axis in spacing], 5 * unit)
+    unit, spacing = unit_of(plane, found.field), found.field.spacing
+    places = Places(maps, [spacing[plane.down], spacing[plane.right]], 5 * unit)
     parts, size = [], NAME * unit
     shown = [maps[not np.any(maps[0] == o.label)] == o.label for o in found.organs]
     for number in sorted(range(len(shown)), key=lambda n: -np.count_nonzero(shown[n])):
@@ -323,12 +288,13 @@ class Places:
         return float(bad.mean() + hidden + 4 * away / self._size.max())
 
 
-def volume(found: CaseFinding, field: FieldOfView) -> dict[str, object] | None:
+def volume(found: CaseFinding) -> dict[str, object] | None:
     """What the viewer reads; None if a case has more than it can show.
 
     Label maps are packed as they are: differences of rows, or of slices, take more.
     """
-    voxels = int(np.prod([field.pixels(axis) for axis in range(3)], dtype=np.int64))
+    field = found.field
+    voxels = math.prod(field.pixels(axis) for axis in range(3))
     if len(found.organs) > MOST_ORGANS or voxels > MOST_VOXELS:
         return None
     low, high = bytearray(256), bytearray(256)

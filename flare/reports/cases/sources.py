@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -46,10 +45,9 @@ from flare.evaluation.scoring.reading import (
 )
 from flare.evaluation.submission.find import LabelMapFile, find_references
 from flare.evaluation.submission.match import CasePair, match_cases
-from flare.reports.cases.drawing import data_uri
+from flare.reports.cases.drawing import PLANES, data_uri
 from flare.reports.cases.findings import CaseFinding
 from flare.reports.cases.options import CaseOptions
-from flare.reports.cases.planes import PLANES, FieldOfView
 from flare.results.errors import MetricsFileError
 from flare.results.metrics_reading import EvaluationFile
 
@@ -57,10 +55,6 @@ _REMEDY = "Give the label maps that the evaluation has scored."
 
 SLACK = 1e-9
 """Scores that differ by less are equal: another program may have written them anew."""
-
-
-_ANY_ORIENTATION = "ITK_NIFTI_SFORM_PERMISSIVE"
-"""While this is 1, ITK reads CTs of tilted gantries, whose headers are sheared."""
 
 
 WINDOW_HU = (-160.0, 240.0)
@@ -225,8 +219,7 @@ def ct_backgrounds(
     grid: Grid,
     challenge: Challenge,
     found: CaseFinding,
-    field: FieldOfView,
-) -> tuple[str, ...]:
+) -> list[str]:
     """The CT of the worst slice of each plane, as data URIs.
 
     Raises
@@ -249,12 +242,10 @@ def ct_backgrounds(
 
     image = read_ct(file.path, file.name)  # the array is valid while it lives
     volume = found.orientation.volume(sitk.GetArrayViewFromImage(image))
-    return tuple(
-        data_uri(
-            jpeg(grey(plane.cut(volume, found.worst[plane.across], field))), "jpeg"
-        )
-        for plane in PLANES
+    slices = (
+        plane.cut(volume, found.worst[plane.across], found.field) for plane in PLANES
     )
+    return [data_uri(jpeg(grey(own)), "jpeg") for own in slices]
 
 
 def read_ct(path: Path, name: str) -> Any:
@@ -274,24 +265,12 @@ def read_ct(path: Path, name: str) -> Any:
 
     verify_voxels(path, name)
     sitk.ProcessObject.SetGlobalWarningDisplay(False)  # type: ignore[no-untyped-call]
+    # Headers of tilted gantries are sheared; where voxels lie is not asked of ITK.
+    os.environ["ITK_NIFTI_SFORM_PERMISSIVE"] = "1"
     try:
-        with _any_orientation():
-            return sitk.ReadImage(path)
+        return sitk.ReadImage(path)
     except RuntimeError as error:
         raise FileFormatError(name, "SimpleITK cannot read it") from error
-
-
-@contextmanager
-def _any_orientation() -> Iterator[None]:
-    """Let ITK read sheared headers: where voxels lie is not asked of it."""
-    before = os.environ.get(_ANY_ORIENTATION)
-    os.environ[_ANY_ORIENTATION] = "1"
-    try:
-        yield
-    finally:
-        del os.environ[_ANY_ORIENTATION]
-        if before is not None:
-            os.environ[_ANY_ORIENTATION] = before
 
 
 def grey(values: npt.NDArray[np.number]) -> _Pixels:

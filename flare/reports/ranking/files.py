@@ -24,7 +24,7 @@ from flare.ranking.results_folder import Key
 from flare.ranking.sensitivity import Scheme
 from flare.ranking.uncertainty import ALPHA, CONFIDENCE, Bootstrap
 from flare.reports.methods import methods_text
-from flare.reports.model import BEST, NO_RESULT, Cell, Table, name_cell, table
+from flare.reports.model import BEST, NO_RESULT, Cell, Table, table
 from flare.reports.ranking.own import own_standing, sheet_names, sheet_text
 from flare.reports.ranking.words import (
     SHARED_FIRST,
@@ -133,7 +133,7 @@ def latex_text(analysis: Analysis) -> str:
 def _title(analysis: Analysis) -> str:
     """What tables are of."""
     interim = "Interim ranking" if analysis.table.roll.is_interim else "Ranking"
-    return f"{interim} of {printable(analysis.challenge.name)}"
+    return f"{interim} of {analysis.challenge.name}"
 
 
 def _ranking_table(analysis: Analysis, head: str, caption: str = "") -> Table:
@@ -145,7 +145,7 @@ def _ranking_table(analysis: Analysis, head: str, caption: str = "") -> Table:
     rows = [
         (
             str(place.rank or "-"),
-            name_cell(place.team),
+            place.team,
             f"{float(place.score):.4f}" if place.rank else "",
             *(f"{float(place.mean_ranks[metric]):.2f}" for metric in names),
         )

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from flare.common.text import count, printable, safe
+from flare.common.text import count
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme
 from flare.ranking.uncertainty import ALPHA, fewest_cases_to_test
@@ -51,7 +51,7 @@ from flare.reports.ranking.words import (
     recount_text,
     scheme_moves,
 )
-from flare.reports.scores import group_mean, group_title, interval_words
+from flare.reports.scores import Mean, group_title
 from flare.results.groups_csv import Grouping
 
 TIMES_NOTE = (
@@ -131,7 +131,7 @@ def organiser_page(
 ) -> Page:
     """Everything that organisers look at before they publish."""
     metrics, cases = metric_values(analysis), analysis.board.cases
-    flags = [printable(line) for line in analysis.flags]
+    flags = list(analysis.flags)
     look: list[Part] = []
     if not 0 < len(flags) <= LOOKED_AT:
         look = [lines_or(flags, "Nothing odd was found.")]
@@ -159,7 +159,7 @@ def organiser_page(
     means: list[Part] = []
     for grouping in groupings:
         note = Words(f"{GROUPS_NOTE} {TIMES_NOTE}", "note")
-        means += [Heading(f"Means by {safe(grouping.column)}"), note]
+        means += [Heading(f"Means by {grouping.column}"), note]
         means += (mean_table(grouping, each) for each in metrics)
     page = ranking_page(
         public,
@@ -189,8 +189,7 @@ def mean_table(grouping: Grouping, own: MetricValues) -> Table:
     ]
     interval = ", with 95 % intervals" if own.metric.is_score else ""
     caption = (
-        f"{own.title} by {safe(grouping.column)}: means of the cases with a result"
-        f"{interval}"
+        f"{own.title} by {grouping.column}: means of the cases with a result{interval}"
     )
     return table(caption, ("team", *names), rows, words=("team",))
 
@@ -199,15 +198,15 @@ def _mean_cell(
     metric: Printed, row: Sequence[float | None], numbers: Sequence[int]
 ) -> Cell:
     """A mean, its interval, and what is missing."""
-    found = group_mean(metric.name, row, numbers)
-    if found.mean is None:
+    found = Mean(metric.name, [row[number] for number in numbers])
+    if found.value is None:
         return number_cell(None)
-    text = metric.text(found.mean)
+    text = metric.text(found.value)
     if metric.is_score:
-        text += f" ({interval_words(metric.name, found.interval)})"
-    if found.missing:
-        text += f", {found.missing} missing"
-    return Cell(text, exact=repr(found.mean))
+        text += f" ({found.interval_text})"
+    if missing := len(numbers) - len(found.known):
+        text += f", {missing} missing"
+    return Cell(text, exact=repr(found.value))
 
 
 def hardest_first(values: Sequence[Sequence[float | None]]) -> list[int]:
@@ -220,8 +219,8 @@ def hardest_first(values: Sequence[Sequence[float | None]]) -> list[int]:
 def case_chart(own: MetricValues) -> Chart:
     """Which cases are hard, and for whom."""
     shade_of = partial(metric_shade, own.name)
-    teams, order = list(map(safe, own.teams)), hardest_first(own.values)
-    names = [safe(own.cases[number]) for number in order]
+    order = hardest_first(own.values)
+    names = [own.cases[number] for number in order]
     rows = (
         (
             own.cases[n],
@@ -231,7 +230,7 @@ def case_chart(own: MetricValues) -> Chart:
     )
     caption = f"{own.title} of each case and team, the hardest cases first"
     return field_chart(
-        teams,
+        own.teams,
         names,
         [[row[number] for number in order] for row in own.values],
         shade_of,
@@ -241,7 +240,7 @@ def case_chart(own: MetricValues) -> Chart:
         summary=f"the hardest case is {names[0]}, the easiest {names[-1]}",
         key=(*metric_key(own.name), (ABSENT, NO_RESULT)),
         axis_title=f"{count(len(names), 'case')}, the hardest first",
-        table=table(caption, ("case", *teams), rows, words=("case",)),
+        table=table(caption, ("case", *own.teams), rows, words=("case",)),
         is_map=True,
     )
 
@@ -252,7 +251,7 @@ def values_chart(own: MetricValues) -> Chart:
     for team, values in zip(own.teams, own.values, strict=True):
         known = [value for value in values if value is not None]
         absent = len(values) - len(known)
-        labels.append(f"{safe(team)} ({absent} missing)" if absent else safe(team))
+        labels.append(f"{team} ({absent} missing)" if absent else team)
         numbers: list[float | None] = [None] * 6
         if known:
             quarters = np.quantile(known, (0, 0.25, 0.5, 0.75, 1)).tolist()
@@ -291,7 +290,7 @@ def tests_chart(own: MetricValues) -> Chart:
     return Chart(
         title=own.title,
         summary=f"{sure} of {len(own.effects)} ordered pairs differ significantly",
-        labels=tuple(f"{n} {safe(team)}" for n, team in enumerate(own.teams, start=1)),
+        labels=tuple(f"{n} {team}" for n, team in enumerate(own.teams, start=1)),
         rows=fields,
         axis=rank_ticks(len(own.teams)),
         axis_title="than team",
@@ -319,7 +318,7 @@ def _schemes_table(schemes: Sequence[Scheme]) -> Table:
         tau = number_cell(scheme.tau, decimals=2, exact=True)
         if scheme.tau is None:
             tau = replace(tau, text="undefined")
-        rows.append((Cell(printable(scheme.name)), tau, text_cell(", ".join(moves))))
+        rows.append((Cell(scheme.name), tau, text_cell(", ".join(moves))))
     if still:
         rows.append((Cell(still), "", text_cell("nobody")))
     heads = ("scheme", "tau", "who moves")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from flare.challenge.metrics import metric_of
 from flare.common.files import file_names
-from flare.common.text import count, printable
+from flare.common.text import count
 from flare.ranking.rank import Analysis, Standing
 from flare.ranking.uncertainty import RankInterval
 from flare.reports.model import table
@@ -147,7 +147,7 @@ def own_standing(
 def _own_reason(reason: str, kind: str) -> str:
     """Why a result is missing; not what an engine says of the organisers' computer."""
     is_theirs = kind == f"status {RunStatus.ENGINE_ERROR.value}"
-    return printable(kind if is_theirs else reason)
+    return kind if is_theirs else reason
 
 
 def _told(value: float, metric: Printed) -> int | None:
@@ -175,7 +175,7 @@ def sheet_text(own: OwnStanding) -> str:
         title = metric.title
         heads += [title, "rank"] if metric.is_told else [f"{title}: rank"]
     for case, results in zip(own.cases, own.results, strict=True):
-        cells = [printable(case)]
+        cells = [case]
         for metric, result in zip(own.metrics, results, strict=True):
             if metric.is_told:
                 value = result.thousandths
@@ -184,15 +184,15 @@ def sheet_text(own: OwnStanding) -> str:
             cells.append(str(plain(result.rank)))
         rows.append(cells)
     reasons = [
-        "- Case " + escaped_markdown(f"{printable(case)}, {title}: {reason}")
+        "- Case " + escaped_markdown(f"{case}, {title}: {reason}")
         for case, title, reason in own.missing
     ]
     pairs = zip(own.metrics, own.mean_ranks, strict=True)
     mean_ranks = "; ".join(f"{metric.title} {rank:.2f}" for metric, rank in pairs)
     lines = [
-        f"# {escaped_markdown(printable(own.team))}",
+        f"# {escaped_markdown(own.team)}",
         "",
-        f"Rank in {escaped_markdown(printable(own.challenge))}: {own.place}.",
+        f"Rank in {escaped_markdown(own.challenge)}: {own.place}.",
         f"{own.score_note}: {escaped_markdown(mean_ranks)}.",
         *map(escaped_markdown, own.notes),
         "",

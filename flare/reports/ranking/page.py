@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from flare.common.text import count, printable, safe
+from flare.common.text import count, safe
 from flare.ranking.means import Means, ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
 from flare.ranking.uncertainty import CONFIDENCE, Bootstrap, RankInterval
@@ -25,7 +25,6 @@ from flare.reports.model import (
     Section,
     Table,
     Words,
-    name_cell,
     number_cell,
     pairs_table,
     rank_shade,
@@ -135,7 +134,7 @@ def public_ranking(
         ranked = GroupRanks(column=own.column, groups=sizes, ranks=ranks, note=hidden)
         groups.append(ranked)
     return PublicRanking(
-        challenge=printable(challenge.name),
+        challenge=challenge.name,
         interim=analysis.table.roll.interim_text,
         certainty=certainty_text(analysis, is_organiser=is_organiser),
         metrics=shown,
@@ -256,14 +255,13 @@ def _first_table(
     drawn = {own.team: _interval_cell(own) for own in found.draws}
     rows = []
     for number, place in enumerate(found.places):
-        name = name_cell(place.team, links.get(place.team, ""))
-        start = (f"{name.text} ", f"{name.text}:")
+        start = tuple(f"{safe(place.team)}{end}" for end in " :")
         alarm = " ".join(line for line in look if line.startswith(start))
         score = number_cell(float(place.score), decimals=4, exact=True)
         rows.append(
             (
                 str(place.rank or "-"),
-                replace(name, alarm=alarm),
+                Cell(place.team, href=links.get(place.team, ""), alarm=alarm),
                 *([drawn.get(place.team, Cell(""))] if drawn else []),
                 score if place.rank else "",
                 *(_metric_cell(found, place, number, m) for m in found.metrics),
@@ -322,14 +320,14 @@ def draws_chart(draws: Sequence[RankInterval], note: str) -> Chart:
     for own in draws:
         shares = (f"{100 * part:.1f}" if part else "" for part in own.frequencies)
         rows.append((own.team, *map(str, own.interval), *shares))
-    told = (f"{safe(own.team)} {' to '.join(map(str, own.interval))}" for own in draws)
+    told = (f"{own.team} {' to '.join(map(str, own.interval))}" for own in draws)
     caption = "Ranks in 95 % of the draws, and percent of the draws with each rank"
     heads = ("team", "from", "to", *map(str, ranks))
     return Chart(
         title="Ranks when other cases are drawn",
         note=note,
         summary=f"ranks in 95 % of the draws: {'; '.join(told)}",
-        labels=tuple(safe(own.team) for own in draws),
+        labels=tuple(own.team for own in draws),
         rows=[blobs(own.frequencies, *own.interval) for own in draws],
         axis=rank_ticks(len(ranks)),
         axis_title="rank",
@@ -342,7 +340,7 @@ def _rank_parts(own: GroupRanks, found: PublicRanking) -> list[Part]:
     """The ranks within groups; or why they are not told."""
     note = Words(own.note or RANKS_NOTE, "note")
     ranks = [] if own.note else [rank_table(own, found)]
-    return [Heading(f"Ranks by {safe(own.column)}"), note, *ranks]
+    return [Heading(f"Ranks by {own.column}"), note, *ranks]
 
 
 def rank_table(own: GroupRanks, found: PublicRanking) -> Table:
@@ -359,5 +357,5 @@ def rank_table(own: GroupRanks, found: PublicRanking) -> Table:
         for number, place in enumerate(places)
     ]
     names = (group_title(name, cases) for name, cases in own.groups)
-    caption = f"Ranks of the teams by {safe(own.column)}, each group by itself"
+    caption = f"Ranks of the teams by {own.column}, each group by itself"
     return table(caption, ("team", "all cases", *names), rows, words=("team",))

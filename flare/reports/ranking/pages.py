@@ -83,7 +83,7 @@ def ranking_pages(
         field = Field(analysis, means)
         if figures:
             # Here, as pages should not wait for matplotlib.
-            from flare.reports.ranking.paper_figures import write_ranking_figures
+            from flare.reports.paper_figures import write_ranking_figures
 
             write_ranking_figures(analysis, public, groupings, figures)
     yield INDEX, index

@@ -13,7 +13,7 @@ from statistics import fmean
 
 import numpy as np
 
-from flare.common.text import count, printable, safe
+from flare.common.text import count
 from flare.ranking.means import Means
 from flare.ranking.rank import Analysis
 from flare.ranking.ranks import Values
@@ -147,7 +147,7 @@ def team_page(own: OwnStanding, field: InField | None = None) -> Page:
             cases = count(len(own.cases), "case")
             chart = spread_chart(
                 metric.name,
-                [safe(name) for name in named],
+                list(named),
                 rows,
                 has_boxes=bool(field),
                 title=metric.title,
@@ -192,8 +192,8 @@ def team_page(own: OwnStanding, field: InField | None = None) -> Page:
         tiles.append(Tile(name="Fails alone", value=lost, note="cases"))
     missing = _missing(field.missing if field else own.missing)
     return Page(
-        title=f"{safe(own.team)} in the ranking",
-        kicker=printable(own.challenge),
+        title=f"{own.team} in the ranking",
+        kicker=own.challenge,
         audience_note=ORGANISERS_NOTE if field else NOTE,
         lead=lead,
         tiles=tiles,

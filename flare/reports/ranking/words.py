@@ -301,7 +301,7 @@ def _named(cases: Sequence[str], before: str) -> str:
 def scheme_moves(
     schemes: Sequence[Scheme],
 ) -> tuple[list[tuple[Scheme, list[str]]], str]:
-    """Who moves where under each scheme; and without which teams nobody does."""
+    """Who moves where under each scheme; and without how many teams nobody does."""
     still = [own for own in schemes if own.left_out is not None and not own.moved]
     still = still if len(still) > 1 else []
     moves = [
@@ -309,6 +309,5 @@ def scheme_moves(
         for own in schemes
         if own not in still
     ]
-    teams = listing(own.left_out or "" for own in still)
     told = [(own, moved or ["nobody"]) for own, moved in moves]
-    return told, f"without any one of {teams}" if still else ""
+    return told, f"without any one of {len(still)} teams" if still else ""

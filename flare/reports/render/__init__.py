@@ -3,8 +3,8 @@
 import importlib
 from pathlib import Path
 
+from flare.common.environment import install_remedy
 from flare.common.errors import OutputError
-from flare.common.installation import install_remedy
 from flare.common.text import safe
 from flare.reports.render.style import quiet
 
@@ -24,12 +24,11 @@ def check_library(output: Path, module: str) -> None:
     OutputError
         If it is not installed; says how to install it here.
     """
-    name, extra = {"jinja2": ("Jinja2", "report")}.get(module, (module, "plots"))
     try:
         with quiet():
             importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise OutputError(
-            f"{safe(output)}: it cannot be written, as {name} is not installed",
-            install_remedy(name, extra),
+            f"{safe(output)}: it cannot be written, as {module} is not installed",
+            install_remedy(module),
         ) from error

@@ -13,8 +13,8 @@ from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from flare.common.installation import __version__
-from flare.common.text import safe
+from flare.common.environment import __version__
+from flare.common.text import printable, safe
 from flare.reports.model import MANY_ROWS, Page, Raw
 
 if TYPE_CHECKING:
@@ -76,10 +76,12 @@ def _environment() -> jinja2.Environment:
         autoescape=True,
         loader=jinja2.FunctionLoader(template_text),
         undefined=jinja2.StrictUndefined,
+        finalize=lambda own: printable(own) if type(own) is str else own,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    found.filters |= {"short": safe, "printable": printable}
     found.filters["svg"] = chart_svg
     found.filters["mark"] = mark_svg
     found.filters["tips"] = lambda tips: dot_tips(*tips)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flare.common.installation import __version__
+from flare.common.environment import __version__
 from flare.common.text import printable
 from flare.reports.model import ABSENT, MANY_ROWS, Blobs, Chart, Dots, Fields, Says
 from flare.reports.render.style import (
@@ -84,8 +84,6 @@ def paper_figure(chart: Chart, width: str) -> Figure:
             _draw_dots(axes, row, mark, rows, size)
         elif isinstance(mark, Blobs):
             _draw_blobs(axes, row, mark, each)
-        elif isinstance(mark, Says) and not mark.text and row in axes.get_yticks():
-            axes.get_yticklabels()[row].set_fontweight("bold")
         elif isinstance(mark, Says):
             axes.text(0, row, mark.text, va="center", fontsize=size)
     fields = [mark for mark in chart.rows if isinstance(mark, Fields)]
@@ -127,7 +125,7 @@ def _draw_axis(axes: Axes, chart: Chart, width: str) -> None:
     """An axis below the rows, and its lines."""
     axes.set_xlim(-0.015, 1.015)
     axes.set_xticks([place for place, _ in chart.axis], _apart(chart.axis, width))
-    axes.set_xlabel(chart.axis_title or printable(chart.title))
+    axes.set_xlabel(printable(chart.axis_title or chart.title))
     axes.grid(axis="x", color=RULE, linewidth=0.4)
     axes.set_axisbelow(True)
 
@@ -257,7 +255,7 @@ def _name_columns(axes: Axes, heads: _Heads, chart: Chart, width: str) -> None:
     axes.spines["bottom"].set_visible(False)
     if chart.axis_title:
         axes.xaxis.set_label_position("top")
-        axes.set_xlabel(chart.axis_title)
+        axes.set_xlabel(printable(chart.axis_title))
     if chart.axis:
         axes.set_xticks([place for place, _ in chart.axis], _apart(chart.axis, width))
         axes.plot([0, 1], [-0.5, len(chart.labels) - 0.5], **_LINE, alpha=0.4)

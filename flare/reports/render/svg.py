@@ -8,6 +8,7 @@ from itertools import groupby, pairwise
 
 from markupsafe import Markup, escape
 
+from flare.common.text import printable
 from flare.reports.model import (
     ABSENT,
     MANY_ROWS,
@@ -64,7 +65,10 @@ def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
         f' {key.rstrip("_").replace("_", "-")}="{_escaped(value)}"'
         for key, value in attributes.items()
     )
-    inner = "".join(escape(child) for child in children)
+    inner = "".join(
+        child if isinstance(child, Markup) else escape(printable(child))
+        for child in children
+    )
     return Markup(f"<{name}{words}>{inner}</{name}>" if inner else f"<{name}{words}/>")
 
 

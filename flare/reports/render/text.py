@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from flare.common.text import aligned
+from flare.common.text import aligned, printable
 from flare.reports.model import BEST, Table
 
 _MARKDOWN = re.compile(
@@ -34,7 +34,7 @@ _SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 
 def escaped_markdown(text: str) -> str:
     """Text that Markdown shows as it is."""
-    return _MARKDOWN.sub(r"\\\g<0>", text)
+    return _MARKDOWN.sub(r"\\\g<0>", printable(text))
 
 
 def escaped_latex(text: str) -> str:
@@ -45,7 +45,7 @@ def escaped_latex(text: str) -> str:
     >>> print(escaped_latex("50 % of <b>"))
     50 \% of \textless{}b\textgreater{}
     """
-    return "".join(_LATEX.get(char, char) for char in text)
+    return "".join(_LATEX.get(char, char) for char in printable(text))
 
 
 def _cells(
@@ -54,7 +54,7 @@ def _cells(
     """The whole texts of the rows, and of those that stand apart."""
     rows = [
         [
-            (bold if cell.css == BEST else "{}").format(escaped(cell.full or cell.text))
+            (bold if cell.css == BEST else "{}").format(escaped(cell.text))
             for cell in row
         ]
         for row in table.rows
@@ -125,7 +125,7 @@ def latex_file(tables: Sequence[str]) -> str:
 
 def terminal(table: Table) -> list[str]:
     """A table as lines; a line parts the rows that stand apart."""
-    ranked, apart = _cells(table, str)
+    ranked, apart = _cells(table, printable)
     lines = aligned([list(table.heads), *ranked, *apart])
     if not apart:
         return lines

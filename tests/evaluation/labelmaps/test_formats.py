@@ -441,7 +441,9 @@ REFUSED = {
     "its header has impossible positions": [patched(292, "<f4", 2e9)],
     "its header has an impossible orientation": [
         patched(252, "<i2", 1, 0, *np.float32([2, 2, 2]).view("<i2")),
-        nrrd(**{"space directions": "(1,0,0)"}),
+    ],
+    "its header has 3 numbers for spacedirections, expected 9": [
+        nrrd(**{"space directions": "(1,0,0)"})
     ],
     "its voxels are in another file": [
         mha(ElementDataFile="x.raw"),

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import flare
-from flare.common.installation import __version__, source_commit
+from flare.common.environment import __version__, source_commit
 from flare.evaluation.errors import ClusterError
 from flare.evaluation.many import cluster, score
 from tests.builders import wait_until

@@ -11,8 +11,8 @@ import pytest
 import flare
 from flare.common.errors import InputError, OutputError
 from flare.common.text import safe
-from flare.evaluation.many import kept_scores
-from flare.evaluation.many.kept_scores import rules_key
+from flare.evaluation.many import cases
+from flare.evaluation.many.cases import rules_key
 from flare.evaluation.many.teams import UNPACKED
 from flare.evaluation.options import Options
 from flare.evaluation.plan import with_options
@@ -108,7 +108,7 @@ def test_other_rules_or_another_version_score_all_cases_anew(monkeypatch):
     )
     keys = [rules_key(each, check_only=False) for each in (rules, *other)]
     keys.append(rules_key(rules, check_only=True))
-    monkeypatch.setattr(kept_scores, "__version__", "99.0")
+    monkeypatch.setattr(cases, "__version__", "99.0")
     keys.append(rules_key(rules, check_only=False))
 
     assert len(set(keys)) == len(keys)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from flare.common.docker import Docker
-from flare.common.installation import __version__, source_commit
+from flare.common.environment import __version__, source_commit
 from flare.evaluation.errors import ClusterError
 from flare.measuring.lane import look_at_place
 from flare.measuring.lanes import cluster

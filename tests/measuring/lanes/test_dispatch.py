@@ -7,9 +7,8 @@ import pytest
 
 from flare.common.errors import EngineError
 from flare.measuring.lanes import dispatch as dispatch_module
-from flare.measuring.lanes.dispatch import Dispatch
+from flare.measuring.lanes.dispatch import Dispatch, Listener
 from flare.measuring.lanes.process import Ended
-from flare.measuring.summary import Listener
 from tests.builders.lanes import ScriptedPool, job_of, lane, whole
 from tests.builders.running import record
 
@@ -49,7 +48,7 @@ def run(tmp_path, monkeypatch):
 
         @contextmanager
         def planned_team(of, *, is_here):
-            yield SimpleNamespace(todo=[SimpleNamespace(name=c) for c in left[of.team]])
+            yield SimpleNamespace(todo=[SimpleNamespace(case=c) for c in left[of.team]])
 
         monkeypatch.setattr(dispatch_module, "planned_team", planned_team)
         dispatch = Dispatch(job, None, pool, notes)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flare
-from flare.reports.cases.organs import faults, notes
+from flare.reports.cases.pages import faults, notes
 from tests.builders import AFFINE, SPACING
 from tests.builders.case_pages import (
     SLOT_AFFINE,

@@ -2,7 +2,6 @@
 
 import base64
 import re
-import struct
 import zlib
 from dataclasses import replace
 
@@ -10,17 +9,15 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from flare.reports.cases.findings import field_of_view
-from flare.reports.cases.organs import means_words, organ_table
+from flare.reports.cases.drawing import PLANES
+from flare.reports.cases.pages import means_words, organ_table
 from flare.reports.cases.pictures import (
-    Seen,
     plane_pictures,
     surface_pictures,
     surface_views,
     view,
     volume,
 )
-from flare.reports.cases.planes import PLANES
 from tests.builders import ORGANS, organ_boxes, read_metrics
 from tests.builders.case_pages import (
     SLOT_AFFINE,
@@ -41,7 +38,7 @@ def slot(tmp_path_factory):
 
 
 def pictures_of(found):
-    return plane_pictures(found, field_of_view(found))
+    return plane_pictures(found)
 
 
 def paths_of(picture):
@@ -117,10 +114,9 @@ def test_the_nearest_surfel_is_seen_whatever_lies_behind_it():
     """Three surfels behind each other along the back: from the front, the first."""
     corners = np.array([[0, 2, 0], [0, 0, 0], [0, 1, 0], [0, 2, 1]], dtype=np.int32)
     bands = np.array([3, 0, 1, 2], dtype=np.uint8)
-    seen = Seen(corners=corners, bands=bands, shape=(1, 3, 3))
-
     below, front, side = (
-        (view(seen, plane).astype(int) - 1).tolist() for plane in PLANES
+        (view(corners, bands, (1, 3, 3), plane).astype(int) - 1).tolist()
+        for plane in PLANES
     )
 
     assert front == [[0, 2, -1]]
@@ -129,25 +125,23 @@ def test_the_nearest_surfel_is_seen_whatever_lies_behind_it():
 
 
 def test_pictures_of_surfaces_lie_where_their_voxels_are(slot):
-    """8 by 10 voxels from below: the box of liver and stray, from voxel 2 in each way.
+    """Corners of all 12 x 12 x 16 voxels, those of liver and stray from voxel 2 on.
 
-    From the front, the head is on top: of 16 slices, 3 lie above the box.
+    From the front, the head is on top: of 16 slices, 3 lie above the stray.
     """
-    found = surface_pictures(slot, field_of_view(slot), surface_views(slot))
+    views = surface_views(slot)
 
-    texts = [re.search('png;base64,([^"]+)', own.drawing)[1] for own in found]
-    sizes = [struct.unpack(">II", base64.b64decode(text)[16:24]) for text in texts]
-    assert sizes == [(11, 10), (11, 12), (10, 12)]
-    places = [re.search('<image[^>]* x="(.+?)" y="(.+?)"', o.drawing) for o in found]
-    assert [own.groups() for own in places] == [
-        *(("1.5", "1.5"), ("1.5", "2.5"), ("1.5", "2.5")),
-    ]
+    places = [np.argwhere(own) for own in views]
+    ends = [(*own.min(axis=0), *own.max(axis=0)) for own in places]
+    assert ends == [(2, 2, 11, 12), (3, 2, 14, 12), (3, 2, 14, 11)]
+    drawing = surface_pictures(slot, views)[1].drawing
+    assert 'x="-0.5" y="-0.5" width="13" height="17"' in drawing
 
 
 def test_the_viewer_gets_both_label_maps_in_a_byte_a_voxel(slot, monkeypatch):
     reference, prediction = slot_and_stray()
 
-    data = volume(slot, field_of_view(slot))
+    data = volume(slot)
 
     voxels = np.frombuffer(zlib.decompress(base64.b64decode(data["voxels"])), np.uint8)
     both = voxels.reshape(data["shape"])
@@ -158,7 +152,7 @@ def test_the_viewer_gets_both_label_maps_in_a_byte_a_voxel(slot, monkeypatch):
     assert np.array_equal(both >> 4, prediction[z, y, x])
     assert data["worst"] == (4, 10, 10)
     monkeypatch.setattr("flare.reports.cases.pictures.MOST_VOXELS", 9)
-    assert volume(slot, field_of_view(slot)) is None  # too large for a browser
+    assert volume(slot) is None  # too large for a browser
 
 
 @pytest.mark.parametrize("axes", ["RAS", "ILP", "PSR"])

@@ -6,8 +6,8 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from flare.evaluation.labelmaps.headers import make_grid
-from flare.reports.cases.planes import orientation_of
+from flare.evaluation.labelmaps.grid import make_grid
+from flare.reports.cases.findings import orientation_of
 from tests.builders.fewer import few_fast
 
 ORIENTATIONS = [

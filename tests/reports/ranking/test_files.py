@@ -321,7 +321,7 @@ def test_teams_whose_absence_moves_nobody_are_told_in_one_line():
 
     lines = analysis_text(analysis_of(values, samples=0)).splitlines()
 
-    assert lines[-1] == "  without any one of a, b, c, d: nobody moves"
+    assert lines[-1] == "  without any one of 4 teams: nobody moves"
     assert not [line for line in lines if "without team" in line]
 
 

@@ -1,15 +1,20 @@
-"""Takes what a container has written out of its volume, as plain files of our own.
+"""Lays out the image that a container reads, and takes out what it has written.
 
-The engine hands it over as a tar file, which is read as it comes. Nothing of it is
-trusted: neither names, nor sizes, nor kinds. Only regular files are written, into a
+On the platform, /input/inputs.json lists what an algorithm gets. Newer editions call an
+interface a socket there, and still have it under both names.
+
+The engine hands an output over as a tar file, which is read as it comes. Nothing of it
+is trusted: neither names, nor sizes, nor kinds. Only regular files are written, into a
 closed folder, without their modes, owners and attributes.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import tarfile
 import threading
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -18,6 +23,8 @@ from typing import IO, cast
 from flare.challenge.formats import case_name, suffix_of
 from flare.common.engine import ANSWER_S, Engine
 from flare.common.text import listing, safe
+from flare.evaluation.submission.find import LabelMapFile
+from flare.evaluation.submission.jobs import INPUTS_FILE_NAME
 from flare.measuring.archive.strict import BrokenError, StrictHeader
 from flare.measuring.contract import Contract
 from flare.measuring.empty_image import OUTPUTS
@@ -56,6 +63,64 @@ UNREADABLE = (
 
 class WrongOutputError(Exception):
     """What a container has written cannot be right; the text says why."""
+
+
+def lay_out(case: LabelMapFile, inputs: Path, contract: Contract) -> Path:
+    """Put the image of a case where a container looks for it.
+
+    Parameters
+    ----------
+    case : LabelMapFile
+        The image, which is copied, under its own name.
+    inputs : Path
+        An empty folder, which the container will read.
+    contract : Contract
+        Says where.
+
+    Returns
+    -------
+    Path
+        The copy; nothing else is in its folder.
+    """
+    folder = inputs
+    for part in PurePosixPath(contract.input_path).parts:
+        folder /= part
+        folder.mkdir(mode=0o755)
+        folder.chmod(0o755)  # whichever user the image has
+    image = folder / Path(case.name).name
+    shutil.copyfile(case.path, image)
+    image.chmod(0o644)
+    if contract.is_algorithm:
+        listed = inputs / INPUTS_FILE_NAME
+        text = json.dumps(_inputs(image.name, contract), indent=2)
+        listed.write_text(f"{text}\n", encoding="utf-8")
+        listed.chmod(0o644)
+    return image
+
+
+def _inputs(name: str, contract: Contract) -> list[dict[str, object]]:
+    """What the platform says of the one input of a job."""
+    socket: dict[str, object] = {
+        "title": contract.input_slug,
+        "description": "",
+        "slug": contract.input_slug,
+        "kind": "Image",
+        "super_kind": "Image",
+        "relative_path": contract.input_path,
+        "default_value": None,
+        "overlay_segments": [],
+        "look_up_table": None,
+    }
+    pk = str(uuid.uuid5(uuid.NAMESPACE_URL, name))
+    return [
+        {
+            "value": None,
+            "file": None,
+            "image": {"pk": pk, "name": name},
+            "interface": socket,
+            "socket": socket,
+        }
+    ]
 
 
 def take_out(

@@ -1,18 +1,44 @@
-"""What a container may use, how processes end, and memory that is used again."""
+"""Versions of libraries, what a container may use, and how processes end."""
 
 import os
 import signal
 import subprocess
 import sys
+from importlib import metadata
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
-from flare.common.machine import available_bytes, available_cpus, default_workers
+from flare.common.environment import (
+    available_bytes,
+    available_cpus,
+    default_workers,
+    library_version,
+)
+from flare.evaluation.plan import LIBRARIES
 from tests.builders import ROOT, wait_until
 
 ALL = 3
 """CPUs of this process, in these tests."""
+
+
+@pytest.mark.parametrize("name", [*LIBRARIES, "click"])
+def test_a_version_is_that_of_importlib(name):
+    assert library_version(name) == metadata.version(name)
+
+
+def test_what_comes_first_on_the_path_counts(tmp_path, monkeypatch):
+    """As it is what would be imported; places that cannot be read are passed by."""
+    for place, version in (("first", "7.1"), ("second", "8.2")):
+        (tmp_path / place / f"a_tool-{version}.dist-info").mkdir(parents=True)
+    (tmp_path / "file.zip").write_bytes(b"")
+    places = ("missing", "file.zip", "first", "second")
+    monkeypatch.setattr("sys.path", [str(tmp_path / place) for place in places])
+
+    assert library_version("a-tool") == "7.1"
+    with pytest.raises(PackageNotFoundError, match="no-such-tool"):
+        library_version("no-such-tool")
 
 
 @pytest.mark.parametrize(
@@ -79,9 +105,9 @@ def groups(tmp_path):
 def test_workers_fit_cpus_and_memory(
     monkeypatch, mebibytes, voxels, has_distances, workers
 ):
-    monkeypatch.setattr("flare.common.machine.available_cpus", lambda: 8)
+    monkeypatch.setattr("flare.common.environment.available_cpus", lambda: 8)
     monkeypatch.setattr(
-        "flare.common.machine.available_bytes", lambda: mebibytes * 2**20
+        "flare.common.environment.available_bytes", lambda: mebibytes * 2**20
     )
 
     assert default_workers(voxels, has_distances=has_distances) == workers
@@ -89,7 +115,7 @@ def test_workers_fit_cpus_and_memory(
 
 PARENT = """
 import subprocess, sys
-from flare.common.machine import end_with_parent
+from flare.common.environment import end_with_parent
 
 child = subprocess.Popen(["sleep", "600"], preexec_fn=end_with_parent())
 print(child.pid, flush=True)

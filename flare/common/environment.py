@@ -1,19 +1,126 @@
-"""CPUs and memory that a process may use, and children that end with their parent."""
+"""What the program runs in: its installation, and the CPUs and memory it may use."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import math
 import os
-import platform
 import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import TypedDict
 
-from flare.common.schema import Count, Positive, Text
+from flare.common.text import shell_word
+
+__version__ = "0.2.0"
+"""Of this program: three numbers, as in the changelog."""
+
+PACKAGE = Path(__file__).resolve().parents[1]
+"""Folder of the package, flare/."""
+
+CHECKOUT = PACKAGE.parent
+"""Folder of evaluate.py, in a checkout and in the image."""
+
+_IS_INSTALLED = not (CHECKOUT / "evaluate.py").is_file()
+
+BUNDLED_GROUND_TRUTH = (
+    PACKAGE / "demonstration_set" if _IS_INSTALLED else CHECKOUT / "ground-truth"
+)
+"""Reference labels that come with the program; setup.py puts the demonstration set into
+an installed copy."""
+
+PHASE_SETTINGS = None if _IS_INSTALLED else CHECKOUT / "phase-settings.json"
+"""Settings of three phases of the platform, for flare21; an installed copy makes them
+instead."""
+
+PLATFORM_GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
+"""Where grand-challenge.org unpacks the organisers' tarball, if there is one."""
+
+
+def source_commit() -> str:
+    """Commit of the program's source, or "unknown".
+
+    The image has it in FLARE_COMMIT; a checkout is asked through git, and says so if
+    it has been changed since.
+    """
+    return os.environ.get("FLARE_COMMIT", "") or _commit_of_checkout()
+
+
+@cache
+def _commit_of_checkout() -> str:
+    """What git says; asked once, as what is loaded stays what it was."""
+    if not (CHECKOUT / ".git").exists():
+        return "unknown"
+    import subprocess  # not at the top: the image has no git, and starts sooner
+
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    command = ["git", "-C", str(CHECKOUT), "describe", "--always", "--abbrev=40"]
+    try:
+        run = subprocess.run(
+            [*command, "--exclude=*", "--dirty=-changed"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return run.stdout.strip()
+
+
+@cache
+def library_version(name: str) -> str:
+    """Version of an installed package, as ``importlib.metadata.version`` tells it.
+
+    That loads forty modules, a fourteenth of the start of an evaluation. pip has the
+    version in the name of a folder, too.
+
+    Parameters
+    ----------
+    name : str
+        Of the package on PyPI, such as zlib-ng.
+
+    Raises
+    ------
+    importlib.metadata.PackageNotFoundError
+        If there is no such package.
+    """
+    start = f"{name.replace('-', '_')}-"
+    for place in sys.path:
+        for folder in Path(place).glob(f"{start}*.dist-info"):
+            return folder.stem.removeprefix(start)
+    from importlib.metadata import version  # not installed as pip does it
+
+    return version(name)
+
+
+def install_remedy(library: str) -> str:
+    """What to type to install a package where the program runs."""
+    return f"Install it: {shell_word(sys.executable)} -m pip install {library}."
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Let imports go on without a search for garbage, of which they leave none.
+
+    Later on, too, it is not looked for in what was imported, nor in workers. Altogether
+    that would take longer than all that click does.
+    """
+    is_searched = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if is_searched:
+            gc.enable()
+
+
+# --- The computer ------------------------------------------------------------------
 
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -85,46 +192,6 @@ def _numbers(file: Path) -> list[int]:
     except (OSError, UnicodeDecodeError):
         return []
     return [int(word) for word in words if word.isdigit() and int(word) > 0]
-
-
-class Host(TypedDict):
-    """The computer."""
-
-    system: Text
-    """Operating system and its release."""
-    processor: str
-    """Name of the processor."""
-    cpus: Positive | None
-    """Processors of the computer; null if that is not known."""
-    cpus_available: Positive
-    """Processors that the program may use."""
-    memory_mb: Count
-    """Memory that was available, in MB (2^20 bytes)."""
-    python: Text
-    """Version of Python."""
-
-
-def describe_host() -> Host:
-    """The computer that a measurement is made on, for when that is questioned."""
-    return {
-        "system": f"{platform.system()} {platform.release()}",
-        "processor": _processor(),
-        "cpus": os.cpu_count(),
-        "cpus_available": available_cpus(),
-        "memory_mb": available_bytes() >> 20,
-        "python": platform.python_version(),
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line[:10] == "model name"),
-        platform.processor(),
-    )
 
 
 def end_with_parent() -> Callable[[], None]:

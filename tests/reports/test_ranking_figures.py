@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from flare.reports.paper_figures import write_ranking_figures
 from flare.reports.ranking.page import public_ranking
-from flare.reports.ranking.paper_figures import write_ranking_figures
 from flare.reports.ranking.ranking import rank
 from flare.results.groups_csv import Grouping
 from tests.builders.pages import HOSTILE
@@ -146,7 +146,7 @@ def test_ranks_and_means_of_groups(analysis, tmp_path):
     assert float(row["mean"]) == pytest.approx(sum(measured) / 3)
     text = (tmp_path / "groups.tex").read_text()
     assert " to " not in text.partition("Running time (s) by")[2].partition("end{t")[0]
-    assert "Team & all cases & A (4) & B (3)" in text
+    assert "team & all cases & A (4 cases) & B (3 cases)" in text
 
 
 # --- Files ------------------------------------------------------------------------

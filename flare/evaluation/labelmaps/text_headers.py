@@ -1,0 +1,238 @@
+"""Reads headers that are text: those of MetaImage (.mha) and NRRD files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from flare.common.streams import PlainStream, SizedGzipStream, Stream, ZlibStream
+from flare.common.text import safe
+from flare.evaluation.errors import DamagedFileError, FileFormatError
+from flare.evaluation.labelmaps.grid import (
+    LPS,
+    ONE_VOLUME,
+    Header,
+    check_sizes,
+    make_placed_grid,
+)
+
+SIZE_DIGITS = 10
+"""A number of voxels has fewer; Python would refuse to read one with thousands."""
+
+LINE_BYTES = 2**14
+"""Longest line of a header."""
+
+LINES = 1000
+"""Most lines of a header."""
+
+_NRRD = b"NRRD"
+
+_FIRST_KEYS = (b"ObjectType", b"NDims", b"Comment", b"ObjectSubType", b"Name", b"ID")
+
+_MET_TYPES = {
+    "MET_CHAR": "i1",
+    "MET_UCHAR": "u1",
+    "MET_SHORT": "i2",
+    "MET_USHORT": "u2",
+    "MET_INT": "i4",
+    "MET_UINT": "u4",
+    "MET_LONG": "i4",
+    "MET_ULONG": "u4",
+    "MET_LONG_LONG": "i8",
+    "MET_ULONG_LONG": "u8",
+    "MET_FLOAT": "f4",
+    "MET_DOUBLE": "f8",
+}
+
+_NRRD_TYPES = {
+    name: dtype
+    for dtype, names in {
+        "i1": "signed char, int8, int8_t",
+        "u1": "uchar, unsigned char, uint8, uint8_t",
+        "i2": "short, short int, signed short, signed short int, int16, int16_t",
+        "u2": "ushort, unsigned short, unsigned short int, uint16, uint16_t",
+        "i4": "int, signed int, int32, int32_t",
+        "u4": "uint, unsigned int, uint32, uint32_t",
+        "i8": "longlong, long long, long long int, signed long long,"
+        " signed long long int, int64, int64_t",
+        "u8": "ulonglong, unsigned long long, unsigned long long int, uint64, uint64_t",
+        "f4": "float",
+        "f8": "double",
+    }.items()
+    for name in names.split(", ")
+}
+
+_SPACES = {
+    "left-posterior-superior": LPS,
+    "lps": LPS,
+    "right-anterior-superior": np.ones(3),
+    "ras": np.ones(3),
+    "left-anterior-superior": np.array([-1.0, 1.0, 1.0]),
+    "las": np.array([-1.0, 1.0, 1.0]),
+}
+"""What turns a position in a named space into one in RAS."""
+
+
+def is_start(start: bytes) -> bool:
+    """Whether a file that begins like this is a MetaImage or NRRD file."""
+    key = start.partition(b"=")[0].strip()
+    return start.startswith(_NRRD) or key in _FIRST_KEYS
+
+
+def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
+    """Read and check the header; the stream begins with the voxels.
+
+    Raises
+    ------
+    FileFormatError
+        If it is of a kind that no label map has.
+    DamagedFileError
+        If the file ends within its header.
+    """
+    is_nrrd = file.read(len(_NRRD)) == _NRRD
+    file.seek(0)
+    return _open_nrrd(file) if is_nrrd else _open_metaimage(file)
+
+
+def _open_metaimage(file: BinaryIO) -> tuple[Header, Stream]:
+    """Read and check the header of a .mha file."""
+    fields: dict[str, str] = {}
+    lines = 0
+    while "ElementDataFile" not in fields:
+        key, _, value = _read_line(file, lines).partition("=")
+        fields[key.strip()] = value.strip()
+        lines += 1
+    if fields["ElementDataFile"].upper() != "LOCAL":
+        raise FileFormatError("", "its voxels are in another file")
+    if not _flag(fields, "BinaryData", default=True):
+        raise FileFormatError("", "its voxels are written as text")
+    if fields.get("ElementNumberOfChannels", "1") != "1":
+        raise FileFormatError("", "its voxels have several channels", ONE_VOLUME)
+    if fields.get("HeaderSize", "0") not in ("0", "-1"):
+        raise FileFormatError("", "its header has a HeaderSize")
+
+    sizes = _read_sizes(fields.get("DimSize", ""))
+    shape, count = check_sizes(sizes), len(sizes)
+    spacing = _vector(fields, ("ElementSpacing", "ElementSize"), np.ones(count))
+    origin = _vector(fields, ("Offset", "Origin", "Position"), np.zeros(count))
+    keys = ("TransformMatrix", "Rotation", "Orientation")
+    turn = _vector(fields, keys, np.eye(count).ravel())
+    # Each row of the matrix is where an axis of the voxels points.
+    axes = turn.reshape(count, count) * spacing[:, np.newaxis]
+    is_big = _flag(
+        fields, "BinaryDataByteOrderMSB", "ElementByteOrderMSB", default=False
+    )
+    header = Header(
+        grid=make_placed_grid(shape, axes, spacing, origin, LPS),
+        dtype=_stored_type(_MET_TYPES, fields.get("ElementType", ""), is_big),
+    )
+    is_compressed = _flag(fields, "CompressedData", default=False)
+    return header, ZlibStream(file) if is_compressed else PlainStream(file)
+
+
+def _flag(fields: Mapping[str, str], *keys: str, default: bool) -> bool:
+    """Whether a value is true; only its first letter counts, as for MetaIO."""
+    for key in keys:
+        if key in fields:
+            return fields[key][:1] in ("T", "t", "1")
+    return default
+
+
+def _open_nrrd(file: BinaryIO) -> tuple[Header, Stream]:
+    """Read and check the header of a .nrrd file."""
+    fields: dict[str, str] = {}
+    lines = 0
+    while line := _read_line(file, lines):
+        lines += 1
+        if not line.startswith("#") and ":=" not in line:
+            key, _, value = line.partition(":")
+            fields[key.strip().lower().replace(" ", "")] = value.strip()
+    if "datafile" in fields:
+        raise FileFormatError("", "its voxels are in another file")
+    for key in ("byteskip", "lineskip"):
+        if fields.get(key, "0") != "0":
+            raise FileFormatError("", f"its header has a {key}")
+
+    sizes = _read_sizes(fields.get("sizes", ""))
+    shape, count = check_sizes(sizes, may_have_layers=True), len(sizes)
+    space = fields.get("space", "lps").lower()
+    if space not in _SPACES:
+        raise FileFormatError(
+            "", f"its space is {safe(space[:40])}, expected LPS or RAS"
+        )
+    for key in ("spacedirections", "spaceorigin"):
+        if key in fields:  # vectors are in brackets
+            fields[key] = re.sub(r"[(),]", " ", fields[key])
+    if "spacedirections" in fields:
+        numbers = _vector(fields, ("spacedirections",), np.zeros(count * count))
+        axes = numbers.reshape(count, count)
+    else:
+        axes = np.diag(_vector(fields, ("spacings",), np.ones(count)))
+    origin = _vector(fields, ("spaceorigin",), np.zeros(count))
+    spacing = np.linalg.norm(axes, axis=1)
+    is_big = fields.get("endian", "").lower() == "big"
+    header = Header(
+        grid=make_placed_grid(shape, axes, spacing, origin, _SPACES[space]),
+        dtype=_stored_type(_NRRD_TYPES, fields.get("type", "").lower(), is_big),
+    )
+    encoding = fields.get("encoding", "").lower()
+    if encoding == "raw":
+        return header, PlainStream(file)
+    if encoding in ("gzip", "gz"):
+        return header, SizedGzipStream(file)
+    raise FileFormatError(
+        "", f"its encoding is {safe(encoding[:20])}, expected gzip or raw"
+    )
+
+
+def _read_line(file: BinaryIO, lines: int) -> str:
+    """The next line of a header that has had so many, without its end."""
+    line = file.readline(LINE_BYTES)
+    if len(line) == LINE_BYTES or lines >= LINES:
+        raise FileFormatError("", "its header is too long")
+    if not line.endswith(b"\n"):
+        raise DamagedFileError("", "it ends within its header")
+    return line.decode("latin-1").rstrip("\r\n")
+
+
+def _read_sizes(text: str) -> list[int]:
+    """Numbers of voxels in the order of the file; 0 for a word that is not one."""
+    words = text.split()
+    return [int(w) if w.isdecimal() and len(w) < SIZE_DIGITS else 0 for w in words]
+
+
+def _vector(
+    fields: Mapping[str, str], keys: tuple[str, ...], default: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Numbers under the first of several keys that is there; else the default.
+
+    Both are of shape (n,), in the order of the file.
+    """
+    key = next((key for key in keys if fields.get(key)), None)
+    if key is None:
+        return default
+    try:
+        numbers = [float(word) for word in fields[key].split()]
+    except ValueError as error:
+        raise FileFormatError(
+            "", f"its header has {safe(fields[key][:40])} where numbers should be"
+        ) from error
+    if len(numbers) != default.size:
+        raise FileFormatError(
+            "",
+            f"its header has {len(numbers)} numbers for {key}, expected {default.size}",
+        )
+    return np.array(numbers)
+
+
+def _stored_type(kinds: Mapping[str, str], name: str, is_big: bool) -> np.dtype[Any]:
+    """A stored type in its byte order."""
+    if name not in kinds:
+        raise FileFormatError(
+            "", f"its voxels are of type {safe(name[:40])}, expected numbers"
+        )
+    return np.dtype((">" if is_big else "<") + kinds[name])
