@@ -134,7 +134,7 @@ def latex_text(analysis: Analysis) -> str:
 
 def _title(analysis: Analysis) -> str:
     """What tables are of."""
-    interim = "Interim ranking" if analysis.table.roll.is_interim else "Ranking"
+    interim = "Interim ranking" if analysis.table.roll.interim_text else "Ranking"
     return f"{interim} of {analysis.challenge.name}"
 
 
