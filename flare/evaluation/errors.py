@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from flare.common.errors import (
@@ -56,22 +56,19 @@ class DuplicateCasesError(SubmissionError):
             names = listing(f"{folder}/" for folder in folders.pop())
             same = f"these folders hold the same {len(duplicates)} cases"
             self.finding = f"{names}: {same}"
-            self.remedy = "Keep one of the folders."
+            self.remedy = "Keep one of the folders; if each holds an organ, merge them."
 
 
 class MisnamedCasesError(SubmissionError):
     """Files have names that are nearly those of cases.
 
     The message names the case that was probably meant. Rename the file as it says,
-    without `_0000` or a suffix of your own. If the numbering is off
-    by one, every file has the name of its neighbour: name all of them anew.
+    without `_0000` or a suffix of your own.
     """
 
     code = "F03"
 
-    def __init__(
-        self, renames: Sequence[tuple[str, str]], is_off_by_one: bool = False
-    ) -> None:
+    def __init__(self, renames: Sequence[tuple[str, str]]) -> None:
         self.renames = tuple(renames)
         (_, expected), *others = renames
         names = [_distinct(file, expected) for file, expected in renames]
@@ -79,12 +76,6 @@ class MisnamedCasesError(SubmissionError):
         self.remedy = f"Rename: did you mean {safe(expected)}?"
         if others:
             self.remedy = f"Rename, such as {safe(names[0])} to {safe(expected)}."
-        if is_off_by_one:
-            self.finding += f", and {safe(expected)} is missing"
-            self.remedy = (
-                "If the numbering is off by one, rename every file, not only this one:"
-                " each takes the name of its CT."
-            )
 
 
 def _distinct(name: str, expected: str) -> str:
@@ -98,35 +89,20 @@ class UnexpectedCasesError(SubmissionError):
     """Files belong to no case of the challenge.
 
     A file belongs to no case of this phase: a CT, or a case of another phase. Remove
-    it. If one file holds all cases, split it. If there is a file for each organ of a
-    case, such as `CASE_liver.nii.gz` or `CASE/liver.nii.gz`, merge them into one label
-    map with the labels that the message lists; do not rename them, for each would count
-    as the whole case.
+    it. If one file holds all cases, split it. If the numbering is off by one, every
+    file has the name of its neighbour: name all of them anew. If there is a file for
+    each organ of a case, such as `CASE_liver.nii.gz` or `CASE/liver.nii.gz`, merge them
+    into one label map; do not rename them, for each would count as the whole case.
     """
 
     code = "F04"
 
-    def __init__(self, files: Sequence[str], example: str, cases: int = 0) -> None:
+    def __init__(self, files: Sequence[str], example: str) -> None:
         self.files = tuple(files)
         self.finding = f"{listing(files)}: no case has this name"
-        self.remedy = f"Remove, or name like the cases, such as {safe(example)}."
-        if cases:  # the only file of a submission that should have more
-            self.finding = f"{listing(files)}: one file for {cases} cases"
-            self.remedy = f"Submit a file for each case, such as {safe(example)}."
-
-
-class OrganFilesError(UnexpectedCasesError):
-    """There is a file for each organ of a case instead of one label map."""
-
-    def __init__(
-        self, files: Sequence[str], example: str, labels: Mapping[str, int]
-    ) -> None:
-        super().__init__(files, example)
-        self.finding = f"{listing(files)}: each is one organ of a case"
-        known = listing((f"{labels[name]} {name}" for name in labels), last=" and ")
         self.remedy = (
-            "Merge the organs of each case into one label map, such as"
-            f" {safe(example)}, with the labels 0 background, {known}."
+            f"Submit one label map for each case, such as {safe(example)}, with all its"
+            " organs, and remove others."
         )
 
 

@@ -114,14 +114,14 @@ def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Compariso
     """
     files = tuple(map(read_evaluation, sources))
     unlike = check_comparable(sources, files)
-    common = set.intersection(*(set(each.scores.cases) for each in files))
-    cases = [case for case in files[0].scores.cases if case in common]
+    common = set.intersection(*(set(each.cases) for each in files))
+    cases = [case for case in files[0].cases if case in common]
     every = [scores_of(each) if is_organiser else own_scores(each) for each in files]
     shown = cases if is_organiser else _own_names(cases, files[::-1])
     organs = tuple(dict.fromkeys(organ for each in every for organ in each.organs))
     evaluations = []
     for name, found, own in zip(evaluation_names(sources), files, every, strict=True):
-        places = {case: number for number, case in enumerate(found.scores.cases)}
+        places = {case: number for number, case in enumerate(found.cases)}
         scores = own.part([places[case] for case in cases], shown)
         rest = [case for case in places if case not in common]
         evaluations.append(

@@ -83,8 +83,7 @@ def team_page(folder: Path, *, is_organiser: bool) -> Page:
     page = _scores(folder, by_case, is_organiser=is_organiser)
     means, *others = page.sections or [Section("means", "", "", [])]
     parts = _run_parts(rows, taken, {case for case, _ in doubts}, is_organiser)
-    curves = [(case, read_curve(folder, case)) for case in traced_cases(folder)]
-    charts = memory_charts(curves, "case", "over time")
+    curves = [read_curve(folder, case) for case in traced_cases(folder)]
     memory, measured = "Memory over time", "How it was measured"
     how = _measured(folder) if is_organiser else []
     box = [Lines(lines, "Values to be looked at")] if lines else []
@@ -96,7 +95,7 @@ def team_page(folder: Path, *, is_organiser: bool) -> Page:
             means,
             Section("runs", "Runs", "Runs of the cases", parts),
             *others,
-            Section("memory", memory, memory, charts),
+            Section("memory", memory, memory, memory_charts(curves)),
             Section("measured", measured, measured, how),
         ],
     )

@@ -19,17 +19,15 @@ from flare.common.files import is_folder, remove_tree
 from flare.common.text import safe
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.evaluate import results_of, worker_error
-from flare.evaluation.many.batches import (
-    Batch,
-    digest_of,
-    score_batch,
-    split,
-)
-from flare.evaluation.many.kept_scores import (
+from flare.evaluation.many.cases import (
     SCORES_SQLITE,
+    Batch,
     KeptScores,
+    digest_of,
     key_of,
     rules_key,
+    score_batch,
+    split,
 )
 from flare.evaluation.many.teams import (
     UNPACKED,

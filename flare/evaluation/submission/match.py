@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, islice
-from pathlib import PurePosixPath
+from itertools import groupby
 
-from flare.challenge.formats import CHANNEL
 from flare.challenge.rules import Challenge
 from flare.common.errors import SubmissionError
 from flare.evaluation.errors import (
@@ -16,7 +15,6 @@ from flare.evaluation.errors import (
     MisnamedCasesError,
     MissingCasesError,
     NothingToScoreError,
-    OrganFilesError,
     UnexpectedCasesError,
 )
 from flare.evaluation.submission.find import ARCHIVE_SUFFIXES, Folder, LabelMapFile
@@ -59,9 +57,8 @@ def match_cases(
     """Pair predictions with references by the names of their cases.
 
     A file whose name nearly is that of a missing case is reported as misnamed, and that
-    case is not reported as missing too. Nor is one whose organs have files of their
-    own. A file that has the name of a missing case and lacks its extension is misnamed
-    as well.
+    case is not reported as missing too. A file that has the name of a missing case and
+    lacks its extension is misnamed as well.
 
     Without any references, every label map is taken for one of a case, and stands in
     its pair for the reference as well.
@@ -78,20 +75,7 @@ def match_cases(
 
     problems: list[SubmissionError] = []
     reasons: dict[str, Reason] = {}
-    organs, names = challenge.labels_by_name, []
-    of_organs = find_organ_files(
-        folder.files, organs, None if references is None else known
-    )
-    if of_organs:
-        first = next(iter(of_organs))
-        example = asked.get(first, example.replace(EXAMPLE, first))
-        names = [name for own in of_organs.values() for name in own]
-        problems.append(OrganFilesError(names, example, organs))
-        for case, own in of_organs.items():
-            reasons[case] = "each file holds one organ alone", tuple(own)
-    merged = {*names}
-    left = [file for file in folder.files if file.name not in merged]
-    submitted = _submitted(left, known)
+    submitted = _submitted(folder.files, known)
     expected = submitted if references is None else known
     pairs, broken = [], []
     duplicates: list[tuple[str, tuple[str, ...]]] = []
@@ -111,8 +95,7 @@ def match_cases(
     if duplicates:
         problems.append(DuplicateCasesError(duplicates))
     if references is not None:
-        there = {*submitted, *strays, *of_organs}
-        absent = [case for case in asked if case not in there]
+        absent = [case for case in asked if case not in {*submitted, *strays}]
         problems += _name_problems(folder, asked, submitted, strays, absent, reasons)
     return Matching(pairs=tuple(pairs), problems=(*problems, *broken), reasons=reasons)
 
@@ -130,24 +113,16 @@ def _name_problems(
     renames = nearest_cases(unexpected, missing)
     others = [case for case in unexpected if case not in renames]
     missing = [case for case in missing if case not in renames.values()]
-    is_shifted = not renames and not strays and is_off_by_one(others, missing)
-    if is_shifted:
-        renames, others, missing = {others[0]: missing[0]}, [], []
     files = [file.name for case in others for file in submitted[case]]
-    is_only_file = not strays and len(submitted) == len(files) == 1 < len(asked)
-
     wrong = [(f.name, case) for name, case in renames.items() for f in submitted[name]]
     wrong += [(name, case) for case, name in strays.items()]
     if wrong:
-        yield MisnamedCasesError(
-            [(name, asked[case]) for name, case in wrong], is_shifted
-        )
+        yield MisnamedCasesError([(name, asked[case]) for name, case in wrong])
     for name, case in wrong:
         reasons[case] = "no case has this name", (name,)
     if files:
-        cases = len(asked) if is_only_file else 0
-        yield UnexpectedCasesError(files, next(iter(asked.values())), cases)
-    if missing and not is_only_file:
+        yield UnexpectedCasesError(files, next(iter(asked.values())))
+    if missing:
         archives = [
             file.name
             for file in folder.files
@@ -202,28 +177,14 @@ COMPARED_NAMES = 100
 """Only so many names are compared one by one: the time grows with their square."""
 
 
-def is_off_by_one(unexpected: Sequence[str], missing: Sequence[str]) -> bool:
-    """Whether one name lies before the first case of a series, or behind the last.
-
-    As when files are numbered from 0 and cases from 1: all names but one are right, and
-    every file is the wrong one.
-    """
-    if len(unexpected) != 1 or len(missing) != 1:
-        return False
-    first, second = (
-        re.split(r"(\d+)", _plain(name)) for name in (*unexpected, *missing)
-    )
-    numbers = list(zip(first[1::2], second[1::2], strict=False))
-    return first[::2] == second[::2] and sum(a != b for a, b in numbers) == 1
-
-
 def nearest_cases(unexpected: Sequence[str], missing: Sequence[str]) -> dict[str, str]:
     """For names that no case has, the missing case that was probably meant.
 
     Equal but for letter case, punctuation, leading zeros and the marks of a copy comes
     first; then names that are contained in one another, or hardly differ. The numbers
     in them must be the same: a number is what tells cases apart, so another number is
-    another case. No case is given to two names.
+    another case. Of two names that are near to one case, neither is: each may be of one
+    organ alone, as ``CASE_liver``.
     """
     found: dict[str, str] = {}
     left = {_plain(case): case for case in reversed(missing)}
@@ -237,15 +198,15 @@ def nearest_cases(unexpected: Sequence[str], missing: Sequence[str]) -> dict[str
     import difflib  # not at the top: a run whose names are right starts sooner
 
     compared = list(reversed(left))[:COMPARED_NAMES]
+    meant: defaultdict[str, list[str]] = defaultdict(list)
     for name in strange:
         plain = _plain(name)
         same = [other for other in compared if _numbers(other) == _numbers(plain)]
         near = [other for other in same if plain in other or other in plain]
         near += difflib.get_close_matches(plain, same, n=1, cutoff=SIMILARITY)
         if near:
-            found[name] = left[near[0]]
-            compared.remove(near[0])
-    return found
+            meant[left[near[0]]].append(name)
+    return found | {names[0]: case for case, names in meant.items() if len(names) == 1}
 
 
 def _plain(name: str) -> str:
@@ -260,66 +221,3 @@ def _plain(name: str) -> str:
 def _numbers(plain: str) -> list[str]:
     """The numbers in a plain name."""
     return re.findall(r"\d+", plain)
-
-
-# --- Files that hold one organ of a case each ---------------------------------------
-#
-# TotalSegmentator and others write CASE/liver.nii.gz, people CASE_liver.nii.gz. To such
-# a file, "rename it to CASE.nii.gz" would be wrong advice: it would submit one organ.
-
-LEAST_ORGANS = 2
-"""Files are taken for organs if they name at least this many different ones: a single
-word may be part of a name."""
-
-_SIDES = {"left", "right"}
-
-
-def find_organ_files(
-    files: Sequence[LabelMapFile],
-    organs: Collection[str],
-    cases: Collection[str] | None,
-) -> dict[str, list[str]]:
-    """The files that hold one organ of a case, with that case.
-
-    Parameters
-    ----------
-    files : sequence of LabelMapFile
-        All that were submitted.
-    organs : collection of str
-        The organs of the challenge.
-    cases : collection of str, optional
-        The cases that there are; None if that is not known.
-
-    Returns
-    -------
-    dict of str to list of str
-        Their names, by case; empty if there are files of fewer than two organs.
-    """
-    found: dict[str, list[str]] = {}
-    seen = set()
-    for file in files:
-        # The name of a case may end in an organ's: only its folder is looked at.
-        ways = 1 if file.case in (cases or ()) else None
-        for case, organ in islice(_split(file, organs), ways):
-            if case and organ and (cases is None or case in cases):
-                found.setdefault(case, []).append(file.name)
-                seen.add(organ)
-                break
-    return found if len(seen) >= LEAST_ORGANS else {}
-
-
-def _split(file: LabelMapFile, organs: Collection[str]) -> Iterator[tuple[str, str]]:
-    """What may be case and organ of a file, by its name; the organ is empty if none."""
-    folders = [p for p in PurePosixPath(file.name).parts[:-1] if p != "segmentations"]
-    parent, stem = folders[-1] if folders else "", file.case
-    yield stem, _organ(parent, organs)  # liver/CASE.nii.gz
-    yield parent.removesuffix(CHANNEL), _organ(stem, organs)  # CASE/liver.nii.gz
-    for cut in re.finditer(r"[\W_]+", stem):  # CASE_liver.nii.gz, the longest word
-        case = stem[: cut.start()].removesuffix(CHANNEL)
-        yield case, _organ(stem[cut.end() :], organs)
-
-
-def _organ(text: str, organs: Collection[str]) -> str:
-    """The organ that is named in whatever order, perhaps with its side."""
-    words = {*re.split(r"[\W_]+", text.casefold())}
-    return next((o for o in organs if words - _SIDES <= {*o.split("_")} <= words), "")

@@ -13,7 +13,7 @@ import flare
 from flare.common.errors import InputError
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.many import score as run_module
-from flare.evaluation.many.batches import split
+from flare.evaluation.many.cases import split
 from flare.evaluation.scoring import case
 from flare.results.archives_csv import read_refused
 from flare.results.metrics_json import write_metrics
@@ -351,7 +351,7 @@ def test_a_reference_that_changes_meanwhile_ends_it(score, meanwhile, workers):
 def test_nothing_is_kept_of_a_file_that_is_read_without_a_digest(
     score, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("flare.evaluation.many.batches.IN_MEMORY_BYTES", 10)
+    monkeypatch.setattr("flare.evaluation.many.cases.IN_MEMORY_BYTES", 10)
 
     assert score() == {}
     check_others(tmp_path)

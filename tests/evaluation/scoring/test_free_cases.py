@@ -10,7 +10,7 @@ import pytest
 
 import flare
 from flare.evaluation.errors import GroundTruthError
-from flare.evaluation.many.kept_scores import KeptScores
+from flare.evaluation.many.cases import KeptScores
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.match import CasePair
 from tests.builders import editions, read_metrics, run_evaluate, write_nifti
