@@ -10,7 +10,7 @@ import pytest
 
 import flare
 from flare.challenge.reading import challenge_text
-from flare.cli.command import version_text
+from flare.cli.main import main
 from flare.common.environment import source_commit
 from flare.common.errors import InputError
 from flare.common.text import safe
@@ -473,10 +473,11 @@ def test_the_program_has_three_names_and_a_version():
         assert b"--ground-truth" in run.stdout
 
 
-def test_a_version_without_a_commit_says_nothing_of_it(monkeypatch):
+def test_a_version_without_a_commit_says_nothing_of_it(monkeypatch, capsys):
     monkeypatch.setattr("flare.cli.command.source_commit", lambda: "unknown")
 
-    assert version_text() == f"flare {flare.__version__}"
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"flare {flare.__version__}\n"
 
 
 @pytest.mark.tools("git")
