@@ -315,14 +315,18 @@ def _type(hint: Any, declared: Declared) -> click.ParamType[Any]:
 # --- The version ------------------------------------------------------------------
 
 
+def version_text() -> str:
+    """The version, and the commit if that is known."""
+    commit = source_commit()
+    return f"flare {__version__}" + (f" ({commit})" if commit != "unknown" else "")
+
+
 def version_option() -> click.Option:
     """``--version``, which ends the program; git is asked only then."""
 
     def tell(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
         if is_asked:
-            commit = source_commit()
-            known = f" ({commit})" if commit != "unknown" else ""
-            click.echo(f"flare {__version__}{known}")
+            click.echo(version_text())
             ctx.exit()
 
     return click.Option(

@@ -124,14 +124,14 @@ def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Compariso
     """
     files = tuple(map(read_evaluation, sources))
     unlike = check_comparable(sources, files)
-    common = set.intersection(*(set(each.scores.cases) for each in files))
-    cases = [case for case in files[0].scores.cases if case in common]
+    common = set.intersection(*(set(each.cases) for each in files))
+    cases = [case for case in files[0].cases if case in common]
     every = [scores_of(each) if is_organiser else own_scores(each) for each in files]
     shown = cases if is_organiser else _own_names(cases, files[::-1])
     evaluations = []
     for name, found, own in zip(evaluation_names(sources), files, every, strict=True):
-        places = {case: number for number, case in enumerate(found.scores.cases)}
-        rest = [case for case in found.scores.cases if case not in common]
+        places = {case: number for number, case in enumerate(found.cases)}
+        rest = [case for case in found.cases if case not in common]
         scores = replace(
             own.part([places[case] for case in cases]),
             cases=tuple(shown),
@@ -141,7 +141,7 @@ def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Compariso
             Compared(
                 name=name,
                 scores=scores,
-                failed=_numbered(found.scores.failed, cases),
+                failed=_numbered(found.failed, cases),
                 reasons=_numbered(reasons_of(found), cases) if is_organiser else {},
                 left_out=tuple(rest if is_organiser else _own_names(rest, [found])),
             )

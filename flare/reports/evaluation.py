@@ -113,7 +113,7 @@ def _remarks(found: EvaluationFile) -> list[Part]:
     low = [f"{o.reason} [{listing(o.cases)}]" for o in found.low_scores]
     told = {own.reason for own in found.low_scores}
     warnings = [line for line in found.warnings if line not in told]
-    failed = found.scores.failed
+    failed = found.failed
     free = [own.text for own in found.free_cases]
     parts: list[Part] = []
     if free:

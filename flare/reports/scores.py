@@ -230,8 +230,7 @@ def _is_told(score: object, metric: Metric) -> bool:
 
 def scores_of(found: EvaluationFile) -> CaseScores:
     """All scores of a metrics.json, in full precision."""
-    scores = found.scores
-    told = dict.fromkeys(column for _, column in scores.values)
+    told = dict.fromkeys(column for _, column in found.values)
     prefix = f"{SCORES[0]}_"
     organs = [
         column.removeprefix(prefix) for column in told if column.startswith(prefix)
@@ -239,11 +238,11 @@ def scores_of(found: EvaluationFile) -> CaseScores:
     metrics = [name for name in METRICS if name in SCORES or name in told]
     columns = [*metrics, *(f"{name}_{organ}" for name in metrics for organ in organs)]
     return CaseScores(
-        challenge=challenge_title(scores.evaluation.challenge),
-        cases=scores.cases,
+        challenge=challenge_title(found.evaluation.challenge),
+        cases=found.cases,
         organs=tuple(organs),
         values={
-            metric: tuple(scores.values.get((case, metric)) for case in scores.cases)
+            metric: tuple(found.values.get((case, metric)) for case in found.cases)
             for metric in columns
         },
         means={
@@ -251,7 +250,7 @@ def scores_of(found: EvaluationFile) -> CaseScores:
             for metric in columns
             if f"{metric}_mean" in found.aggregates
         },
-        failed=scores.failed,
+        failed=found.failed,
     )
 
 

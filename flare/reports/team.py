@@ -170,7 +170,6 @@ def team_page(folder: Path, *, is_organiser: bool) -> Page:
         for text, cases in alike(found.doubts)
     ]
     parts = _run_parts(found.runs, {case for case, _ in found.doubts})
-    curves = [(own.case, own) for own in found.curves]
     memory, measured = "Memory over time", "How it was measured"
     how = [pairs_table("As measurement.json has it", found.measured)]
     means, *others = page.sections or [Section("means", "", "", [])]
@@ -183,9 +182,7 @@ def team_page(folder: Path, *, is_organiser: bool) -> Page:
             means,
             Section("runs", "Runs", "Runs of the cases", parts),
             *others,
-            Section(
-                "memory", memory, memory, memory_charts(curves, "case", "over time")
-            ),
+            Section("memory", memory, memory, memory_charts(found.curves)),
             Section("measured", measured, measured, how if found.measured else []),
         ],
     )

@@ -17,11 +17,10 @@ from flare.measuring import measure as measure_module
 from flare.measuring import team as team_module
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import read_archive
-from flare.measuring.contract import FLARE
 from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import measure_teams
-from flare.measuring.options import Caches, Options, RunOptions
-from flare.measuring.sampling.nvml import Device, DeviceState
+from flare.measuring.options import FLARE, Caches, Options, RunOptions
+from flare.measuring.sampling import Device, DeviceState
 from flare.measuring.team import Job
 from flare.results.traces_csv import Sample
 from tests.builders.archives import FILES, save

@@ -24,9 +24,9 @@ from pathlib import Path
 from flare.common.docker import Docker
 from flare.measuring import cleanup
 from flare.measuring.cleanup import guarded, label_of
-from flare.measuring.empty_image import image_tar
+from flare.measuring.image import image_tar
 from flare.results.team_folder import FolderLock
-from flare.measuring.empty_image import output_volume
+from flare.measuring.image import output_volume
 
 cleanup.PAUSE_S = 0.05
 engine, folder, images = Docker(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]

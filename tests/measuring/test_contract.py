@@ -10,8 +10,8 @@ from flare.common.engine import Limits
 from flare.evaluation.check import find_images
 from flare.evaluation.submission.jobs import read_sockets
 from flare.measuring.archive.reading import read_archive
-from flare.measuring.contract import FLARE, Contract
 from flare.measuring.exchange import WrongOutputError, lay_out, move_map
+from flare.measuring.options import FLARE, Contract
 from tests.builders.archives import save
 from tests.builders.schemas import file_problems, problems
 from tests.builders.teams import LIMITS as TINY
@@ -218,7 +218,7 @@ def test_an_algorithm_is_served(bench, serve):
     serve = bench.results / ".serve"
     assert file_problems(serve / "journal.json", "serve-journal") == []
     (sent,) = (serve / "answers").iterdir()
-    assert file_problems(sent, "serve-answer") == []
+    assert file_problems(sent, "serve-returned") == []
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [p for line in lines for p in problems(line, "serve-log-line")] == []
     assert [line["step"] for line in lines if "step" in line] == [

@@ -11,7 +11,7 @@ from flare.cli.command import takes
 from flare.common.errors import InputError
 from flare.common.options import challenge_option, option
 from flare.common.schema import dump
-from flare.measuring.contract import Contract
+from flare.measuring.options import Contract
 from flare.platforms.grandchallenge.phase_settings import (
     external_settings_for,
     settings_for,

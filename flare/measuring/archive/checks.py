@@ -19,7 +19,7 @@ from flare.measuring.archive.image_tar import (
     absolute,
     heads,
 )
-from flare.measuring.contract import Contract
+from flare.measuring.options import Contract
 
 _KERNEL = re.compile(r"/(?:proc|sys|dev)(?:/|$)")
 """Where the kernel's files are: they lead out of a container."""

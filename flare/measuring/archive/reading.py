@@ -37,7 +37,7 @@ from flare.measuring.archive.image_tar import (
 )
 from flare.measuring.archive.model import MODEL_SUFFIX, Model, read_model, sent_file
 from flare.measuring.archive.strict import ArchiveError, BrokenError, Budget, ModelError
-from flare.measuring.contract import FLARE, MODEL_FOLDER, Contract
+from flare.measuring.options import FLARE, MODEL_FOLDER, Contract
 from flare.results.team_folder import REMEDY, name_problem
 
 SUFFIX = ".tar.gz"

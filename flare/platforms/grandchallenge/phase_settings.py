@@ -17,7 +17,7 @@ from flare.challenge.rules import Challenge
 from flare.common.environment import PHASE_SETTINGS
 from flare.common.options import option
 from flare.common.schema import dump
-from flare.measuring.contract import FLARE, MODEL_FOLDER, Contract
+from flare.measuring.options import FLARE, MODEL_FOLDER, Contract
 from flare.platforms.grandchallenge.phase import (
     Column,
     Order,

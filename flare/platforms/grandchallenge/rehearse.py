@@ -20,6 +20,7 @@ from typing import Any
 from flare.challenge.reading import challenge_names
 from flare.common.docker import Docker
 from flare.common.errors import EngineError, InputError
+from flare.common.files import at
 from flare.common.options import argument, option, positive
 from flare.common.text import aligned, listing, safe
 from flare.evaluation.errors import UploadError
@@ -31,7 +32,6 @@ from flare.platforms.grandchallenge.phase import (
 from flare.platforms.grandchallenge.phase_settings import STANDARD, PhaseOptions
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.metrics_reading import evaluation_text
 
 RESERVED_GB = 1
 """Of the memory of an instance, the platform keeps this for itself."""
@@ -354,7 +354,7 @@ class Verdict:
             f" {run.process_bytes / 2**20:.0f} MiB."
         ]
         keys = ("cases", "challenge", "references")
-        about = [safe(evaluation_text(self.metrics, key)) for key in keys]
+        about = [safe(str(at(self.metrics, "evaluation", key) or "")) for key in keys]
         if about[1]:
             lines.append(
                 "Cases: {}. Challenge: {}. Reference labels: {}.".format(*about)

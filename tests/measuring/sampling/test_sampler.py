@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from flare.measuring.sampling.nvml import DeviceError, DeviceState
-from flare.measuring.sampling.sampler import ControlGroup, Sampler
+from flare.measuring.sampling import ControlGroup, DeviceError, DeviceState, Sampler
 from flare.results.traces_csv import Sample
 from tests.builders import wait_until
 
@@ -192,7 +191,7 @@ def test_nothing_ends_the_sampler_unnoticed():
 
 
 def test_a_driver_that_hangs_is_noticed(monkeypatch):
-    monkeypatch.setattr("flare.measuring.sampling.sampler.JOIN_S", 0.05)
+    monkeypatch.setattr("flare.measuring.sampling.JOIN_S", 0.05)
     release = threading.Event()
 
     class Hanging(ScriptedGpu):
