@@ -36,7 +36,7 @@ from typing import (
     is_typeddict,
 )
 
-from flare.common.text import alike, listing, safe
+from flare.common.text import listing, nearest, safe
 
 _Built = TypeVar("_Built")
 
@@ -162,8 +162,8 @@ def build(
     }
     for key in values:
         if key not in fields:
-            expected = f"expected {alike(key, fields) or listing(fields)}"
-            raise ValueError(f"{where}{safe(key)} is an unknown key, {expected}")
+            meant = nearest(key, fields)
+            raise ValueError(f"{where}{safe(key)} is an unknown key{meant}")
     hints = _hints(kind)  # type: ignore[arg-type]
     arguments: dict[str, Any] = dict(given)
     for key, field in fields.items():
@@ -366,18 +366,13 @@ def _object(kind: Any, rules: Is) -> dict[str, Any]:
     """What a JSON schema says of a record."""
     hints = get_type_hints(kind, include_extras=True)
     texts = _texts(kind)
-    defaults: dict[str, Any] = {}
-    omitted = set()
-    if dataclasses.is_dataclass(kind):
-        hints = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
-        for field in dataclasses.fields(kind):
-            if field.default is not field.default_factory:
-                defaults[field.name] = field.default
-            if "omit" in field.metadata:
-                omitted.add(field.name)
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    defaults = {own.name for own in fields if own.default is not own.default_factory}
+    omitted = {own.name for own in fields if "omit" in own.metadata}
     omitted |= getattr(kind, "__optional_keys__", frozenset())
     keys, required = {}, []
-    for name, hint in hints.items():
+    for name in [own.name for own in fields] or hints:
+        hint = hints[name]
         about = texts.get(name) or _rules(hint)[1].about or _about(_record(hint))
         if not about:
             raise ValueError(f"{kind.__name__}.{name}: nothing says what it means")

@@ -255,6 +255,18 @@ def parse_phase(content: bytes | str, name: str, *, source: str) -> Phase:
         raise PhaseSettingsError(source, str(error)) from error
 
 
+def problem_at(metrics: object, path: str) -> str:
+    """Why the platform would not rank a result by what is at a path; empty if it would.
+
+    Booleans are numbers to it.
+    """
+    value = value_at(metrics, path)
+    if is_rankable(value):
+        return ""
+    found = "missing" if value == "" else f"no number ({json.dumps(value):.40})"
+    return f"{path} is {found}"
+
+
 def value_at(metrics: object, path: str) -> Any:
     """The value at a path, or "" if there is none: the platform's own rule.
 

@@ -186,7 +186,7 @@ COLUMN = {"title": "NSD", "path": "aggregates.nsd_mean", "order": "desc"}
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"score_jsonpat": "a"}, "mine.score_jsonpat is an unknown key, expected"),
+        ({"score_jsonpat": "a"}, "mine.score_jsonpat is an unknown key (did you mean"),
         ({"title": ""}, "mine.title is '', expected 1 to 64 characters"),
         ({"title": "x" * 65}, "expected 1 to 64 characters"),
         ({"score_jsonpath": "$.a"}, "mine.score_jsonpath is '$.a', expected keys"),
