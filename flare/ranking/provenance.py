@@ -197,10 +197,9 @@ def check_comparable(
         If one is of another challenge, was scored by other rules, or has no case of
         the others; the message names it.
     """
-    first = found[0].scores
+    first = found[0]
     common = set(first.cases)
-    for source, each in zip(sources, found, strict=True):
-        other = each.scores
+    for source, other in zip(sources, found, strict=True):
         own, usual = (
             {"challenge": told.challenge, **(told.rules or {})}
             for told in (other.evaluation, first.evaluation)
@@ -218,7 +217,7 @@ def check_comparable(
         if not common:
             problem = "it has no case of those before it"
             raise MetricsFileError(str(source), problem, SAME_CASES)
-    made = [each.scores.evaluation for each in found]
+    made = [each.evaluation for each in found]
     kinds = {
         "other reference labels": {own.references_sha256 for own in made},
         "another version of the program": {own.version for own in made},

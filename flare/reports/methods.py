@@ -295,9 +295,9 @@ def evaluation_methods(found: EvaluationFile) -> str:
 
 def _evaluation_sentences(found: EvaluationFile) -> Iterator[str]:
     """How label maps were scored, as far as it is on record."""
-    evaluation, failed = found.scores.evaluation, len(found.scores.failed)
-    yield f"Label maps of {count(len(found.scores.cases), 'case')} were scored."
-    yield from _defined({column for _, column in found.scores.values})
+    evaluation, failed = found.evaluation, len(found.failed)
+    yield f"Label maps of {count(len(found.cases), 'case')} were scored."
+    yield from _defined({column for _, column in found.values})
     yield _rules_note(evaluation.rules_note)
     if evaluation.rules:
         yield from _rule_sentences(evaluation.rules)

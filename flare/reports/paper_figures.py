@@ -41,7 +41,12 @@ from flare.reports.ranking.organisers import (
     tests_chart,
     values_chart,
 )
-from flare.reports.ranking.page import PublicRanking, draws_chart, rank_table
+from flare.reports.ranking.page import (
+    GroupRanks,
+    PublicRanking,
+    draws_chart,
+    rank_table,
+)
 from flare.reports.render.paper import figure_file, paper_figure
 from flare.reports.render.style import WIDTHS_MM, drawing_style
 from flare.reports.render.text import latex, latex_file
@@ -266,33 +271,45 @@ def write_ranking_figures(
     if len(public.teams) > 1:
         plates.append(_schemes_plate(analysis.schemes, public.teams))
     write_plates(plates, folder)
-    tables, whole = [], {place.team: place.rank for place in public.places}
-    for stem, grouping, ranked in zip(
-        _stems(groupings), groupings, public.groups, strict=True
-    ):
-        rows: Iterable[Sequence[object]] = (
-            (team, group, cases, ranks[n], whole[team])
-            for n, team in enumerate(public.teams)
-            for (group, cases), ranks in zip(ranked.groups, ranked.ranks, strict=True)
-        )
-        heads = ["team", "group", "cases", "rank", "rank_of_all_cases"]
-        write_whole(folder / f"{stem}_ranks.csv", csv_text(heads, rows))
+    texts = {
+        "methods.txt": f"{methods_text(analysis)}\n",
+        "ranking.tex": latex_text(analysis),
+    }
+    tables = []
+    columns = zip(_stems(groupings), groupings, public.groups, strict=True)
+    for stem, grouping, ranked in columns:
+        texts[f"{stem}_ranks.csv"] = _group_ranks(public, ranked)
         tables.append(latex(rank_table(ranked, public), f"{stem}_ranks"))
         for own in metrics:
             name = f"{stem}_{file_stem(own.name)}"
-            columns = 5 if own.metric.is_score else 3  # only scores have intervals
-            rows = (
-                (team, group, *Mean(own.name, [row[k] for k in n]).numbers[:columns])
-                for team, row in zip(own.teams, own.values, strict=True)
-                for group, n in grouping.groups
-            )
-            heads = ["team", "group", *MEAN_COLUMNS[:columns]]
-            write_whole(folder / f"{name}.csv", csv_text(heads, rows))
+            texts[f"{name}.csv"] = _group_means(own, grouping)
             tables.append(latex(mean_table(grouping, own), name))
     if tables:
-        write_whole(folder / "groups.tex", latex_file(tables))
-    write_whole(folder / "methods.txt", f"{methods_text(analysis)}\n")
-    write_whole(folder / "ranking.tex", latex_text(analysis))
+        texts["groups.tex"] = latex_file(tables)
+    for name, text in texts.items():
+        write_whole(folder / name, text)
+
+
+def _group_ranks(public: PublicRanking, ranked: GroupRanks) -> str:
+    """The rank of each team within each group, as CSV."""
+    whole = {place.team: place.rank for place in public.places}
+    rows = (
+        (team, group, cases, ranks[number], whole[team])
+        for number, team in enumerate(public.teams)
+        for (group, cases), ranks in zip(ranked.groups, ranked.ranks, strict=True)
+    )
+    return csv_text(("team", "group", "cases", "rank", "rank_of_all_cases"), rows)
+
+
+def _group_means(own: MetricValues, grouping: Grouping) -> str:
+    """The mean of each team in each group, as CSV; only scores have intervals."""
+    columns = len(MEAN_COLUMNS) if own.metric.is_score else 3
+    rows = (
+        (team, group, *Mean(own.name, [row[n] for n in cases]).numbers[:columns])
+        for team, row in zip(own.teams, own.values, strict=True)
+        for group, cases in grouping.groups
+    )
+    return csv_text(("team", "group", *MEAN_COLUMNS[:columns]), rows)
 
 
 def _rank_plates(public: PublicRanking) -> Iterator[Plate]:

@@ -15,7 +15,7 @@ from flare.challenge.reading import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.files import write_whole
 from flare.common.schema import Amount, Count, Length, Positive, Text
-from flare.common.text import alike, nearest, safe
+from flare.common.text import nearest, safe
 from flare.results.csv_rows import Row, cell_types, read_rows, read_table, rows_text
 from flare.results.errors import MeasurementError, RankingError
 
@@ -288,7 +288,7 @@ def ranked_by_others(challenge: Challenge, file: str) -> tuple[str, ...]:
             continue
         ours = metric_of(rule.metric)
         is_ours = ours is not None and ours.name in challenge.metrics
-        if is_ours or alike(rule.metric, known, cutoff=0.75):
+        if is_ours or "?" in nearest(rule.metric, known):
             raise ChallengeError(
                 file,
                 f"ranking[{place}].metric is {safe(repr(rule.metric))}, which nothing"

@@ -33,7 +33,7 @@ def test_a_code_that_is_none_is_a_line_with_those_that_are():
     run = run_flare("explain", "Q99")
 
     assert (run.returncode, run.stdout) == (2, "")
-    assert f"there is no code Q99, but {listing(CODES)};" in run.stderr
+    assert f"there is no code Q99, expected {listing(CODES)};" in run.stderr
     assert "(did you mean F07?)" in run_flare("explain", "F007").stderr
 
 

@@ -261,15 +261,7 @@ def _as_written(file: Path) -> Iterator[None]:
     """Refuse a file that this program has not written, or an earlier version has."""
     try:
         yield
-    except (
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        ArithmeticError,
-        RecursionError,
-    ) as error:
+    except Exception as error:  # anybody may have changed it, in any way
         raise MeasurementError(
             str(file),
             "it is not what this version has written",

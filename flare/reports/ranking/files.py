@@ -25,7 +25,8 @@ from flare.ranking.sensitivity import Scheme
 from flare.ranking.uncertainty import ALPHA, CONFIDENCE, Bootstrap
 from flare.reports.methods import methods_text
 from flare.reports.model import BEST, NO_RESULT, Cell, Table, table
-from flare.reports.ranking.own import own_standing, sheet_names, sheet_text
+from flare.reports.ranking.page import public_ranking
+from flare.reports.ranking.teams import own_standing, sheet_names, sheet_text
 from flare.reports.ranking.words import (
     SHARED_FIRST,
     certainty_text,
@@ -68,8 +69,9 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
         sheet.unlink()  # of a team that was disqualified since, perhaps
     for name, text in _texts(analysis):
         write_whole(folder / name, f"{text.rstrip()}\n")
+    public = public_ranking(analysis)
     for name, standing in sheet_names(analysis.standings.standings):
-        text = sheet_text(own_standing(analysis, standing))
+        text = sheet_text(own_standing(analysis, standing, public))
         write_whole(folder / SHEETS / f"{name}.md", text)
 
 
@@ -132,7 +134,7 @@ def latex_text(analysis: Analysis) -> str:
 
 def _title(analysis: Analysis) -> str:
     """What tables are of."""
-    interim = "Interim ranking" if analysis.table.roll.is_interim else "Ranking"
+    interim = "Interim ranking" if analysis.table.roll.interim_text else "Ranking"
     return f"{interim} of {analysis.challenge.name}"
 
 

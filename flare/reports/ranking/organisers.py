@@ -127,7 +127,6 @@ def organiser_page(
     public: PublicRanking,
     links: Mapping[str, str],
     groupings: Sequence[Grouping],
-    curves: Sequence[Chart],
 ) -> Page:
     """Everything that organisers look at before they publish."""
     metrics, cases = metric_values(analysis), analysis.board.cases
@@ -153,7 +152,6 @@ def organiser_page(
             )
             tests = [Words(few)]
         others = [_schemes_table(analysis.schemes)]
-    memory = "Memory over time, on one case"
     before = "To be looked at before it is published"
     values = [Pair([values_chart(own) for own in metrics])]
     means: list[Part] = []
@@ -171,7 +169,6 @@ def organiser_page(
             Section("look", "To be looked at", before, look),
             Section("cases", "Cases", "Which cases are hard, and for whom", hard),
             Section("values", "Values", "Values by each metric", values),
-            Section("memory", "Memory over time", memory, curves),
             Section("tests", "Tests", "Who is better than whom", tests),
             Section("schemes", "Other schemes", "Ranked in other ways", others),
         ],

@@ -83,6 +83,8 @@ class PublicRanking:
     means: Mapping[str, Sequence[tuple[float | None, int]]]
     """By metric and place: the mean over the cases, and how many results are missing;
     empty where only organisers may know it."""
+    counted: Mapping[str, float | None]
+    """What missing results count as in means, by metric that is ranked."""
     notes: tuple[str, ...]
     """By which metrics nobody is ranked, who does not compete, and what missing results
     count as."""
@@ -112,10 +114,12 @@ def public_ranking(
     """What the page of all teams has: for everybody, nothing of small groups."""
     challenge, rules = analysis.challenge, analysis.rules
     found = None if too_few_text(analysis) else analysis.bootstrap
-    means = None
-    if is_organiser or analysis.shows_means:
-        means = ranking_means(analysis, has_organs=False)
+    means, is_shown = (
+        ranking_means(analysis, has_organs=False),
+        is_organiser or analysis.shows_means,
+    )
     shown = tuple(map(printed, rules.names))
+    counted = {name: means.counted[name] for name in rules.names}
     gate = f"DSC of at least {rules.gate_dsc:g}" if rules.gate_dsc else "none"
     metrics = (
         f"{printed(rule.metric).title} ({rule.better.value} is better, weight"
@@ -123,8 +127,8 @@ def public_ranking(
         for rule in rules.metrics
     )
     notes = [left_out_text(rules.left_out), guests_note(analysis)]
-    if means and any(own.missing for own in means.rows):
-        notes.append(f"In a mean, a missing result {counted_text(means.counted)}.")
+    if is_shown and any(own.missing for own in means.rows):
+        notes.append(f"In a mean, a missing result {counted_text(counted)}.")
     groups = []
     for own in groupings:  # for everybody, none of a column with a small group
         hidden = "" if is_organiser else silence(own)
@@ -138,7 +142,8 @@ def public_ranking(
         interim=analysis.table.roll.interim_text,
         certainty=certainty_text(analysis, is_organiser=is_organiser),
         metrics=shown,
-        means=_means(means, shown, is_organiser=is_organiser) if means else {},
+        means=_means(means, shown, is_organiser=is_organiser) if is_shown else {},
+        counted=counted,
         notes=tuple(filter(None, notes)),
         cases=len(analysis.table.cases),
         places=analysis.standings.standings,

@@ -126,7 +126,7 @@ def test_a_reference_may_hold_other_arrays(folders, tmp_path, output):
     pair = tmp_path / "references" / NAME, tmp_path / "predictions" / NAME
     assert flare.score_pair(*pair, CHALLENGE).organs == case.organs
     written = flare.write_metrics(results, output)
-    assert read_evaluation(written).scores.cases == ("case",)
+    assert read_evaluation(written).cases == ("case",)
 
 
 # --- A grid that is another one ---------------------------------------------------

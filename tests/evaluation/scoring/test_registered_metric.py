@@ -15,7 +15,7 @@ from flare.challenge.reading import recorded_challenge
 from flare.evaluation.evaluate import score_cases
 from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.results.metrics_json import metrics_json
-from flare.results.metrics_reading import read_scores
+from flare.results.metrics_reading import read_evaluation
 from flare.results.scores import results_table
 from tests.builders import write_nifti
 
@@ -82,7 +82,7 @@ def test_scores_files_tables_and_columns_have_it(challenge, folders, tmp_path):
     assert "Far" in results_table(results).splitlines()[0]
     assert "Far " in repr(results)
     file = flare.write_metrics(results, tmp_path)
-    assert read_scores(file, ()).values["a", "far_liver"] == 4.0
+    assert read_evaluation(file).values["a", "far_liver"] == 4.0
 
 
 MORE = ("dsc", "nsd", "hd95", "assd", "volume_difference")

@@ -13,7 +13,7 @@ from flare.ranking.rank import analyse
 from flare.ranking.rules import MissingRule, RankingRules, Ties, rules_of
 from flare.reports.methods import methods_text
 from flare.reports.ranking.files import analysis_text, write_analysis
-from flare.reports.ranking.own import OwnResult
+from flare.reports.ranking.teams import OwnResult
 from flare.reports.ranking.words import printed
 from flare.results import efficiency_csv
 from tests.builders.results import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table
