@@ -73,10 +73,9 @@ def printed(name: str) -> Printed:
             is_score=known.is_share,
             is_told=known.for_participants,
         )
-    column = MEASURED.get(name)
     return Printed(
         name=name,
-        title=column.title_with_unit if column and column.title else name,
+        title=MEASURED.get(name) or name,
         decimals=0 if name.endswith("_mb") else 1,
         is_score=False,
         is_told=name in VALUES,
