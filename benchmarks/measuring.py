@@ -27,9 +27,8 @@ sys.path.insert(0, str(HERE.parent))
 from flare.common.docker import Docker  # noqa: E402  the checkout's
 from flare.common.engine import Limits  # noqa: E402
 from flare.measuring.container import Conditions  # noqa: E402
-from flare.measuring.empty_image import NOTHING, image_tar  # noqa: E402
 from flare.measuring.host import choose_caches, empty_caches  # noqa: E402
-from flare.measuring.image import LoadedImage  # noqa: E402
+from flare.measuring.image import NOTHING, LoadedImage, image_tar  # noqa: E402
 from flare.measuring.options import Caches  # noqa: E402
 
 TEAM = "flare-benchmark-sleep"

@@ -80,20 +80,20 @@ def on_post_page(output: str, **_: Any) -> str:
 
 def messages() -> str:
     """All messages, each with an anchor that is its code."""
-    found = explanations().values()
     sections = []
-    for each in found:
+    for code, text in explanations().items():
         body = re.sub(
             r"`docs/([\w./-]+)\.md`",
             lambda m: f"[{_title(m[1])}](../{m[1]}.md)",
-            each.body,
+            text,
         )
         body = re.sub(
             r"(?<!\[)\b([FGHX]\d\d)\b(?!\])",
-            lambda m: m[0] if m[1] == each.code else f"[{m[1]}](#{m[1]})",  # noqa: B023
+            lambda m: m[0] if m[1] == code else f"[{m[1]}](#{m[1]})",  # noqa: B023
             body,
         )
-        sections.append(f"## {each.code}: {each.title} {{#{each.code}}}\n\n{body}\n")
+        title, _, body = body.partition("\n")
+        sections.append(f"## {code}: {title} {{#{code}}}\n{body}\n")
     return "\n".join(sections)
 
 

@@ -26,9 +26,8 @@ from flare.platforms.grandchallenge.leaderboard import (  # noqa: E402
     BoardRow,
 )
 from flare.platforms.grandchallenge.phase import PHASES  # noqa: E402
-from flare.platforms.serving.drop_folder import RETURNED, ReturnedFile  # noqa: E402
 from flare.platforms.serving.journal import JournalFile  # noqa: E402
-from flare.platforms.serving.source import Answer  # noqa: E402
+from flare.platforms.serving.source import RETURNED, ReturnedFile  # noqa: E402
 from flare.ranking.means import Mean  # noqa: E402
 from flare.ranking.ranking_json import (  # noqa: E402
     MEAN_RANK_COLUMNS,
@@ -97,7 +96,6 @@ def schemas() -> dict[str, str]:
         "ranking": (RankingFile, "ranking.json"),
         "phase-settings": (PHASES, "phase-settings.json"),
         "platform": (Record, "platform.json"),
-        "serve-answer": (Annotated[Answer, CLOSED], "answers/KEY.json"),
         "serve-journal": (Annotated[JournalFile, CLOSED], "journal.json"),
         "serve-log-line": (Annotated[LogLine, CLOSED], "LOG.jsonl"),
         "serve-returned": (Annotated[ReturnedFile, Is(**RETURNED)], "TEAMNAME.json"),

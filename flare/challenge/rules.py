@@ -7,7 +7,6 @@ explains every key.
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -15,7 +14,7 @@ from typing import Annotated, Any
 
 from flare.challenge.formats import NO_NPZ, PLAIN_NAMES, FileNames, NpzRules
 from flare.challenge.metrics import METRICS, SCORES, Better, MetricName, metric_of
-from flare.common.schema import Amount, Is, check
+from flare.common.schema import Amount, Is, Length, Positive, Share, check
 from flare.common.text import listing
 
 RULES_NOTE = "rules as participants report them, not confirmed by the organisers"
@@ -30,7 +29,7 @@ class ReportedRule:
     """In words, for people."""
     source: tuple[str, ...]
     """Links to what was read, each to one version of it."""
-    teams: int
+    teams: Positive
     """How many teams that know nothing of each other say the same."""
     keys: tuple[str, ...] = ()
     """Keys of the challenge file that it is about; none if no key holds it."""
@@ -42,12 +41,13 @@ class ReportedRule:
         for link in self.source:
             is_link = link.startswith("https://") and not link.split()[1:]
             check(is_link, "source", link, "links that begin with https://")
-        check(self.teams >= 1, "teams", self.teams, "a number of teams, 1 or more")
 
 
 STATISTICS = ("mean", "std", "min", "max", "median")
 """What is said of each metric over all cases; no organ can have such a name."""
 
+
+Decimals = Annotated[int, Is(minimum=0, maximum=15)]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
@@ -55,18 +55,6 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 def _check_name(key: str, value: str) -> None:
     expected = "lower-case letters, digits and underscores, a letter first"
     check(_NAME.fullmatch(value) is not None, key, value, expected)
-
-
-def _check_length(key: str, value: float) -> None:
-    check(0 < value < math.inf, key, value, "a length above 0 mm")
-
-
-def _check_share(key: str, value: float) -> None:
-    check(0 <= value <= 1, key, value, "a number from 0 to 1")
-
-
-def _check_decimals(value: int | None) -> None:
-    check(value is None or 0 <= value <= 15, "decimals", value, "0 to 15")
 
 
 def _check_unique(table: str, key: str, values: list[Any]) -> None:
@@ -117,11 +105,11 @@ class MaxMemory(Enum):
 class Organ:
     """One structure that is scored."""
 
-    label: int
+    label: Annotated[int, Is(minimum=1, maximum=255)]
     """Value of its voxels, 1 to 255."""
     name: str
     """As in the keys of metrics.json: lower case, digits and underscores."""
-    tolerance_mm: float
+    tolerance_mm: Length
     """Tolerance of its NSD."""
     in_mean: bool = True
     """Does it count in the DSC and NSD of a case?"""
@@ -130,7 +118,6 @@ class Organ:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        check(1 <= self.label <= 255, "label", self.label, "1 to 255")
         _check_name("name", self.name)
         check(
             self.name not in STATISTICS,
@@ -138,24 +125,18 @@ class Organ:
             self.name,
             f"another name than {listing(STATISTICS)}, which metrics.json uses",
         )
-        _check_length("tolerance_mm", self.tolerance_mm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbsentOrgans:
     """DSC and NSD of an organ that one label map, or neither, contains."""
 
-    in_both: float = 1.0
+    in_both: Share = 1.0
     """Neither label map has the organ."""
-    in_reference: float = 0.0
+    in_reference: Share = 0.0
     """The prediction has an organ that is not there."""
-    in_prediction: float = 0.0
+    in_prediction: Share = 0.0
     """The prediction misses the organ."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        for key in ("in_both", "in_reference", "in_prediction"):
-            _check_share(key, getattr(self, key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,13 +160,9 @@ class GridRules:
     """When two grids count as the same."""
 
     compare: GridComparison = GridComparison.STRICT
-    tolerance_mm: float = 0.1
+    tolerance_mm: Length = 0.1
     """How far a corner of the grid may lie from where it should. Honest files of one
     grid, saved by nibabel and by SimpleITK, differ by 0.03 mm."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        _check_length("tolerance_mm", self.tolerance_mm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +180,7 @@ class RankedMetric:
     trace_tolerance_mb: Amount = 0.0
     """Of an area under GPU memory: what is taken off the memory before, in MB (2^20
     bytes)."""
-    decimals: Annotated[int, Is(minimum=0, maximum=15)] | None = None
+    decimals: Decimals | None = None
     """Decimals to which values are rounded before they are ranked; null for none."""
     failed: float | None = None
     """What a run that failed counts as, in the metric's unit; null where the challenge
@@ -212,18 +189,8 @@ class RankedMetric:
     def __post_init__(self) -> None:
         """Check the values."""
         _check_name("metric", self.metric)
-        check(
-            0 < self.weight <= 1000 and round(self.weight, 4) == self.weight,
-            "weight",
-            self.weight,
-            "a number above 0, at most 1000, with at most four decimals",
-        )
-        for key in ("tolerance", "trace_tolerance_mb"):
-            value = getattr(self, key)
-            check(0 <= value < math.inf, key, value, "a number of at least 0")
-        _check_decimals(self.decimals)
-        if self.failed is not None:
-            check(math.isfinite(self.failed), "failed", self.failed, "a number")
+        is_short = round(self.weight, 4) == self.weight
+        check(is_short, "weight", self.weight, "at most four decimals")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,13 +209,9 @@ class AlgorithmRules:
 class BoardRules:
     """What a public leaderboard may tell."""
 
-    decimals: int | None = None
+    decimals: Decimals | None = None
     """Decimals of all numbers in the metrics.json of ``evaluate``, if it is not told
     others: full precision gives away volumes of references."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        _check_decimals(self.decimals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,12 +230,12 @@ class Challenge:
     """What is computed for each organ, in the order of metrics.json."""
     absent_organs: AbsentOrgans = AbsentOrgans()
     """What an organ scores that one label map, or neither, contains."""
-    worst_distance_mm: float | None = None
+    worst_distance_mm: Length | None = None
     """A distance to an organ that one label map lacks, and of a case that cannot be
     scored; None for the diagonal of the reference's grid."""
-    smallest_dsc_for_nsd: float = 0.0
+    smallest_dsc_for_nsd: Share = 0.0
     """An organ's NSD is 0 where its DSC is below this."""
-    decimals: int | None = None
+    decimals: Decimals | None = None
     """Decimals to which each organ's values are rounded, before any mean."""
     z_range: ZRange = ZRange()
     """Organs that are scored only in the slices where the reference has them."""
@@ -288,7 +251,7 @@ class Challenge:
     """The metrics of the final ranking."""
     max_gpu_memory: MaxMemory = MaxMemory.STABLE
     """What counts as the maximum of GPU memory when a container is measured."""
-    efficiency_gate_dsc: float = 0.0
+    efficiency_gate_dsc: Share = 0.0
     """Other metrics than DSC and NSD count only on cases with at least this DSC."""
     npz: NpzRules = NO_NPZ
     """Whether .npz files are label maps, and what is in them."""
@@ -317,11 +280,6 @@ class Challenge:
             key = f"metrics[{number}]"
             check(name in METRICS, key, name, listing(METRICS, last=" or "))
             check(self.metrics.count(name) == 1, key, name, "each metric once")
-        if self.worst_distance_mm is not None:
-            _check_length("worst_distance_mm", self.worst_distance_mm)
-        _check_share("smallest_dsc_for_nsd", self.smallest_dsc_for_nsd)
-        _check_share("efficiency_gate_dsc", self.efficiency_gate_dsc)
-        _check_decimals(self.decimals)
         names = [organ.name for organ in self.organs]
         for name in self.z_range.organs:
             expected = f"names of organs: {listing(names)}"

@@ -13,18 +13,13 @@ import signal
 import sys
 import time
 import traceback
-import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, TextIO, cast
-from unicodedata import east_asian_width
 
 import click
 
 from flare.common.errors import MESSAGE_LIMIT, FlareError, StoppedError, as_flare_error
-
-COLUMNS = 80
-"""Of a terminal that does not tell."""
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
@@ -212,19 +207,6 @@ class _TerminalHandler(logging.StreamHandler[TextIO]):
         super().emit(record)
 
 
-def terminal_columns() -> int:
-    """How many characters fit on a line of the terminal."""
-    import shutil  # not at the top: only a terminal is asked
-
-    return shutil.get_terminal_size((COLUMNS, 24)).columns
-
-
-def fits(table: str) -> bool:
-    """Whether the lines of a table fit on the terminal; anywhere else, they do."""
-    widest = max(map(len, table.splitlines()), default=0)
-    return not sys.stdout.isatty() or widest <= terminal_columns()
-
-
 @contextmanager
 def _log_to_stdout() -> Iterator[None]:
     """Let this program's log be written to stdout for a while."""
@@ -281,73 +263,34 @@ def _fitting(line: str) -> str:
 
 _progress = logging.getLogger("flare.progress")
 
-BAR_WIDTH = 30
-"""Characters of the progress bar, where there is room for so many."""
-
-LEAST_BAR = 8
-"""A shorter bar tells nothing, and is left out."""
-
 
 class Progress:
-    """Tells of each step, and how long the others may take.
+    """Tells of each step, and of the time left where that is a minute or more.
 
-    On a terminal, a bar that fits in one line is drawn, until something else is
-    written. Elsewhere, each step is a line of the log.
+    On a terminal, a line is drawn over the one before, until something else is written.
+    Elsewhere, each step is a line of the log.
 
     Parameters
     ----------
     every_s : float
         A line of the log comes at most so often.
-    logs_time : bool
-        Whether lines of the log tell the time left, too.
-    clock : callable
-        The time in seconds.
     """
 
-    def __init__(
-        self,
-        *,
-        every_s: float = 0.0,
-        logs_time: bool = True,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._every_s, self._logs_time, self._clock = every_s, logs_time, clock
-        self._start = self._logged_at = clock()
+    def __init__(self, *, every_s: float = 0.0) -> None:
+        self._every_s = every_s
+        self._start = self._logged_at = time.monotonic()
 
     def __call__(self, number: int, total: int, text: str, *, known: int = 0) -> None:
         """Tell that so many steps are done, of which some were `known` at the start."""
-        now = self._clock()
-        position = f"[{number:0{len(str(total))}}/{total}]"
-        left = "; done" if number == total else ""
-        if known < number < total:
-            step_s = (now - self._start) / (number - known)
-            left = f"; about {step_s * (total - number) / 60:.0f} min left"
+        now = time.monotonic()
+        left_s = (now - self._start) / max(number - known, 1) * (total - number)
+        left = f", {left_s / 60:.0f} min left" if left_s >= 60 else ""
+        line = f"[{number:0{len(str(total))}}/{total}{left}] {text}"
         if sys.stdout.isatty():
-            draw(_line(number, total, position, text, left))
+            import shutil  # not at the top: only a terminal is asked
+
+            columns = shutil.get_terminal_size().columns
+            draw(line[: columns - 1])  # some begin a new line behind the last column
         elif now >= self._logged_at + self._every_s:
             self._logged_at = now
-            _progress.info("%s %s%s", position, text, left if self._logs_time else "")
-
-
-def _line(number: int, total: int, position: str, text: str, left: str) -> str:
-    """All in one line of the terminal; what has no room is the bar, and then the text.
-
-    The last column stays free: some terminals begin a new line behind it.
-    """
-    room = terminal_columns() - 1
-    while text and _width(f"{position} {text}{left}") > room:
-        text = text[:-1]
-    line = f"{position} {text}{left}"[:room]
-    width = min(room - _width(line) - 3, BAR_WIDTH)
-    if width < LEAST_BAR:
-        return line
-    full = width * number // max(total, 1)
-    return f"[{'#' * full}{'.' * (width - full)}] {line}"
-
-
-def _width(text: str) -> int:
-    """How many columns a text takes: letters of the Far East take two."""
-    return sum(
-        0 if unicodedata.combining(char) else 1 + (east_asian_width(char) in "WF")
-        for char in text
-    )
+            _progress.info("%s", line)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -61,16 +61,12 @@ def commands() -> dict[str, dict[str, str]]:
     """What each command does, by group; read out of the files, none is loaded."""
     rows = []
     for name in command_names():
-        tree = ast.parse((FOLDER / f"{name.replace('-', '_')}.py").read_bytes())
-        place = next(
-            ast.literal_eval(node.value)
-            for node in tree.body
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PLACE"
-        )
-        rows.append((GROUPS.index(place[0]), place[1], name, ast.get_docstring(tree)))
+        text = (FOLDER / f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
+        group, place = re.findall(r'^PLACE = \("(.+)", (\d+)\)$', text, re.MULTILINE)[0]
+        rows.append((GROUPS.index(group), int(place), name, text.split('"""')[1]))
     found: dict[str, dict[str, str]] = {title: {} for title in GROUPS}
-    for group, _, name, sentence in sorted(rows):
-        found[GROUPS[group]][name] = str(sentence)
+    for number, _, name, sentence in sorted(rows):
+        found[GROUPS[number]][name] = sentence
     return found
 
 

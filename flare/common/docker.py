@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -10,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from flare.common.engine import (
     EngineRecord,
     create_words,
 )
-from flare.common.environment import end_with_parent
+from flare.common.environment import end_with
 from flare.common.errors import EngineError
 from flare.common.text import safe, why
 
@@ -256,11 +258,8 @@ class Docker(Engine):
 
     def create(self, container: Container) -> str:
         """Make a container, which is not started yet; returns its ID."""
-        try:
-            return self.call(*create_words(container), *container.command)
-        except EngineError:
-            self._remove_created(container.label)  # the engine may still be at it
-            raise
+        words = (*create_words(container), *container.command)
+        return self._made(container.label, *words)
 
     def command_line(self, container: Container) -> str:
         """How a container is made, for the record."""
@@ -323,16 +322,12 @@ class Docker(Engine):
         self, volume: str, at: str, label: str, image: str, command: Sequence[str]
     ) -> str:
         """Start a container that does nothing but hold a volume; returns its ID."""
-        try:
-            return self.call(
-                *("run", "--detach", "--label", label),
-                *("--network", "none", "--cap-drop", "ALL"),
-                *("--security-opt", "no-new-privileges", "--read-only"),
-                *("--volume", f"{volume}:{at}", image, *command),
-            )
-        except EngineError:
-            self._remove_created(label)  # made, and not started
-            raise
+        return self._made(
+            *(label, "run", "--detach", "--label", label),
+            *("--network", "none", "--cap-drop", "ALL"),
+            *("--security-opt", "no-new-privileges", "--read-only"),
+            *("--volume", f"{volume}:{at}", image, *command),
+        )
 
     def copy_out(self, container: str, folder: str) -> subprocess.Popen[bytes]:
         """Begin to write what is in a folder of a container as a tar file to stdout."""
@@ -344,11 +339,16 @@ class Docker(Engine):
 
     # --- All with a label ---------------------------------------------------------
 
-    def _remove_created(self, label: str) -> None:
-        """Remove containers with a label that were made and not started."""
-        own = ("--filter", f"label={label}", "--filter", "status=created")
-        for container in self.call("ps", "--all", "--quiet", *own, check=False).split():
-            self.call("rm", "--force", "--volumes", container, check=False)
+    def _made(self, label: str, *words: str) -> str:
+        """Make a container; if that fails, remove those made and not started."""
+        try:
+            return self.call(*words)
+        except EngineError:  # the engine may still be at it
+            own = ("--filter", f"label={label}", "--filter", "status=created")
+            found = self.call("ps", "--all", "--quiet", *own, check=False)
+            for container in found.split():
+                self.call("rm", "--force", "--volumes", container, check=False)
+            raise
 
     def remove_labelled(self, label: str) -> None:
         """Remove all containers and volumes with a label; an error if one stays."""
@@ -405,7 +405,7 @@ def _end_with_us() -> Callable[[], None] | None:
 
     While samples are taken, a thread runs, beside which this is not safe.
     """
-    return end_with_parent() if threading.active_count() < 2 else None
+    return partial(end_with, os.getpid()) if threading.active_count() < 2 else None
 
 
 def _toolkit_version() -> str:

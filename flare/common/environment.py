@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -124,6 +124,9 @@ def importing() -> Iterator[None]:
 
 CGROUPS = Path("/sys/fs/cgroup")
 
+_QUOTA = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+"""CPU time and its period, in control groups of version 1."""
+
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """What ``mallopt`` calls them: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h."""
 
@@ -157,10 +160,14 @@ def available_cpus(cgroups: Path = CGROUPS) -> int:
         cpus = len(os.sched_getaffinity(0))
     else:  # macOS
         cpus = os.cpu_count() or 1
-    quotas = [cpus]
-    for quota, period in _cpu_quotas(cgroups):
-        quotas.append(math.ceil(quota / period))
-    return max(1, min(quotas))
+    version_1 = cgroups / "cpu"
+    for numbers in (
+        _numbers(cgroups / "cpu.max"),
+        [n for name in _QUOTA for n in _numbers(version_1 / name)],
+    ):
+        if len(numbers) == 2:
+            cpus = min(cpus, math.ceil(numbers[0] / numbers[1]))
+    return cpus
 
 
 def available_bytes(cgroups: Path = CGROUPS) -> int:
@@ -174,17 +181,6 @@ def available_bytes(cgroups: Path = CGROUPS) -> int:
     return min([memory, *limits])
 
 
-def _cpu_quotas(cgroups: Path) -> Iterator[tuple[int, int]]:
-    """CPU time per period, as control groups of version 2 and 1 give it."""
-    version_2 = _numbers(cgroups / "cpu.max")
-    if len(version_2) == 2:
-        yield version_2[0], version_2[1]
-    quota = _numbers(cgroups / "cpu" / "cpu.cfs_quota_us")
-    period = _numbers(cgroups / "cpu" / "cpu.cfs_period_us")
-    if quota and period:
-        yield quota[0], period[0]
-
-
 def _numbers(file: Path) -> list[int]:
     """The positive numbers in a file: none if there is no file, or no limit."""
     try:
@@ -192,12 +188,6 @@ def _numbers(file: Path) -> list[int]:
     except (OSError, UnicodeDecodeError):
         return []
     return [int(word) for word in words if word.isdigit() and int(word) > 0]
-
-
-def end_with_parent() -> Callable[[], None]:
-    """What a child process calls first, so that it ends when this one does."""
-    parent = os.getpid()
-    return lambda: end_with(parent)
 
 
 def end_with(parent: int) -> None:

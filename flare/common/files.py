@@ -46,21 +46,14 @@ def write_whole(file: Path, content: str | bytes, *, is_lasting: bool = False) -
                 opened.flush()
                 os.fsync(opened.fileno())
         part.replace(file)
-        if is_lasting:
-            _sync_folder(file.parent)
+        if is_lasting:  # a new name is not in its file, but in its folder
+            folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+            os.fsync(folder)
+            os.close(folder)
     except OSError as error:
         with suppress(OSError):
             part.unlink()
         raise unwritable(file, error) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    """Have the disk know the names in a folder: a new name is not in its file."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -158,13 +151,11 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def remove_tree(folder: Path) -> None:
     """Remove a folder of ours, if that is possible."""
-    import shutil  # not at the top: an evaluation, which removes none, starts sooner
-    import subprocess
+    import subprocess  # not at the top: an evaluation, which removes none
 
-    with suppress(RecursionError):
-        shutil.rmtree(folder, ignore_errors=True)
-    if os.path.lexists(folder):  # deeper than Python can go, or a link
-        subprocess.run(["rm", "-rf", "--", folder], capture_output=True, check=False)
+    # Unlike shutil, however deep it is.
+    command = ["rm", "-rf", "--", str(folder)]
+    subprocess.run(command, capture_output=True, check=False)
 
 
 def json_at(file: Path, *keys: str | int) -> Any:

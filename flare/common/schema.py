@@ -4,8 +4,9 @@ A record is a dataclass, or a `typing.TypedDict` where the program handles the o
 it is written. Its fields are the keys, in the order in which they are written; their
 types are the allowed values, and `Is` says of a value what its type cannot; the text
 below a field says what it means. `build` makes a dataclass from TOML or JSON, with
-errors that name the key; `dump` makes of it what `json` writes; `json_schema` makes the
-JSON schema. Rules of values are checked in ``__post_init__`` with `check`.
+errors that name the key, and keeps numbers within their bounds; `dump` makes of it what
+`json` writes; `json_schema` makes the JSON schema. Other rules of values are checked in
+``__post_init__`` with `check`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import ast
 import dataclasses
 import functools
 import inspect
+import math
+import operator
 import sys
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
@@ -33,7 +36,7 @@ from typing import (
     is_typeddict,
 )
 
-from flare.common.text import alike, listing, safe
+from flare.common.text import listing, nearest, safe
 
 _Built = TypeVar("_Built")
 
@@ -109,6 +112,14 @@ Length = Annotated[float, Is(exclusiveMinimum=0)]
 Share = Annotated[float, Is(minimum=0, maximum=1)]
 
 
+_BOUNDS = {
+    "minimum": (operator.ge, "at least"),
+    "exclusiveMinimum": (operator.gt, "above"),
+    "maximum": (operator.le, "at most"),
+}
+"""What `build` checks of what `Is` says."""
+
+
 class RuleError(ValueError):
     """A value breaks a rule of its dataclass."""
 
@@ -151,8 +162,8 @@ def build(
     }
     for key in values:
         if key not in fields:
-            expected = f"expected {alike(key, fields) or listing(fields)}"
-            raise ValueError(f"{where}{safe(key)} is an unknown key, {expected}")
+            meant = nearest(key, fields)
+            raise ValueError(f"{where}{safe(key)} is an unknown key{meant}")
     hints = _hints(kind)  # type: ignore[arg-type]
     arguments: dict[str, Any] = dict(given)
     for key, field in fields.items():
@@ -169,10 +180,18 @@ def build(
 @functools.cache
 def _hints(kind: type) -> dict[str, Any]:
     """The types of the fields of a dataclass; to find them takes a while."""
-    return get_type_hints(kind)
+    return get_type_hints(kind, include_extras=True)
 
 
 def _convert(value: object, hint: Any, key: str) -> Any:
+    if get_origin(hint) is Annotated:
+        hint, rules, *_ = get_args(hint)
+        found = _convert(value, hint, key)
+        bounds = {name: own for name, own in rules.said.items() if name in _BOUNDS}
+        expected = " and ".join(f"{_BOUNDS[k][1]} {own:g}" for k, own in bounds.items())
+        holds = all(_BOUNDS[name][0](found, own) for name, own in bounds.items())
+        check(holds, key, found, expected)
+        return found
     if get_origin(hint) is tuple:
         if not isinstance(value, list):
             raise ValueError(f"{key} is {value!r}, expected a list")
@@ -182,9 +201,8 @@ def _convert(value: object, hint: Any, key: str) -> Any:
             for number, item in enumerate(value, start=1)
         )
     if get_origin(hint) in (UnionType, Union):
-        if value is None:  # which only JSON can write
-            return None
-        hint = get_args(hint)[0]
+        # Only JSON can write None.
+        return None if value is None else _convert(value, get_args(hint)[0], key)
     if dataclasses.is_dataclass(hint):
         return build(hint, value, where=f"{key}.")  # type: ignore[arg-type]
     if issubclass(hint, Enum):
@@ -193,7 +211,8 @@ def _convert(value: object, hint: Any, key: str) -> Any:
         return hint(value)
     if hint is float and type(value) is int:
         value = float(value)
-    check(type(value) is hint, key, value, _TYPE_NAMES[hint])
+    is_number = not isinstance(value, float) or math.isfinite(value)
+    check(type(value) is hint and is_number, key, value, _TYPE_NAMES[hint])
     return value
 
 
@@ -347,18 +366,13 @@ def _object(kind: Any, rules: Is) -> dict[str, Any]:
     """What a JSON schema says of a record."""
     hints = get_type_hints(kind, include_extras=True)
     texts = _texts(kind)
-    defaults: dict[str, Any] = {}
-    omitted = set()
-    if dataclasses.is_dataclass(kind):
-        hints = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
-        for field in dataclasses.fields(kind):
-            if field.default is not field.default_factory:
-                defaults[field.name] = field.default
-            if "omit" in field.metadata:
-                omitted.add(field.name)
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    defaults = {own.name for own in fields if own.default is not own.default_factory}
+    omitted = {own.name for own in fields if "omit" in own.metadata}
     omitted |= getattr(kind, "__optional_keys__", frozenset())
     keys, required = {}, []
-    for name, hint in hints.items():
+    for name in [own.name for own in fields] or hints:
+        hint = hints[name]
         about = texts.get(name) or _rules(hint)[1].about or _about(_record(hint))
         if not about:
             raise ValueError(f"{kind.__name__}.{name}: nothing says what it means")

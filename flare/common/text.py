@@ -43,25 +43,14 @@ def nearest(name: str, names: Iterable[str]) -> str:
     Examples
     --------
     >>> nearest("case_004", ["case_0004", "case_0005"]), nearest("x", ["a", "b"])
-    (' (did you mean case_0004?)', ', but a, b')
-    """
-    known = list(names)
-    near = alike(name, known, cutoff=0.75)
-    return f" (did you mean {safe(near)}?)" if near else f", but {listing(known)}"
-
-
-def alike(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """The name that is most like a wrong one; empty if none is.
-
-    Examples
-    --------
-    >>> alike("case_004", ["case_0004", "case_0005"]), alike("x", ["a", "b"])
-    ('case_0004', '')
+    (' (did you mean case_0004?)', ', expected a, b')
     """
     import difflib  # not at the top: a run whose names are right starts sooner
 
-    found = difflib.get_close_matches(name, list(names), n=1, cutoff=cutoff)
-    return found[0] if found else ""
+    known = list(names)
+    for near in difflib.get_close_matches(name, known, n=1, cutoff=0.75):
+        return f" (did you mean {safe(near)}?)"
+    return f", expected {listing(known)}"
 
 
 def count(number: int, noun: str) -> str:

@@ -60,7 +60,7 @@ class Made:
 
     @property
     def empty_tag(self) -> str:
-        """For the image of `flare.measuring.empty_image`."""
+        """For our own image."""
         return f"flare-measure-empty-{self.key}:latest"
 
     @property

@@ -21,11 +21,9 @@ from flare.common.engine import (
     Limits,
 )
 from flare.common.errors import EngineError
-from flare.measuring.contract import FLARE, Contract
 from flare.measuring.host import DiskWatch, busy_s, default_cpus, empty_caches
-from flare.measuring.options import Caches
-from flare.measuring.sampling.nvml import NvmlSource, open_gpu
-from flare.measuring.sampling.sampler import ControlGroup, Sampler
+from flare.measuring.options import FLARE, Caches, Contract
+from flare.measuring.sampling import ControlGroup, NvmlSource, Sampler, open_gpu
 from flare.results.traces_csv import Trace
 
 LOOK_S = 0.2

@@ -26,8 +26,8 @@ from flare.common.text import listing, safe
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.jobs import INPUTS_FILE_NAME
 from flare.measuring.archive.strict import BrokenError, StrictHeader
-from flare.measuring.contract import Contract
-from flare.measuring.empty_image import OUTPUTS
+from flare.measuring.image import OUTPUTS
+from flare.measuring.options import Contract
 
 MOST_ENTRIES = 10_000
 """Files and folders of an output."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import struct
+import tarfile
 import threading
 import time
 from collections.abc import Iterator
@@ -20,9 +23,8 @@ from flare.measuring.archive.reading import Archive, write_image
 from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.cleanup import guarded, label_of
 from flare.measuring.container import Conditions, ContainerRun, run_container
-from flare.measuring.contract import MODEL_FOLDER
-from flare.measuring.empty_image import Volume, image_tar, output_volume
 from flare.measuring.host import SPARE_BYTES, DiskWatch, check_room
+from flare.measuring.options import MODEL_FOLDER
 from flare.results.team_folder import FolderLock
 
 LOAD_S = 300.0
@@ -59,7 +61,7 @@ class LoadedImage:
     overrides: tuple[str, ...]
     """What has to be set in its containers, as NAME=VALUE."""
     empty: str
-    """ID of ours, see `flare.measuring.empty_image`."""
+    """ID of ours, see `image_tar`."""
     key: str
     """Of all that is made for it."""
     work: Path
@@ -85,7 +87,7 @@ class LoadedImage:
     ) -> ContainerRun:
         """Run the team's image on what is in a folder, and measure it.
 
-        Or, under the same conditions, a program of `flare.measuring.empty_image`.
+        Or, under the same conditions, a program of ours, see `image_tar`.
         """
         model = str(self.model) if self.model and not program else ""
         made = self._container(str(inputs), volume.name, model, self._label)
@@ -289,3 +291,91 @@ def _feed(engine: Engine, archive: Archive) -> None:
                 archive.path.name, f"the engine cannot load it ({error.finding})"
             )
         raise error
+
+
+# --- An image of our own ----------------------------------------------------------
+
+# A container of its first program tells what the engine itself costs. One of the second
+# keeps a volume mounted while another container writes to it: nothing of a team is run.
+
+
+NOTHING, HOLD = ("/nothing",), ("/hold",)
+"""Programs of it: one ends at once, with exit code 0; one waits until it is killed."""
+
+_MACHINE_CODE = {
+    NOTHING: "31ff b83c000000 0f05",  # xor edi, edi; mov eax, 60 (exit); syscall
+    HOLD: "b822000000 0f05 ebf7",  # mov eax, 34 (pause); syscall; jump to the start
+}
+
+OUTPUTS = "/outputs"
+"""A folder of it, for a volume."""
+
+OUTPUT_FILES = 10_000
+"""Number of files and folders that fit into a volume."""
+
+
+def _elf_program(code: bytes) -> bytes:
+    """An ELF file for x86-64 Linux with a single segment, which holds the code."""
+    base, headers = 0x400000, 64 + 56  # where Linux loads programs; the code is behind
+    size = headers + len(code)
+    identity = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)  # 64 bits, little-endian
+    # An executable for x86-64, where it starts, and where its one segment is described.
+    rest = (2, 62, 1, base + headers, 64, 0, 0, 64, 56, 1, 64, 0, 0)
+    header = struct.pack("<16sHHIQQQIHHHHHH", identity, *rest)
+    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, base, base, size, size, 4096)
+    return header + segment + code
+
+
+def image_tar() -> bytes:
+    """The file system of the image, as a tar file."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for (path,), code in _MACHINE_CODE.items():
+            program = _elf_program(bytes.fromhex(code))
+            entry = tarfile.TarInfo(path.lstrip("/"))
+            entry.size, entry.mode = len(program), 0o755
+            archive.addfile(entry, io.BytesIO(program))
+        folder = tarfile.TarInfo(OUTPUTS.lstrip("/"))
+        folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+        archive.addfile(folder)
+    return content.getvalue()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """A volume that vanishes with the container that holds it."""
+
+    name: str
+    holder: str
+    """ID of the container of ours that does nothing but hold it."""
+
+
+@contextmanager
+def output_volume(
+    engine: Engine, empty: str, label: str, size: str
+) -> Iterator[Volume]:
+    """A fresh volume in memory for the output of a container.
+
+    It vanishes when no container has it any more: so one of ours holds it.
+
+    Parameters
+    ----------
+    engine : Engine
+        What makes it.
+    empty : str
+        ID of our own image.
+    label : str
+        Says which measurement it belongs to.
+    size : str
+        Such as 4g.
+    """
+    name, holder = "", ""
+    try:
+        name = engine.make_volume(label, size, OUTPUT_FILES)
+        holder = engine.hold_volume(name, OUTPUTS, label, empty, HOLD)
+        yield Volume(name=name, holder=holder)
+    finally:
+        if holder:
+            engine.remove_container(holder)
+        if name:
+            engine.remove_volume(name)

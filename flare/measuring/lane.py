@@ -14,7 +14,7 @@ from flare.common.environment import available_bytes
 from flare.common.errors import InputError
 from flare.common.text import listing, safe
 from flare.measuring.host import describe_host
-from flare.measuring.sampling.nvml import Device, DeviceError, open_gpu
+from flare.measuring.sampling import Device, DeviceError, open_gpu
 from flare.results.errors import MeasurementError
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")

@@ -43,8 +43,7 @@ from flare.measuring.lanes.process import LocalPool, OwnPool, Pool
 from flare.measuring.options import Caches, Options
 from flare.measuring.rescore import evaluate_team
 from flare.measuring.team import Job
-from flare.results import archives_csv
-from flare.results.archives_csv import Refusal
+from flare.results.archives_csv import Refusal, replace_rows
 from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, read_records
 from flare.results.errors import MeasurementError
 
@@ -383,4 +382,4 @@ def write_refused(
         )
         for team, problem in found
     ]
-    archives_csv.write_refused(results, refusals, {*digests, *dict(failed)})
+    replace_rows(results, Refusal, refusals, {*digests, *dict(failed)})

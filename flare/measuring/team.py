@@ -28,7 +28,7 @@ from flare.measuring.image import LoadedImage, loaded_image
 from flare.measuring.lane import Lane
 from flare.measuring.options import Caches, Options
 from flare.measuring.record import LOGS, keep_prediction, keep_runs, record_of
-from flare.measuring.sampling.nvml import open_gpu
+from flare.measuring.sampling import open_gpu
 from flare.measuring.trial import run_case, run_empty
 from flare.results.archives_csv import LEDGER_CSV, Entry, find_earlier, register
 from flare.results.efficiency_csv import (

@@ -18,7 +18,6 @@ from flare.evaluation.errors import EmptyError, FileFormatError
 from flare.evaluation.submission.find import LabelMapFile
 from flare.measuring.archive.reading import Archive
 from flare.measuring.container import Conditions, ContainerRun, End
-from flare.measuring.empty_image import NOTHING
 from flare.measuring.exchange import (
     WrongOutputError,
     files_of,
@@ -27,7 +26,7 @@ from flare.measuring.exchange import (
     take_out,
 )
 from flare.measuring.host import SPARE_BYTES
-from flare.measuring.image import LoadedImage, loaded_image
+from flare.measuring.image import NOTHING, LoadedImage, loaded_image
 from flare.results.efficiency_csv import RunStatus
 from flare.results.team_folder import FolderLock
 

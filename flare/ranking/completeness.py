@@ -7,9 +7,8 @@ evaluation has warned of.
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os.path import lexists
 from pathlib import Path
@@ -19,7 +18,6 @@ from flare.common.schema import Count, Is, Text
 from flare.common.text import count, listing, printable, safe
 from flare.results.archives_csv import LEDGER_CSV, Entry, Refusal
 from flare.results.csv_rows import TeamName, read_table
-from flare.results.team_folder import PREDICTIONS
 
 FEWEST_EQUAL = 3
 """This many values other than 0 and 1 do not agree in every digit by chance."""
@@ -31,54 +29,24 @@ class Copies:
 
     teams: Annotated[tuple[str, ...], Is(minItems=2)]
     """The teams."""
-    what: Text
+    what: Text = "the same DSC and NSD in every digit, on all cases"
     """What is the same."""
 
 
-def find_copies(
-    scores: Mapping[str, Mapping[Any, float]], path: Path | None = None
-) -> tuple[Copies, ...]:
-    """Teams with the same predictions, or with scores that agree too often for chance.
+def find_copies(scores: Mapping[str, Mapping[Any, float]]) -> tuple[Copies, ...]:
+    """Teams with scores that agree too often for chance.
 
     Parameters
     ----------
     scores : mapping
         By team: DSC and NSD, by case and metric.
-    path : Path, optional
-        With a folder for each team; if not given, there are no predictions.
     """
     groups: defaultdict[Any, list[str]] = defaultdict(list)
     for team, own in sorted(scores.items()):
-        groups[frozenset(own.items())].append(team)
-    found = []
-    for values, teams in groups.items():
-        digests: defaultdict[str, list[str]] = defaultdict(list)
-        if path and teams[1:]:
-            for team in teams:
-                digests[_digest(path / team / PREDICTIONS)].append(team)
-        digests.pop("", None)
-        same = [tuple(own) for own in digests.values() if own[1:]]
-        what = "the same predictions, byte by byte"
-        found += [Copies(teams=own, what=what) for own in same]
         # Of zeros and ones, equal values say nothing.
-        is_telling = sum(value not in (0, 1) for _, value in values) >= FEWEST_EQUAL
-        if teams[1:] and is_telling and tuple(teams) not in same:
-            what = "the same DSC and NSD in every digit, on all cases"
-            found.append(Copies(teams=tuple(teams), what=what))
-    return tuple(sorted(found, key=lambda copies: (copies.teams, copies.what)))
-
-
-def _digest(folder: Path) -> str:
-    """SHA-256 over all predictions of a team; empty if none is kept."""
-    files = (
-        sorted(f for f in folder.glob("*") if f.is_file()) if folder.is_dir() else []
-    )
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as content:
-            own = hashlib.file_digest(content, "sha256").hexdigest()
-        digest.update(f"{file.name} {own}\n".encode("utf-8", "surrogateescape"))
-    return digest.hexdigest() if files else ""
+        if sum(value not in (0, 1) for value in own.values()) >= FEWEST_EQUAL:
+            groups[frozenset(own.items())].append(team)
+    return tuple(Copies(teams=tuple(own)) for own in groups.values() if own[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,22 +102,16 @@ class RollCall:
     """Folders that hold no results."""
 
     @property
-    def is_interim(self) -> bool:
-        """Whether the ranking cannot be final yet."""
-        return bool(self.not_scored_yet or self.not_measured_to_the_end)
-
-    @property
     def interim_text(self) -> str:
         """Why the ranking is not final yet; empty if it is."""
-        if not self.is_interim:
-            return ""
         waiting = {found.team for found in self.not_scored_yet}
         names = sorted({*waiting, *self.not_measured_to_the_end})
         are = "is" if len(names) == 1 else "are"
-        return (
+        text = (
             f"Interim ranking: {count(len(names), 'team')} {are} not measured to the"
             f" end ({listing(names)}). Go on with flare measure, and rank again."
         )
+        return text if names else ""
 
     @property
     def lines(self) -> Iterator[str]:
@@ -176,18 +138,20 @@ class RollCall:
 
     def shown(self, name_of: Callable[[str], str]) -> RollCall:
         """The same roll call with the names that teams are shown by."""
-        return RollCall(
-            refused=tuple(replace(f, team=name_of(f.team)) for f in self.refused),
-            replaced=tuple(replace(f, team=name_of(f.team)) for f in self.replaced),
-            not_scored_yet=tuple(
-                replace(f, team=name_of(f.team)) for f in self.not_scored_yet
-            ),
+
+        def renamed(found: Iterable[Any]) -> tuple[Any, ...]:
+            return tuple(replace(own, team=name_of(own.team)) for own in found)
+
+        return replace(
+            self,
+            refused=renamed(self.refused),
+            replaced=renamed(self.replaced),
+            not_scored_yet=renamed(self.not_scored_yet),
             not_measured_to_the_end=tuple(map(name_of, self.not_measured_to_the_end)),
             equal_results=tuple(
-                replace(f, teams=tuple(map(name_of, f.teams)))
-                for f in self.equal_results
+                replace(own, teams=tuple(map(name_of, own.teams)))
+                for own in self.equal_results
             ),
-            ignored=self.ignored,
         )
 
 

@@ -28,7 +28,11 @@ from flare.results.measurement_json import (
     unlike_teams,
 )
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.metrics_reading import Scores, check_known_cases, read_scores
+from flare.results.metrics_reading import (
+    EvaluationFile,
+    check_known_cases,
+    read_evaluation,
+)
 from flare.results.team_folder import is_measured, is_team
 from flare.results.traces_csv import TRACES, area_above
 
@@ -105,7 +109,9 @@ def read_teams(
     accepted, replaced = read_archives(path, refused)
     scored, unscored, strays = _sort_folders(path, accepted, {r.team for r in refused})
     asked = [rule.metric for rule in metrics]
-    scores = {f.name: read_scores(f / METRICS_JSON, asked) for f in scored}
+    scores = {
+        f.name: read_evaluation(f / METRICS_JSON, asked, RankingError) for f in scored
+    }
     waiting = _find_waiting(path, unscored, scores)
     if not scores:
         return AllResults()
@@ -141,14 +147,18 @@ def read_teams(
         replaced=replaced,
         not_scored_yet=waiting,
         not_measured_to_the_end=tuple(unfinished),
-        equal_results=find_copies(values, path),
+        equal_results=find_copies(values),
         ignored=strays,
     )
     ignored = f"Ignored, as there are no results in them: {listing(strays)}"
     return AllResults(
         results=results,
         warned=(
-            *((team, line) for team, own in scores.items() for line in own.low_scores),
+            *(
+                (team, low.reason)
+                for team, own in scores.items()
+                for low in own.low_scores
+            ),
             *((own.team, own.flag) for own in read_flags(path) if own.team in scores),
         ),
         notes=(
@@ -189,7 +199,7 @@ def _read_efficiency(
 def _results(
     team: str,
     metrics: Sequence[RankedMetric],
-    scores: Scores,
+    scores: EvaluationFile,
     rows: Mapping[str, MeasuredCase] | None,
     measurement: Measurement,
 ) -> Iterator[CaseResult]:
@@ -259,7 +269,7 @@ def _sort_folders(
 
 
 def _find_waiting(
-    path: Path, folders: Sequence[Path], scores: Mapping[str, Scores]
+    path: Path, folders: Sequence[Path], scores: Mapping[str, EvaluationFile]
 ) -> tuple[Waiting, ...]:
     """Teams without scores, if that is because they are not measured to the end.
 

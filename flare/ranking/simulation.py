@@ -7,7 +7,6 @@ that returns empty masks within a second, and one that needs no GPU but a lot of
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +15,15 @@ import numpy as np
 from flare.challenge.reading import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge
 from flare.common.environment import __version__
-from flare.common.files import write_whole
-from flare.results.csv_rows import rows_text
-from flare.results.efficiency_csv import (
-    EFFICIENCY_CSV,
-    CaseRecord,
-    RunStatus,
-)
+from flare.common.files import csv_text, write_whole
+from flare.ranking.ranks import Values
+from flare.results.efficiency_csv import EFFICIENCY_CSV
 from flare.results.errors import RankingError
 from flare.results.metrics_json import METRICS_JSON, metrics_content
 
-TEAMS = 11
-CASES = 100
 SEED = 2021
 
-CRASH = "crash"
-CPU_ONLY = "cpu_only"
-EMPTY_MASKS = "empty_masks"
+ODD = CPU_ONLY, EMPTY_MASKS, CRASH = "cpu_only", "empty_masks", "crash"
 
 METRICS = ("dsc", "nsd", "runtime_s", "max_gpu_memory_mb")
 """The metrics that are made up: FLARE21's."""
@@ -42,8 +33,8 @@ def write_simulation(
     challenge: Challenge,
     folder: Path,
     *,
-    teams: int = TEAMS,
-    cases: int = CASES,
+    teams: int = 11,
+    cases: int = 100,
     seed: int = SEED,
 ) -> tuple[str, ...]:
     """Write metrics.json and efficiency.csv of made-up teams, a folder for each.
@@ -72,15 +63,13 @@ def write_simulation(
         If the folder cannot be written to.
     """
     if {rule.metric for rule in challenge.ranking} != set(METRICS):
-        raise RankingError(
-            challenge.key,
-            f"it does not rank by {', '.join(METRICS)}, which are simulated",
-        )
-    odd = (CPU_ONLY, EMPTY_MASKS, CRASH)[: teams - 1]
+        problem = f"it does not rank by {', '.join(METRICS)}, which are simulated"
+        raise RankingError(challenge.key, problem)
+    odd = ODD[: teams - 1]
     names = (*(f"team_{n + 1:02}" for n in range(teams - len(odd))), *odd)
     generator = np.random.Generator(np.random.PCG64(seed))
     hardness = generator.gamma(2.0, 0.02, size=cases)
-    slices = generator.integers(60, 300, size=cases)
+    slices = generator.integers(60, 300, size=cases).astype(float)
     rules = scoring_rules(challenge)
     evaluation: dict[str, Any] = {
         "challenge": challenge.key,
@@ -91,60 +80,44 @@ def write_simulation(
         "version": __version__,
         "options": {},
     }
+    known = [f"case_{n + 1:03}" for n in range(cases)]
+    files = [f"{case}.nii.gz" for case in known]
     for name in names:
-        values = _values(name, generator, hardness, slices)
-        _write_team(folder / name, values, evaluation)
+        dsc, nsd, seconds, memory = _values(name, generator, hardness, slices)
+        content = metrics_content(
+            {"dsc": dsc, "nsd": nsd},
+            [""] * cases if name == CRASH else files,
+            files,
+            evaluation,
+            dict.fromkeys(known, "no file was submitted") if name == CRASH else {},
+        )
+        rows = (
+            (case, "failed", None, None) if name == CRASH else (case, "ok", *measured)
+            for case, *measured in zip(known, seconds, memory, strict=True)
+        )
+        table = csv_text(("case", "status", *METRICS[2:]), rows)
+        write_whole(folder / name / METRICS_JSON, f"{json.dumps(content, indent=2)}\n")
+        write_whole(folder / name / EFFICIENCY_CSV, table)
     return names
 
 
 def _values(
-    name: str,
-    generator: np.random.Generator,
-    hardness: np.ndarray[Any, Any],
-    slices: np.ndarray[Any, Any],
-) -> dict[str, np.ndarray[Any, Any]]:
+    name: str, generator: np.random.Generator, hardness: Values, slices: Values
+) -> list[list[float]]:
     """A team's values on all cases, by metric."""
     count = len(hardness)
+    seconds = memory = dsc = nsd = 0 * hardness
     if name in (CRASH, EMPTY_MASKS):
-        zeros = np.zeros(count)
         seconds = 1 + generator.uniform(0, 0.2, count)
-        return dict(zip(METRICS, (zeros, zeros, seconds, zeros), strict=True))
-    skill = generator.uniform(0.5, 2.5)
-    dsc = 1 - skill * (0.02 + hardness) * generator.gamma(9.0, 1 / 9.0, count)
-    nsd = dsc - generator.uniform(0.05, 0.15) * (1 + generator.normal(0, 0.2, count))
-    seconds = slices * generator.uniform(0.03, 0.3) + generator.uniform(2, 8, count)
-    memory = generator.uniform(1000, 9000) + 2.0 * slices
+    else:
+        skill = generator.uniform(0.5, 2.5)
+        dsc = 1 - skill * (0.02 + hardness) * generator.gamma(9.0, 1 / 9.0, count)
+        loss = generator.uniform(0.05, 0.15)
+        nsd = dsc - loss * (1 + generator.normal(0, 0.2, count))
+        pace = generator.uniform(0.03, 0.3)
+        seconds = slices * pace + generator.uniform(2, 8, count)
+        memory = (generator.uniform(1000, 9000) + 2.0 * slices).round(1)
     if name == CPU_ONLY:
-        seconds, memory = seconds * 10, np.zeros(count)
-    found = (dsc.clip(0, 1), nsd.clip(0, 1), seconds, memory.round(1))
-    return dict(zip(METRICS, found, strict=True))
-
-
-def _write_team(
-    folder: Path, values: Mapping[str, Any], evaluation: Mapping[str, Any]
-) -> None:
-    """Write the two files of a team."""
-    has_failed = folder.name == CRASH
-    cases = [f"case_{n + 1:03}" for n in range(len(values["dsc"]))]
-    files = [f"{case}.nii.gz" for case in cases]
-    content = metrics_content(
-        {name: [round(float(v), 4) for v in values[name]] for name in ("dsc", "nsd")},
-        [""] * len(cases) if has_failed else files,
-        files,
-        evaluation,
-        dict.fromkeys(cases, "no file was submitted") if has_failed else {},
-    )
-    write_whole(folder / METRICS_JSON, f"{json.dumps(content, indent=2)}\n")
-    records = [
-        CaseRecord(case=case, status=RunStatus.FAILED)
-        if has_failed
-        else CaseRecord(
-            case=case,
-            status=RunStatus.OK,
-            runtime_s=round(float(values["runtime_s"][n]), 2),
-            max_gpu_memory_mb=round(float(values["max_gpu_memory_mb"][n]), 2),
-        )
-        for n, case in enumerate(cases)
-    ]
-    columns = ("case", "status", "runtime_s", "max_gpu_memory_mb")
-    write_whole(folder / EFFICIENCY_CSV, rows_text(CaseRecord, records, columns))
+        seconds, memory = seconds * 10, 0 * memory
+    found = ((dsc.clip(0, 1), 4), (nsd.clip(0, 1), 4), (seconds, 2), (memory, 2))
+    return [[round(value, digits) for value in own.tolist()] for own, digits in found]

@@ -242,49 +242,43 @@ def blobs(frequencies: Sequence[float], lowest: int, highest: int) -> Blobs:
     )
 
 
-def memory_charts(
-    curves: Sequence[tuple[str, MemoryCurve]], what: str, title: str
-) -> list[Chart]:
+def memory_charts(curves: Sequence[MemoryCurve]) -> list[Chart]:
     """Charts of GPU memory and of the container's; of none that was not sampled.
 
-    Of many rows, one is enough. `what` is what a row is: a case, or a team; `title` is
-    behind the name of the memory.
+    Of many cases, one is enough.
     """
     found: list[Chart] = []
     for kind, name in (("gpu", "GPU memory"), ("host", "Memory of the container")):
-        rows: list[tuple[Point, ...]] = [getattr(own, kind) for _, own in curves]
+        rows: list[tuple[Point, ...]] = [getattr(own, kind) for own in curves]
         if any(rows) and (kind == "gpu" or len(rows) <= MANY_ROWS or not found):
-            found.append(_memory_chart(curves, rows, what, f"{name} {title}"))
+            found.append(_memory_chart(curves, rows, f"{name} over time"))
     return found
 
 
 def _memory_chart(
-    curves: Sequence[tuple[str, MemoryCurve]],
-    rows: Sequence[tuple[Point, ...]],
-    what: str,
-    title: str,
+    curves: Sequence[MemoryCurve], rows: Sequence[tuple[Point, ...]], title: str
 ) -> Chart:
-    """An area for each curve, all on the same two scales."""
+    """An area for each case, all on the same two scales."""
     highest = max((mb for row in rows for _, mb in row), default=0)
     axis = linear_axis([t / 100 for row in rows for t, _ in row])
     marks: list[Mark] = []
     cells = []
-    for (name, own), row in zip(curves, rows, strict=True):
+    for own, row in zip(curves, rows, strict=True):
         points = [(axis.scale(t / 100), mb / (highest or 1)) for t, mb in row]
         marks.append(Steps(points) if row else Says())
         peak = max(row, key=lambda point: point[1], default=None)
         last = number_cell(row[-1][0] / 100 if row else None, decimals=1)
         when = number_cell(peak[0] / 100 if peak else None, decimals=1)
         most = str(peak[1]) if peak else NO_RESULT
-        cells.append((name, last, most, when, str(own.samples)))
-    heads = (what, "last sample (s)", "highest (MB)", "first at (s)", "samples")
+        cells.append((own.case, last, most, when, str(own.samples)))
+    heads = ("case", "last sample (s)", "highest (MB)", "first at (s)", "samples")
     used = f"every row is as high as {highest} MB, the most of any."
     return Chart(
         title=title,
         note=f"In seconds; {used if highest else 'none was used.'}",
         summary=f"{count(len(rows), 'curve')}; the most is {highest} MB",
-        labels=tuple(name for name, _ in curves),
+        labels=tuple(own.case for own in curves),
         rows=marks,
         axis=axis.ticks,
-        table=table(title, heads, cells, words=(what,)),
+        table=table(title, heads, cells, words=("case",)),
     )

@@ -200,7 +200,7 @@ class Report:
 
         source = self.sources[0]
         found = read_evaluation(source)
-        groups = read_groups(self.groups, found.scores.cases) if self.groups else ()
+        groups = read_groups(self.groups, found.cases) if self.groups else ()
         if not self.is_organiser:
             return participant_page(own_scores(found), groups)
         if self.figures:

@@ -171,8 +171,6 @@ def record_of(kind: type[_Record], cells: Mapping[str, str]) -> _Record:
         cell = cells[name]
         if hint is float:
             values[name] = float(cell) if cell else None
-            if cell and not math.isfinite(values[name]):
-                raise ValueError(f"{name} is {cell}, expected a number")
         else:
             values[name] = int(cell) if hint is int else cell_text(cell)
     return build(kind, values)
@@ -209,24 +207,11 @@ def check_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> N
     if absent:
         found = f"its columns are: {listing(names)}" if names else "it is empty"
         problem = f"it has no column {listing(absent)}; {found}"
-        raise RankingError(str(path), problem, _columns_remedy(names, columns))
+        raise RankingError(str(path), problem)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         problem = f"it has two columns {listing(twice)}"
         raise RankingError(str(path), problem)
-
-
-def _columns_remedy(names: Sequence[str], columns: Sequence[str]) -> str:
-    """How to mend a table with other columns, where that can be guessed."""
-    expected = ",".join(columns)
-    for separator, what in ((";", "semicolons"), ("\t", "tabs")):
-        if len(names) == 1 and separator in names[0]:
-            return (
-                f"Its cells are separated by {what}: save it with commas, {expected}."
-            )
-    if "team" in names and "value" not in names and "value" in columns:
-        return f"If it has a column for each metric: write a row for each, {expected}."
-    return ""
 
 
 class ValueRow(TypedDict):

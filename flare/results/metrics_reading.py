@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import CASE, case_of
 from flare.challenge.metrics import SCORES, metric_of
-from flare.common.files import at, csv_text, json_at, read_regular, write_whole
+from flare.common.files import csv_text, json_at, read_regular, write_whole
 from flare.common.text import listing, safe, why
 from flare.results.csv_rows import COLUMNS, value_problem
 from flare.results.errors import MetricsFileError, RankingError
@@ -21,9 +21,6 @@ from flare.results.scores import FreeCases, LowScores
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-NO_EVALUATION = "it is no metrics.json that an evaluation has written"
 
 
 _BAD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
@@ -46,9 +43,11 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
-    """What a metrics.json holds of each case."""
+class EvaluationFile:
+    """What a metrics.json holds."""
 
+    content: Mapping[str, Any]
+    """All of it, as JSON has it."""
     cases: tuple[str, ...]
     """In the order of their names."""
     values: Mapping[tuple[str, str], float]
@@ -56,12 +55,26 @@ class Scores:
     failed: Mapping[str, str]
     """Why a case was not scored."""
     evaluation: Evaluation
-    low_scores: tuple[str, ...]
+    aggregates: Mapping[str, float]
+    """Such as ``dsc_mean``, as the evaluation has written them."""
+    free_cases: tuple[FreeCases, ...]
+    """Of each organ whose absence is reported."""
+    prediction_files: Mapping[str, str]
+    """By case; one without a prediction is not there."""
+    low_scores: tuple[LowScores, ...]
     """Why cases score little or nothing, as the evaluation has said it."""
+    warnings: tuple[str, ...]
+    provenance: tuple[tuple[str, str], ...]
+    """What is said of how the scores were made, in the order of the file, without the
+    rules one by one: their digest is there."""
 
 
-def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
-    """Read what each case scores.
+def read_evaluation(
+    file: Path,
+    metrics: Iterable[str] = (),
+    refusal: type[MetricsFileError | RankingError] = MetricsFileError,
+) -> EvaluationFile:
+    """Read the metrics.json of an evaluation.
 
     Parameters
     ----------
@@ -69,61 +82,70 @@ def read_scores(file: Path, metrics: Iterable[str]) -> Scores:
         A metrics.json.
     metrics : iterable of str
         Those that are read besides DSC and NSD, if they are there.
+    refusal : type
+        The error that is raised.
 
     Raises
     ------
-    RankingError
-        If it cannot be read, or a value cannot be one of a metric.
+    MetricsFileError or RankingError
+        If it is not a metrics.json, or a value cannot be one of a metric.
     """
     try:
-        content = json.loads(read_regular(file))
-    except (OSError, ValueError, RecursionError) as error:
-        raise RankingError(str(file), NO_EVALUATION) from error
-    return _scores_of(content, file, metrics)
-
-
-def read_evaluated(file: Path) -> tuple[dict[str, Any], Scores]:
-    """Everything that a metrics.json holds, and what each case scores.
-
-    Raises
-    ------
-    MetricsFileError
-        If it cannot be read, or a value cannot be a score.
-    """
-    content = _object(file, float)
-    try:
-        return content, _scores_of(content, file, ())
-    except RankingError as error:
-        raise MetricsFileError(str(file), error.problem) from error
-
-
-def _scores_of(content: Any, file: Path, metrics: Iterable[str]) -> Scores:
-    """What each case scores, as the content of a file says."""
-    try:
-        by_case, names = content["case"], case_names(content)
-        found = {
-            (names[n], metric): _score(value, metric, file, names[n])
-            for metric in (*metrics, *filter(metric_of, by_case))
-            for n, value in by_case.get(metric, {}).items()
-        }
-        failed = {case_of(c): str(why) for c, why in content.get("failed", {}).items()}
-        evaluation = _evaluation(content["evaluation"])
-        low_scores = tuple(str(low["reason"]) for low in content.get("low_scores", ()))
+        return _evaluation_file(_object(file, float), file, metrics)
+    except (MetricsFileError, RankingError) as error:
+        raise refusal(str(file), error.problem) from error
     except _BAD as error:
-        raise RankingError(str(file), NO_EVALUATION) from error
+        problem = "it is no metrics.json that an evaluation has written"
+        raise refusal(str(file), problem) from error
+
+
+def _evaluation_file(
+    content: dict[str, Any], file: Path, metrics: Iterable[str]
+) -> EvaluationFile:
+    """What a metrics.json holds, as its content says."""
+    by_case, names = content["case"], case_names(content)
+    values = {
+        (names[n], metric): _score(value, metric, file, names[n])
+        for metric in (*metrics, *filter(metric_of, by_case))
+        for n, value in by_case.get(metric, {}).items()
+        if value is not None
+    }
     if not names:
         raise RankingError(str(file), "this team has no case")
     cases = sorted(names.values())
     twice = [case for case, number in Counter(cases).items() if number > 1]
     if twice:
         raise RankingError(str(file), f"{listing(twice)}: there twice")
+    failed = {case_of(c): str(why) for c, why in content.get("failed", {}).items()}
     check_known_cases(file, failed, cases)
-    return Scores(
+    aggregates = content.get("aggregates", {})
+    return EvaluationFile(
+        content=content,
         cases=tuple(cases),
-        values={key: value for key, value in found.items() if value is not None},
+        values=values,
         failed=failed,
-        evaluation=evaluation,
-        low_scores=low_scores,
+        evaluation=_evaluation(content["evaluation"]),
+        aggregates={
+            str(name): float(value)
+            for name, value in aggregates.items()
+            if isinstance(value, int | float) and math.isfinite(value)
+        },
+        free_cases=find_free_cases(aggregates),
+        prediction_files={
+            names[n]: str(name)
+            for n, name in by_case.get("alg_fname", {}).items()
+            if name and n in names
+        },
+        low_scores=tuple(
+            LowScores(reason=str(low["reason"]), cases=tuple(map(str, low["cases"])))
+            for low in content.get("low_scores", ())
+        ),
+        warnings=tuple(map(str, content.get("warnings", ()))),
+        provenance=tuple(
+            (str(key).replace("_", " "), _text(value))
+            for key, value in content["evaluation"].items()
+            if key != "rules"
+        ),
     )
 
 
@@ -161,10 +183,8 @@ def check_known_cases(file: Path, found: Iterable[str], known: Iterable[str]) ->
         raise RankingError(str(file), problem)
 
 
-def _score(value: object, metric: str, file: Path, case: str) -> float | None:
-    """A score of metrics.json; None if it is missing."""
-    if value is None:
-        return None
+def _score(value: object, metric: str, file: Path, case: str) -> float:
+    """A score of metrics.json."""
     # In Python, true is the number 1.
     if isinstance(value, bool) or not isinstance(value, int | float):
         problem = f"{safe(case)}: {metric} is {safe(json.dumps(value))}, no number"
@@ -208,80 +228,6 @@ def _object(file: Path, constant: Callable[[str], Any]) -> dict[str, Any]:
     return content
 
 
-def evaluation_text(content: object, key: str) -> str:
-    """What a metrics.json, as it was read, says of its evaluation; empty if nothing.
-
-    Examples
-    --------
-    >>> evaluation_text({"evaluation": {"cases": 50}}, "cases")
-    '50'
-    """
-    return str(at(content, "evaluation", key) or "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationFile:
-    """What a metrics.json holds."""
-
-    scores: Scores
-    aggregates: Mapping[str, float]
-    """Such as ``dsc_mean``, as the evaluation has written them."""
-    free_cases: tuple[FreeCases, ...]
-    """Of each organ whose absence is reported."""
-    prediction_files: Mapping[str, str]
-    """By case; one without a prediction is not there."""
-    low_scores: tuple[LowScores, ...]
-    warnings: tuple[str, ...]
-    provenance: tuple[tuple[str, str], ...]
-    """What is said of how the scores were made, in the order of the file."""
-
-
-def read_evaluation(file: Path) -> EvaluationFile:
-    """Read the metrics.json of an evaluation.
-
-    Raises
-    ------
-    MetricsFileError
-        If it is not a metrics.json, or a value cannot be a score.
-    """
-    content, scores = read_evaluated(file)
-    try:
-        by_case, cases = content["case"], case_names(content)
-        return EvaluationFile(
-            scores=scores,
-            aggregates={
-                str(name): float(value)
-                for name, value in content.get("aggregates", {}).items()
-                if isinstance(value, int | float) and math.isfinite(value)
-            },
-            free_cases=find_free_cases(content.get("aggregates", {})),
-            prediction_files={
-                cases[n]: str(name)
-                for n, name in by_case.get("alg_fname", {}).items()
-                if name and n in cases
-            },
-            low_scores=tuple(
-                LowScores(
-                    reason=str(low["reason"]), cases=tuple(map(str, low["cases"]))
-                )
-                for low in content.get("low_scores", ())
-            ),
-            warnings=tuple(map(str, content.get("warnings", ()))),
-            provenance=tuple(_provenance(content["evaluation"])),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise MetricsFileError(str(file), NO_EVALUATION) from error
-
-
-def _provenance(evaluation: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How the scores were made, without the rules one by one: their digest is there."""
-    return [
-        (str(key).replace("_", " "), _text(value))
-        for key, value in evaluation.items()
-        if key != "rules"
-    ]
-
-
 def _text(value: object) -> str:
     """A value for people."""
     if isinstance(value, Mapping):
@@ -311,7 +257,7 @@ def read_metrics(file: str | Path) -> pd.DataFrame:
     """
     import pandas as pd
 
-    scores = read_scores(Path(file), ())
+    scores = read_evaluation(Path(file), refusal=RankingError)
     columns: dict[str, dict[str, object]] = {}
     for (case, metric), value in scores.values.items():  # noqa: PD011  no table yet
         columns.setdefault(metric, {})[case] = value
@@ -341,7 +287,7 @@ def write_scores(file: Path, teams: Iterable[Path]) -> None:
     """
     rows: list[tuple[str, str, str, object]] = []
     for folder in teams:
-        scores = read_scores(folder / METRICS_JSON, ())
+        scores = read_evaluation(folder / METRICS_JSON, refusal=RankingError)
         team = folder.resolve().name
         rows += (
             (team, case, metric, "" if case in scores.failed else value)

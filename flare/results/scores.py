@@ -276,14 +276,12 @@ def statistics(values: Sequence[float]) -> dict[str, float | None]:
     return dict(zip(STATISTICS, found, strict=True))
 
 
-def results_table(results: Results, *, has_std: bool = True) -> str:
-    """Mean, and standard deviation, of each organ, for people to read."""
+def results_table(results: Results) -> str:
+    """Mean and standard deviation of each organ, for people to read."""
     metrics = results.metrics
     found = [METRICS[name] for name in results.cases[0].by_metric]
     columns = [
-        (metric, name)
-        for metric in found
-        for name in (*metric.statistics, *(["std"] if has_std else []))
+        (metric, name) for metric in found for name in (*metric.statistics, "std")
     ]
     titles = [own.title if name == "mean" else "" for own, name in columns]
     rows = [["", *titles], ["", *(name for _, name in columns)]]

@@ -14,7 +14,7 @@ from flare.common.engine import Limits
 from flare.measuring.lane import Lane, Place
 from flare.measuring.lanes.process import Ended
 from flare.measuring.options import Options
-from flare.measuring.sampling.nvml import Device
+from flare.measuring.sampling import Device
 from flare.measuring.team import Job
 from tests.builders import ROOT, case_names
 from tests.builders.running import record

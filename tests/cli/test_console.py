@@ -1,23 +1,17 @@
 """What a run says: its log, and the one line on stderr."""
 
+import io
+import logging
 import os
 import sys
 
 import pytest
 
 from flare.cli import console
+from flare.cli.console import Progress
 from flare.common.errors import MESSAGE_LIMIT, InputError, StoppedError
 from flare.evaluation.errors import MissingCasesError
 from tests.builders import run_command
-from tests.builders.terminal import Terminal
-
-
-def test_a_table_fits_the_terminal_or_not(monkeypatch):
-    monkeypatch.setattr("sys.stdout", Terminal())
-    monkeypatch.setenv("COLUMNS", "30")
-
-    assert console.fits(f"short\n{'x' * 30}")
-    assert not console.fits(f"short\n{'x' * 31}")
 
 
 def raising(error):
@@ -108,3 +102,51 @@ def test_whoever_stops_a_block_is_told_what_is_kept(capfd):
 
     assert console.run_command(command) == 130
     assert capfd.readouterr().err == "Stopped. 24 are kept. [H04]\n"
+
+
+# --- Progress ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("times", "every_s", "steps", "known", "lines"),
+    [
+        # Four of twelve runs took two minutes: the other eight may take four.
+        ((100, 220, 460), 0, (4, 12), 0, ["[04/12, 4 min left] x", "[12/12] x"]),
+        ((0, 10, 20, 60), 60, (1, 2, 3), 0, ["[03/12, 3 min left] x"]),
+        # Of 12 cases, 4 were known; 4 took a minute, as will the other 4.
+        ((0, 0, 60), 0, (4, 8), 4, ["[04/12] x", "[08/12, 1 min left] x"]),
+        ((0, 59), 0, (6,), 0, ["[06/12] x"]),
+    ],
+    ids=["the time left", "only so often", "known at the start", "below a minute"],
+)
+def test_a_step_is_a_line(caplog, monkeypatch, times, every_s, steps, known, lines):
+    caplog.set_level("INFO", logger="flare")
+    monkeypatch.setattr("time.monotonic", iter(times).__next__)
+    progress = Progress(every_s=every_s)
+
+    for number in steps:
+        progress(number, 12, "x", known=known)
+
+    assert caplog.messages == lines
+
+
+def test_on_a_terminal_a_step_gives_way_to_what_is_logged(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr("sys.stdout", Terminal())
+    monkeypatch.setenv("COLUMNS", "12")
+
+    def command():
+        progress = Progress()
+        progress(1, 2, "a" * 20)
+        logging.getLogger("flare").info("a line")
+        progress(2, 2, "b")
+
+    terminal = sys.stdout
+    assert console.run_command(command) == 0
+
+    assert terminal.getvalue() == (
+        "\r\x1b[K[1/2] aaaaa\r\x1b[Ka line\n\r\x1b[K[2/2] b\r\x1b[K"
+    )

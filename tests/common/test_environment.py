@@ -114,10 +114,11 @@ def test_workers_fit_cpus_and_memory(
 
 
 PARENT = """
-import subprocess, sys
-from flare.common.environment import end_with_parent
+import functools, os, subprocess
+from flare.common.environment import end_with
 
-child = subprocess.Popen(["sleep", "600"], preexec_fn=end_with_parent())
+end = functools.partial(end_with, os.getpid())
+child = subprocess.Popen(["sleep", "600"], preexec_fn=end)
 print(child.pid, flush=True)
 child.wait()
 """

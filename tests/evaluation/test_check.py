@@ -1,6 +1,7 @@
 """`flare check` says what the evaluation says, before anything is submitted."""
 
-import unicodedata
+import tarfile
+import zipfile
 
 import numpy as np
 import pytest
@@ -9,10 +10,13 @@ import flare
 from flare.common.errors import InputError
 from flare.common.text import safe
 from flare.evaluation.check import check_submission
+from flare.evaluation.errors import UploadError
+from flare.evaluation.submission.unpack import unpack_zip
 from tests.builders import (
     case_names,
     nifti_bytes,
     organ_boxes,
+    run_flare,
     run_program,
     write_cases,
     write_gzip,
@@ -42,6 +46,9 @@ def run_check(*arguments):
     return run.returncode, run.stdout.decode(), run.stderr.decode()
 
 
+OF_A_FILE = ("truncated", "bit-flipped", "non-integer", "another edition", "duplicate")
+
+
 @pytest.mark.parametrize("name", few_fast(REFUSALS, fast=range(0, len(REFUSALS), 4)))
 def test_with_the_cts_alone_the_words_are_the_same(predictions, images, name):
     """But where an example is named: any of the cases serves."""
@@ -50,6 +57,9 @@ def test_with_the_cts_alone_the_words_are_the_same(predictions, images, name):
     report = check_submission(predictions, FLARE21, images=images, workers=1)
 
     assert " ".join(report.lines) == MESSAGES[name]
+    if name in OF_A_FILE:  # it tells so itself
+        report = check_submission(predictions, FLARE21, workers=1)
+        assert " ".join(report.lines) == MESSAGES[name]
 
 
 # --- Good submissions -------------------------------------------------------------
@@ -97,30 +107,6 @@ def test_with_nothing_to_compare(predictions):
     )
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["truncated", "bit-flipped", "non-integer", "another edition", "duplicate"],
-)
-def test_with_nothing_to_compare_what_a_file_itself_tells(predictions, name):
-    REFUSALS[name](predictions)
-
-    assert " ".join(check_submission(predictions, FLARE21).lines) == MESSAGES[name]
-
-
-def test_the_challenge_decides_about_labels(predictions):
-    labels = organ_boxes()
-    labels[0, 0, 0] = 13
-    write_nifti(predictions / "validation_002.nii.gz", labels)
-
-    report = check_submission(predictions, flare.read_challenge("flare22"))
-
-    assert report.lines == ()
-    assert "No label map has aorta, inferior_vena_cava, " in report.summary
-    assert report.summary.endswith("is --challenge flare22 the right one?")
-    (line,) = check_submission(predictions, FLARE21).lines
-    assert line.startswith("validation_002.nii.gz: unknown label 13.")
-
-
 # --- What is not the participant's fault ------------------------------------------
 
 
@@ -154,34 +140,24 @@ def test_labels_under_the_scaling_of_a_ct(predictions, images):
     assert "-1024, -1023, -1022, -1021 and -1020: scl_inter -1024 of its header" in line
 
 
-def test_a_name_that_a_mac_has_taken_apart_is_the_same_name(tmp_path):
-    for folder, form in (("images", "NFC"), ("predictions", "NFD")):
-        name = unicodedata.normalize(form, "médecin_001")
-        write_cases(tmp_path / folder, [name])
-
-    report = check_submission(
-        tmp_path / "predictions", FLARE21, images=tmp_path / "images"
-    )
-
-    assert report.lines == ()
-
-
 @pytest.mark.parametrize("option", ["predictions", "ground_truth", "images"])
 @pytest.mark.parametrize("name", ["none", "mine.zip"])
 def test_a_folder_that_is_none(predictions, tmp_path, option, name):
     (tmp_path / "mine.zip").write_bytes(b"")
     folders = {"predictions": predictions, option: tmp_path / name}
 
-    with pytest.raises(InputError, match=f"{name}: the folder cannot be read"):
+    with pytest.raises(InputError, match=f"{name}: the folder cannot be read") as e:
         check_submission(challenge=FLARE21, **folders)
+
+    assert ("unzip it first" in e.value.problem) == (name == "mine.zip")
+
+
+UNSIZED = nifti_bytes(organ_boxes(), dtype="<i2", spacing=(2.5, 0.8, 0))
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [
-        (b"none", "it is not a NIfTI"),
-        (nifti_bytes(organ_boxes(), dtype="<i2", spacing=(2.5, 0.8, 0)), "size of 0"),
-    ],
+    [(b"none", "it is not a NIfTI"), (UNSIZED, "size of 0")],
     ids=["damaged", "no voxel size"],
 )
 def test_a_ct_that_cannot_be_is_named_as_it_is(predictions, images, content, problem):
@@ -193,3 +169,88 @@ def test_a_ct_that_cannot_be_is_named_as_it_is(predictions, images, content, pro
     assert told(caught.value) == ("H01", safe(images))
     assert "validation_002_0000.nii.gz: " in caught.value.finding
     assert problem in caught.value.finding
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_cases(tmp_path / "predictions", case_names(2))
+
+
+def zip_of(path, entries, **options):
+    with zipfile.ZipFile(path, "w", **options) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return path
+
+
+def test_a_zip_is_checked_as_its_folder_is(folder, tmp_path):
+    files = {f"x/{file.name}": file.read_bytes() for file in folder.iterdir()}
+    archive = zip_of(tmp_path / "submission.zip", files)
+
+    run = run_flare("check", archive)
+
+    assert (run.returncode, run.stderr) == (0, "")
+    first, *rest = run.stdout.splitlines()
+    assert first == "submission.zip: 2 files, 0 MB unpacked."
+    assert rest == run_flare("check", folder).stdout.splitlines()
+
+
+def locked(file):
+    content = bytearray(zip_of(file, {"a.nii.gz": b"x"}).read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    return bytes(content)
+
+
+def packed(file):
+    with tarfile.open(file, "w:gz") as archive:
+        archive.add(write_cases(file.parent / "maps", case_names(2)), "maps")
+    return file.read_bytes()
+
+
+def doubled(file):
+    inner = zip_of(file, {"validation_001.nii.gz": b"x"}).read_bytes()
+    return zip_of(file, {"inner.zip": inner}).read_bytes()
+
+
+NO_ZIP = "s.zip: it is no zip file, or a damaged one ("
+
+FILES = {
+    "a tar of label maps": ("team.tar.gz", packed, "H01", ": these are label maps, not"
+                            " an image (maps/validation_00"),
+    "a text": ("notes.txt", lambda _: b"x", "H01", "it is neither a folder, nor a zip,"
+               " nor an image"),
+    "a password": ("s.zip", locked, "H06", "s.zip: it is encrypted, or not"),
+    "a zip within the zip": ("s.zip", doubled, "F01", "inner.zip: it is an archive"
+                             " within the zip, which is not opened"),
+    **{f"only called a zip: {content}": ("s.zip", lambda _, c=content: c, "H06", NO_ZIP)
+       for content in (b"PK\x03\x04", b"", b"PK\x05\x06")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_no_zip_of_label_maps_is_refused(tmp_path, name):
+    file, make, code, words = FILES[name]
+    (tmp_path / file).write_bytes(make(tmp_path / file))
+
+    run = run_flare("check", tmp_path / file)
+
+    assert run.returncode == 1
+    said = run.stdout + run.stderr
+    assert words in said
+    assert f"[{code}]" in said
+
+
+@pytest.mark.parametrize(
+    "name", ["a\\b.nii.gz", "../a.nii.gz", "/a.nii.gz", "a//b.nii.gz"]
+)
+def test_names_that_are_no_places_are_refused(tmp_path, name):
+    archive = zip_of(tmp_path / "s.zip", {name: b"x"})
+    (tmp_path / "target").mkdir()
+
+    with pytest.raises(UploadError) as error:
+        unpack_zip(archive, tmp_path / "target")
+
+    what = "have backslashes" if "\\" in name else "lead elsewhere"
+    assert told(error.value) == ("H06", "s.zip")
+    assert f"its names {what}" in error.value.problem
+    assert list((tmp_path / "target").iterdir()) == []

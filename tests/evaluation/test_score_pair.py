@@ -37,14 +37,6 @@ SWAPPED = AFFINE[:, [1, 0, 2, 3]]
 """The first axis points to the back, the second to the left."""
 
 
-def write_mha(path, labels):
-    path.write_bytes(metaimage_bytes(labels, compressed=False))
-
-
-def write_nrrd(path, labels):
-    path.write_bytes(nrrd_bytes(labels))
-
-
 def write_scaled(path, labels):
     """Stored values are half of the labels, less one."""
     content = nifti_bytes(2 * labels + 2.0, dtype="<f4", slope=0.5, intercept=-1.0)
@@ -53,8 +45,8 @@ def write_scaled(path, labels):
 
 FORMATS = {
     "nii.gz": (".nii.gz", write_nifti),
-    "mha": (".mha", write_mha),
-    "nrrd": (".nrrd", write_nrrd),
+    "mha": (".mha", lambda p, a: p.write_bytes(metaimage_bytes(a, compressed=False))),
+    "nrrd": (".nrrd", lambda p, a: p.write_bytes(nrrd_bytes(a))),
     "scaled": (".nii.gz", write_scaled),
     "big-endian": (".nii.gz", lambda p, a: write_nifti(p, a, dtype=">i2")),
     "NIfTI-2": (".nii.gz", lambda p, a: write_nifti(p, a, version=2)),
@@ -119,17 +111,10 @@ def test_an_image_that_was_made_in_memory():
     nibabel = [nib.Nifti1Image(array.T, AFFINE) for array in arrays]
     # Of no format, as those of PAR/REC: such a header has no fields.
     plain = [nib.spatialimages.SpatialImage(array.T, AFFINE) for array in arrays]
-    simpleitk = [sitk.GetImageFromArray(array) for array in arrays]
-    for image in simpleitk:
-        image.SetSpacing((0.8, 0.8, 2.5))
-        image.SetOrigin((-90, -110, -300))
+    simpleitk = [of_simpleitk(array) for array in arrays]
 
-    for reference, prediction in (
-        nibabel,
-        plain,
-        simpleitk,
-        (nibabel[0], simpleitk[1]),
-    ):
+    mixed = nibabel[0], simpleitk[1]
+    for reference, prediction in (nibabel, plain, simpleitk, mixed):
         score = flare.score_pair(reference, prediction)
 
         assert score.organs[0].dsc == 2 * 6 / 14
@@ -141,21 +126,14 @@ def image(labels, **changes):
     return nib.Nifti1Image(labels.T, changes.get("affine", AFFINE))
 
 
-def several_channels():
-    return sitk.GetImageFromArray(np.zeros((4, 5, 6, 3), np.uint8), isVector=True)
+def of_simpleitk(array):
+    found = sitk.GetImageFromArray(array)
+    found.SetSpacing((0.8, 0.8, 2.5))
+    found.SetOrigin((-90, -110, -300))
+    return found
 
 
-def four_dimensions():
-    return nib.Nifti1Image(np.zeros((4, 5, 6, 3), np.uint8), AFFINE)
-
-
-def label_map_of_simpleitk():
-    """Which is a kind of image there; asked for its voxels, it ends the program."""
-    usual = sitk.GetImageFromArray(organ_boxes())
-    usual.SetSpacing((0.8, 0.8, 2.5))
-    usual.SetOrigin((-90, -110, -300))
-    return sitk.Cast(usual, sitk.sitkLabelUInt8)
-
+LAYERS = np.zeros((4, 5, 6, 3), np.uint8)
 
 MOVED = AFFINE + np.outer([1, 0, 0, 0], [0, 0, 0, 5])
 
@@ -171,9 +149,22 @@ REFUSED = {
     ),
     "a label": (lambda: image(NINE), LabelError, "unknown label 9"),
     "fractions": (lambda: image(organ_boxes() / 2), FractionError, "not whole numbers"),
-    "nibabel": (four_dimensions, FileFormatError, "4 dimensions"),
-    "SimpleITK": (several_channels, FileFormatError, "several channels"),
-    "LabelMap": (label_map_of_simpleitk, FileFormatError, "LabelMapToLabel first"),
+    "nibabel": (
+        lambda: nib.Nifti1Image(LAYERS, AFFINE),
+        FileFormatError,
+        "4 dimensions",
+    ),
+    "SimpleITK": (
+        lambda: sitk.GetImageFromArray(LAYERS, isVector=True),
+        FileFormatError,
+        "several channels",
+    ),
+    # A kind of image there; asked for its voxels, it ends the program.
+    "LabelMap": (
+        lambda: sitk.Cast(of_simpleitk(organ_boxes()), sitk.sitkLabelUInt8),
+        FileFormatError,
+        "LabelMapToLabel first",
+    ),
 }
 
 

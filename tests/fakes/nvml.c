@@ -1,4 +1,4 @@
-/* Speaks NVML's C interface for a made-up GPU, or two, for tests of flare/measuring/sampling/nvml.py.
+/* Speaks NVML's C interface for a made-up GPU, or two, for tests of flare/measuring/sampling.py.
 
    The file that FAKE_NVML names holds, in MB: total, reserved and allocated memory; then
    the ID of a process that uses the GPU, or 0; whether MIG is on; and the reasons why

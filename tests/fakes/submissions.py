@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from flare.platforms.serving.source import ClaimAnewError, Submission
+from flare.platforms.serving.source import NotNowError, Submission
 
 BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -67,7 +67,7 @@ class FakeSource(Failing):
         """Note it; what is not heard is claimed anew."""
         self.do("claim", submission.key, is_again)
         if is_again and not self.is_heard:
-            raise ClaimAnewError("nobody has heard of it")
+            raise NotNowError("nobody has heard of it")
         return submission
 
     def download(self, submission, folder):

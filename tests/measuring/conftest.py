@@ -17,11 +17,10 @@ from flare.measuring import measure as measure_module
 from flare.measuring import team as team_module
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import read_archive
-from flare.measuring.contract import FLARE
 from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import measure_teams
-from flare.measuring.options import Caches, Options, RunOptions
-from flare.measuring.sampling.nvml import Device, DeviceState
+from flare.measuring.options import FLARE, Caches, Options, RunOptions
+from flare.measuring.sampling import Device, DeviceState
 from flare.measuring.team import Job
 from flare.results.traces_csv import Sample
 from tests.builders.archives import FILES, save
@@ -115,13 +114,8 @@ class Bench:
         settings = {"Entrypoint": ["/algorithm.sh"], "WorkingDir": "/", **settings}
         return save(self.sent, files, name=f"{team}.tar.gz", tags=[], **settings)
 
-    def measure(
-        self, *files, cases=None, limits=LIMITS, gpu=None, meanwhile=None, **options
-    ):
-        """Measure archives; the errors of teams that could not be, by team.
-
-        `meanwhile` is called when they are read, before anything is measured.
-        """
+    def measure(self, *files, cases=None, limits=LIMITS, gpu=None, **options):
+        """Measure archives; the errors of teams that could not be, by team."""
         contract = options.get("contract", FLARE)
         archives = [
             read_archive(file, contract=contract, model=model_beside(file))
@@ -130,8 +124,6 @@ class Bench:
         assert [a.problems for a in archives] == [()] * len(archives)
         if gpu:
             limits = replace(limits, gpu="0")
-        if meanwhile:
-            meanwhile()
         runs = {name: options.pop(name) for name in RUNS if name in options}
         job = Job(
             options=Options(

@@ -4,7 +4,7 @@ import pytest
 
 from flare.common.engine import Container, Limits, create_words
 from flare.measuring.container import opened_limits
-from flare.measuring.sampling.nvml import DeviceError
+from flare.measuring.sampling import DeviceError
 
 
 def command(environment=(), **limits):

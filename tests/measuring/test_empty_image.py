@@ -8,7 +8,7 @@ import tarfile
 import pytest
 
 from flare.common.errors import EngineError
-from flare.measuring.empty_image import HOLD, NOTHING, image_tar, output_volume
+from flare.measuring.image import HOLD, NOTHING, image_tar, output_volume
 
 pytestmark = pytest.mark.skipif(
     (platform.system(), platform.machine()) != ("Linux", "x86_64"),

@@ -10,7 +10,7 @@ from flare.common.engine import Limits
 from flare.common.errors import InputError
 from flare.measuring.lane import _cores, check_alike, divide, look_at_place
 from flare.measuring.options import LaneLimits, Options
-from flare.measuring.sampling.nvml import DeviceError
+from flare.measuring.sampling import DeviceError
 from flare.results.errors import MeasurementError
 from tests.builders.lanes import device, lane, place
 

@@ -1,6 +1,7 @@
 """Kept predictions are scored anew, and what was measured stays."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -13,6 +14,7 @@ from flare.measuring.rescore import evaluate_team, rescore
 from flare.results.efficiency_csv import CaseRecord, RunStatus, write_records
 from flare.results.metrics_json import write_metrics
 from tests.builders import ROOT, organ_boxes, run_flare, write_cases
+from tests.builders.errors import told
 
 CASES = ("case_1", "case_2")
 RUN_OK = {"runtime_s": 5.0, "engine_runtime_s": 4.5, "max_host_memory_mb": 9.0}
@@ -78,29 +80,25 @@ def test_only_the_scores_change(results, labels, tmp_path):
     assert last == ["a", f"{dsc:.4f}", f"{dsc:.4f}", f"{nsd:.4f}", "0.5000"]
 
 
-def test_the_same_rules_give_the_same_bytes(results, labels):
-    before = (results / "a" / "metrics.json").read_bytes()
-
-    run = command(results, labels)
-
-    assert run.stdout.splitlines()[-1].endswith("as before")
-    assert (results / "a" / "metrics.json").read_bytes() == before
-
-
-def test_a_team_without_kept_predictions_is_named_and_left(results, labels):
+def test_the_same_rules_give_the_same_bytes_and_what_has_no_predictions_is_left(
+    results, labels
+):
     (results / "baseline").mkdir()
     shutil.copy(results / "a" / "metrics.json", results / "baseline")
     (results / "stray").mkdir()
-    before = (results / "baseline" / "metrics.json").read_bytes()
+    before = {file: file.read_bytes() for file in results.glob("*/metrics.json")}
 
     run = command(results, labels)
 
     assert run.returncode == 0
-    *_, row, command_line = run.stdout.splitlines()
-    assert row.endswith("left as it is: no prediction is kept")
+    *_, team, left, command_line = run.stdout.splitlines()
+    assert team.endswith("as before")
+    assert left.endswith("left as it is: no prediction is kept")
     assert "baseline. Score what was submitted: flare score TEAMS" in command_line
     assert "stray" not in run.stdout
-    assert (results / "baseline" / "metrics.json").read_bytes() == before
+    assert {file: file.read_bytes() for file in results.glob("*/metrics.json")} == (
+        before
+    )
 
 
 def evaluated(results, labels, team, **options):
@@ -136,39 +134,29 @@ def test_a_team_that_was_only_evaluated_is_scored_with_its_own_options(
     assert not (folder / "efficiency.csv").exists()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [None, [], {"grid": "loose"}, {"speed": "high"}, {"decimals": "two"}],
-    ids=["none", "a list", "value", "name", "decimals"],
-)
-def test_options_that_no_evaluation_has_are_refused(results, labels, options):
-    folder = evaluated(results, labels, "baseline")
-    content = metrics(results, "baseline")
-    content["evaluation"]["options"] = options
-    (folder / "metrics.json").write_text(json.dumps(content))
-    before = (folder / "metrics.json").read_bytes()
-
-    run = command(results, labels)
-
-    assert run.returncode == 1
-    assert run.stderr.startswith("baseline: not scored: ")
-    assert run.stderr.endswith(" [G06]\n")
-    assert (folder / "metrics.json").read_bytes() == before
+BAD = (None, [], {"grid": "loose"}, {"speed": "high"}, {"decimals": "two"})
 
 
 def test_a_team_that_cannot_be_scored_stops_no_other(results, labels):
+    """Its file stays: what was measured is broken, or its options are none."""
     shutil.copytree(results / "a", results / "b")
-    (results / "a" / "efficiency.csv").write_text("case\n1\n")
-    before = (results / "a" / "metrics.json").read_bytes()
-    (results / "b" / "metrics.json").unlink()
+    (results / "b" / "efficiency.csv").write_text("case\n1\n")
+    for number, options in enumerate(BAD):
+        file = evaluated(results, labels, f"c{number}") / "metrics.json"
+        content = json.loads(file.read_text())
+        content["evaluation"]["options"] = options
+        file.write_text(json.dumps(content))
+    before = {file: file.read_bytes() for file in results.glob("[bc]*/metrics.json")}
+    (results / "a" / "metrics.json").unlink()
 
     run = command(results, labels)
 
     assert run.returncode == 1
-    assert run.stderr.startswith("a: not scored: ")
-    assert run.stderr.endswith(" [H07]\n")
-    assert (results / "a" / "metrics.json").read_bytes() == before
-    assert metrics(results, "b")["case"]["dsc"]["1"] == 0
+    assert told(run.stderr)[0] == "H07"
+    found = re.findall(r"^(\w+): not scored: .*\[(\w+)\]$", run.stdout, re.MULTILINE)
+    assert found == [("b", "H07"), *((f"c{n}", "G06") for n in range(len(BAD)))]
+    assert {file: file.read_bytes() for file in before} == before
+    assert metrics(results)["case"]["dsc"]["1"] == 0
 
 
 def test_a_team_in_the_middle_of_its_measurement_gets_interim_scores(results, labels):

@@ -56,9 +56,8 @@ def test_what_was_sent_is_told_of_everywhere(results, tmp_path):
     for words in ("bad: bad.tar.gz was refused", "a: archive replaced on 2026-02-02"):
         assert words in text
         assert words in flags
-    assert "2 teams were not ranked" in methods
-    assert ": bad, worse." in methods
-    assert "1 team replaced an archive" in methods
+    assert "not ranked, as what they sent could not be scored: bad, worse." in methods
+    assert "Teams that replaced an archive" in methods
     assert found["interim"] is None
 
 
@@ -150,7 +149,6 @@ def copies(results):
 
 
 VALUES = "the same DSC and NSD in every digit, on all cases"
-BYTES = "the same predictions, byte by byte"
 
 
 def test_a_copy_is_found_by_its_values(results, tmp_path):
@@ -164,17 +162,6 @@ def test_a_copy_is_found_by_its_values(results, tmp_path):
         {"teams": ["a", "z"], "what": VALUES}
     ]
     assert f"a, z have {VALUES}." in methods
-
-
-def test_a_copy_is_found_by_its_files(results):
-    write_team(results / "z", SCORES, RUNS)
-    for team, content in (("a", "1"), ("z", "1"), ("b", "2")):
-        (results / team / "predictions").mkdir()
-        (results / team / "predictions" / "c1.nii.gz").write_text(content)
-    assert copies(results) == [(("a", "z"), BYTES)]
-
-    (results / "z" / "predictions" / "c1.nii.gz").write_text("3")
-    assert copies(results) == [(("a", "z"), VALUES)]
 
 
 @pytest.mark.parametrize(
@@ -249,24 +236,16 @@ def test_values_can_be_ranked_again(results, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "problem", "remedy"),
+    ("text", "problem"),
     [
-        (
-            "team;case;metric;value\na;1;dsc;1\n",
-            "team, case, metric, value",
-            "semicolons",
-        ),
-        ("team\tcase\tmetric\tvalue\n", "team, case, metric, value", "tabs"),
-        ("team,case,dsc,nsd\na,1,1,1\n", "metric, value", "write a row for each"),
-        ("", "team, case, metric, value; it is empty", ""),
+        ("team;case;metric;value\na;1;dsc;1\n", "team, case, metric, value; its col"),
+        ("team,case,dsc,nsd\na,1,1,1\n", "metric, value; its columns are: team, case"),
+        ("", "team, case, metric, value; it is empty"),
     ],
-    ids=["semicolons", "tabs", "wide", "empty"],
+    ids=["semicolons", "wide", "empty"],
 )
-def test_a_table_of_another_form_says_what_was_found(tmp_path, text, problem, remedy):
+def test_a_table_of_another_form_says_what_was_found(tmp_path, text, problem):
     file = tmp_path / "x.csv"
     file.write_text(text)
 
-    error = refusal(file)
-
-    assert error.problem.startswith(f"it has no column {problem}")
-    assert remedy in error.remedy
+    assert refusal(file).problem.startswith(f"it has no column {problem}")

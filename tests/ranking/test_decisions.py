@@ -89,8 +89,8 @@ def test_a_metric_of_which_nothing_is_left_after_decisions(tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (decision("withdrawn", case="9"), "there is no case 9, but 1, 2, 3"),
-        (decision("disqualified", team="x"), "there is no team x, but a, b, c"),
+        (decision("withdrawn", case="9"), "there is no case 9, expected 1, 2, 3"),
+        (decision("disqualified", team="x"), "there is no team x, expected a, b, c"),
         (decision("names", team="x", name="y"), "there is no team x"),
         (decision("names", team="a", name="b"), "two teams are shown by one name"),
         (decision("names", team="a", name="B"), "two teams are shown by one name"),
@@ -117,7 +117,7 @@ def test_a_metric_of_which_nothing_is_left_after_decisions(tmp_path):
             '[[withdrawn]]\ncase = "1"\nreason = " "\ndate = "1"',
             "withdrawn[1].reason is ' ', expected a text",
         ),
-        ("[[withdrawal]]", "withdrawal is an unknown key, expected withdrawn"),
+        ("[[withdrawal]]", "withdrawal is an unknown key (did you mean withdrawn?)"),
         ("[", "Invalid"),
     ],
 )

@@ -127,7 +127,7 @@ def test_what_is_odd_about_how_teams_were_measured_is_noted(tmp_path):
     table = read_results(tmp_path, WITH_TIME, FLARE21)
 
     end = ", and ranks last there, without its fault: measure it again before you"
-    assert table.roll.is_interim
+    assert table.roll.interim_text
     assert table.roll.not_measured_to_the_end == ("a", "b")
     assert table.notes == (
         f"a was not measured to the end (c1){end} publish",
@@ -175,7 +175,7 @@ def test_a_status_counts_before_what_stands_beside_it(tmp_path):
         ("0.25", "NaN", "c1: dsc is nan"),
         ("0.25", "-1", "c1: dsc is -1, negative"),
         ("0.25", f"1{'0' * 400}", "it is no metrics.json"),
-        ("0.25", "[" * 100_000, "it is no metrics.json"),
+        ("0.25", "[" * 100_000, "it is not JSON in UTF-8"),
         ("0.25", "7", "c1: dsc is 7.0, above 1"),
         ("0.25", "true", "c1: dsc is true, no number"),
         ("0.25", '"0.25"', 'c1: dsc is "0.25", no number'),

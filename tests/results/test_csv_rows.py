@@ -18,7 +18,8 @@ RECORDS = st.one_of(
     st.builds(
         CaseRecord,
         status=st.just(RunStatus.OK),
-        **dict.fromkeys((*VALUES, "mean_interval_s", "longest_gap_s"), AMOUNTS),
+        **dict.fromkeys((*VALUES[1:], "mean_interval_s", "longest_gap_s"), AMOUNTS),
+        runtime_s=st.none() | st.floats(0, 1e15, exclude_min=True),
         **dict.fromkeys(("case", "doubts", "message", "rerun"), TEXTS),
         repeats=st.integers(1, 9),
         samples=st.integers(0),

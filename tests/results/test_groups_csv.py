@@ -63,7 +63,10 @@ def test_groups_of_a_column(tmp_path, rows, groups):
             "case,centre\ncase_01,A\n",
             "line 2: there is no case case_01 (did you mean case_1?)",
         ),
-        ("case,centre\nx,A\n", f"line 2: there is no case x, but {', '.join(CASES)}"),
+        (
+            "case,centre\nx,A\n",
+            f"line 2: there is no case x, expected {', '.join(CASES)}",
+        ),
         ("case,centre\n,A\n", "line 2: the case is empty"),
         (
             "case,centre\ncase_1,A,B\n",

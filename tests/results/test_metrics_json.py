@@ -166,7 +166,6 @@ def test_an_output_that_cannot_be_is_told(tmp_path):
 
 
 def test_the_table_shows_means_and_deviations():
-    """Or the means alone: so that those of FLARE21 fit into 30 columns."""
     rows = ["liver         ", "kidney        ", "spleen        ", "pancreas      "]
     rows.append("mean of organs")
 
@@ -174,9 +173,4 @@ def test_the_table_shows_means_and_deviations():
         "                   DSC             NSD        ",
         "                  mean     std    mean     std",
         *(f"{name}  0.7500  0.3536  0.5000  0.3536" for name in rows),
-    ]
-    assert results_table(TWO, has_std=False).splitlines() == [
-        "                   DSC     NSD",
-        "                  mean    mean",
-        *(f"{name}  0.7500  0.5000" for name in rows),
     ]

@@ -24,7 +24,7 @@ from flare.evaluation.errors import UploadError
 from flare.evaluation.options import Options
 from flare.evaluation.plan import with_options
 from flare.evaluation.submission.unpack import is_image, opened
-from flare.measuring.contract import Contract
+from flare.measuring.options import Contract
 
 if TYPE_CHECKING:
     from flare.measuring.archive.reading import Archive

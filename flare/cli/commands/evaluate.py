@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flare.cli.command import takes, version_option
-from flare.cli.console import Progress, fits
+from flare.cli.console import Progress
 from flare.common.environment import PLATFORM_GROUND_TRUTH, __version__, importing
 from flare.common.options import (
     challenge_option,
@@ -92,7 +92,7 @@ def command(asked: Asked) -> None:
             ground_truth,
             challenge=challenge,
             workers=asked.workers,
-            on_case=on_case(Progress(logs_time=False)),
+            on_case=on_case(Progress()),
             is_measured=not options.is_refused,  # nobody else needs it
             **asdict(options),
         )
@@ -104,8 +104,7 @@ def command(asked: Asked) -> None:
         from flare.results.metrics_reading import write_scores
 
         write_scores(asked.csv, [asked.output])
-    tables = (results_table(results), results_table(results, has_std=False))
-    _log.info("\n%s\n\nWrote %s", tables[not fits(tables[0])], file)
+    _log.info("\n%s\n\nWrote %s", results_table(results), file)
 
 
 def on_case(progress: Progress) -> Callable[[int, int, Attempt], None]:

@@ -21,28 +21,6 @@ PLACE = ("For everybody", 2)
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Explanation:
-    """What a code means."""
-
-    code: str
-    """Such as F07."""
-    title: str
-    """What is wrong, as a sentence."""
-    body: str
-    """What it means, and what helps: paragraphs, lists and code in Markdown."""
-
-    @property
-    def markdown(self) -> str:
-        """The section of a page."""
-        return f"## {self.code}: {self.title}\n\n{self.body}\n"
-
-    @property
-    def text(self) -> str:
-        """The section for a terminal."""
-        return f"{self.code}: {self.title}\n\n{self.body}"
-
-
 def error_classes() -> Iterator[type[FlareError]]:
     """Every class of errors that has a code of its own."""
     # Errors lie in the rooms that raise them; to import them is to know them.
@@ -57,29 +35,28 @@ def error_classes() -> Iterator[type[FlareError]]:
     yield from (kind for kind in kinds if "code" in vars(kind))
 
 
-def explanations() -> dict[str, Explanation]:
-    """What every code means, in the order of the codes."""
-    found = {}
-    for kind in error_classes():
-        title, _, body = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")
-        found[kind.code] = Explanation(kind.code, title, body)
-    return dict(sorted(found.items()))
+def explanations() -> dict[str, str]:
+    """What every code means, in the order of the codes: a sentence, and Markdown."""
+    return {
+        kind.code: inspect.getdoc(kind) or ""
+        for kind in sorted(error_classes(), key=lambda kind: kind.code)
+    }
 
 
-def code(text: str) -> Explanation:
+def code(text: str) -> str:
     """What a code means; brackets and small letters are no mistake."""
     known = explanations()
     name = text.strip("[]").upper()
     if name not in known:
         raise ValueError(f"there is no code {name}{nearest(name, known)}")
-    return known[name]
+    return f"{name}: {known[name]}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
     """What is explained."""
 
-    found: Explanation | None = argument(
+    meaning: str | None = argument(
         "The code in brackets at the end of a message, such as F07; without one, all"
         " codes are listed.",
         default=None,
@@ -91,8 +68,8 @@ class Asked:
 @takes(Asked)
 def command(asked: Asked) -> None:
     """Print what a code means and what helps, or the list of all codes."""
-    if asked.found:
-        _log.info("%s", asked.found.text)
+    if asked.meaning:
+        _log.info("%s", asked.meaning)
     else:
-        for known in explanations().values():
-            _log.info("%s  %s", known.code, known.title)
+        for name, text in explanations().items():
+            _log.info("%s  %s", name, text.partition("\n")[0])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import takes
 from flare.common.errors import InputError
 from flare.common.options import challenge_option, option
 from flare.common.schema import dump
-from flare.measuring.contract import Contract
 from flare.platforms.grandchallenge.phase_settings import (
     external_settings_for,
     settings_for,
@@ -36,21 +35,17 @@ class PhaseOptions:
         default="0",
         metavar="ID|none",
     )
-    contract: Contract = field(default_factory=Contract)
     challenge: str = challenge_option()
 
 
 @takes(PhaseOptions)
 def command(options: PhaseOptions) -> None:
     """Print the settings of three phases."""
-    given = {"--gpu": options.gpu != "0", "--contract": options.contract.is_algorithm}
-    for flag, is_given in given.items():
-        if is_given and not options.external:
-            problem = f"{flag}: it is about what flare serve runs"
-            raise InputError(problem, "Give --external, too.")
+    if options.gpu != "0" and not options.external:
+        problem = "--gpu: it is about what flare serve runs"
+        raise InputError(problem, "Give --external, too.")
     rules, has_gpu = read_challenge(options.challenge), options.gpu != "none"
     phases = settings_for(rules)
     if options.external:
-        external = external_settings_for(rules, options.contract, has_gpu=has_gpu)
-        phases = {"external": external}
+        phases = {"external": external_settings_for(rules, has_gpu=has_gpu)}
     _log.info("%s", json.dumps(dump(phases), indent=2))

@@ -6,9 +6,9 @@ import logging
 
 from flare.cli.command import takes
 from flare.cli.console import OutcomeError
+from flare.common.files import at
 from flare.platforms.grandchallenge.rehearse import Options, Verdict, rehearse
 from flare.results.metrics_json import METRICS_JSON, prepare_output
-from flare.results.metrics_reading import evaluation_text
 
 PLACE = ("For organisers", 3)
 
@@ -25,7 +25,7 @@ def command(asked: Options) -> None:
     _log.info("%s", verdict)
     if verdict.message:
         raise OutcomeError(verdict.message)
-    references = evaluation_text(verdict.metrics, "references")
+    references = at(verdict.metrics, "evaluation", "references")
     if asked.ground_truth and references != "tarball":
         _log.info("The labels of %s were not used.", asked.ground_truth)
     if not verdict.is_ranked:

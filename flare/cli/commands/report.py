@@ -40,7 +40,7 @@ def command(asked: Report) -> None:
     check_library(asked.output, "jinja2")
     if asked.figures:
         check_library(asked.figures, "matplotlib")
-    told = Progress(logs_time=False)
+    told = Progress()
     page = replace(
         asked, on_drawn=lambda n, total, case: told(n, total, f"{safe(case)} drawn")
     ).write()

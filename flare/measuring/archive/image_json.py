@@ -51,6 +51,16 @@ class Image:
     layers: tuple[Blob, ...]
     """The first is the lowest."""
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How its containers are started."""
+        return self.configuration.get("config") or {}
+
+    @property
+    def environment(self) -> tuple[str, ...]:
+        """Its variables, as NAME=VALUE."""
+        return tuple(map(str, self.settings.get("Env") or ()))
+
 
 def find_image(contents: Contents, team: str) -> Image:
     """Find the one image of an archive; without a team, it may have any name.
@@ -265,10 +275,9 @@ def without_volumes(image: Image) -> bytes:
     An engine would copy what such a folder holds before the container is started, and
     nobody would see how long that takes, or what it takes of the disk.
     """
-    settings = image.configuration.get("config") or {}
-    if not settings.get("Volumes"):
+    if not image.settings.get("Volumes"):
         return image.content
-    left = {key: value for key, value in settings.items() if key != "Volumes"}
+    left = {key: value for key, value in image.settings.items() if key != "Volumes"}
     return json.dumps({**image.configuration, "config": left}).encode()
 
 

@@ -8,36 +8,45 @@ configuration and the layers that were checked, without any name, and nothing el
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from flare.measuring.archive.checks import (
-    Findings,
-    check_configuration,
-    check_content,
-    environment_overrides,
-)
+from flare.common.text import listing, safe
 from flare.measuring.archive.image_json import (
     BLOBS,
+    PLATFORM,
     Image,
     documents_of,
     find_image,
     without_volumes,
 )
 from flare.measuring.archive.image_tar import (
+    PATH_CHARACTERS,
+    SCRIPT,
     Blob,
+    FileSystem,
+    Kind,
     Layer,
+    absolute,
+    heads,
     open_members,
     read_contents,
     unpacked_pieces,
 )
 from flare.measuring.archive.model import MODEL_SUFFIX, Model, read_model, sent_file
-from flare.measuring.archive.strict import ArchiveError, BrokenError, Budget, ModelError
-from flare.measuring.contract import FLARE, MODEL_FOLDER, Contract
+from flare.measuring.archive.strict import (
+    SENSELESS,
+    ArchiveError,
+    BrokenError,
+    Budget,
+    ModelError,
+)
+from flare.measuring.options import FLARE, MODEL_FOLDER, Contract
 from flare.results.team_folder import REMEDY, name_problem
 
 SUFFIX = ".tar.gz"
@@ -45,11 +54,33 @@ SUFFIX = ".tar.gz"
 _TEAM = re.compile(r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*")
 """Docker's rule for the name of an image."""
 
-_LAYOUT = b'{"imageLayoutVersion":"1.0.0"}'
+_KERNEL = re.compile(r"/(?:proc|sys|dev)(?:/|$)")
+"""Where the kernel's files are: they lead out of a container."""
+
+_RUNNERS = frozenset(
+    {"nvidia_entrypoint.sh", "tini", "dumb-init", "docker-init", "env", "catatonit"}
+)
+"""Entrypoints that are known to run what follows them."""
+
+_SHELLS = frozenset({"bash", "sh", "dash", "ash", "busybox"})
+
+_SWALLOWERS = re.compile(r"(?:python|pypy|perl|node|ruby|R|Rscript|java)[\d.]*")
+
+_LIBRARY_PATH = "LD_LIBRARY_PATH"
+
+_HOOKED_VARIABLES = ("LD_PRELOAD", "LD_AUDIT")
+"""A hook of the GPU runtime would load these on the host (CVE-2025-23266)."""
+
+_VISIBLE = re.compile(r"\bCUDA_VISIBLE_DEVICES=[\"']?([^\s\"';&]*)")
 
 _CHANGED = "it has changed since it was checked"
 
 _REMEDY = "Leave it alone while it is measured, and start again."
+
+_LAYOUT = b'{"imageLayoutVersion":"1.0.0"}'
+
+Finding = tuple[str, str] | str
+"""A problem, and what to do about it (nothing for the usual remedy); or a doubt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,22 +144,20 @@ def read_archive(
     """
     with sent_file(path, ArchiveError, f"TEAMNAME{SUFFIX}") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    found, described = Findings(), {}
-    _check_name(path.name, found)
+    found, described = list(_of_name(path.name)), dict[str, Any]()
     is_named = is_named and not contract.is_algorithm
     mounted = (contract.inputs, contract.outputs, *((MODEL_FOLDER,) if model else ()))
     try:
         image = find_image(read_contents(path), team_of(path) if is_named else "")
         described = _describe(image)
-        layers = [blob.layer for blob in image.layers]
-        check_configuration(image.configuration, contract, found)
-        check_content(layers, image.configuration, contract, mounted, found)
+        found.extend(_of_configuration(image, contract))
+        found.extend(_of_content(image, contract, mounted))
     except BrokenError as error:
-        found.wrong(str(error))
+        found.append((str(error), ""))
     except (TypeError, AttributeError, KeyError, ValueError):
-        found.wrong("its manifest, or its configuration, makes no sense")
+        found.append((SENSELESS, ""))
     problems: list[ArchiveError | ModelError] = [
-        ArchiveError(path.name, *problem) for problem in found.problems
+        ArchiveError(path.name, *each) for each in found if isinstance(each, tuple)
     ]
     found_model = None
     if model:
@@ -142,7 +171,7 @@ def read_archive(
         sha256=sha256,
         model=found_model,
         problems=tuple(problems),
-        doubts=tuple(found.doubts),
+        doubts=tuple(each for each in found if isinstance(each, str)),
         **described,
     )
 
@@ -154,8 +183,6 @@ def team_of(archive: Path) -> str:
 
 def _describe(image: Image) -> dict[str, Any]:
     """What is known of an image that was found, by the names in `Archive`."""
-    settings = image.configuration.get("config") or {}
-    environment = tuple(map(str, settings.get("Env") or ()))
     configuration = without_volumes(image)
     image_name, manifest, *_ = documents_of(configuration, image.layers)
     return {
@@ -163,22 +190,177 @@ def _describe(image: Image) -> dict[str, Any]:
         "layers": tuple(replace(blob, layer=Layer()) for blob in image.layers),
         "image": image_name.removeprefix(BLOBS),
         "manifest": manifest.removeprefix(BLOBS),
-        "overrides": environment_overrides(environment),
+        "overrides": environment_overrides(image.environment),
         "unpacked_bytes": sum(b.layer.unpacked_bytes for b in image.layers),
     }
 
 
-def _check_name(name: str, found: Findings) -> None:
+# --- What is wrong, or doubtful ---------------------------------------------------
+
+
+def _of_name(name: str) -> Iterator[Finding]:
     team = name.removesuffix(SUFFIX)
     if name.endswith(MODEL_SUFFIX):
-        found.wrong("its name is that of a model", f"Call the image TEAMNAME{SUFFIX}.")
+        yield "its name is that of a model", f"Call the image TEAMNAME{SUFFIX}."
     elif not name.endswith(SUFFIX):
-        found.wrong(f"its name does not end in {SUFFIX}", f"Call it TEAMNAME{SUFFIX}.")
+        yield f"its name does not end in {SUFFIX}", f"Call it TEAMNAME{SUFFIX}."
     elif problem := name_problem(team):
-        found.wrong(problem, REMEDY)
+        yield problem, REMEDY
     elif not _TEAM.fullmatch(team):
         remedy = "Use lower-case letters and digits, with single . _ or - between them."
-        found.wrong("a team's name cannot be the name of an image", remedy)
+        yield "a team's name cannot be the name of an image", remedy
+
+
+def _of_configuration(image: Image, contract: Contract) -> Iterator[Finding]:
+    """What is to be said of how an image starts."""
+    platform = tuple(image.configuration.get(key) for key in ("os", "architecture"))
+    if platform != PLATFORM:
+        text = f"it is for {safe('/'.join(map(str, platform)))}, not linux/amd64"
+        yield text, "Build it with --platform linux/amd64."
+    entrypoint = [str(word) for word in image.settings.get("Entrypoint") or []]
+    if contract.is_algorithm:
+        if not entrypoint and not image.settings.get("Cmd"):
+            remedy = "Let one of them run the prediction."
+            yield "it has neither an ENTRYPOINT nor a CMD", remedy
+    elif entrypoint:
+        yield from _of_entrypoint(entrypoint)
+    for line in image.environment:
+        name, _, value = line.partition("=")
+        if name == "BASH_ENV" and value:
+            text = "bash runs that file before anything else"
+            yield f"{name} is set in its environment: {text}"
+        if name in _HOOKED_VARIABLES and value:
+            own = "the program that is run" if contract.is_algorithm else SCRIPT
+            text = f"its environment sets {name}, which may reach the host"
+            yield text, f"Set it in {own} instead."
+        if name == _LIBRARY_PATH:
+            yield from _of_library_path(value)
+        if name == "CUDA_VISIBLE_DEVICES":
+            yield from _of_visible("its environment", value)
+        if name == "NVIDIA_VISIBLE_DEVICES" and value in ("", "none", "void"):
+            yield f"NVIDIA_VISIBLE_DEVICES is {value or 'empty'}: no GPU"
+    for line in environment_overrides(image.environment):
+        text = "has an empty entry, the working directory; it will be run with"
+        yield f"{_LIBRARY_PATH} {text} {safe(line)}"
+
+
+def _of_entrypoint(entrypoint: Sequence[str]) -> Iterator[Finding]:
+    """Whether it runs the command that follows it."""
+    program = posixpath.basename(entrypoint[0])
+    shown = safe(" ".join(entrypoint))
+    is_shell = program in _SHELLS and "-c" in entrypoint[1:]
+    is_shell &= "$@" not in shown  # it hands on what follows
+    if is_shell or _SWALLOWERS.fullmatch(program):
+        text = f"its entrypoint ({shown}) swallows the command that is run"
+        yield text, "Leave ENTRYPOINT out, or set it to []."
+    elif program not in _RUNNERS:
+        yield f'its entrypoint ({shown}) has to run what follows it (exec "$@")'
+
+
+def _of_library_path(value: str) -> Iterator[Finding]:
+    """Whether libraries would come from where the image does not hold them."""
+    odd = [
+        entry
+        for entry in re.split("[:;]", value)
+        if entry and (entry[0] != "/" or _KERNEL.match(absolute(entry)))
+    ]
+    if odd:
+        text = f"its environment has {listing(odd)} in {_LIBRARY_PATH}"
+        yield text, "Give folders of the image, from / on."
+
+
+def environment_overrides(environment: Sequence[str]) -> tuple[str, ...]:
+    """What a container has to be given because the image's own would be harmful.
+
+    Examples
+    --------
+    >>> environment_overrides(["PATH=/bin", "LD_LIBRARY_PATH=/opt/lib:"])
+    ('LD_LIBRARY_PATH=/opt/lib',)
+    """
+    paths = [line for line in environment if line.startswith(f"{_LIBRARY_PATH}=")]
+    # The last of them counts.
+    for line in paths[-1:]:
+        value = line.partition("=")[2]
+        entries = re.split("[:;]", value)
+        if value and not all(entries):
+            return (f"{_LIBRARY_PATH}={':'.join(filter(None, entries))}",)
+    return ()
+
+
+def _of_visible(where: str, value: str) -> Iterator[Finding]:
+    """Whether a GPU is chosen that the container does not have."""
+    if value != "0":
+        text = f"{where} sets CUDA_VISIBLE_DEVICES to {safe(value) or 'nothing'}"
+        yield f"{text}, but the container sees one GPU, number 0", "Leave it out."
+
+
+def _of_content(
+    image: Image, contract: Contract, mounted: Sequence[str]
+) -> Iterator[Finding]:
+    """What is to be said of the files of an image, with folders that are mounted."""
+    files = FileSystem([blob.layer for blob in image.layers])
+    folder = str(image.settings.get("WorkingDir") or "/")
+    if len(folder) > PATH_CHARACTERS:
+        yield "its working directory is no path", ""
+        return
+    for place in mounted:
+        yield from _of_mounted(files, place)
+    folder = absolute(folder)
+    leads_to = files.resolve(folder) or folder
+    if _KERNEL.match(folder) or _KERNEL.match(leads_to):
+        text = f"its working directory {safe(folder)} is one of the kernel's"
+        yield text, "Set WORKDIR to a folder of the image."
+    if contract.is_algorithm:
+        return
+    if files.at(files.resolve("/bin/bash") or "") is not Kind.FILE:
+        yield "it has no /bin/bash", "Install bash in the image."
+    script = files.at(files.resolve(posixpath.join(folder, SCRIPT)) or "")
+    if isinstance(script, bytes):
+        yield from of_script(script)
+        return
+    text = f"there is no {SCRIPT} in its working directory {safe(folder)}"
+    remedy = f"COPY {SCRIPT} {safe(folder)}/ in the Dockerfile."
+    if elsewhere := files.scripts():
+        text += f", but {listing(elsewhere)}"
+        remedy = f"Set WORKDIR {safe(posixpath.dirname(elsewhere[0]))}."
+    yield text, remedy
+
+
+def _of_mounted(files: FileSystem, folder: str) -> Iterator[Finding]:
+    """Whether a folder of the host could not be mounted where it has to be."""
+    place = files.resolve(folder)
+    above = [h for h in heads(place or "") if files.at(h) not in (None, Kind.FOLDER)]
+    text = ""
+    if not place:
+        text = f"{folder} is a link that leads nowhere"
+    elif above:
+        text = f"{folder} cannot be a folder: {safe(above[0])} is a file"
+    elif _KERNEL.match(place):
+        text = f"{folder} leads to {safe(place)}, which is the kernel's"
+    if text:
+        yield text, f"Leave {folder} out of the image."
+
+
+def of_script(content: bytes) -> Iterator[Finding]:
+    r"""What is to be said of predict.sh.
+
+    Examples
+    --------
+    >>> list(of_script(b"python predict.py\r\n"))[0][0]
+    'predict.sh has Windows line ends'
+    """
+    text = content.decode("utf-8", "replace")
+    if content.startswith(b"\xef\xbb\xbf"):
+        remedy = "Save it as UTF-8 without one."
+        yield f"{SCRIPT} begins with a byte order mark", remedy
+    if b"\r\n" in content:
+        remedy = f"Run dos2unix {SCRIPT}, and build the image again."
+        yield f"{SCRIPT} has Windows line ends", remedy
+    code = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    if not "".join(code).strip():
+        yield f"{SCRIPT} is empty", "Let it run the prediction."
+    for value in _VISIBLE.findall("\n".join(code)):
+        yield from _of_visible(SCRIPT, value)
 
 
 # --- An archive of our own --------------------------------------------------------

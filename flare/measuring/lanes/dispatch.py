@@ -18,7 +18,7 @@ from flare.evaluation.submission.find import LabelMapFile
 from flare.measuring.archive.reading import Archive
 from flare.measuring.lane import Lane
 from flare.measuring.lanes.process import Ended, Message, Pool
-from flare.measuring.sampling.nvml import DeviceError
+from flare.measuring.sampling import DeviceError
 from flare.measuring.team import Job, TeamJob, planned_team
 from flare.results.efficiency_csv import CaseRecord
 from flare.results.errors import MeasurementError

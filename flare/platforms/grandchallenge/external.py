@@ -30,11 +30,10 @@ from flare.platforms.grandchallenge.client import (
     key,
 )
 from flare.platforms.serving.source import (
-    Answer,
-    ClaimAnewError,
     GoneError,
     NotNowError,
     NotOursError,
+    ReturnedFile,
     Submission,
 )
 from flare.results.team_folder import folder_of
@@ -120,7 +119,7 @@ class PhaseSource:
     def claim(self, submission: Submission, *, is_again: bool) -> Submission:
         """Claim a submission; see `Source`."""
         if is_again and self._status(submission) == QUEUED:
-            raise ClaimAnewError("the claim was not heard")
+            raise NotNowError("the claim was not heard")
         path = f"evaluations/{submission.key}/claim/"
         reply = self._client.call("PATCH", path, json={})
         if _has(reply, pk=submission.key):
@@ -182,13 +181,15 @@ class PhaseSource:
                 error, wrong(file.name, problem, "Upload it, and submit it, again.")
             ) from error
 
-    def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
+    def answer(
+        self, submission: Submission, answer: ReturnedFile, *, is_again: bool
+    ) -> None:
         """Return metrics, or the line that the participant gets; see `Source`."""
         if is_again and self._status(submission) in ANSWERED:
             return
         path = f"evaluations/{submission.key}/update_external_evaluation/"
-        reply = self._client.call("PATCH", path, json=answer.content)
-        if not _has(reply, status=answer.status):
+        reply = self._client.call("PATCH", path, json={**answer})
+        if not _has(reply, status=answer["status"]):
             # Whatever else has answered in its place, only its status tells.
             status = self._status(submission)
             may_be_heard = reply.status == 200 or not reply.is_certain

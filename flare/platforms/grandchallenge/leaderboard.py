@@ -7,7 +7,6 @@ averages: this is not FLARE's ranking, which ranks each case first.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from flare.platforms.grandchallenge.phase import (
     Phase,
     ResultDisplay,
     ScoringMethod,
-    is_rankable,
+    problem_at,
     value_at,
 )
 from flare.platforms.grandchallenge.phase_settings import PhaseOptions
@@ -102,10 +101,14 @@ def rank_results(
     if display is ResultDisplay.MOST_RECENT:
         # This comes before results are looked at: an invalid one hides its user.
         newest_first, left_out = _first_of_each(newest_first, "a later result is there")
-    problems = [_problem(result, phase) for result in newest_first]
-    found = list(zip(newest_first, problems, strict=True))
-    left_out += [(result.name, problem) for result, problem in found if problem]
-    ranked = _scored([result for result, problem in found if not problem], phase)
+    sound = []
+    for result in newest_first:
+        problems = (problem_at(result.metrics, path) for path in phase.ranked)
+        if problem := next(filter(None, problems), ""):
+            left_out.append((result.name, problem))
+        else:
+            sound.append(result)
+    ranked = _scored(sound, phase)
     if display is ResultDisplay.BEST:
         best_first = [result for _, result in ranked]
         best, worse = _first_of_each(best_first, "a better result is there")
@@ -122,16 +125,6 @@ def rank_results(
         for score, result in ranked
     ]
     return rows, left_out
-
-
-def _problem(result: Result, phase: Phase) -> str:
-    """Why the platform would not rank a result."""
-    for path in phase.ranked:
-        value = value_at(result.metrics, path)
-        if not is_rankable(value):
-            found = "missing" if value == "" else f"no number ({json.dumps(value):.40})"
-            return f"{path} is {found}"
-    return ""
 
 
 def _scored(

@@ -64,7 +64,7 @@ _PathOrEmpty = Annotated[str, Is(pattern=f"^({_KEYS})?$", maxLength=255)]
 
 
 def _check(record: Column | Phase) -> None:
-    """Hold the values of a record against its schema."""
+    """Hold the texts of a record against its schema; `build` checks numbers."""
     rules = [
         (getattr(record, key), key, found.said)
         for key, hint in get_type_hints(type(record), include_extras=True).items()
@@ -79,10 +79,6 @@ def _check(record: Column | Phase) -> None:
         if "pattern" in said:
             is_fit = bool(re.search(said["pattern"], value))
             check(is_fit, key, value, "keys with full stops between them")
-        if "minimum" in said and value is not None:
-            least, most = said["minimum"], said.get("maximum", math.inf)
-            end = f"to {most}" if most < math.inf else "or more"
-            check(least <= value <= most, key, value, f"{least} {end}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +253,18 @@ def parse_phase(content: bytes | str, name: str, *, source: str) -> Phase:
         return build(Phase, settings[name], where=f"{name}.")
     except (ValueError, OverflowError) as error:
         raise PhaseSettingsError(source, str(error)) from error
+
+
+def problem_at(metrics: object, path: str) -> str:
+    """Why the platform would not rank a result by what is at a path; empty if it would.
+
+    Booleans are numbers to it.
+    """
+    value = value_at(metrics, path)
+    if is_rankable(value):
+        return ""
+    found = "missing" if value == "" else f"no number ({json.dumps(value):.40})"
+    return f"{path} is {found}"
 
 
 def value_at(metrics: object, path: str) -> Any:

@@ -17,7 +17,7 @@ from flare.challenge.rules import Challenge
 from flare.common.environment import PHASE_SETTINGS
 from flare.common.options import option
 from flare.common.schema import dump
-from flare.measuring.contract import FLARE, MODEL_FOLDER, Contract
+from flare.measuring.options import MODEL_FOLDER
 from flare.platforms.grandchallenge.phase import (
     Column,
     Order,
@@ -132,27 +132,14 @@ def settings_for(challenge: Challenge) -> dict[str, Phase]:
     }
 
 
-OF_FLARE = (
-    "Submit an algorithm whose image is made for FLARE: `sh predict.sh` reads CTs in"
-    " `/workspace/inputs` and writes a label map for each into `/workspace/outputs`."
-)
-
-OF_ALGORITHM = (
-    "Submit an algorithm. Its image is run once for each case, by its own ENTRYPOINT"
-    " and CMD: it reads the one CT in `{inputs}` (listed in `/input/inputs.json` as"
-    " `{slug}`), and writes one label map into `{outputs}`, under any name, with the"
-    " header of the CT. No other outputs count."
-)
-
 PAGE = (
-    "{contract} Labels: {labels}. Upload the image as a .tar.gz; its Dockerfile needs a"
-    " `USER`, as the platform refuses images that run as root. A model that is uploaded"
-    " beside the image is in `{model}`, where nothing can be written. The image is run"
-    " on the organisers' computer, without a network, and {measured} measured. A"
-    " submission that fails does not count."
+    "Submit an algorithm. What its image reads and writes is said by the challenge."
+    " Labels: {labels}. Upload the image as a .tar.gz; its Dockerfile needs a `USER`,"
+    " as the platform refuses images that run as root. A model that is uploaded beside"
+    " the image is in `{model}`, where nothing can be written. The image is run on the"
+    " organisers' computer, without a network, and measured. A submission that fails"
+    " does not count."
 )
-
-MEASURED, MEASURED_ALONE = "its running time and GPU memory are", "its running time is"
 
 EFFICIENCY = (
     column_of("Running time (s)", "runtime_s", Order.ASCENDING),
@@ -161,9 +148,7 @@ EFFICIENCY = (
 """What ``flare serve`` measures, the second only on a GPU."""
 
 
-def external_settings_for(
-    challenge: Challenge, contract: Contract = FLARE, *, has_gpu: bool = True
-) -> Phase:
+def external_settings_for(challenge: Challenge, *, has_gpu: bool = True) -> Phase:
     """Settings of one phase, with columns of running time and GPU memory.
 
     The platform ranks by the mean of the ranks of some columns, each of the means over
@@ -175,8 +160,6 @@ def external_settings_for(
     ----------
     challenge : Challenge
         Its rules.
-    contract : Contract
-        How ``flare serve`` runs images, for the submission page.
     has_gpu : bool
         Whether it gives them a GPU: a result without a value that is ranked would be
         on no board.
@@ -189,17 +172,6 @@ def external_settings_for(
     asked = {f"aggregates.{rule.metric}_mean" for rule in challenge.ranking}
     ranked = [c for c in columns if c.path in asked] or [dsc, nsd, *efficiency]
     score = ranked[0]
-    text = OF_ALGORITHM if contract.is_algorithm else OF_FLARE
-    page = PAGE.format(
-        contract=text.format(
-            inputs=f"{contract.inputs}/{contract.input_path}",
-            slug=contract.input_slug,
-            outputs=contract.written_to,
-        ),
-        labels=challenge.labels_text,
-        measured=MEASURED if has_gpu else MEASURED_ALONE,
-        model=MODEL_FOLDER,
-    )
     return replace(
         own,
         title="External test",
@@ -213,7 +185,9 @@ def external_settings_for(
             for column in columns
             if column is not score
         ),
-        submission_page_markdown=page,
+        submission_page_markdown=PAGE.format(
+            labels=challenge.labels_text, model=MODEL_FOLDER
+        ),
     )
 
 

@@ -19,19 +19,15 @@ from typing import Any
 
 from flare.challenge.reading import challenge_names
 from flare.common.docker import Docker
-from flare.common.errors import EngineError, InputError
+from flare.common.errors import EngineError
+from flare.common.files import at
 from flare.common.options import argument, option, positive
 from flare.common.text import aligned, listing, safe
 from flare.evaluation.errors import UploadError
-from flare.platforms.grandchallenge.phase import (
-    Phase,
-    is_rankable,
-    value_at,
-)
+from flare.platforms.grandchallenge.phase import Phase, problem_at
 from flare.platforms.grandchallenge.phase_settings import STANDARD, PhaseOptions
-from flare.platforms.grandchallenge.upload import prepare_input
+from flare.platforms.grandchallenge.upload import UNEXPECTED, prepare_input
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.metrics_reading import evaluation_text
 
 RESERVED_GB = 1
 """Of the memory of an instance, the platform keeps this for itself."""
@@ -45,9 +41,6 @@ TIME_LIMIT_S = 3600
 
 KILLED = 137
 """Exit status of a container that ran out of the instance's memory."""
-
-MESSAGE_CHARACTERS = 1024
-"""The platform cuts a message there."""
 
 LINE_BYTES = 2**16
 """The platform drops a longer line, which is never the message."""
@@ -100,16 +93,11 @@ class Options:
 
         Raises
         ------
-        InputError
-            If there is nothing to rehearse.
         EngineError
             If the image cannot be used, or its challenge is not one of the program's.
         PhaseSettingsError
             If the settings cannot be read.
         """
-        if not self.submission.exists():
-            problem = f"{safe(self.submission)}: there is no such file or folder"
-            raise InputError(problem)
         if self.settings.phase_settings:
             return self.settings.read()
         variables = _inspect(Docker(self.engine), self.image).get("Env") or []
@@ -161,14 +149,33 @@ def rehearse(asked: Options, phase: Phase) -> Run:
         folder = Path(name)
         _prepare(folder, asked)
         entrypoint, words = configuration.get("Entrypoint"), configuration.get("Cmd")
+        gigabytes, cpus = instance_of(phase)
         settings = {
             "command": [*(entrypoint or []), *(words or [])],
             "user": configuration["User"],
             "folder": configuration.get("WorkingDir") or "/",
-            "memory_bytes": (instance_of(phase)[0] - RESERVED_GB) << 30,
+            "memory_bytes": (gigabytes - RESERVED_GB) << 30,
             "time_limit_s": asked.time_limit_s,
         }
-        command = _run_command(image, folder, instance_of(phase))
+        volumes = {
+            Path(__file__).with_name("shim.py"): "/rehearsal/shim.py:ro",
+            folder / INPUT: "/opt/ml/input/data/rehearsal-input:ro",
+            folder / GROUND_TRUTH: "/opt/ml/input/data/ground_truth:ro",
+            folder / OUTPUT: "/output",
+            folder / RESULT: "/rehearsal/result",
+        }
+        mounts = [("--volume", f"{path}:{place}") for path, place in volumes.items()]
+        command = (
+            *("run", "--rm", "--platform", "linux/amd64"),
+            *("--network", "none", "--user", "0"),
+            *("--cpus", str(min(cpus, os.cpu_count() or 1))),
+            *("--memory", f"{gigabytes}g"),
+            *("--tmpfs", "/tmp:exec,mode=1777"),
+            *("--env", "LOG_LEVEL=INFO", "--env", "no_proxy=amazonaws.com"),
+            *("--env", "GRAND_CHALLENGE_COMPONENT_WRITABLE_DIRECTORIES=/output"),
+            *(word for mount in mounts for word in mount),
+            *("--entrypoint", "python", image, "/rehearsal/shim.py"),
+        )
         # However long it takes: within it, the time limit ends it.
         run = engine.run(*command, json.dumps(settings), timeout_s=None)
         is_over = (folder / RESULT / "usage.json").exists()
@@ -191,35 +198,6 @@ def _prepare(folder: Path, asked: Options) -> None:
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() else 0o644)
     (folder / OUTPUT).chmod(0o777)
-
-
-def _run_command(
-    image: str, folder: Path, instance: tuple[int, int]
-) -> tuple[str, ...]:
-    """The engine's command that runs an image, but for the settings of `shim.py`."""
-    gigabytes, cpus = instance
-    volumes = {
-        Path(__file__).with_name("shim.py"): "/rehearsal/shim.py:ro",
-        folder / INPUT: "/opt/ml/input/data/rehearsal-input:ro",
-        folder / GROUND_TRUTH: "/opt/ml/input/data/ground_truth:ro",
-        folder / OUTPUT: "/output",
-        folder / RESULT: "/rehearsal/result",
-    }
-    return (
-        *("run", "--rm", "--platform", "linux/amd64"),
-        *("--network", "none", "--user", "0"),
-        *("--cpus", str(min(cpus, os.cpu_count() or 1))),
-        *("--memory", f"{gigabytes}g"),
-        *("--tmpfs", "/tmp:exec,mode=1777"),
-        *("--env", "LOG_LEVEL=INFO", "--env", "no_proxy=amazonaws.com"),
-        *("--env", "GRAND_CHALLENGE_COMPONENT_WRITABLE_DIRECTORIES=/output"),
-        *(
-            argument
-            for path, place in volumes.items()
-            for argument in ("--volume", f"{path}:{place}")
-        ),
-        *("--entrypoint", "python", image, "/rehearsal/shim.py"),
-    )
 
 
 def _read_run(folder: Path) -> Run:
@@ -260,8 +238,6 @@ def instance_of(phase: Phase) -> tuple[int, int]:
 
 
 def _unpack(ground_truth: Path, target: Path) -> None:
-    if not ground_truth.exists():
-        raise UploadError(f"{safe(ground_truth)}: there is no such file or folder")
     if ground_truth.is_dir():
         shutil.copytree(ground_truth, target, dirs_exist_ok=True)
         return
@@ -283,7 +259,7 @@ def participant_message(stderr: bytes) -> str:
     """What the platform shows of stderr: its last line that is not empty or dropped."""
     kept = (line for line in stderr.split(b"\n") if len(line) <= LINE_BYTES)
     lines = [text for line in kept if (text := line.decode("utf-8", "replace").strip())]
-    return (lines or ["No errors were reported in the logs."])[-1][:MESSAGE_CHARACTERS]
+    return (lines or ["No errors were reported in the logs."])[-1][:1024]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,25 +285,23 @@ class Verdict:
         if run.metrics is None:
             return "Output file 'metrics.json' was not produced"
         try:
-            text = run.metrics.decode("utf-8")
+            # Its database takes neither; json writes the one as Infinity, the other so.
+            written = json.dumps(self._read())
         except UnicodeDecodeError:
-            return "An unexpected error occurred"
-        try:
-            metrics = json.loads(text, parse_constant=lambda _: None)
+            return UNEXPECTED
         except (ValueError, RecursionError):
             return "The output file 'metrics.json' is not valid json"
-        # Its database takes neither; json writes the one as Infinity, the other so.
-        written = json.dumps(metrics)
-        if "Infinity" in written or "\\u0000" in written:
-            return "An unexpected error occurred"
-        return ""
+        is_odd = "Infinity" in written or "\\u0000" in written
+        return UNEXPECTED if is_odd else ""
 
     @cached_property
     def metrics(self) -> Any:
         """What the platform would read of metrics.json, after a success."""
-        if self.message:
-            return None
-        return json.loads(self.run.metrics or b"", parse_constant=lambda _: None)
+        return None if self.message else self._read()
+
+    def _read(self) -> Any:
+        text = (self.run.metrics or b"").decode("utf-8")
+        return json.loads(text, parse_constant=lambda _: None)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -335,26 +309,19 @@ class Verdict:
         return tuple(_warnings(self))
 
     @property
-    def row(self) -> tuple[tuple[str, str], ...]:
-        """The leaderboard's columns and what would stand there."""
-        titles = (title for title, *_ in self.phase.columns)
-        shown = self.phase.shown(self.metrics)
-        return () if self.message else tuple(zip(titles, shown, strict=True))
-
-    @property
     def is_ranked(self) -> bool:
         """Whether the result would be on the leaderboard."""
-        return all(is_rankable(value_at(self.metrics, p)) for p in self.phase.ranked)
+        return not any(problem_at(self.metrics, path) for path in self.phase.ranked)
 
     def __str__(self) -> str:
         """Return what a rehearsal showed, for the organiser."""
-        run = self.run
+        run, phase = self.run, self.phase
         lines = [
             f"It took {run.seconds:.1f} s; the largest process used"
             f" {run.process_bytes / 2**20:.0f} MiB."
         ]
         keys = ("cases", "challenge", "references")
-        about = [safe(evaluation_text(self.metrics, key)) for key in keys]
+        about = [safe(str(at(self.metrics, "evaluation", key) or "")) for key in keys]
         if about[1]:
             lines.append(
                 "Cases: {}. Challenge: {}. Reference labels: {}.".format(*about)
@@ -362,20 +329,14 @@ class Verdict:
         lines += [f"For the organiser: {warning}" for warning in self.warnings]
         if self.message:
             log = run.stdout.decode("utf-8", "replace").strip()
-            lines = [
-                log,
-                *lines,
-                "The evaluation would fail. The participant would read:",
-            ]
-        else:
-            if self.is_ranked:
-                lines.append("The evaluation would succeed. The leaderboard's row:")
-            else:
-                lines.append(
-                    "The evaluation would succeed, and NOT be on the leaderboard:"
-                )
-            lines += [f"  {line}" for line in aligned(self.row)]
-        return "\n".join(line for line in lines if line)
+            end = "The evaluation would fail. The participant would read:"
+            return "\n".join(filter(None, [log, *lines, end]))
+        board = ". The" if self.is_ranked else ", and NOT be on the"
+        row = "leaderboard's row:" if self.is_ranked else "leaderboard:"
+        lines.append(f"The evaluation would succeed{board} {row}")
+        titles = (title for title, *_ in phase.columns)
+        cells = zip(titles, phase.shown(self.metrics), strict=True)
+        return "\n".join([*lines, *(f"  {line}" for line in aligned([*cells]))])
 
 
 def _warnings(verdict: Verdict) -> Iterator[str]:
@@ -404,13 +365,10 @@ def _warnings(verdict: Verdict) -> Iterator[str]:
         said = participant_message(run.stderr)
         yield f"A successful run wrote to stderr, which marks it with a warning: {said}"
     for path in () if verdict.message else phase.paths:
-        value = value_at(verdict.metrics, path)
-        if not is_rankable(value):
-            found = "is not there" if value == "" else "is null or no number"
-            if path in phase.ranked:
-                yield f"{path} {found}: the result would not be on the leaderboard."
-            else:
-                yield f"{path} {found}: its column would show none."
+        if problem := problem_at(verdict.metrics, path):
+            is_ranked = path in phase.ranked
+            what = "the result would not be on the leaderboard"
+            yield f"{problem}: {what if is_ranked else 'its column would show none'}."
     if phase.display_all_metrics:
         yield (
             "display_all_metrics is on: the DSC of a single case gives away the volume"

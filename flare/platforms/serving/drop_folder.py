@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from flare.common.errors import InputError
 from flare.common.files import write_whole
 from flare.common.options import option
-from flare.common.schema import Count, Is, Positive
 from flare.common.text import safe, why
 from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.archive.strict import ArchiveError, ModelError
-from flare.platforms.serving.source import Answer, ClaimAnewError, Submission
+from flare.platforms.serving.source import NotNowError, ReturnedFile, Submission
 from flare.results.team_folder import REMEDY, derived_folder, name_problem
 
 _log = logging.getLogger(__name__)
@@ -32,64 +30,6 @@ ANSWERS = "returned"
 
 SETTLE_S = 10.0
 """A file that has changed since may not be whole yet."""
-
-
-class ReturnedFile(TypedDict):
-    """What `flare serve --drop-folder` says of an archive, in DIR/returned; the
-    platform is sent the same keys.
-    """  # noqa: D205  a sentence of the public schema
-
-    status: Literal["Succeeded", "Failed"]
-    """Whether there is a result."""
-    metrics: NotRequired[Annotated[dict[str, Any], Is(like=ReturnedMetrics, **_MORE)]]
-    """If there is: metrics.json of the team, with running times, GPU memory and
-    statuses in `case` and `aggregates`."""
-    error_message: NotRequired[Annotated[str, Is(minLength=1, maxLength=1024)]]
-    """If there is none: one line that says what the team can do."""
-
-
-class ReturnedMetrics(TypedDict):
-    """The keys of `metrics` that are described here."""
-
-    case: Annotated[dict[str, Any], Is(like=ReturnedCases, **_MORE)]
-    """As in metrics.json, and further columns."""
-    aggregates: Annotated[dict[str, Any], Is(like=ReturnedCounts, **_MORE)]
-    """As in metrics.json, and further numbers: statistics of both, in which a failed
-    case counts with the limits."""
-
-
-class ReturnedCases(TypedDict):
-    """Columns of `case` that metrics.json does not have."""
-
-    status: Annotated[dict[str, str], Is(each=("", "A status of efficiency.csv."))]
-    """How the run of each case has ended, by its number."""
-    runtime_s: NotRequired[_ByNumber]
-    """Running time of each case in s, by its number; null if it has failed."""
-    max_gpu_memory_mb: NotRequired[_ByNumber]
-    """GPU memory of each case in MB, by its number; null if it has failed; not there
-    without a GPU."""
-
-
-class ReturnedCounts(TypedDict):
-    """Keys of `aggregates` that metrics.json does not have."""
-
-    cases: Positive
-    """How many cases there are."""
-    cases_ok: Positive
-    """How many have a label map."""
-    cases_failed: Count
-    """How many have none."""
-
-
-_MORE = {"additionalProperties": True}
-_ByNumber = Annotated[dict[str, float | None], Is(each=("", "Of a case."))]
-RETURNED: dict[str, Any] = {
-    "additionalProperties": False,
-    "if": {"properties": {"status": {"const": "Succeeded"}}},
-    "then": {"required": ["metrics"]},
-    "else": {"required": ["error_message"]},
-}
-"""Of the whole file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +90,7 @@ class DropFolder:
     def claim(self, submission: Submission, *, is_again: bool) -> Submission:
         """Nothing is to be done: the folder is locked by that of the results."""
         if is_again:  # the hours begin now
-            raise ClaimAnewError("nobody has heard of the claim")
+            raise NotNowError("nobody has heard of the claim")
         return submission
 
     def download(self, submission: Submission, folder: Path) -> Path:
@@ -179,10 +119,12 @@ class DropFolder:
             raise ModelError(model.name, "it is a link", "Hand in the file itself.")
         return path
 
-    def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
+    def answer(
+        self, submission: Submission, answer: ReturnedFile, *, is_again: bool
+    ) -> None:
         """Write the answer into the folder; the same one anew does no harm."""
         self._check_answers()
-        text = json.dumps(answer.content, indent=2, allow_nan=False)
+        text = json.dumps(answer, indent=2, allow_nan=False)
         write_whole(self._folder / ANSWERS / f"{submission.team}.json", f"{text}\n")
 
     def _check_answers(self) -> None:

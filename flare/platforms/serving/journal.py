@@ -13,8 +13,8 @@ from typing import Annotated, Any, TypedDict
 
 from flare.common.files import write_whole
 from flare.common.schema import DateTime, Is, Text, dump
-from flare.common.text import aligned, safe
-from flare.platforms.serving.source import Answer, Source, Submission
+from flare.common.text import aligned, printable, safe
+from flare.platforms.serving.source import ReturnedFile, Source, Submission
 from flare.results.errors import MeasurementError
 
 JOURNAL_JSON = "journal.json"
@@ -57,9 +57,6 @@ class Step(Enum):
         return self in (Step.RETURNED, Step.LOST)
 
 
-ORDER = list(Step)
-
-
 _Times = Annotated[
     dict[str, DateTime],
     Is(
@@ -89,12 +86,14 @@ class Entry(Submission):
 
     def has(self, step: Step) -> bool:
         """Whether a step is done."""
-        return ORDER.index(self.step) >= ORDER.index(step)
+        order = list(Step)
+        return order.index(self.step) >= order.index(step)
 
     @property
     def claimed(self) -> datetime:
         """When it was claimed, or a little before."""
-        return datetime.fromisoformat(self.times[Step.CLAIMING.value])
+        at = datetime.fromisoformat(self.times[Step.CLAIMING.value])
+        return at.astimezone(UTC)
 
     def ends_at(self, hours: float) -> datetime:
         """When its answer has to be on its way, if it has so many hours."""
@@ -208,7 +207,7 @@ class Journal:
         write_whole(self._file, text, is_lasting=True)
         self.entries = entries
 
-    def write_answer(self, submission: Submission, answer: Answer) -> None:
+    def write_answer(self, submission: Submission, answer: ReturnedFile) -> None:
         """Write what is to be sent, so that each try sends the same.
 
         Raises
@@ -218,10 +217,10 @@ class Journal:
         OutputError
             If it cannot be written.
         """
-        text = json.dumps(dump(answer), indent=2, allow_nan=False)
+        text = json.dumps(answer, indent=2, allow_nan=False)
         write_whole(self._answer_file(submission), f"{text}\n", is_lasting=True)
 
-    def read_answer(self, submission: Submission) -> Answer:
+    def read_answer(self, submission: Submission) -> ReturnedFile:
         """What is to be sent.
 
         Raises
@@ -231,7 +230,10 @@ class Journal:
         """
         file = self._answer_file(submission)
         with _as_written(file):
-            return Answer(**json.loads(file.read_text(encoding="utf-8")))
+            answer: ReturnedFile = json.loads(file.read_text(encoding="utf-8"))
+            is_good = answer["status"] == "Succeeded"
+            _ = answer["metrics"] if is_good else answer["error_message"]
+        return answer
 
     def _answer_file(self, submission: Submission) -> Path:
         """Of a submission, whose key the source has made safe."""
@@ -259,7 +261,7 @@ def _as_written(file: Path) -> Iterator[None]:
     """Refuse a file that this program has not written, or an earlier version has."""
     try:
         yield
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except Exception as error:  # anybody may have changed it, in any way
         raise MeasurementError(
             str(file),
             "it is not what this version has written",
@@ -268,10 +270,23 @@ def _as_written(file: Path) -> Iterator[None]:
 
 
 def _entry(content: dict[str, Any]) -> Entry:
+    """What was kept of a submission, all of which can be used, or an error."""
+    entry = Entry(**{**content, "step": Step(content["step"])})
+    for at in entry.times.values():
+        datetime.fromisoformat(at)
+    entry.ends_at(HOURS)
+    texts = {
+        **content,
+        **entry.place,
+        "place": "",
+        "times": entry.times[entry.step.value],
+    }
     # Their defaults are for an entry that begins, not for one that was kept.
-    if lacking := {row.name for row in fields(Entry)} - content.keys():
-        raise KeyError(*lacking)
-    return Entry(**{**content, "step": Step(content["step"])})
+    if content.keys() != {row.name for row in fields(Entry)}:
+        raise KeyError
+    if not all(isinstance(text, str) for text in texts.values()):
+        raise TypeError
+    return entry
 
 
 # --- How far all are --------------------------------------------------------------
@@ -290,7 +305,7 @@ def status_text(folder: Path, hours: float) -> str:
         return f"{safe(folder.parent)}: no submission was claimed yet"
     titles = ("submission", "team", "step", "at (UTC)", "answer by", "answer")
     rows = [titles, *(_row(entry, hours) for entry in entries)]
-    return "\n".join([f"Submissions of {source}:", *aligned(rows)])
+    return "\n".join([f"Submissions of {printable(source)}:", *aligned(rows)])
 
 
 def _row(entry: Entry, hours: float) -> tuple[str, ...]:
@@ -301,7 +316,8 @@ def _row(entry: Entry, hours: float) -> tuple[str, ...]:
         entry.step.value,
         entry.times[entry.step.value][:16].replace("T", " "),
         "" if entry.step.is_end else f"{end:%Y-%m-%d %H:%M}",
-        f"{entry.status} {entry.message}".strip() or (entry.fault and "postponed"),
+        printable(f"{entry.status} {entry.message}".strip())
+        or (entry.fault and "postponed"),
     )
 
 
@@ -314,17 +330,15 @@ def waiting_text(source: Source, folder: Path) -> str:
         If the source does not answer, or the journal cannot be read.
     """
     _, entries = read_journal(folder)
-    lines = [
-        f"{safe(entry.title)}: would go on behind {entry.step.value!r}"
+    known = {entry.key for entry in entries}
+    said: list[tuple[Submission, str]] = [
+        (entry, f"would go on behind {entry.step.value!r}")
         for entry in entries
         if not entry.step.is_end
     ]
-    known = {entry.key for entry in entries}
-    lines += [
-        f"{safe(submission.title)}: would be claimed"
-        for submission in source.claimable()
-        if submission.key not in known
-    ]
+    new = (one for one in source.claimable() if one.key not in known)
+    said += [(one, "would be claimed") for one in new]
+    lines = [f"{safe(one.title)}: {text}" for one, text in said]
     counted = sum(entry.step is Step.RETURNED for entry in entries)
     lines.append(f"Everything is ready; {counted} submissions are answered already")
     return "\n".join(lines)

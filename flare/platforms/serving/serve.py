@@ -1,32 +1,81 @@
-"""Serves submissions: what a service is told, and from its first look to its end."""
+"""Serves submissions, one at a time, from a claim to an answer.
+
+Every step is in the journal before the next one begins. Whatever ends the program, it
+goes on from there: what is done twice then does no harm, and an answer is sent once.
+"""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from flare.challenge.reading import read_challenge
 from flare.common.engine import find_engine
+from flare.common.errors import (
+    FlareError,
+    HostError,
+    OrganiserError,
+    OutputError,
+    ProgramError,
+    SubmissionError,
+    as_flare_error,
+    obey_stop,
+)
+from flare.common.executor import bulkhead, keep_trace
+from flare.common.files import remove_tree
 from flare.common.options import option, seconds
+from flare.common.text import safe
 from flare.evaluation.check import find_images
 from flare.measuring.container import opened_limits
 from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import check_cases
 from flare.measuring.options import MeasuringOptions, Options
 from flare.measuring.team import Job
-from flare.platforms.serving.journal import HOURS, Entry, waiting_text
-from flare.platforms.serving.service import Service
-from flare.platforms.serving.source import Source
-from flare.platforms.serving.work import ServedWork
+from flare.platforms.serving.journal import (
+    HOURS,
+    Entry,
+    Journal,
+    Step,
+    utc_now,
+    waiting_text,
+)
+from flare.platforms.serving.source import (
+    GoneError,
+    NotNowError,
+    NotOursError,
+    Source,
+    Submission,
+    failed,
+    succeeded,
+)
+from flare.platforms.serving.work import (
+    OverdueError,
+    OverdueSignal,
+    ServedWork,
+    ended_after,
+)
+from flare.results.errors import MeasurementError
 from flare.results.team_folder import FolderLock
 
 _log = logging.getLogger(__name__)
 
 FOLDER = ".serve"
 """In RESULTS: the journal, and archives that were downloaded."""
+
+DOWNLOADS = "downloads"
+"""Folder of archives, one for each submission, until it is answered."""
+
+LONGEST_PAUSE_MIN = 60
+"""Pauses are of 1, 2, 4, ... minutes, up to this."""
+
+_EVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +161,280 @@ def serve(
     worst = {"runtime_s": timeout_s, "max_gpu_memory_mb": memory_mb}
     work = ServedWork(job=job, worst=worst, telling=telling, is_named=source.is_named)
     if options.dry_run:
-        find_engine(job.options.engine).describe()
+        find_engine(options.engine).describe()
         _log.info("%s", waiting_text(source, options.folder))
         return
     with FolderLock(options.folder, "served"):
         service = Service(source, work, options.folder, hours=hours, on_step=on_step)
         service.run(None if options.once else options.poll_s)
+
+
+# --- The queue --------------------------------------------------------------------
+
+
+class Service:
+    """Measures what a source has, one submission after the other.
+
+    Parameters
+    ----------
+    source : Source
+        Where submissions come from.
+    work : ServedWork
+        What is done with them; each step can be done again after it was ended.
+    folder : Path
+        Of the journal; nobody else has it.
+    hours : float
+        That a submission has from its claim on.
+    now : callable
+        Date and time.
+    on_step : callable, optional
+        Told of each step of a submission, once it is in the journal.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        work: ServedWork,
+        folder: Path,
+        *,
+        hours: float = HOURS,
+        now: Callable[[], datetime] = utc_now,
+        on_step: Callable[[Entry], None] = lambda _: None,
+    ) -> None:
+        self._source, self._work, self._folder = source, work, folder
+        self._hours, self._now, self._on_step = hours, now, on_step
+        self.journal = Journal(folder, source.name, now)
+        self._paused: dict[str, _Backoff] = {}
+        self._claims = _Backoff(errors=-1)  # behind the first one, there is no pause
+        self._told_of: set[str] = set()
+
+    def run(
+        self, poll_s: float | None, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        """Serve for ever; or until nothing waits, if there is no time to look again.
+
+        Parameters
+        ----------
+        poll_s : float, optional
+            So long is waited where nothing is to be done.
+        sleep : callable
+            Waits for some seconds.
+
+        Raises
+        ------
+        OrganiserError
+            If they are at fault.
+        Exception
+            If there is no time to look again, and something stands in the way.
+        """
+        while True:
+            try:
+                while self.serve_one():
+                    pass
+            except Exception as raised:
+                obey_stop(raised)
+                error = as_flare_error(raised)
+                if poll_s is None or isinstance(error, OrganiserError):
+                    raise
+                # Meanwhile others may have to be answered.
+                self._claims.failed(self._now())
+                _log.error("%s It is tried again", error)
+                with suppress(OutputError):  # the disk may be what is at fault
+                    keep_trace(self._folder.parent, self._folder.name, error)
+            if poll_s is None:
+                break
+            sleep(poll_s)
+        for paused in self._paused.values():
+            if paused.error:
+                raise paused.error
+
+    def serve_one(self) -> bool:
+        """Go on with a submission, or claim one; whether there was any.
+
+        What stands in the way of one submission postpones it behind the others, see
+        docs/developers/blame.md.
+
+        Raises
+        ------
+        HostError
+            If nothing can be claimed, or written down.
+        OrganiserError
+            If they are at fault.
+        """
+        if not (found := self._next()):
+            return False
+        entry, is_again = found
+        tell = partial(self._postpone, entry, told="")
+        with bulkhead(self._folder.parent, entry.team, tell):
+            self._try(entry, is_again=is_again)
+        return True
+
+    def _try(self, entry: Entry, *, is_again: bool) -> None:
+        """Serve a submission as far as it goes."""
+        title = safe(entry.title)
+        try:
+            self._serve(entry, is_again=is_again)
+        except NotOursError as error:
+            _log.warning("%s: it is not ours any more: %s", title, error)
+            self._done(entry, Step.LOST, message=str(error))
+        except NotNowError as error:
+            _log.warning("%s: it has to wait: %s", title, error)
+            self.journal.forget(entry)
+            self._claims.failed(self._now())
+        except GoneError as error:
+            if error.told:
+                self._postpone(entry, error.error, told=str(error.told))
+            # Until then, it may be the rights of the token's user that are missing.
+            elif self._now() < entry.claimed + timedelta(hours=self._hours):
+                raise error.error from error
+            else:
+                _log.warning("%s: it is given up: %s", title, error)
+                self._done(entry, Step.LOST, message=str(error))
+        kept = self.journal.entries.get(entry.key)
+        if not kept or kept.step.is_end:
+            self._paused.pop(entry.key, None)
+            remove_tree(self._downloads(entry))
+
+    def _postpone(self, entry: Entry, error: FlareError, *, told: str) -> None:
+        """Let others go before a submission, for a pause that grows."""
+        if isinstance(error, OrganiserError):
+            raise error
+        now = self._now()
+        paused = self._paused.setdefault(entry.key, _Backoff())
+        if not (paused.errors or told) and isinstance(error, HostError):
+            # The first one may be of that submission alone; two in a row hardly are.
+            self._claims.failed(now)
+        until = now + paused.failed(now, error)
+        end = entry.ends_at(self._hours)
+        paused.until = min(until, end) if end > now else until
+        title, pause = safe(entry.title), _minutes(paused.until - now)
+        _log.warning("%s: postponed by %s: %s", title, pause, error)
+        if not self.journal.entries[entry.key].has(Step.SCORED):
+            self.journal.keep(entry, fault=told or self._told(entry, error))
+
+    def _told(self, entry: Entry, error: FlareError) -> str:
+        """The message for the team if an error stays."""
+        if isinstance(error, ProgramError):
+            return str(error)
+        problem = (
+            f"it could not be evaluated within {self._hours:g} hours, by a fault of the"
+            " computer that evaluates, and none of its own"
+        )
+        return str(MeasurementError(entry.title, problem, "Ask the organisers."))
+
+    def _next(self) -> tuple[Entry, bool] | None:
+        """What is to be gone on with, or else to be claimed; whether it was begun."""
+        now = self._now()
+        ready = [e for e in self.journal.open_entries() if self._ready_at(e) <= now]
+        if ready:
+            entry = min(ready, key=lambda e: (self._is_in_time(e), self._ready_at(e)))
+            _log.info("%s: it was %s; going on", safe(entry.title), entry.step.value)
+            return entry, True
+        new = self._begun() if now >= self._claims.until else None
+        return (new, False) if new else None
+
+    def _begun(self) -> Entry | None:
+        """The first submission that can be claimed, written down."""
+        for submission in self._source.claimable():
+            if submission.key in self.journal.entries:
+                continue
+            if owner := self.journal.owner(submission):
+                if submission.key not in self._told_of:
+                    text = "%s: not claimed: its folder, %s, is that of the user %s"
+                    title, team = safe(submission.title), safe(submission.team)
+                    _log.error(text, title, team, safe(owner))
+                self._told_of.add(submission.key)
+                continue
+            self._work.check_host()
+            return self._done(submission, Step.CLAIMING)
+        self._claims = _Backoff(errors=-1)
+        return None
+
+    def _ready_at(self, entry: Entry) -> datetime:
+        paused = self._paused.get(entry.key)
+        return paused.until if paused else _EVER
+
+    def _is_in_time(self, entry: Entry) -> bool:
+        """Whether a submission need not be answered now, whatever is known of it."""
+        return entry.has(Step.SCORED) or self._now() < entry.ends_at(self._hours)
+
+    def _serve(self, entry: Entry, *, is_again: bool) -> None:
+        if not entry.has(Step.CLAIMED):
+            claimed = self._source.claim(entry, is_again=is_again)
+            entry = self._done(claimed, Step.CLAIMED)
+        if not entry.has(Step.SCORED):
+            entry = self._scored(entry)
+        answer = self.journal.read_answer(entry)
+        is_sent = entry.has(Step.RETURNING)
+        if not is_sent:
+            self._done(entry, Step.RETURNING)
+        self._source.answer(entry, answer, is_again=is_sent)
+        self._done(entry, Step.RETURNED)
+        if not entry.fault:  # so this computer works
+            self._claims = _Backoff(errors=-1)
+
+    def _scored(self, entry: Entry) -> Entry:
+        """Determine the outcome of a submission, and write it down."""
+        end, fault = entry.ends_at(self._hours), ""
+        try:
+            try:
+                with ended_after((end - self._now()).total_seconds()):
+                    answer = succeeded(self._measured(entry))
+            except Exception as error:
+                # What is done while it is ended may fail, and is no fault of its own.
+                obey_stop(error)
+                if not isinstance(error, SubmissionError):
+                    raise
+                answer = failed(str(error))
+        except OverdueSignal:
+            done, fault = self._work.done(entry.team), entry.fault
+            late = OverdueError(self._hours, done, self._work.cases)
+            answer = failed(fault or str(late))
+        self.journal.write_answer(entry, answer)
+        status, message = answer["status"], answer.get("error_message", "")
+        changes = {"status": status, "message": message, "fault": fault}
+        return self._done(entry, Step.SCORED, **changes)
+
+    def _measured(self, entry: Entry) -> dict[str, Any]:
+        """The metrics of a submission, from whichever step it has come to."""
+        file = self._source.download(entry, self._downloads(entry))
+        if not entry.has(Step.DOWNLOADED):
+            self._done(entry, Step.DOWNLOADED)
+        if not entry.has(Step.CHECKED):
+            self._work.check(file)
+            self._done(entry, Step.CHECKED)
+        if not entry.has(Step.MEASURED):
+            self._work.measure(file)
+            self._done(entry, Step.MEASURED)
+        return self._work.score(entry.team)
+
+    def _done(self, submission: Submission, step: Step, **changes: Any) -> Entry:
+        """Write down a step, and tell of it."""
+        entry = self.journal.keep(submission, step, **changes)
+        self._on_step(entry)
+        return entry
+
+    def _downloads(self, entry: Entry) -> Path:
+        return self._folder / DOWNLOADS / entry.key
+
+
+@dataclass(slots=True)
+class _Backoff:
+    """What is tried again after a pause that grows with its errors."""
+
+    errors: int = 0
+    """In a row; below 0 for so many that are followed by no pause."""
+    until: datetime = _EVER
+    error: FlareError | None = None
+    """The last one."""
+
+    def failed(self, now: datetime, error: FlareError | None = None) -> timedelta:
+        """Count an error; the pause behind it."""
+        self.errors, self.error = self.errors + 1, error
+        minutes = min(2**self.errors // 2, LONGEST_PAUSE_MIN)
+        self.until = now + timedelta(minutes=minutes)
+        return timedelta(minutes=minutes)
+
+
+def _minutes(pause: timedelta) -> str:
+    return f"{pause.total_seconds() / 60:.3g} min"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, NotRequired, Protocol, TypedDict
 
 from flare.common.errors import MESSAGE_LIMIT, HostError, SubmissionError
-from flare.common.schema import Is, Text
+from flare.common.schema import Count, Is, Positive, Text
 from flare.common.text import printable
 
 
@@ -29,29 +29,73 @@ class Submission:
     """What its source needs to get it again after a restart; no secrets."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What is sent for a submission, written before it is sent: each try sends the
-    same.
+class ReturnedFile(TypedDict):
+    """What `flare serve` says of a submission: it is sent to the platform, or written
+    into DIR/returned of a drop folder.
     """  # noqa: D205  a sentence of the public schema
 
-    metrics: dict[str, Any] | None = None
-    """As in TEAMNAME.json of a folder; null if there is no result."""
-    message: Annotated[str, Is(maxLength=1024)] = ""
-    """For whoever has handed it in, if there is no result; empty otherwise."""
+    status: Literal["Succeeded", "Failed"]
+    """Whether there is a result."""
+    metrics: NotRequired[Annotated[dict[str, Any], Is(like=ReturnedMetrics, **_MORE)]]
+    """If there is: metrics.json of the team, with running times, GPU memory and
+    statuses in `case` and `aggregates`."""
+    error_message: NotRequired[Annotated[str, Is(minLength=1, maxLength=1024)]]
+    """If there is none: one line that says what the team can do."""
 
-    @property
-    def status(self) -> Literal["Succeeded", "Failed"]:
-        """In the platform's words."""
-        return "Failed" if self.metrics is None else "Succeeded"
 
-    @property
-    def content(self) -> dict[str, Any]:
-        """What is sent, by the platform's keys."""
-        if self.metrics is None:
-            line = printable(self.message)[:MESSAGE_LIMIT]
-            return {"status": self.status, "error_message": line}
-        return {"status": self.status, "metrics": self.metrics}
+class ReturnedMetrics(TypedDict):
+    """The keys of `metrics` that are described here."""
+
+    case: Annotated[dict[str, Any], Is(like=ReturnedCases, **_MORE)]
+    """As in metrics.json, and further columns."""
+    aggregates: Annotated[dict[str, Any], Is(like=ReturnedCounts, **_MORE)]
+    """As in metrics.json, and further numbers: statistics of both, in which a failed
+    case counts with the limits."""
+
+
+class ReturnedCases(TypedDict):
+    """Columns of `case` that metrics.json does not have."""
+
+    status: Annotated[dict[str, str], Is(each=("", "A status of efficiency.csv."))]
+    """How the run of each case has ended, by its number."""
+    runtime_s: NotRequired[_ByNumber]
+    """Running time of each case in s, by its number; null if it has failed."""
+    max_gpu_memory_mb: NotRequired[_ByNumber]
+    """GPU memory of each case in MB, by its number; null if it has failed; not there
+    without a GPU."""
+
+
+class ReturnedCounts(TypedDict):
+    """Keys of `aggregates` that metrics.json does not have."""
+
+    cases: Positive
+    """How many cases there are."""
+    cases_ok: Positive
+    """How many have a label map."""
+    cases_failed: Count
+    """How many have none."""
+
+
+_MORE = {"additionalProperties": True}
+_ByNumber = Annotated[dict[str, float | None], Is(each=("", "Of a case."))]
+RETURNED: dict[str, Any] = {
+    "additionalProperties": False,
+    "if": {"properties": {"status": {"const": "Succeeded"}}},
+    "then": {"required": ["metrics"]},
+    "else": {"required": ["error_message"]},
+}
+"""Of the whole file."""
+
+
+def succeeded(metrics: dict[str, Any]) -> ReturnedFile:
+    """The answer for a submission that has a result."""
+    return {"status": "Succeeded", "metrics": metrics}
+
+
+def failed(message: str) -> ReturnedFile:
+    """The answer for one that has none, with the line for whoever has handed it in."""
+    line = printable(message)[:MESSAGE_LIMIT]
+    return {"status": "Failed", "error_message": line}
 
 
 class NotOursError(Exception):
@@ -60,10 +104,6 @@ class NotOursError(Exception):
 
 class NotNowError(Exception):
     """A submission cannot be claimed now, but perhaps later; the text says why."""
-
-
-class ClaimAnewError(NotNowError):
-    """A claim was not heard, or was refused; it can be made anew at once."""
 
 
 class GoneError(Exception):
@@ -115,7 +155,7 @@ class Source(Protocol):
         NotOursError
             If somebody else was faster.
         NotNowError
-            If it has to wait; a `ClaimAnewError` if it was tried before in vain.
+            If it has to wait, or was tried before in vain.
         GoneError
             If it was tried before, and is not there now.
         """
@@ -131,7 +171,9 @@ class Source(Protocol):
             If the team may be the reason why it is not there.
         """
 
-    def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
+    def answer(
+        self, submission: Submission, answer: ReturnedFile, *, is_again: bool
+    ) -> None:
         """Hand on the outcome of a submission, once.
 
         Raises

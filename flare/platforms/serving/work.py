@@ -33,7 +33,7 @@ from flare.results.efficiency_csv import (
 )
 from flare.results.errors import MeasurementError
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.metrics_reading import case_names, read_evaluated
+from flare.results.metrics_reading import case_names, read_evaluation
 from flare.results.scores import statistics
 
 REPEAT_S = 60.0
@@ -278,7 +278,7 @@ def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[st
     RankingError, MetricsFileError, MeasurementError
         If the files cannot be read.
     """
-    content, _ = read_evaluated(folder / METRICS_JSON)
+    content = read_evaluation(folder / METRICS_JSON).content
     found = read_records(folder / EFFICIENCY_CSV)
     records = [found[case] for case in case_names(content).values()]
     ok = sum(record.status is RunStatus.OK for record in records)

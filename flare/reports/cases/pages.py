@@ -109,7 +109,7 @@ def case_pages(
     (evaluation,) = evaluation_names([metrics])
     empty = Page(
         title="",
-        kicker=challenge_title(found.scores.evaluation.challenge),
+        kicker=challenge_title(found.evaluation.challenge),
         audience_note=ORGANISERS_NOTE,
         sections=[],
     )
@@ -118,14 +118,14 @@ def case_pages(
     for number, (case, file) in enumerate(links.items(), start=1):
         back = _macro("back", before=names[number - 1], after=names[number + 1])
         title = f"Case {case}: {evaluation}"
-        scores = {m: v for (c, m), v in found.scores.values.items() if c == case}
+        scores = {m: v for (c, m), v in found.values.items() if c == case}
         card = {
             "file": names[number],
             "case": case,
             "scores": scores_text(scores),
             "thumbnail": None,
         }
-        why = found.scores.failed.get(case)
+        why = found.failed.get(case)
         if why is not None:
             page = replace(empty, lead=[Words(f"Not scored: {why}", "banner")])
             card["words"] = safe(why)
@@ -136,7 +136,7 @@ def case_pages(
         cards.append(card)
         if on_drawn:
             on_drawn(number, len(links), case)
-    total = len(found.scores.cases)
+    total = len(found.cases)
     note = f"{len(cards)} of {count(total, 'case')}, those with the lowest DSC."
     if len(cards) == total:
         note = f"All {count(total, 'case')}." if total > 1 else "The only case."

@@ -100,7 +100,7 @@ def find_case_files(
     needed = [f"{metric}{end}" for metric in challenge.metrics for end in ends]
     for case in cases:
         for metric in needed:
-            if (case, metric) not in found.scores.values:
+            if (case, metric) not in found.values:
                 problem = f"it has no {metric} of case {safe(case)}"
                 raise MetricsFileError(str(metrics), problem)
     for folder, what in ((truth, "reference labels"), (predictions, "predictions")):
@@ -111,13 +111,13 @@ def find_case_files(
             )
     references = find_references(truth, challenge)
     here = {file.case for file in references}
-    for case in found.scores.cases:
+    for case in found.cases:
         if case not in here:
             problem = (
                 f"there is no reference of case {safe(case)}, which {safe(name)} has"
             )
             raise MetricsFileError(str(truth), problem, _REMEDY)
-    told = found.scores.evaluation.references_sha256
+    told = found.evaluation.references_sha256
     if told is not None and told != references_digest(references, file_checksum):
         problem = f"these are not the references that {safe(name)} was made with"
         raise MetricsFileError(str(truth), problem, _REMEDY)
@@ -129,7 +129,7 @@ def find_case_files(
         found_images = find_images(options.images, challenge.names)
         images = {file.case: file for file in found_images}
     for case in cases:
-        if case in found.scores.failed:
+        if case in found.failed:
             continue
         if case not in pairs:
             raise MetricsFileError(
@@ -155,8 +155,8 @@ def find_case_files(
 
 def _rules(metrics: Path, found: EvaluationFile) -> tuple[Challenge, int | None]:
     """The rules that the scores were made by, and the decimals they have."""
-    evaluation = found.scores.evaluation
-    organs = dict.fromkeys(organ_of(metric) for _, metric in found.scores.values)
+    evaluation = found.evaluation
+    organs = dict.fromkeys(organ_of(metric) for _, metric in found.values)
     organs.pop("", None)
     options = evaluation.options
     decimals = options.get("decimals")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from flare.common.text import count, safe
 from flare.ranking.means import Means, ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
-from flare.ranking.uncertainty import CONFIDENCE, Bootstrap, RankInterval
+from flare.ranking.uncertainty import RankInterval
 from flare.reports.charts import blobs, rank_ticks
 from flare.reports.model import (
     NO_RESULT,
@@ -31,10 +31,10 @@ from flare.reports.model import (
     table,
 )
 from flare.reports.ranking.words import (
-    SHARED_FIRST,
     Printed,
     certainty_text,
     counted_text,
+    draws_text,
     guests_note,
     left_out_text,
     printed,
@@ -83,6 +83,8 @@ class PublicRanking:
     means: Mapping[str, Sequence[tuple[float | None, int]]]
     """By metric and place: the mean over the cases, and how many results are missing;
     empty where only organisers may know it."""
+    counted: Mapping[str, float | None]
+    """What missing results count as in means, by metric that is ranked."""
     notes: tuple[str, ...]
     """By which metrics nobody is ranked, who does not compete, and what missing results
     count as."""
@@ -112,10 +114,12 @@ def public_ranking(
     """What the page of all teams has: for everybody, nothing of small groups."""
     challenge, rules = analysis.challenge, analysis.rules
     found = None if too_few_text(analysis) else analysis.bootstrap
-    means = None
-    if is_organiser or analysis.shows_means:
-        means = ranking_means(analysis, has_organs=False)
+    means, is_shown = (
+        ranking_means(analysis, has_organs=False),
+        is_organiser or analysis.shows_means,
+    )
     shown = tuple(map(printed, rules.names))
+    counted = {name: means.counted[name] for name in rules.names}
     gate = f"DSC of at least {rules.gate_dsc:g}" if rules.gate_dsc else "none"
     metrics = (
         f"{printed(rule.metric).title} ({rule.better.value} is better, weight"
@@ -123,8 +127,8 @@ def public_ranking(
         for rule in rules.metrics
     )
     notes = [left_out_text(rules.left_out), guests_note(analysis)]
-    if means and any(own.missing for own in means.rows):
-        notes.append(f"In a mean, a missing result {counted_text(means.counted)}.")
+    if is_shown and any(own.missing for own in means.rows):
+        notes.append(f"In a mean, a missing result {counted_text(counted)}.")
     groups = []
     for own in groupings:  # for everybody, none of a column with a small group
         hidden = "" if is_organiser else silence(own)
@@ -138,12 +142,13 @@ def public_ranking(
         interim=analysis.table.roll.interim_text,
         certainty=certainty_text(analysis, is_organiser=is_organiser),
         metrics=shown,
-        means=_means(means, shown, is_organiser=is_organiser) if means else {},
+        means=_means(means, shown, is_organiser=is_organiser) if is_shown else {},
+        counted=counted,
         notes=tuple(filter(None, notes)),
         cases=len(analysis.table.cases),
         places=analysis.standings.standings,
         draws=found.teams if found else (),
-        draws_note=_draws_note(found) if found else "",
+        draws_note=draws_text(found) if found else "",
         decisions=analysis.decisions.lines,
         settings=(
             ("challenge", f"{challenge.name} ({challenge.key})"),
@@ -173,24 +178,6 @@ def _means(
                 mean = float(told[own.metric].text(mean))
             found[own.metric].append((mean, own.missing))
     return found
-
-
-def _draws_note(found: Bootstrap) -> str:
-    """How the draws were made, and how far their rankings agree with the ranking."""
-    text = (
-        f"As many cases were drawn, with replacement, {found.samples} times (seed"
-        f" {found.seed}); a team's rank lies in its interval in"
-        f" {100 * CONFIDENCE:g} % of the draws."
-    )
-    if found.has_shared_first:
-        text += f" {SHARED_FIRST}"
-    if found.kendall_tau:
-        low, middle, high = found.kendall_tau
-        text += (
-            " Kendall's tau of the drawn rankings with the ranking itself: median"
-            f" {middle:.2f}, {100 * CONFIDENCE:g} % from {low:.2f} to {high:.2f}."
-        )
-    return text
 
 
 # --- The page ---------------------------------------------------------------------

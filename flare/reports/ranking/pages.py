@@ -1,29 +1,48 @@
-"""Makes all pages of a ranking, from that of all teams to those of each."""
+"""Makes all pages of a ranking, of results or of what ``flare rank`` has written.
+
+Of a ranking that was written nothing is decided anew: the values of values.csv are
+ranked by the settings of ranking.json, and have to give the ranking and the draws that
+stand there. What was decided is told as it was written, and so is what was found odd:
+the decisions have been applied to these values, and are not applied again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from flare.challenge.reading import read_challenge
-from flare.ranking.means import ranking_means
-from flare.ranking.rank import Analysis, rank_results
-from flare.ranking.rules import RankingOptions
-from flare.reports.charts import memory_charts
-from flare.reports.model import INDEX, MANY_ROWS, TEAMS, Chart, Page
+from flare.challenge.reading import read_challenge, recorded_challenge
+from flare.challenge.rules import RankedMetric
+from flare.common.files import read_regular
+from flare.common.schema import build, dump
+from flare.common.text import cell_text, printable, safe, why
+from flare.ranking.decisions import Decisions, TeamDecision
+from flare.ranking.rank import Analysis, analyse, rank_results
+from flare.ranking.ranking_json import shown
+from flare.ranking.results_folder import EMPTY, CaseResult, Key
+from flare.ranking.rules import MissingRule, RankingOptions, RankingRules, Ties
+from flare.ranking.table import ResultTable, table_of
+from flare.reports.model import INDEX, RANKING_JSON, TEAMS, Page
 from flare.reports.ranking.organisers import organiser_page
-from flare.reports.ranking.own import own_standing, sheet_names
 from flare.reports.ranking.page import public_ranking, ranking_page
-from flare.reports.ranking.teams import Field, team_page
-from flare.reports.ranking.written import read_written
+from flare.reports.ranking.teams import (
+    in_field,
+    own_standing,
+    sheet_names,
+    team_page,
+)
+from flare.results.csv_rows import COLUMNS, KEYS, read_rows
+from flare.results.errors import RankingError
 from flare.results.groups_csv import Grouping, read_groups
-from flare.results.traces_csv import BUCKETS, read_curve, traced_cases
 
-MEMORY = "max_gpu_memory_mb"
+VALUES_CSV = "values.csv"
+
+_REMEDY = "Rank the results anew: flare rank RESULTS --output FOLDER."
+_NOT_OURS = "it is no ranking.json that flare rank has written"
+_BAD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 def ranking_pages(
@@ -74,13 +93,9 @@ def ranking_pages(
     names = sheet_names(standings)
     files = {standing.team: f"{TEAMS}/{name}.html" for name, standing in names}
     links = files if has_teams else {}
-    means = ranking_means(analysis, has_organs=False)
-    field = None
     index = ranking_page(public, links)
     if is_organiser:
-        curves = one_case(source, analysis)
-        index = organiser_page(analysis, public, links, groupings, curves)
-        field = Field(analysis, means)
+        index = organiser_page(analysis, public, links, groupings)
         if figures:
             # Here, as pages should not wait for matplotlib.
             from flare.reports.paper_figures import write_ranking_figures
@@ -88,36 +103,106 @@ def ranking_pages(
             write_ranking_figures(analysis, public, groupings, figures)
     yield INDEX, index
     for standing in standings if has_teams else ():
-        own = own_standing(analysis, standing, public, means.counted)
-        yield files[own.team], team_page(own, field.of(own.team) if field else None)
+        team = standing.team
+        own = own_standing(analysis, standing, public)
+        field = in_field(analysis, public, team) if is_organiser else None
+        yield files[team], team_page(own, field)
 
 
-def one_case(source: Path, analysis: Analysis) -> list[Chart]:
-    """Memory over time of all teams on one case: that with the most GPU memory.
+# --- A ranking that was written ---------------------------------------------------
 
-    Where memory is not ranked, it is the first case with a trace.
+
+def read_written(folder: Path) -> tuple[Analysis, dict[str, Any]]:
+    """Read what ``flare rank`` has written, and what was told of it in words.
+
+    Those are the fields `interim` and `decisions` of what everybody may know.
+
+    Raises
+    ------
+    RankingError
+        If ranking.json or values.csv cannot be read, or they do not belong together.
     """
-    folders = sorted(source.iterdir()) if source.is_dir() else []
-    named = {analysis.decisions.name_of(own.name): own for own in folders}
-    traced = {
-        team: set(traced_cases(folder))
-        for team, folder in named.items()
-        if team in analysis.table.teams and folder.is_dir()
+    file = folder / RANKING_JSON
+    try:
+        told = json.loads(read_regular(file))
+        analysis = _analysis(folder, told)
+        words = {"interim": told["interim"] or "", "decisions": (*told["decisions"],)}
+        return replace(analysis, flags=tuple(told["flags"])), words
+    except OSError as error:
+        problem = f"it cannot be read ({why(error)})"
+        raise RankingError(str(file), problem, _REMEDY) from error
+    except _BAD as error:
+        raise RankingError(str(file), _NOT_OURS, _REMEDY) from error
+
+
+def _analysis(folder: Path, told: Mapping[str, Any]) -> Analysis:
+    """Rank the values anew, as they were; they have to give what is on record."""
+    settings, drawn = told["settings"], told.get("bootstrap") or {}
+    rules = RankingRules(
+        metrics=tuple(build(RankedMetric, rule) for rule in settings["metrics"]),
+        ties=Ties(settings["ties"]),
+        missing=MissingRule(settings["missing"]),
+        gate_dsc=float(settings["efficiency_gate_dsc"]),
+        left_out=tuple(map(str, settings.get("not_measured", ()))),
+    )
+    scoring, start = settings["scoring_rules"], "label of "
+    organs = [key.removeprefix(start) for key in scoring if key.startswith(start)]
+    challenge = replace(
+        recorded_challenge(settings["challenge"], scoring, organs),
+        name=settings["challenge_name"],
+        checksum=settings["challenge_sha256"],
+        ranking=rules.metrics,
+        efficiency_gate_dsc=rules.gate_dsc,
+    )
+    reasons = {
+        (m["team"], m["case"], m["metric"]): (m["reason"], m["kind"])
+        for m in told["missing"]
     }
-    board, metrics = analysis.board, analysis.rules.names
-    most = dict.fromkeys(analysis.table.cases, 0.0)
-    if MEMORY in metrics:
-        values = np.nan_to_num(board.values[:, :, metrics.index(MEMORY)])
-        most |= zip(board.cases, values.max(axis=0).tolist(), strict=True)
-    known = [case for case in most if any(case in own for own in traced.values())]
-    if not known:
-        return []
-    case = max(known, key=most.__getitem__)
-    with_traces = sum(map(bool, traced.values()))
-    buckets = BUCKETS if with_traces <= MANY_ROWS else BUCKETS // 2
-    curves = [
-        (standing.team, read_curve(named[standing.team], case, buckets))
-        for standing in analysis.standings.standings
-        if case in traced.get(standing.team, ())
+    guests = [str(team["team"]) for team in told["out_of_competition"]]
+    samples, seed = int(drawn.get("samples", 0)), int(drawn.get("seed", 0))
+    table = _table(folder / VALUES_CSV, reasons, rules)
+    ranked = [str(team["team"]) for team in told["ranking"]]
+    names = sorted(map(printable, table.teams)), list(map(printable, table.cases))
+    is_equal = names == (sorted([*ranked, *guests]), list(told["cases"]))
+    _check(folder, is_equal=bool(ranked) and is_equal)
+    text = f"see {RANKING_JSON}"
+    joined = tuple(TeamDecision(team=team, reason=text, date=text) for team in guests)
+    decisions = Decisions(out_of_competition=joined)
+    found = analyse(table, challenge, rules, decisions, samples=samples, seed=seed)
+    places = [
+        (printable(s.team), s.rank, str(s.score))
+        for s in found.standings.standings
+        if s.rank is not None
     ]
-    return memory_charts(curves, "team", f"on {case}")
+    ranking = [(t["team"], t["rank"], t["score_exact"]) for t in told["ranking"]]
+    _check(folder, is_equal=places == ranking)
+    if found.bootstrap:
+        teams = shown(dump(found.bootstrap))["teams"]
+        _check(folder, is_equal=teams == drawn["teams"])
+    return found
+
+
+def _table(
+    file: Path, reasons: Mapping[Key, tuple[str, str]], rules: RankingRules
+) -> ResultTable:
+    """The values, to which all decisions have been applied."""
+    results: dict[Key, CaseResult] = {}
+    for row in read_rows(file, COLUMNS):
+        team, case, metric = (cell_text(row.cells[name]) for name in KEYS)
+        key = (team, case, metric)
+        value = row.value(metric, "value")
+        if key in results:
+            problem = f"{row.where}: {' '.join(map(safe, key))} is there twice"
+            raise RankingError(str(file), problem, _REMEDY)
+        reason, kind = reasons.get(key, (EMPTY, "")) if value is None else ("", "")
+        results[key] = CaseResult(
+            team=team, case=case, metric=metric, value=value, reason=reason, kind=kind
+        )
+    return table_of(results.values(), list(rules.names))
+
+
+def _check(folder: Path, *, is_equal: bool) -> None:
+    """Refuse files that do not belong together."""
+    if not is_equal:
+        problem = f"it does not belong to the {RANKING_JSON} beside it"
+        raise RankingError(str(folder / VALUES_CSV), problem, _REMEDY)

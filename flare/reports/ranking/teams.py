@@ -1,22 +1,26 @@
-"""Makes the page of each team: its own, and that of organisers among all others.
+"""Says what a team may know of a ranking, and makes its sheet and its pages.
 
-The one is made from `OwnStanding`, which holds nothing of other teams.
+A score in full precision gives away how many voxels the reference has. So every value
+is rounded here as its metric says, and one in voxels is not here at all. The page for
+organisers has the team among all others.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 
 import numpy as np
 
+from flare.challenge.metrics import metric_of
+from flare.common.files import file_names
 from flare.common.text import count
-from flare.ranking.means import Means
-from flare.ranking.rank import Analysis
+from flare.ranking.rank import Analysis, Standing
 from flare.ranking.ranks import Values
+from flare.ranking.uncertainty import RankInterval
 from flare.reports.charts import spread_chart
 from flare.reports.model import (
     INDEX,
@@ -33,19 +37,199 @@ from flare.reports.model import (
     table,
     text_cell,
 )
-from flare.reports.ranking.own import OwnStanding
-from flare.reports.ranking.page import ORGANISERS_NOTE, draws_chart
-from flare.reports.ranking.words import Printed, counted_text, plain, printed
+from flare.reports.ranking.page import ORGANISERS_NOTE, PublicRanking, draws_chart
+from flare.reports.ranking.words import (
+    Printed,
+    counted_text,
+    left_out_text,
+    plain,
+    printed,
+)
+from flare.reports.render.text import escaped_markdown, markdown
+from flare.results.efficiency_csv import RunStatus
 
 NOTE = (
     "For this team alone: its own values, to three decimals, and ranks. It has nothing"
     " of any other team."
 )
 
-LOW = 0.5
-"""A team fails on a case if its score is not above this: the two darkest shades."""
-
 _Values = Sequence[float | None]
+"""None where there is no result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnResult:
+    """The team's result on a case by a metric."""
+
+    thousandths: int | None
+    """The value, which cannot hold any more digits; None if it may not be told."""
+    rank: float
+    reason: str | None = None
+    """Why the result is missing, if it is."""
+
+    def __post_init__(self) -> None:
+        """See that the value is a whole number."""
+        if self.thousandths is not None and type(self.thousandths) is not int:
+            raise ValueError(f"{self.thousandths!r} is not in whole thousandths")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnStanding:
+    """What a team may know; it has no field for anything of another team."""
+
+    team: str
+    challenge: str
+    teams: int
+    """How many compete."""
+    rank: int | None
+    """None out of competition."""
+    score: float
+    metrics: tuple[Printed, ...]
+    mean_ranks: tuple[float, ...]
+    """By metric."""
+    cases: tuple[str, ...]
+    results: tuple[tuple[OwnResult, ...], ...]
+    """By case, and metric."""
+    notes: tuple[str, ...]
+    """Why a rank may not match its value, and by which metrics nobody is ranked."""
+    draws: tuple[RankInterval, ...]
+    """Of the team; empty without bootstrap, and for a team out of competition."""
+    draws_note: str
+    interim: str
+    counted: Mapping[str, float | None]
+    """What missing results count as in means, by metric."""
+
+    @property
+    def place(self) -> str:
+        """The rank in words."""
+        return f"{self.rank} of {self.teams}" if self.rank else "out of competition"
+
+    @property
+    def score_note(self) -> str:
+        """What stands before the mean ranks."""
+        if self.rank:
+            return f"Score: {self.score:.4f}, from the mean ranks"
+        teams = f"{count(self.teams, 'team')} that compete"
+        return f"Mean ranks, as if it alone had joined the {teams}"
+
+    @property
+    def missing(self) -> list[tuple[str, str, str]]:
+        """Case, title of the metric, and reason of each result that is not there."""
+        return [
+            (case, metric.title, own.reason)
+            for case, row in zip(self.cases, self.results, strict=True)
+            for metric, own in zip(self.metrics, row, strict=True)
+            if own.reason is not None
+        ]
+
+
+def own_standing(
+    analysis: Analysis, standing: Standing, public: PublicRanking
+) -> OwnStanding:
+    """What a team may know of the ranking; nothing else goes on from here."""
+    table, rules, team = analysis.table, analysis.rules, standing.team
+    values, reasons, kinds = (
+        table.cube(name, [team], list(rules.names))[0]
+        for name in ("value", "reason", "kind")
+    )
+    ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
+    told = tuple(map(printed, rules.names))
+    rows = zip(
+        *(part.tolist() for part in (values, ranks, reasons, kinds)), strict=True
+    )
+    gate = (
+        "Metrics of efficiency count only on cases with a DSC of at least"
+        f" {rules.gate_dsc:g}; on others they are ranked like missing ones."
+    )
+    notes = (gate if rules.gate_dsc else "", left_out_text(rules.left_out))
+    return OwnStanding(
+        team=team,
+        challenge=analysis.challenge.name,
+        teams=len(analysis.board.teams),
+        rank=standing.rank,
+        score=float(standing.score),
+        metrics=told,
+        mean_ranks=tuple(float(standing.mean_ranks[name]) for name in rules.names),
+        cases=table.cases,
+        results=tuple(
+            tuple(
+                OwnResult(
+                    thousandths=_told(value, metric),
+                    rank=rank,
+                    reason=_own_reason(reason, kind) if math.isnan(value) else None,
+                )
+                for metric, value, rank, reason, kind in zip(told, *row, strict=True)
+            )
+            for row in rows
+        ),
+        notes=tuple(filter(None, notes)),
+        draws=tuple(own for own in public.draws if own.team == team),
+        draws_note=public.draws_note,
+        interim=public.interim,
+        counted=public.counted,
+    )
+
+
+def _own_reason(reason: str, kind: str) -> str:
+    """Why a result is missing; not what an engine says of the organisers' computer."""
+    is_theirs = kind == f"status {RunStatus.ENGINE_ERROR.value}"
+    return kind if is_theirs else reason
+
+
+def _told(value: float, metric: Printed) -> int | None:
+    """A value in thousandths, if a team may know it."""
+    if math.isnan(value) or not metric.is_told:
+        return None
+    known = metric_of(metric.name)
+    return round((known.told(value) if known else value) * 1000)
+
+
+# --- Its sheet --------------------------------------------------------------------
+
+
+def sheet_names(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
+    """File names of the sheets, which no two teams share on any computer."""
+    by_team = sorted(standings, key=lambda standing: standing.team)
+    names = file_names([standing.team for standing in by_team])
+    return [(names[standing.team], standing) for standing in by_team]
+
+
+def sheet_text(own: OwnStanding) -> str:
+    """What a team gets to see: its own values and ranks, and no one else's."""
+    heads, rows = ["case"], []
+    for metric in own.metrics:
+        title = metric.title
+        heads += [title, "rank"] if metric.is_told else [f"{title}: rank"]
+    for case, results in zip(own.cases, own.results, strict=True):
+        cells = [case]
+        for metric, result in zip(own.metrics, results, strict=True):
+            if metric.is_told:
+                value = result.thousandths
+                text = "missing" if value is None else f"{value / 1000:.3f}"
+                cells.append(text if metric.is_score else text.rstrip("0").rstrip("."))
+            cells.append(str(plain(result.rank)))
+        rows.append(cells)
+    reasons = [
+        "- Case " + escaped_markdown(f"{case}, {title}: {reason}")
+        for case, title, reason in own.missing
+    ]
+    pairs = zip(own.metrics, own.mean_ranks, strict=True)
+    mean_ranks = "; ".join(f"{metric.title} {rank:.2f}" for metric, rank in pairs)
+    lines = [
+        f"# {escaped_markdown(own.team)}",
+        "",
+        f"Rank in {escaped_markdown(own.challenge)}: {own.place}.",
+        f"{own.score_note}: {escaped_markdown(mean_ranks)}.",
+        *map(escaped_markdown, own.notes),
+        "",
+        *markdown(table("", heads, rows)),
+    ]
+    if reasons:
+        lines += ["", "Missing results:", "", *reasons]
+    return "\n".join(lines) + "\n"
+
+
+# --- Among all others, for organisers ---------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,63 +242,36 @@ class InField:
     """The median of all other competing teams that have a result on the case."""
     means: Sequence[_Values]
     """The team's, and of those of the others the lowest, the median and the highest."""
-    alone: Table | None
-    """The cases where it fails, and no other."""
     missing: Sequence[tuple[str, str, str]]
     """With the whole reasons, of which a team is told less."""
 
 
-class Field:
-    """The values of all teams, and their means, among which organisers see one's."""
-
-    def __init__(self, analysis: Analysis, means: Means) -> None:
-        self.analysis, self._names = analysis, analysis.rules.names
-        known = analysis.table
-        self._every = known.cube("value", known.teams, list(self._names))
-        self._means = {(m.metric, m.team): m.mean for m in means.rows if not m.organ}
-
-    def of(self, team: str) -> InField:
-        """What organisers are told of a team."""
-        known = self.analysis.table
-        rivals = {*self.analysis.board.teams} - {team}
-        own = self._every[known.teams.index(team)]
-        others = self._every[[other in rivals for other in known.teams]]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # of what is NaN alone
-            medians = np.nanmedian(others, axis=0)
-        alone = None
-        shown = list(map(printed, self._names))
-        score = next((n for n, own in enumerate(shown) if own.is_score), None)
-        if score is not None and len(others):
-            lowest = np.nan_to_num(others[:, :, score]).min(axis=0)
-            failed = np.flatnonzero(~(own[:, score] > LOW) & (lowest > LOW))
-            cells = zip(
-                _known(own[failed, score]), lowest[failed].tolist(), strict=True
-            )
-            rows = [
-                (known.cases[n], *pair) for n, pair in zip(failed, cells, strict=True)
-            ]
-            alone = _alone_table(shown[score], rows)
-        return InField(
-            values=[_known(column) for column in own.T],
-            others=[_known(column) for column in medians.T],
-            means=[self._means_of(metric, team, rivals) for metric in self._names],
-            alone=alone,
-            missing=[
-                (found.case, printed(found.metric).title, found.reason)
-                for found in known.missing
-                if found.team == team
-            ],
-        )
-
-    def _means_of(self, metric: str, team: str, rivals: set[str]) -> _Values:
-        """The team's mean, and of the others' the lowest, the median, the highest."""
-        means = (self._means[metric, rival] for rival in rivals)
-        known = [mean for mean in means if mean is not None]
-        ends = (
-            (min(known), float(np.median(known)), max(known)) if known else [None] * 3
-        )
-        return self._means[metric, team], *ends
+def in_field(analysis: Analysis, public: PublicRanking, team: str) -> InField:
+    """What organisers are told of a team."""
+    known, names = analysis.table, analysis.rules.names
+    rivals = [other for other in analysis.board.teams if other != team]
+    values = known.cube("value", [team, *rivals], names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of what is NaN alone
+        medians = np.nanmedian(values[1:], axis=0)
+    means = []
+    for name in names:
+        none = public.counted[name]
+        told = zip(public.places, public.means[name], strict=True)
+        by_team = {own.team: none if mean is None else mean for own, (mean, _) in told}
+        theirs = [own for rival in rivals if (own := by_team[rival]) is not None]
+        ends = (min(theirs), median(theirs), max(theirs)) if theirs else (None,) * 3
+        means.append((by_team[team], *ends))
+    return InField(
+        values=list(map(_known, values[0].T)),
+        others=list(map(_known, medians.T)),
+        means=means,
+        missing=[
+            (found.case, printed(found.metric).title, found.reason)
+            for found in known.missing
+            if found.team == team
+        ],
+    )
 
 
 def _known(values: Values) -> list[float | None]:
@@ -184,12 +341,8 @@ def team_page(own: OwnStanding, field: InField | None = None) -> Page:
         ),
     ]
     lead = [Words(own.interim, "banner")] if own.interim else []
-    alone: list[Part] = []
     if field:
         lead.insert(0, Words("", href=f"../{INDEX}", link="The ranking of all teams"))
-        alone = [field.alone] if field.alone else []
-        lost = str(len(field.alone.rows) if field.alone else 0)
-        tiles.append(Tile(name="Fails alone", value=lost, note="cases"))
     missing = _missing(field.missing if field else own.missing)
     return Page(
         title=f"{own.team} in the ranking",
@@ -199,7 +352,6 @@ def team_page(own: OwnStanding, field: InField | None = None) -> Page:
         tiles=tiles,
         sections=[
             Section("ranks", "Ranks", "Means and ranks by each metric", told),
-            Section("alone", "Fails alone", "Cases where it fails alone", alone),
             Section("draws", "How sure it is", "How sure it is", draws),
             Section("values", "Values", "Values by each metric", [Pair(charts)]),
             Section("cases", "All cases", "All cases", [every]),
@@ -237,19 +389,6 @@ def _mean(values: _Values, counted: float | None) -> float | None:
     if known and counted is not None:
         known += [counted] * (len(values) - len(known))
     return fmean(known) if known else None
-
-
-def _alone_table(
-    metric: Printed, rows: Sequence[tuple[str, float | None, float]]
-) -> Table | None:
-    """Cases where a team fails, and no other: its score, and the lowest of theirs."""
-    if not rows:
-        return None
-    title = metric.title
-    cells = ((case, *map(metric.shaded, scores)) for case, *scores in rows)
-    caption = f"{count(len(rows), 'case')} where it alone has no {title} above {LOW:g}"
-    heads = ("case", title, "lowest of the others")
-    return table(caption, heads, cells, words=("case",))
 
 
 def _missing(missing: Sequence[tuple[str, str, str]]) -> list[Part]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flare.common.environment import __version__
-from flare.common.text import printable
+from flare.common.text import NAME_CHARACTERS, printable
 from flare.reports.model import ABSENT, MANY_ROWS, Blobs, Chart, Dots, Fields, Says
 from flare.reports.render.style import (
     BOX,
@@ -125,7 +125,7 @@ def _draw_axis(axes: Axes, chart: Chart, width: str) -> None:
     """An axis below the rows, and its lines."""
     axes.set_xlim(-0.015, 1.015)
     axes.set_xticks([place for place, _ in chart.axis], _apart(chart.axis, width))
-    axes.set_xlabel(printable(chart.axis_title or chart.title))
+    axes.set_xlabel(figure_text(chart.axis_title or chart.title, NAME_CHARACTERS))
     axes.grid(axis="x", color=RULE, linewidth=0.4)
     axes.set_axisbelow(True)
 
@@ -255,7 +255,7 @@ def _name_columns(axes: Axes, heads: _Heads, chart: Chart, width: str) -> None:
     axes.spines["bottom"].set_visible(False)
     if chart.axis_title:
         axes.xaxis.set_label_position("top")
-        axes.set_xlabel(printable(chart.axis_title))
+        axes.set_xlabel(figure_text(chart.axis_title, NAME_CHARACTERS))
     if chart.axis:
         axes.set_xticks([place for place, _ in chart.axis], _apart(chart.axis, width))
         axes.plot([0, 1], [-0.5, len(chart.labels) - 0.5], **_LINE, alpha=0.4)

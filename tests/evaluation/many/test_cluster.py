@@ -109,7 +109,10 @@ case.score_case = fatal
 
 
 @pytest.mark.slow
-def test_a_case_that_kills_all_its_workers_is_named_and_the_run_goes_on(data, tmp_path):
+def test_a_case_that_kills_all_its_workers_is_named_and_the_run_goes_on(
+    data, tmp_path, caplog
+):
+    """And once it is said that nothing is encrypted."""
     teams, labels, expected = data
 
     with dask_processes(tmp_path, preload=FATAL) as (address, workers, start_worker, _):
@@ -135,6 +138,7 @@ def test_a_case_that_kills_all_its_workers_is_named_and_the_run_goes_on(data, tm
     assert bytes_of(tmp_path / "results") == {
         team: content for team, content in expected.items() if team != "beta"
     }
+    assert caplog.text.count("is not encrypted") == 1
 
 
 # --- What is refused --------------------------------------------------------------
@@ -159,18 +163,6 @@ def test_a_cluster_that_cannot_be_used_is_named(
 
     with pytest.raises(ClusterError, match=words):
         flare.evaluate_many(teams, labels, tmp_path / "results", cluster=address)
-
-
-@pytest.mark.slow
-def test_a_scheduler_without_tls_is_warned_of_once(data, tmp_path, caplog):
-    teams, labels, _ = data
-
-    with dask_processes(tmp_path, workers=1) as (address, _, _, _):
-        flare.evaluate_many(teams, labels, tmp_path / "results", cluster=address)
-
-    warnings = [r.message for r in caplog.records if r.levelname == "WARNING"]
-    assert len(warnings) == 1
-    assert "is not encrypted" in warnings[0]
 
 
 OURS = (__version__, source_commit())

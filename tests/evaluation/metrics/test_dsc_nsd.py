@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import flare
 from flare.evaluation.metrics import finder, surfaces, surfels
 from flare.evaluation.metrics.dsc_nsd import compare_labels
-from flare.evaluation.metrics.finder import ReusedMemory, ball_rows
+from flare.evaluation.metrics.finder import ball_rows
 from tests.builders.fewer import few_fast
 from tests.oracles import brute_force_dsc, brute_force_nsd
 
@@ -262,19 +262,6 @@ def test_the_ball_is_that_of_the_distance_transform_to_the_last_bit(seed):
         assert inner == inside
 
 
-def test_memory_that_is_used_again_changes_nothing():
-    """Each comparison finds what another one left, which may be larger or smaller."""
-    memory = ReusedMemory()
-    for seed in range(8):
-        random = np.random.default_rng(seed)
-        shape = random.integers(1, 14, size=3)
-        pair = random.integers(0, 3, size=(2, *shape)).astype(np.uint8)
-
-        found = compare_labels(*pair, (1, 0.9, 0.8), {1: 1.0, 2: 2.5}, memory=memory)
-
-        assert found == compare_labels(*pair, (1, 0.9, 0.8), {1: 1.0, 2: 2.5})
-
-
 def test_many_labels_with_tolerances_of_their_own():
     """Twelve labels, up to 255; each is as if it were alone."""
     random = np.random.default_rng(3)
@@ -297,24 +284,6 @@ def test_many_labels_with_tolerances_of_their_own():
 
 
 # --- Properties -------------------------------------------------------------------
-
-
-@settings(max_examples=25)
-@given(pairs, spacings, tolerances, st.permutations([0, 1, 2]), st.integers(0, 2))
-def test_nsd_does_not_depend_on_how_masks_lie(pair, spacing, tolerance, order, axis):
-    """Swapped, turned, mirrored or padded, the masks have the same NSD."""
-    expected = flare.normalized_surface_dice(*pair, spacing, tolerance)
-
-    turned = [mask.transpose(order) for mask in pair]
-    turned_spacing = tuple(spacing[axis] for axis in order)
-    for masks, size in (
-        (pair[::-1], spacing),
-        (turned, turned_spacing),
-        ([np.flip(mask, axis) for mask in pair], spacing),
-        ([np.pad(mask, [(3, 0), (0, 2), (1, 4)]) for mask in pair], spacing),
-    ):
-        nsd = flare.normalized_surface_dice(*masks, size, tolerance)
-        assert nsd == pytest.approx(expected, abs=1e-9)
 
 
 @settings(max_examples=30)

@@ -94,17 +94,6 @@ def test_what_is_like_the_row_above_in_the_file_is_found(monkeypatch):
         assert_found(labels, (1, 2))
 
 
-@pytest.mark.parametrize("width", [7, 16, 40])
-def test_what_ends_where_noise_begins_is_found(monkeypatch, width):
-    """Pieces of a row: two are looked at by their differences, the third as noise."""
-    monkeypatch.setattr(finder, "PIECE_BYTES", width)
-    monkeypatch.setattr(finder, "DENSE", 2)
-    labels = np.zeros((1, 5, width), dtype=np.uint8)
-    labels[0, 1:3, -1] = 1  # its second row is as its first
-    labels[0, 3, ::2] = labels[0, 4, 1::2] = 2
-    assert_found(labels, (1, 2), is_exact=False)
-
-
 def test_labels_of_noise_are_each_in_the_slices_that_have_them(monkeypatch):
     """All of it is noise, and one voxel has the last label that is not wanted."""
     monkeypatch.setattr(finder, "DENSE", 10**9)
@@ -114,13 +103,6 @@ def test_labels_of_noise_are_each_in_the_slices_that_have_them(monkeypatch):
 
     assert unwanted(labels, range(1, 6)) == {255}
     assert find_labels(labels, (255,))[255].span_z == slice(2, 3)
-
-
-def test_a_part_of_a_larger_array_is_searched_alone(monkeypatch):
-    monkeypatch.setattr(finder, "DENSE", 0)
-    labels = np.zeros((4, 5, 6), dtype=np.uint8)
-    labels[0, 0, 0] = labels[2, 3, 4] = 1
-    assert_found(labels[1:, 1:, 1:], (1,))
 
 
 def test_two_maps_together_and_some_slices_alone():

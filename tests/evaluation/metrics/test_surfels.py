@@ -44,20 +44,6 @@ def located(reference, prediction, spacing, tolerance):
     )
 
 
-def test_a_voxel_has_a_surfel_at_each_of_its_corners():
-    """A single voxel at (1, 2, 3): eight corners, from (1, 2, 3) to (2, 3, 4)."""
-    mask = np.zeros((4, 4, 5), dtype=bool)
-    mask[1, 2, 3] = True
-
-    first, second = located(mask, np.zeros_like(mask), (1.0, 1.0, 1.0), 1.0)
-
-    assert sorted(map(tuple, first.corners.tolist())) == [
-        (z, y, x) for z in (1, 2) for y in (2, 3) for x in (3, 4)
-    ]
-    assert first.is_beyond.all()
-    assert second.areas.size == 0
-
-
 @settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1),

@@ -15,7 +15,7 @@ from flare.challenge.reading import recorded_challenge
 from flare.evaluation.evaluate import score_cases
 from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.results.metrics_json import metrics_json
-from flare.results.metrics_reading import read_scores
+from flare.results.metrics_reading import read_evaluation
 from flare.results.scores import results_table
 from tests.builders import write_nifti
 
@@ -82,24 +82,19 @@ def test_scores_files_tables_and_columns_have_it(challenge, folders, tmp_path):
     assert "Far" in results_table(results).splitlines()[0]
     assert "Far " in repr(results)
     file = flare.write_metrics(results, tmp_path)
-    assert read_scores(file, ()).values["a", "far_liver"] == 4.0
+    assert read_evaluation(file).values["a", "far_liver"] == 4.0
 
 
 MORE = ("dsc", "nsd", "hd95", "assd", "volume_difference")
 
 
-@pytest.mark.parametrize(
-    ("rules", "far"),
-    [
-        pytest.param({}, DIAGONAL, id="the diagonal"),
-        pytest.param({"worst_distance_mm": 374.0}, 374.0, id="a value of its own"),
-    ],
-)
-def test_distances_and_volumes_by_the_rules(folders, rules, far):
+@pytest.mark.parametrize("own", [None, 374.0], ids=["the diagonal", "a value"])
+def test_distances_and_volumes_by_the_rules(folders, own):
     """The spleen is missed, b has no file; the liver's 18 voxels are 2 more."""
     challenge = replace(
-        flare.read_challenge("flare21"), metrics=MORE, decimals=2, **rules
+        flare.read_challenge("flare21"), metrics=MORE, decimals=2, worst_distance_mm=own
     )
+    far = own or DIAGONAL
     results = flare.evaluate(
         *folders, challenge=challenge, on_bad_case="worst", workers=1
     )
@@ -113,18 +108,11 @@ def test_distances_and_volumes_by_the_rules(folders, rules, far):
     assert found["volume_difference_pancreas"] == (0.0, -1.0)
     content = json.loads(metrics_json(results))
     assert content["aggregates"]["hd95_pancreas_median"] == far / 2
-    assert content["evaluation"]["rules"].get("worst_distance_mm") == (
-        rules.get("worst_distance_mm")
-    )
-    again = recorded_challenge(
-        "flare21",
-        content["evaluation"]["rules"],
-        [organ.name for organ in challenge.organs],
-    )
-    assert (again.metrics, again.worst_distance_mm) == (
-        MORE,
-        rules.get("worst_distance_mm"),
-    )
+    rules = content["evaluation"]["rules"]
+    assert rules.get("worst_distance_mm") == own
+    organs = [organ.name for organ in challenge.organs]
+    again = recorded_challenge("flare21", rules, organs)
+    assert (again.metrics, again.worst_distance_mm) == (MORE, own)
 
 
 def test_no_board_has_a_volume_difference():

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -11,7 +10,7 @@ from flare.challenge.formats import FileNames
 from flare.evaluation.check import check_submission, find_images
 from flare.evaluation.errors import GroundTruthError
 from flare.platforms.grandchallenge.phase_settings import settings_for
-from flare.results.metrics_reading import read_metrics
+from flare.results.metrics_json import metrics_json
 from tests.builders import case_names, organ_boxes, write_cases
 from tests.builders.errors import told
 
@@ -73,20 +72,13 @@ def files(tmp_path):
     return tmp_path
 
 
-def move(file, name):
-    file.rename(file.with_name(name))
-
-
 ONE = "pred_validation_001.nii.gz"
 
 REFUSALS = {
-    "F03": (lambda folder: move(folder / ONE, "pred_Validation-1.nii.gz"), ONE),
-    "F04": (lambda folder: write_cases(folder, ["liver"]), ONE),
-    "F05": (lambda folder: (folder / ONE).unlink(), ONE),
-    "F02": (
-        lambda folder: write_cases(folder, ["validation_001"]),
-        f"{ONE}, validation_001.nii.gz",
-    ),
+    "F03": (lambda f: (f / ONE).rename(f / "pred_Validation-1.nii.gz"), ONE),
+    "F04": (lambda f: write_cases(f, ["liver"]), ONE),
+    "F05": (lambda f: (f / ONE).unlink(), ONE),
+    "F02": (lambda f: write_cases(f, ["validation_001"]), f"{ONE}, validation_001.nii"),
 }
 
 
@@ -97,42 +89,36 @@ def test_messages_ask_for_the_names_of_the_challenge(files, code):
 
     with pytest.raises(flare.SubmissionError) as caught:
         flare.evaluate(files / "predictions", files / "references", challenge=RENAMED)
-    check = partial(check_submission, files / "predictions", RENAMED, workers=1)
 
     assert told(caught.value)[0] == code
     assert words in str(caught.value)
-    assert check(ground_truth=files / "references").lines == (str(caught.value),)
-    assert check(images=files / "images").lines == (str(caught.value),)
+    for more in ({"ground_truth": "references"}, {"images": "images"}):
+        known = {kind: files / folder for kind, folder in more.items()}
+        report = check_submission(files / "predictions", RENAMED, workers=1, **known)
+        assert report.lines == (str(caught.value),)
 
 
 def test_nothing_but_the_names_of_files_changes(files, tmp_path):
     for folder in ("references", "predictions"):
+        (tmp_path / f"plain-{folder}").mkdir()
         for number, file in enumerate(sorted((files / folder).iterdir()), start=1):
-            plain = tmp_path / f"plain {folder}" / f"validation_{number:03}.nii.gz"
-            plain.parent.mkdir(exist_ok=True)
+            plain = tmp_path / f"plain-{folder}" / f"validation_{number:03}.nii.gz"
             plain.write_bytes(file.read_bytes())
 
-    plain, renamed = (
-        json.loads(flare.write_metrics(results, tmp_path / "results").read_text())
-        for results in (
-            flare.evaluate(
-                tmp_path / "plain predictions", tmp_path / "plain references"
-            ),
-            flare.evaluate(
-                files / "predictions", files / "references", challenge=RENAMED
-            ),
-        )
-    )
+    def content_of(folder, challenge):
+        folders = (folder + kind for kind in ("predictions", "references"))
+        return json.loads(metrics_json(flare.evaluate(*folders, challenge=challenge)))
+
+    plain = content_of(f"{tmp_path}/plain-", FLARE21)
+    renamed = content_of(f"{files}/", RENAMED)
     own = renamed["case"].pop("gt_fname"), renamed["case"].pop("alg_fname")
     names = renamed["evaluation"].pop("names")
     del plain["case"]["gt_fname"], plain["case"]["alg_fname"]
 
     assert renamed == plain
-    assert own[0]["0"] == "validation_001_gt.nii.gz"
-    assert own[1]["0"] == ONE
+    assert (own[0]["0"], own[1]["0"]) == ("validation_001_gt.nii.gz", ONE)
     assert names == {"reference": "{case}_gt", "prediction": "pred_{case}",
                      "image": "{case}_ct.old"}  # fmt: skip
-    assert list(read_metrics(tmp_path / "results/metrics.json").index) == case_names(3)
 
 
 @pytest.mark.parametrize(

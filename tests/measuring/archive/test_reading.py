@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flare.common.errors import InputError
-from flare.measuring.archive.checks import Findings, check_script
 from flare.measuring.archive.model import read_model
-from flare.measuring.archive.reading import read_archive
+from flare.measuring.archive.reading import of_script, read_archive
 from flare.measuring.archive.strict import ModelError
 from tests.builders import run_flare
 from tests.builders.archives import FILES, SCRIPT, configuration, findings, save, tar
@@ -326,12 +325,10 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_scripts(script):
-    found = Findings()
-    check_script(script, found)
+    found = list(of_script(script))
 
-    assert len(found.problems) == bool(SCRIPTS[script])
-    assert all(text.startswith(SCRIPTS[script]) for text, _ in found.problems)
-    assert not found.doubts
+    assert len(found) == bool(SCRIPTS[script])
+    assert all(text.startswith(SCRIPTS[script]) for text, _ in found)
 
 
 # --- Files that are no archives ---------------------------------------------------

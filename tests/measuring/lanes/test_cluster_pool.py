@@ -14,7 +14,7 @@ from flare.measuring.lanes import cluster
 from flare.measuring.lanes.cluster import ClusterPool, measure_on_worker, opened_cluster
 from flare.measuring.lanes.process import Ended
 from flare.measuring.options import LaneLimits, Options
-from flare.measuring.sampling.nvml import DeviceError
+from flare.measuring.sampling import DeviceError
 from flare.results.errors import MeasurementError
 from tests.builders.errors import told
 from tests.builders.lanes import device, place

@@ -10,15 +10,15 @@ import subprocess
 
 import pytest
 
-from flare.measuring.sampling.nvml import DeviceError, open_gpu
+from flare.measuring.sampling import DeviceError, open_gpu
 from tests.builders import ROOT
 from tests.builders.warm import run_warm
 from tests.conftest import need_tool
 
 READ = """
 import dataclasses, json, sys
-from flare.measuring.sampling.nvml import DeviceError
-from flare.measuring.sampling.nvml import open_gpu
+from flare.measuring.sampling import DeviceError
+from flare.measuring.sampling import open_gpu
 try:
     with open_gpu(sys.argv[1]) as gpu:
         found = {

@@ -10,16 +10,16 @@ from flare.platforms.grandchallenge import client as client_module
 from flare.platforms.grandchallenge.client import Client, PlatformError
 from flare.platforms.grandchallenge.external import PhaseSource
 from flare.platforms.serving.source import (
-    Answer,
-    ClaimAnewError,
     GoneError,
     NotNowError,
     NotOursError,
+    failed,
+    succeeded,
 )
 from tests.fakes.platform import CANCELLED, CLAIMED, PHASE, TOKEN
 
 STRANGER = r"does not answer as grand-challenge\.org"
-GOOD, BAD = Answer(metrics={"aggregates": {"runtime_s": 3.5}}), Answer(message="none")
+GOOD, BAD = succeeded({"aggregates": {"runtime_s": 3.5}}), failed("none")
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_what_comes_of_a_claim(platform, source, begin, change, faults, error, m
 def test_a_claim_that_nobody_has_heard_is_made_anew(platform, source):
     submission = waiting(platform, source)
 
-    with pytest.raises(ClaimAnewError):
+    with pytest.raises(NotNowError, match="was not heard"):
         source.claim(submission, is_again=True)
 
 
@@ -172,9 +172,9 @@ def test_a_user_who_cannot_claim_a_second_one_is_told_why(platform, source, answ
 @pytest.mark.parametrize(
     ("answer", "sent"),
     [
-        (GOOD, {"status": "Succeeded", "metrics": GOOD.metrics}),
+        (GOOD, {"status": "Succeeded", "metrics": {"aggregates": {"runtime_s": 3.5}}}),
         (
-            Answer(message="a\nb" + "x" * 2000),
+            failed("a\nb" + "x" * 2000),
             {"status": "Failed", "error_message": "a\\nb" + "x" * 1020},
         ),
     ],
@@ -226,7 +226,7 @@ def test_an_answer_counts_as_heard_when_the_platform_says_so(platform, source, a
     assert platform.answers()["jane"] == []
     source.answer(submission, answer, is_again=True)
 
-    assert [one["status"] for one in platform.answers()["jane"]] == [answer.status]
+    assert [one["status"] for one in platform.answers()["jane"]] == [answer["status"]]
 
 
 @pytest.mark.parametrize(

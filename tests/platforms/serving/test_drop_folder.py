@@ -10,7 +10,7 @@ from flare.common.errors import InputError
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.strict import ArchiveError, ModelError
 from flare.platforms.serving.drop_folder import DropFolder
-from flare.platforms.serving.source import Answer, ClaimAnewError
+from flare.platforms.serving.source import NotNowError, failed
 
 NOW = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
 
@@ -84,7 +84,7 @@ def test_a_claim_is_made_anew_after_a_kill_and_a_folder_may_vanish(tmp_path, sou
     put(tmp_path, "a.tar.gz")
     (one,) = source.claimable()
     assert source.claim(one, is_again=False) == one
-    with pytest.raises(ClaimAnewError):
+    with pytest.raises(NotNowError):
         source.claim(one, is_again=True)
     tmp_path.rename(tmp_path.with_name("elsewhere"))
 
@@ -156,7 +156,7 @@ def test_an_answer_is_written_through_nothing_that_was_laid_there(
     (tmp_path / "returned").mkdir()
     lay(tmp_path / "returned" / ".a.json.part")
 
-    source.answer(one, Answer(message="x"), is_again=False)
+    source.answer(one, failed("x"), is_again=False)
 
     assert victim.read_text() == "mine"
     answer = tmp_path / "returned" / "a.json"
@@ -203,7 +203,7 @@ def test_a_file_that_is_removed_meanwhile_is_none(tmp_path, source, monkeypatch,
 @pytest.mark.parametrize(
     "act",
     [
-        lambda source, one: source.answer(one, Answer(message="x"), is_again=False),
+        lambda source, one: source.answer(one, failed("x"), is_again=False),
         lambda source, one: DropFolder(source._folder, lambda: NOW),
     ],
     ids=["at the answer", "at the start"],
@@ -230,7 +230,7 @@ def test_a_name_that_no_team_can_have_is_the_team_s_fault(tmp_path, source, name
         source.download(one, tmp_path)
 
     assert "\n" not in str(error.value)
-    source.answer(one, Answer(message=str(error.value)), is_again=False)
+    source.answer(one, failed(str(error.value)), is_again=False)
     (file,) = (tmp_path / "returned").iterdir()
     assert file.name.endswith(".json")
     assert file.stem != name

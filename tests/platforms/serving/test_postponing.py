@@ -3,17 +3,17 @@
 import json
 import os
 import stat
-from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from flare.common.errors import EngineError, OutputError
+from flare.common.schema import dump
 from flare.measuring.archive.strict import ArchiveError
 from flare.platforms.grandchallenge.client import PlatformError
-from flare.platforms.serving.journal import Entry, Journal, Step
-from flare.platforms.serving.service import Service
+from flare.platforms.serving.journal import Entry, Journal, Step, status_text
+from flare.platforms.serving.serve import Service
 from flare.platforms.serving.source import GoneError, NotNowError, Submission
 from flare.platforms.serving.work import OverdueSignal
 from flare.results.errors import MeasurementError, RankingError
@@ -120,9 +120,9 @@ def test_it_is_answered_when_its_hours_are_nearly_over(
         source.errors["claimable"] = [PlatformError("it cannot be reached")] * ALWAYS
     run_until_answered(service, source, now)
 
-    assert source.answers["a"].status == "Failed"
-    assert source.answers["a"].message.endswith(code)
-    assert "no Docker" not in source.answers["a"].message
+    assert source.answers["a"]["status"] == "Failed"
+    assert source.answers["a"]["error_message"].endswith(code)
+    assert "no Docker" not in source.answers["a"]["error_message"]
     assert LAST <= source.at["a"] < LAST + timedelta(minutes=2)
 
 
@@ -139,7 +139,7 @@ def test_a_file_that_never_comes_is_the_submission_s_fault(make, now):
     now.at += LAST + timedelta(minutes=1)
     served(service)
 
-    assert source.answers["a"].message.endswith("[F15]")
+    assert source.answers["a"]["error_message"].endswith("[F15]")
 
 
 # --- What concerns all ------------------------------------------------------------
@@ -173,8 +173,8 @@ def test_a_computer_that_cannot_measure_claims_nothing(make, now):
     work.check_host = check_host
     run_until_answered(make(source, work), source, now)
 
-    assert looked == [0, 1, 3, 7, 15, 31, 63, 123, 183]
-    assert source.answers["a"].status == "Succeeded"
+    assert looked == [0, 1, 2, 4, 8, 16, 32, 64, 124]
+    assert source.answers["a"]["status"] == "Succeeded"
     assert source.log.count(("claim", "a", False)) == 1
 
 
@@ -198,8 +198,8 @@ def test_no_error_ends_it_while_it_looks_for_work(
     (source if step == "claimable" else work).errors[step] = [error] * 3
     run_until_answered(make(source, work), source, now)
 
-    assert source.answers["a"].status == "Succeeded"
-    assert now.at >= BEGIN + timedelta(minutes=1 + 2 + 4)
+    assert source.answers["a"]["status"] == "Succeeded"
+    assert now.at >= BEGIN + timedelta(minutes=1 + 1 + 2)
     kept = [file.read_text() for file in tmp_path.glob(".faults/*")]
     is_there = is_kept and not is_full
     assert ["KeyError: 'x'" in text for text in kept] == [True] * is_there
@@ -279,34 +279,6 @@ def test_a_claim_that_has_to_wait_is_not_remembered(make, now):
     assert [*source.answers] == ["a", "b"]
 
 
-# --- The hours of several ---------------------------------------------------------
-
-
-def test_a_long_measurement_lets_another_one_be_answered_in_time(make, now):
-    """It is ended for that, and goes on then; it was claimed an hour later."""
-    source, work = FakeSource("a"), failing(FAULT, "a")
-    service = make(source, work)
-    served(service)
-    now.at += timedelta(hours=1)
-    source.names = ("a", "b")
-    measure = work.measure
-
-    def long(file):
-        if file.name == "b.tar.gz" and tries(work, "b") == 0:
-            now.at = BEGIN + LAST
-            work.errors["measure", "b"] = [OverdueSignal()]
-        measure(file)
-
-    work.measure = long
-
-    served(service)
-
-    assert source.answers["a"].message.endswith("[X01]")
-    assert source.answers["b"].status == "Succeeded"
-    assert [*source.answers] == ["a", "b"]
-    assert tries(work, "b") == 2
-
-
 def test_an_error_while_it_is_ended_is_not_its_own(make, now):
     """What removes a container may fail, and takes the place of the signal."""
     source, work = FakeSource("a"), FakeWork()
@@ -321,7 +293,7 @@ def test_an_error_while_it_is_ended_is_not_its_own(make, now):
 
     served(make(source, work))
 
-    assert source.answers["a"].message.endswith("[F18]")
+    assert source.answers["a"]["error_message"].endswith("[F18]")
 
 
 # --- The journal ------------------------------------------------------------------
@@ -339,25 +311,46 @@ def test_two_users_never_share_a_folder(make, caplog):
     assert caplog.text.count("other (x): not claimed") == 1
 
 
-@pytest.mark.parametrize("key", [row.name for row in fields(Entry)])
-def test_a_journal_that_this_version_has_not_written_is_refused(tmp_path, key):
-    """One of 0.2.0 has neither users nor faults."""
-    entry = {"key": "k", "team": "a", "title": "a", "place": {}, "step": "returned"}
-    entry |= {"times": {}, "status": "Failed", "message": "", "user": "", "fault": ""}
-    del entry[key]
-    content = {"source": "a fake", "submissions": [entry]}
+TIMES = dict.fromkeys(("claiming", "returned"), str(BEGIN))
+ENTRY = dump(Entry(key="k", team="a", title="a", step=Step.RETURNED, times=TIMES))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(1, {}, {"source": "a fake", "submissions": [1]}),
+        *({key: ENTRY[key] for key in ENTRY if key != left} for left in ENTRY),
+        *({**ENTRY, key: 1} for key in (*ENTRY, "else")),
+        *({**ENTRY, "times": times} for times in (
+            *({"claiming": str(BEGIN)}, {"returned": str(BEGIN)}),
+            *({**TIMES, "claiming": at} for at in (1, "", "9999-12-31")),
+        )),
+        {**ENTRY, "place": {"image": 1}},
+    ],
+)  # fmt: skip
+def test_a_journal_that_this_version_has_not_written_is_refused(tmp_path, content):
+    """By whoever reads it. One of 0.2.0 has neither users nor faults."""
+    if content != 1 and "submissions" not in content:
+        content = {"source": "a fake", "submissions": [ENTRY, content]}
     (tmp_path / "journal.json").write_text(json.dumps(content))
 
-    with pytest.raises(MeasurementError, match="not what this version has written"):
-        Journal(tmp_path, "a fake")
+    for read in (lambda: Journal(tmp_path, "a fake"), lambda: status_text(tmp_path, 1)):
+        with pytest.raises(MeasurementError, match="not what this version has written"):
+            read()
 
 
-@pytest.mark.parametrize("content", [1, {"source": "a fake", "submissions": [1]}])
-def test_a_journal_of_anything_else_is_refused(tmp_path, content):
-    (tmp_path / "journal.json").write_text(json.dumps(content))
+def test_an_answer_that_this_version_has_not_written_is_refused(make, tmp_path):
+    """Nothing of it is sent; one of earlier versions had no status."""
+    source = FakeSource("a")
+    source.errors["answer", "a"] = [PlatformError("status 503")]
+    service = make(source, FakeWork())
+    served(service)
+    (entry,) = service.journal.entries.values()
 
-    with pytest.raises(MeasurementError, match="not what this version has written"):
-        Journal(tmp_path, "a fake")
+    for content in ({"metrics": {}, "message": ""}, {"status": "Succeeded"}, 1):
+        (tmp_path / ".serve" / "answers" / "a.json").write_text(json.dumps(content))
+        with pytest.raises(MeasurementError, match="not what this version has written"):
+            service.journal.read_answer(entry)
 
 
 def test_a_step_outlives_a_power_cut_and_is_closed_to_others(

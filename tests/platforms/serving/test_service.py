@@ -6,7 +6,7 @@ import pytest
 
 from flare.measuring.archive.strict import ArchiveError
 from flare.platforms.serving.journal import Journal, Step
-from flare.platforms.serving.service import Service
+from flare.platforms.serving.serve import Service
 from flare.platforms.serving.source import NotOursError
 from flare.platforms.serving.work import OverdueSignal
 from tests.fakes.submissions import BEGIN, FakeSource, FakeWork, KilledError, Passing
@@ -51,7 +51,7 @@ def test_submissions_are_served_one_after_the_other(serve, tmp_path):
     moments, _ = serve(source)
 
     assert moments == [(key, step) for key in "ab" for step in STEPS]
-    assert {key: a.metrics["aggregates"] for key, a in source.answers.items()} == {
+    assert {key: a["metrics"]["aggregates"] for key, a in source.answers.items()} == {
         "a": {"dsc_mean": 0.5},
         "b": {"dsc_mean": 0.5},
     }
@@ -84,7 +84,7 @@ def test_a_service_that_was_killed_goes_on_behind_each_step(serve, step):
         "measure",
         "score",
     ]
-    assert source.answers["a"].metrics == {"aggregates": {"dsc_mean": 0.5}}
+    assert source.answers["a"]["metrics"] == {"aggregates": {"dsc_mean": 0.5}}
     answers = [call for call in source.log if call[:2] == ("answer", "a")]
     assert len(answers) == 1
     assert ("claim", "a", step == "claiming") in source.log
@@ -101,9 +101,9 @@ def test_a_fault_of_a_submission_is_its_answer(serve, step):
 
     _, entries = serve(source, work)
 
-    assert source.answers["a"].metrics is None
-    assert source.answers["a"].message == str(error)
-    assert source.answers["a"].status == "Failed"
+    assert source.answers["a"]["status"] == "Failed"
+    assert source.answers["a"]["error_message"] == str(error)
+    assert source.answers["a"]["status"] == "Failed"
     assert entries["b"].step is Step.RETURNED
 
 
@@ -140,7 +140,7 @@ def test_a_submission_whose_time_is_over_fails_in_words(serve):
 
     serve(source, work)
 
-    message = source.answers["a"].message
+    message = source.answers["a"]["error_message"]
     assert message.startswith("It was not measured within 24 hours: 2 of 3 cases were")
     assert message.endswith("[F18]")
 
@@ -154,7 +154,7 @@ def test_a_service_that_comes_back_too_late_measures_nothing_more(serve):
     serve(source, work, now=clock)
 
     assert [name for name, key in work.log if key] == ["check"]
-    assert "[F18]" in source.answers["a"].message
+    assert "[F18]" in source.answers["a"]["error_message"]
 
 
 @pytest.mark.parametrize("is_heard", [False, True])
@@ -168,7 +168,7 @@ def test_the_hours_begin_with_the_claim_that_was_heard(serve, is_heard):
 
     serve(source, now=clock)
 
-    assert source.answers["a"].status == ("Failed" if is_heard else "Succeeded")
+    assert source.answers["a"]["status"] == ("Failed" if is_heard else "Succeeded")
 
 
 def test_an_answer_that_is_written_is_sent_whatever_the_time(serve):
@@ -180,4 +180,4 @@ def test_an_answer_that_is_written_is_sent_whatever_the_time(serve):
 
     serve(source, now=clock)
 
-    assert source.answers["a"].status == "Succeeded"
+    assert source.answers["a"]["status"] == "Succeeded"

@@ -173,26 +173,6 @@ def test_organisers_see_a_team_s_values_beside_the_median_of_the_others(tmp_path
     assert means == pytest.approx([0.6, 0.3, 0.35, 0.55])
 
 
-def test_a_team_fails_alone_where_all_others_have_done_well(tmp_path):
-    """On case 1 a has missed it; on case 2 so has b; on case 3 a has no result."""
-    values = {"a": (0.1, 0.1, ""), "b": (0.9, 0.5, 0.8), "c": (0.8, 0.9, 0.51)}
-    rows = [
-        (team, str(case), "dsc", value)
-        for team, own in values.items()
-        for case, value in enumerate(own, start=1)
-    ]
-    source = write_table(tmp_path / "table.csv", rows)
-
-    pages = pages_of(source, tmp_path / "pages", is_organiser=True, metrics=["dsc"])
-
-    rows = Page(pages["teams/a.html"]).table("2 cases where it alone has no DSC above")
-    assert [tuple(row.values()) for row in rows] == [
-        ("1", "0.100", "0.800"),
-        ("3", "no result", "0.510"),
-    ]
-    assert 'id="alone"' not in pages["teams/b.html"]
-
-
 def test_decisions_change_which_pages_there_are(tmp_path):
     """Renamed, out of competition, or disqualified since the pages were written."""
     source = write_teams(tmp_path / "results")
@@ -259,25 +239,3 @@ def test_hostile_teams_have_harmless_files_and_links(tmp_path, is_organiser):
         for tag, attributes in Page(html).elements:
             assert tag != "img"
             assert not any(k.startswith("on") or k == "style" for k in attributes)
-
-
-def test_memory_over_time_is_on_the_case_where_it_is_highest(tmp_path):
-    """Case n has at most 1000 + 100 n MB; team_b has no trace of the last one."""
-    cases = ["case_1", "case_2", "case_3"]
-    scores = {"liver": [0.9, 0.8, 0.7]}
-    results = tmp_path / "results"
-    write_measured(results / "team_a", cases, scores=scores)
-    write_measured(results / "team_b", cases, scores=scores, off=5, traced=cases[:2])
-    decisions = tmp_path / "decisions.toml"
-    decisions.write_text(
-        '[[names]]\nteam = "team_a"\nname = "Alpha"\nreason = "so"\ndate = "x"\n'
-    )
-
-    pages = pages_of(
-        results, tmp_path / "pages", is_organiser=True, decisions=decisions
-    )
-
-    rows = Page(pages["index.html"]).table("GPU memory on case_3")
-    assert [(row["team"], row["highest (MB)"]) for row in rows] == [("Alpha", "1200")]
-    public = pages_of(results, tmp_path / "public")
-    assert not any('id="memory"' in html for html in public.values())

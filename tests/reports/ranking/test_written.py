@@ -129,15 +129,15 @@ NOT_OURS = "it is no ranking.json that flare rank has written"
     [
         (
             *("values.csv", lambda text: VALUE.sub("team_0,case_2,dsc,0.0001", text)),
-            *("values.csv", "it does not have the ranking of ranking.json beside it"),
+            *("values.csv", "it does not belong to the ranking.json beside it"),
         ),
         (
             *("values.csv", lambda text: TEAM.sub("", text), "values.csv"),
-            "it does not have the teams and cases of ranking.json beside",
+            "it does not belong to the ranking.json beside it",
         ),
         (
             *("ranking.json", other_draws, "values.csv"),
-            "it does not have the draws of ranking.json beside it",
+            "it does not belong to the ranking.json beside it",
         ),
         (
             *("values.csv", lambda text: text + "team_0,case_2,dsc,0.5\n"),

@@ -1,1 +1,0 @@
-"""Samples GPU memory, processor time and memory while a container runs."""
