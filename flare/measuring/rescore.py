@@ -87,8 +87,6 @@ def rescore(
                 scored = score(folder, ground_truth, challenge, workers)
         elif not is_evaluated:
             continue  # no team's
-        for error in errors:
-            _log.info("%s: not scored: %s", safe(folder.name), error)
         found = Rescored(
             team=folder.name,
             before=before,

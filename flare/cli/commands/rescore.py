@@ -42,6 +42,9 @@ def command(asked: Asked) -> None:
         read_challenge(asked.challenge),
         workers=asked.workers,
     )
+    for found in teams:
+        if found.error:
+            _log.info("%s: not scored: %s", safe(found.team), found.error)
     _log.info("\n%s", rescored_table(teams))
     left = [found.team for found in teams if found.is_left]
     if left:
