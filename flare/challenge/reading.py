@@ -11,7 +11,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -235,12 +235,14 @@ def challenge_text(name: str) -> str:
         As `read_challenge`.
     """
     read_challenge(name)
-    layers = _read_layers(name)
-    parts = [layers[0].content.decode("utf-8").rstrip("\n")]
-    for layer in layers[1:]:
-        lines = layer.content.decode("utf-8").rstrip("\n").split("\n")
-        title = f"# --- {layer.source.stem}, which is extended:"
-        parts.append("\n".join([title, *(f"# {line}".rstrip() for line in lines)]))
+    files, _ = _read_layers(name)
+    own, *others = (
+        (file.stem, text.decode().rstrip("\n")) for file, text in files.items()
+    )
+    parts = [own[1]]
+    for stem, text in others:
+        lines = (f"# {line}".rstrip() for line in text.split("\n"))
+        parts.append("\n".join([f"# --- {stem}, which is extended:", *lines]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -260,18 +262,10 @@ def _read_file(name: str) -> tuple[Path, bytes]:
         raise ChallengeError(name, f"cannot be read ({reason})") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Layer:
-    """A challenge file, or one that it extends."""
-
-    source: Path
-    content: bytes
-    values: dict[str, Any]
-
-
-def _read_layers(name: str) -> tuple[_Layer, ...]:
-    """Read the file of a challenge, and behind it those that it extends."""
-    layers: list[_Layer] = []
+def _read_layers(name: str) -> tuple[dict[Path, bytes], list[dict[str, Any]]]:
+    """The file of a challenge, and those that it extends behind it; their values."""
+    files: dict[Path, bytes] = {}
+    layers: list[dict[str, Any]] = []
     wanted: object = name
     while wanted is not None:
         if layers and wanted not in challenge_names():
@@ -279,15 +273,16 @@ def _read_layers(name: str) -> tuple[_Layer, ...]:
             problem = f"extends is {safe(repr(wanted))}, expected {names}"
             raise ChallengeError(name, problem)
         source, content = _read_file(str(wanted))
-        if source in [layer.source for layer in layers]:
+        if source in files:
             raise ChallengeError(name, f"extends leads back to {safe(source.name)}")
         try:
             values = tomllib.loads(content.decode("utf-8"))
         except (ValueError, RecursionError) as error:
             raise ChallengeError(name, f"is not TOML ({safe(str(error))})") from error
-        layers.append(_Layer(source=source, content=content, values=values))
+        files[source] = content
+        layers.append(values)
         wanted = values.pop(EXTENDS, None)
-    return tuple(layers)
+    return files, layers
 
 
 def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -327,15 +322,11 @@ def read_challenge(name: str | Path) -> Challenge:
         the file, the key, the value found and what is allowed.
     """
     name = str(name)
-    layers = _read_layers(name)
-    values = functools.reduce(_merged, (layer.values for layer in reversed(layers)))
-    content = b"".join(layer.content for layer in layers)
-    given = {
-        "key": layers[0].source.stem,
-        "checksum": hashlib.sha256(content).hexdigest(),
-    }
+    files, layers = _read_layers(name)
+    values = functools.reduce(_merged, reversed(layers))
+    checksum = hashlib.sha256(b"".join(files.values())).hexdigest()
     try:
-        return build(Challenge, values, **given)
+        return build(Challenge, values, key=next(iter(files)).stem, checksum=checksum)
     except (ValueError, OverflowError) as error:
         raise ChallengeError(name, str(error)) from error
 

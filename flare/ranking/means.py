@@ -66,17 +66,10 @@ class Means:
 
 
 def ranking_means(analysis: Analysis, *, has_organs: bool = True) -> Means:
-    """The means of the teams of a ranking, by its tests.
-
-    By organ, and by metrics that are not ranked, the same test is done with the same
-    adjustment, over all ordered pairs of teams.
-    """
-    return _means(analysis.table, analysis.challenge, analysis, has_organs=has_organs)
-
-
-def score_means(table: ResultTable, challenge: Challenge) -> Means:
-    """The means of teams that are not ranked, without any test."""
-    return _means(table, challenge, None, has_organs=True)
+    """The means of the teams of a ranking, by its tests."""
+    return team_means(
+        analysis.table, analysis.challenge, analysis, has_organs=has_organs
+    )
 
 
 def _columns(
@@ -92,14 +85,28 @@ def _columns(
                 yield metric, organ.name
 
 
-def _means(
+def team_means(
     table: ResultTable,
     challenge: Challenge,
-    analysis: Analysis | None,
+    analysis: Analysis | None = None,
     *,
-    has_organs: bool,
+    has_organs: bool = True,
 ) -> Means:
-    """The means; without a ranking, and its tests, the best alone is best."""
+    """The means of teams, with what no test tells from the best.
+
+    Parameters
+    ----------
+    table : ResultTable
+        The results of the teams.
+    challenge : Challenge
+        What a missing result counts as, and which organs there are.
+    analysis : Analysis, optional
+        The ranking of the teams, by whose tests means are compared; by organ, and by
+        metrics that are not ranked, the same test is done with the same adjustment,
+        over all ordered pairs of teams. Without it, the best alone is best.
+    has_organs : bool
+        Whether there are rows of organs.
+    """
     teams, guests = table.teams, frozenset[str]()
     ranked: dict[str, RankedMetric] = {}
     if analysis:

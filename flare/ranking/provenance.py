@@ -13,7 +13,6 @@ from flare.common.schema import Count, Is
 from flare.common.text import listing, safe, shell_word
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_reading import Evaluation, EvaluationFile
-from flare.results.team_folder import PREDICTIONS, is_measured
 
 OPTIONS = {
     "on_bad_case": "--on-bad-case",
@@ -94,7 +93,7 @@ def check_origins(
         If a team was scored otherwise; the message names it, what is different by key
         and values, and the command that mends it.
     """
-    usual = _usual(found, results)
+    usual = _usual(found)
     expected = made_by(replace(usual, rules=scoring_rules(challenge)))
     made = {team: made_by(own) for team, own in found.items()}
     older = [team for team, own in found.items() if own.rules is None]
@@ -104,7 +103,7 @@ def check_origins(
         same = [team for team in odd if older or made[team] == first]
         who = "all teams" if len(same) == len(found) else listing(same)
         differences = f"with {listing(rule_differences(first, expected))}"
-        remedy = _anew(found, usual, challenge, results)
+        remedy = _anew(usual, challenge, results)
         told = found[odd[0]].challenge
         if told not in ("", challenge.key):
             differences = (
@@ -125,15 +124,10 @@ def check_origins(
     )
 
 
-def _usual(found: Mapping[str, Evaluation], results: Path) -> Evaluation:
-    """How most teams were scored; in a tie, how most measured teams were."""
+def _usual(found: Mapping[str, Evaluation]) -> Evaluation:
+    """How most teams were scored."""
     made = {team: made_by(own) for team, own in found.items()}
-
-    def weight(team: str) -> tuple[int, int]:
-        same = [name for name, own in made.items() if own == made[team]]
-        return len(same), sum(is_measured(results / name) for name in same)
-
-    return found[max(made, key=weight)]
+    return found[max(made, key=lambda team: list(made.values()).count(made[team]))]
 
 
 def _name(key: str) -> str:
@@ -149,29 +143,15 @@ def _flags(evaluation: Evaluation) -> str:
     )
 
 
-def _anew(
-    found: Mapping[str, Evaluation],
-    usual: Evaluation,
-    challenge: Challenge,
-    results: Path,
-) -> str:
+def _anew(usual: Evaluation, challenge: Challenge, results: Path) -> str:
     """The commands that score teams anew: kept predictions, or what was submitted."""
     end = f"--ground-truth LABELS --challenge {safe(_name(challenge.key))}"
     folder = shell_word(results)
-    kept = f"flare rescore {folder} {end}"
     options = " ".join(filter(None, [_flags(usual), f"--output {folder}"]))
-    submitted = f"flare score TEAMS {end} {options}"
-    # Kept predictions are scored with the options of their metrics.json.
-    are_kept = {
-        is_measured(results / team)
-        or (own.options == usual.options and (results / team / PREDICTIONS).is_dir())
-        for team, own in found.items()
-    }
-    if are_kept == {True}:
-        return f"Score the kept predictions anew: {kept}."
-    if are_kept == {False}:
-        return f"Score what the teams have submitted anew: {submitted}."
-    return f"Score the kept predictions anew: {kept}; teams without any: {submitted}."
+    return (
+        f"Score the kept predictions anew: flare rescore {folder} {end}; teams without"
+        f" any, or with other options: flare score TEAMS {end} {options}."
+    )
 
 
 def check_comparable(

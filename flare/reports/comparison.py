@@ -7,11 +7,11 @@ differences are taken, tests are made, or anything is drawn.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from flare.reports.scores import (
     evaluation_names,
     own_name,
     own_scores,
-    reasons_of,
     scores_of,
 )
 from flare.results.metrics_reading import EvaluationFile, read_evaluation
@@ -56,10 +55,6 @@ class Compared:
     name: str
     scores: CaseScores
     """Of the cases that all evaluations have."""
-    failed: Mapping[int, str]
-    """By the number of a case: why it was not scored."""
-    reasons: Mapping[int, str]
-    """By the number of a case: why it scores little, as the evaluation has said it."""
     left_out: tuple[str, ...]
     """Cases that another evaluation does not have."""
 
@@ -71,8 +66,16 @@ class Comparison:
     evaluations: tuple[Compared, ...]
     """That which the others are compared with comes first."""
     unlike: tuple[str, ...]
-    provenance: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """What is said of how the scores were made: a text of each evaluation."""
+    provenance: tuple[tuple[str, tuple[str, ...]], ...]
+    """What is said of how the scores were made, for organisers: a text of each
+    evaluation."""
+
+    def __post_init__(self) -> None:
+        """See that a participant's scores stand beside no others, and alone."""
+        if any(isinstance(each.scores, OwnScores) for each in self.evaluations):
+            every = all(isinstance(each.scores, OwnScores) for each in self.evaluations)
+            if self.provenance or not every:
+                raise ValueError("more than a participant may know")
 
     @property
     def first(self) -> Compared:
@@ -99,19 +102,6 @@ class Comparison:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnComparison(Comparison):
-    """What a participant may know of evaluations: it cannot hold anything else."""
-
-    def __post_init__(self) -> None:
-        """See that nothing is here but the participant's own rounded scores."""
-        for each in self.evaluations:
-            if not isinstance(each.scores, OwnScores) or each.reasons:
-                raise ValueError(f"{each.name} has more than a participant may know")
-        if self.provenance:
-            raise ValueError("how scores were made is for organisers")
-
-
 def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Comparison:
     """Read evaluations, as far as their readers may know them.
 
@@ -128,27 +118,20 @@ def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Compariso
     cases = [case for case in files[0].cases if case in common]
     every = [scores_of(each) if is_organiser else own_scores(each) for each in files]
     shown = cases if is_organiser else _own_names(cases, files[::-1])
+    organs = tuple(dict.fromkeys(organ for each in every for organ in each.organs))
     evaluations = []
     for name, found, own in zip(evaluation_names(sources), files, every, strict=True):
         places = {case: number for number, case in enumerate(found.cases)}
-        rest = [case for case in found.cases if case not in common]
-        scores = replace(
-            own.part([places[case] for case in cases]),
-            cases=tuple(shown),
-            organs=tuple(dict.fromkeys(o for each in every for o in each.organs)),
-        )
+        scores = own.part([places[case] for case in cases], shown)
+        rest = [case for case in places if case not in common]
         evaluations.append(
             Compared(
                 name=name,
-                scores=scores,
-                failed=_numbered(found.failed, cases),
-                reasons=_numbered(reasons_of(found), cases) if is_organiser else {},
+                scores=replace(scores, organs=organs),
                 left_out=tuple(rest if is_organiser else _own_names(rest, [found])),
             )
         )
-    if not is_organiser:
-        return OwnComparison(evaluations=tuple(evaluations), unlike=unlike)
-    told = [dict(each.provenance) for each in files]
+    told = [dict(each.provenance) for each in files] if is_organiser else []
     keys = dict.fromkeys(key for each in told for key in each)
     return Comparison(
         evaluations=tuple(evaluations),
@@ -166,11 +149,6 @@ def _own_names(cases: Sequence[str], files: Sequence[EvaluationFile]) -> list[st
         own = (file.prediction_files.get(case, "") for file in files)
         found.append(own_name(next(filter(None, own), ""), number))
     return found
-
-
-def _numbered(texts: Mapping[str, str], cases: Sequence[str]) -> dict[int, str]:
-    """Texts by the number of a case, instead of by its name."""
-    return {n: texts[case] for n, case in enumerate(cases) if case in texts}
 
 
 # --- Differences ------------------------------------------------------------------
@@ -203,7 +181,7 @@ class Paired:
     @property
     def mean(self) -> float | None:
         """The mean difference."""
-        return _mean(self.present)
+        return fmean(present) if (present := self.present) else None
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -283,8 +261,8 @@ def _paired(
         metric=metric,
         title=title,
         differences=differences,
-        before=_mean([old for old, _ in known]),
-        after=_mean([new for _, new in known]),
+        before=fmean(old for old, _ in known) if known else None,
+        after=fmean(new for _, new in known) if known else None,
         interval=difference_interval(present) if metric.is_share else None,
         effect=float(effect[0]),
         p=float(p[0]),
@@ -296,11 +274,6 @@ def worth(metric: Metric, value: float) -> float:
     if metric.better is None:
         return -abs(value)
     return value if metric.better is Better.HIGHER else -value
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    """The mean; None of nothing."""
-    return math.fsum(values) / len(values) if values else None
 
 
 # --- In words ---------------------------------------------------------------------
@@ -348,26 +321,6 @@ def _word(own: Paired) -> str:
 def _change(own: Paired) -> str:
     """A metric, its mean difference, and how likely chance alone makes one as large."""
     return f"{own.metric.title} {change_text(own)} (p {p_text(own.p_holm)})"
-
-
-def sure_lines(pairs: Pairs) -> list[str]:
-    """Where it is significantly better, and where worse."""
-    lines = []
-    for word, sign in (("better", 1), ("worse", -1)):
-        sure = {
-            organs[0].metric.title: [
-                own.title
-                for own in organs
-                if own.is_significant and own.effect * sign > 0
-            ]
-            for organs in pairs.values()
-        }
-        told = [f"{title} of {', '.join(own)}" for title, own in sure.items() if own]
-        if told:
-            lines.append(
-                f"Significantly {word}, case by case (5 %): {'; '.join(told)}."
-            )
-    return lines
 
 
 def signed(value: float, decimals: int = 3) -> str:

@@ -22,7 +22,6 @@ from flare.reports.comparison import (
     p_text,
     read_comparison,
     signed,
-    sure_lines,
     verdict,
     worth,
 )
@@ -53,6 +52,8 @@ CERTAINTY = (
     " lie from 0 on unseen cases, whatever they are like. One can be sure where the"
     " other is not."
 )
+
+ARROWS = "above 0 is a gain; \u2191 or \u2193: significantly better or worse"
 
 LOSSES = ("s2", "s4", "s5")
 """Classes of losses, small ones first: shades of bad scores."""
@@ -136,7 +137,6 @@ def _differences(found: Comparison, compared: Sequence[Pairs]) -> Iterator[Secti
         charts = [differences_chart(own, first, other, pairs) for own in found.metrics]
         parts: list[Part] = [
             Pair(charts),
-            Lines(sure_lines(pairs)),
             *(tests_table(own, first, other, titles[n]) for n, own in pairs.items()),
             Heading("Who improved where"),
         ]
@@ -239,17 +239,19 @@ def difference_key(unit: str) -> Key:
     )
 
 
-def _difference_cell(
-    metric: Metric, value: float | None, *, exact: bool, is_shaded: bool = True
-) -> Cell:
+def _difference_cell(metric: Metric, value: float | None, *, exact: bool) -> Cell:
     """A difference with its sign, on its shade."""
     if value is None:
         return number_cell(None)
-    return Cell(
-        signed(value, metric.decimals),
-        css=difference_shade(value, metric.unit) if is_shaded else "",
-        exact=repr(value) if exact else "",
-    )
+    css = difference_shade(value, metric.unit)
+    return Cell(signed(value, metric.decimals), css, repr(value) if exact else "")
+
+
+def _change_cell(own: Paired, *, exact: bool) -> Cell:
+    """A mean difference, with an arrow if it is significant."""
+    cell = _difference_cell(own.metric, own.mean, exact=exact)
+    arrow = " \u2191" if own.effect > 0 else " \u2193"
+    return replace(cell, text=cell.text + arrow) if own.is_significant else cell
 
 
 def tests_table(
@@ -270,7 +272,7 @@ def tests_table(
         row = (
             own.title,
             *(other.scores.cell(own.metric, mean) for mean in (own.before, own.after)),
-            _difference_cell(own.metric, own.mean, exact=exact, is_shaded=False),
+            _change_cell(own, exact=exact),
             *(interval_text(own), *own.counts, *tested),
         )
         rows.append(row)
@@ -279,8 +281,7 @@ def tests_table(
         *("change", "95 % interval", "better", "equal", "worse", "effect"),
         *("p", "p (Holm)"),
     )
-    gains = "a change above 0 is a gain"
-    caption = f"{title}: means, counts of cases, and tests; {gains}"
+    caption = f"{title}: means, counts of cases, and tests; {ARROWS}"
     return table(caption, heads, rows, words=("organ",), is_whole=True)
 
 
@@ -315,18 +316,19 @@ def changes_table(
 ) -> Table:
     """A row for each case, the largest loss first, and a column for each organ."""
     exact, both = other.scores.exact, (found.first, other)
-    remark = ("remark",) if any(each.failed for each in both) else ()
+    remark = ("remark",) if any(each.scores.failed for each in both) else ()
     rows = []
     whole = pairs[0].differences
     order = sorted(range(len(whole)), key=lambda n: (whole[n] is None, whole[n] or 0.0))
     for number in order:
-        failed = ", ".join(each.name for each in both if number in each.failed)
+        case = found.cases[number]
+        failed = ", ".join(each.name for each in both if case in each.scores.failed)
         words = Cell(f"not scored: {failed}" if failed else "", css="wrap")
         changes = (
             _difference_cell(own.metric, own.differences[number], exact=exact)
             for own in pairs
         )
-        rows.append((found.cases[number], *changes, *(words for _ in remark)))
+        rows.append((case, *changes, *(words for _ in remark)))
     return table(
         f"{title}: differences of each case and organ, the largest loss first",
         ("case", *(own.title for own in pairs), *remark),
@@ -354,18 +356,13 @@ def overview_table(
     found: Comparison, compared: Sequence[Pairs], metric: Metric
 ) -> Table:
     """A row for each organ, and a column for each evaluation but the first."""
-    rows = []
-    for organ in zip(*(pairs[metric.name] for pairs in compared), strict=True):
-        cells: list[Cell | str] = [organ[0].title]
-        for own in organ:
-            cell = _difference_cell(metric, own.mean, exact=found.first.scores.exact)
-            arrow = " \u2191" if own.effect > 0 else " \u2193"
-            text = cell.text + (arrow if own.is_significant else "")
-            cells.append(replace(cell, text=text))
-        rows.append(cells)
+    exact = found.first.scores.exact
+    rows = (
+        (organ[0].title, *(_change_cell(own, exact=exact) for own in organ))
+        for organ in zip(*(pairs[metric.name] for pairs in compared), strict=True)
+    )
     return table(
-        f"Mean difference of {metric.title} to {found.first.name}; \u2191 or \u2193:"
-        " significantly better or worse, case by case",
+        f"Mean difference of {metric.title} to {found.first.name}; {ARROWS}",
         ("organ", *(each.name for each in found.others)),
         rows,
         words=("organ",),
@@ -376,12 +373,13 @@ def overview_table(
 def _remarks(found: Comparison) -> list[Part]:
     """What is said of single cases, and which are not compared."""
     told = [
-        {**each.reasons, **{n: f"not scored: {why}" for n, why in each.failed.items()}}
-        for each in found.evaluations
+        {**own.said, **{case: f"not scored: {why}" for case, why in own.failed.items()}}
+        for own in (each.scores for each in found.evaluations)
     ]
     said = {
-        found.cases[number]: [own.get(number, "scored") for own in told]
-        for number in sorted({number for own in told for number in own})
+        case: [own.get(case, "scored") for own in told]
+        for case in found.cases
+        if any(case in own for own in told)
     }
     left_out = [each.left_out for each in found.evaluations]
     rest = {

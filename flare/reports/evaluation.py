@@ -35,7 +35,6 @@ from flare.reports.scores import (
     Mean,
     OwnScores,
     group_title,
-    reasons_of,
     scores_of,
     silence,
     title_within,
@@ -74,7 +73,7 @@ def participant_page(
         audience_note=NOTE,
         lead=_lead(scores),
         tiles=score_tiles(scores),
-        sections=score_sections(scores, {}, groupings),
+        sections=score_sections(scores, groupings),
     )
 
 
@@ -96,7 +95,7 @@ def organiser_page(
         lead=_lead(scores),
         tiles=score_tiles(scores),
         sections=[
-            *score_sections(scores, reasons_of(found), groupings, links),
+            *score_sections(scores, groupings, links),
             Section("remarks", "Remarks", "Remarks", _remarks(found)),
             Section("provenance", "Provenance", "Provenance", provenance),
         ],
@@ -152,11 +151,10 @@ def score_tiles(scores: CaseScores) -> list[Tile]:
 
 def score_sections(
     scores: CaseScores,
-    said: Mapping[str, str],
     groupings: Sequence[Grouping],
     links: Mapping[str, str] = NO_LINKS,
 ) -> list[Section]:
-    """What both audiences see; `said` is what the evaluation has warned of cases."""
+    """What both audiences see."""
     pages = Words(
         ", with pictures of what is wrong.",
         href="cases/index.html",
@@ -174,7 +172,7 @@ def score_sections(
         Words(alike) if alike else None,
         Words(METHOD, "note"),
     ]
-    worst = [_worst_table(scores, said, links), pages if links else None]
+    worst = [_worst_table(scores, links), pages if links else None]
     return [
         Section("means", "Means", "Means, and how the cases are spread", means),
         Section("worst", "Worst cases", "The worst cases first", worst),
@@ -268,14 +266,12 @@ def case_table(
     )
 
 
-def _worst_table(
-    scores: CaseScores, said: Mapping[str, str], links: Mapping[str, str]
-) -> Table:
+def _worst_table(scores: CaseScores, links: Mapping[str, str]) -> Table:
     """The worst cases with what they score, and why: organs come before warnings."""
     rows = []
     for number in scores.worst_first[:WORST_CASES]:
         case = scores.cases[number]
-        told = (scores.lowest_organ(number), said.get(case, ""))
+        told = (scores.lowest_organ(number), scores.said.get(case, ""))
         why = scores.failed.get(case) or "; ".join(filter(None, told))
         cells = (
             scores.cell(own, scores.values[own.name][number], is_shaded=True)

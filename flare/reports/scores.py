@@ -100,6 +100,8 @@ class CaseScores:
     """By metric, where the evaluation has told them."""
     failed: Mapping[str, str]
     """By case that was not scored: why."""
+    said: Mapping[str, str] = field(default_factory=dict)
+    """By case: why it scores little, as the evaluation has said it."""
     exact: ClassVar[bool] = True
     """Whether a page may hold values in full precision, and figures of other
     statistics than means."""
@@ -122,16 +124,22 @@ class CaseScores:
         """A value, on the shade of a score if it is one."""
         return metric_cell(metric, value, exact=self.exact, is_shaded=is_shaded)
 
-    def part(self, numbers: Sequence[int]) -> Self:
-        """The scores of some cases."""
+    def part(self, numbers: Sequence[int], names: Sequence[str]) -> Self:
+        """The scores of some cases, under other names."""
+        renamed = {self.cases[n]: name for n, name in zip(numbers, names, strict=True)}
+        failed, said = (
+            {name: texts[case] for case, name in renamed.items() if case in texts}
+            for texts in (self.failed, self.said)
+        )
         return replace(
             self,
-            cases=tuple(self.cases[number] for number in numbers),
+            cases=tuple(names),
             values={
-                metric: tuple(own[number] for number in numbers)
-                for metric, own in self.values.items()
+                c: tuple(own[n] for n in numbers) for c, own in self.values.items()
             },
             means={},
+            failed=failed,
+            said=said,
         )
 
     @property
@@ -218,8 +226,8 @@ class OwnScores(CaseScores):
             for score in values:
                 if score is not None and not _is_told(score, metric):
                     raise ValueError(f"{column} is {score!r}, not as it is told")
-        if self.means:
-            raise ValueError("means of exact scores")
+        if self.means or self.said:
+            raise ValueError("means of exact scores, or what was said of them")
 
 
 def _is_told(score: object, metric: Metric) -> bool:
@@ -251,12 +259,8 @@ def scores_of(found: EvaluationFile) -> CaseScores:
             if f"{metric}_mean" in found.aggregates
         },
         failed=found.failed,
+        said={case: low.reason for low in found.low_scores for case in low.cases},
     )
-
-
-def reasons_of(found: EvaluationFile) -> dict[str, str]:
-    """Why cases score little, by case, as the evaluation has said it."""
-    return {case: low.reason for low in found.low_scores for case in low.cases}
 
 
 def challenge_title(key: object) -> str:

@@ -7,13 +7,11 @@ be used; flags.csv: what is odd about what was scored.
 from __future__ import annotations
 
 import os
-import time
-from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from os.path import lexists
 from pathlib import Path
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from flare.common.errors import unwritable
 from flare.common.files import write_whole
@@ -121,9 +119,6 @@ FLAGS_CSV = "flags.csv"
 
 _Row = TypeVar("_Row", bound="Refusal | Flag")
 
-PAUSE_S = 1.0
-"""Written so often at most, however many are refused: each time, all rows are."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Refusal:
@@ -149,71 +144,35 @@ class Flag:
     """What is odd about its predictions."""
 
 
-class TeamRows(Generic[_Row]):
-    """The rows of such a table, for a process that has many to change.
-
-    Parameters
-    ----------
-    file : Path
-        In the folder of all teams; nobody else changes it meanwhile.
-    kind : type
-        Of its rows.
-    """
-
-    def __init__(self, file: Path, kind: type[_Row]) -> None:
-        self._file, self._kind = file, kind
-        self._rows: defaultdict[str, list[_Row]] = defaultdict(list)
-        for row in _own_rows(file, kind):
-            self._rows[row.team].append(row)
-        self._is_written, self._written_at = True, time.monotonic()
-
-    def replace(self, team: str, found: Iterable[_Row]) -> None:
-        """Let these be all rows of a team; written at most once in `PAUSE_S`."""
-        rows = list(found)
-        if rows != self._rows.pop(team, []):
-            self._is_written = False
-        if rows:
-            self._rows[team] = rows
-        if time.monotonic() > self._written_at + PAUSE_S:
-            self.write()
-
-    def write(self) -> None:
-        """Write the file, whole, if anything has changed.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be written.
-        """
-        if not self._is_written:
-            rows = sorted(row for rows in self._rows.values() for row in rows)
-            write_whole(self._file, rows_text(self._kind, rows))
-        self._is_written, self._written_at = True, time.monotonic()
+_FILES: dict[type[Any], str] = {Refusal: REFUSED_CSV, Flag: FLAGS_CSV}
 
 
-def write_refused(
-    results: Path, refusals: Iterable[Refusal], teams: Collection[str]
+def replace_rows(
+    results: Path, kind: type[_Row], rows: Iterable[_Row], teams: Collection[str]
 ) -> None:
-    """Record what was refused of some teams; the rows of others stay as they are.
+    """Let these be all rows of some teams; those of others stay as they are.
 
     Parameters
     ----------
     results : Path
         The folder of all teams.
-    refusals : iterable of Refusal
+    kind : type
+        Of the rows, which are in a table of their own.
+    rows : iterable of Refusal or Flag
         All of these teams.
     teams : collection of str
-        Whose archives were looked at.
+        Whose rows they are.
 
     Raises
     ------
     OutputError
-        If it cannot be written.
+        If the table cannot be written.
     """
-    rows, refusals = TeamRows(results / REFUSED_CSV, Refusal), list(refusals)
-    for team in {*teams, *(refusal.team for refusal in refusals)}:
-        rows.replace(team, [found for found in refusals if found.team == team])
-    rows.write()
+    file = results / _FILES[kind]
+    before = sorted(_own_rows(file, kind))
+    found = sorted([*(own for own in before if own.team not in teams), *rows])
+    if found != before:
+        write_whole(file, rows_text(kind, found))
 
 
 def _own_rows(file: Path, kind: type[_Row]) -> list[_Row]:
@@ -236,7 +195,7 @@ def _own_rows(file: Path, kind: type[_Row]) -> list[_Row]:
 
 def read_flags(results: Path) -> tuple[Flag, ...]:
     """What was found odd when teams were scored, by team."""
-    return tuple(_own_rows(results / FLAGS_CSV, Flag))
+    return tuple(sorted(_own_rows(results / FLAGS_CSV, Flag)))
 
 
 def read_refused(results: Path) -> tuple[Refusal, ...]:

@@ -41,23 +41,13 @@ class RunStatus(Enum):
     """The team is not at fault; the case is run again when measuring goes on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """What is said of a column whose values were measured, and may be ranked."""
+def _measured(title: str = "") -> Any:
+    """A field whose values were measured, and may be ranked; none of a run that failed.
 
-    title: str = ""
-    """In print; empty where nothing shows it."""
-    unit: str = ""
-
-    @property
-    def title_with_unit(self) -> str:
-        """In the heads of tables and beside axes."""
-        return f"{self.title} ({self.unit})"
-
-
-def _measured(title: str = "", unit: str = "") -> Any:
-    """A field of such a column; a run that failed has no value."""
-    return field(default=None, metadata={"column": Column(title, unit)})
+    Its title is in print, in heads of tables and beside axes; empty where nothing shows
+    it.
+    """
+    return field(default=None, metadata={"title": title})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,27 +60,27 @@ class CaseRecord:
     """Name of the case."""
     status: RunStatus
     """How the run ended."""
-    runtime_s: Length | None = _measured("Running time", "s")
+    runtime_s: Length | None = _measured("Running time (s)")
     """Seconds from the request to start the container until the engine says that it has
     ended; the engine's own cost is in it."""
-    max_gpu_memory_mb: Amount | None = _measured("GPU memory", "MB")
+    max_gpu_memory_mb: Amount | None = _measured("GPU memory (MB)")
     """Maximum of GPU memory by the challenge's rule, in MB (2^20 bytes); null without a
     GPU."""
-    peak_gpu_memory_mb: Amount | None = _measured("Peak of GPU memory", "MB")
+    peak_gpu_memory_mb: Amount | None = _measured("Peak of GPU memory (MB)")
     """Plain maximum of GPU memory, in MB (2^20 bytes)."""
-    idle_gpu_memory_mb: Amount | None = _measured("Idle GPU memory", "MB")
+    idle_gpu_memory_mb: Amount | None = _measured("Idle GPU memory (MB)")
     """GPU memory that was allocated before the container was started, in MB (2^20
     bytes); it is not subtracted."""
-    gpu_memory_area_mb_s: Amount | None = _measured("Area under GPU memory", "MB s")
+    gpu_memory_area_mb_s: Amount | None = _measured("Area under GPU memory (MB s)")
     """Area under GPU memory, in MB s, by trapezoids and true times."""
-    cpu_area_percent_s: Amount | None = _measured("Area under CPU use", "% s")
+    cpu_area_percent_s: Amount | None = _measured("Area under CPU use (% s)")
     """Processor time as percent of all CPUs of the computer, times seconds."""
-    cpu_s: Amount | None = _measured("Processor time", "s")
+    cpu_s: Amount | None = _measured("Processor time (s)")
     """Processor time of the container up to the last sample, in s."""
-    max_host_memory_mb: Amount | None = _measured("Memory", "MB")
+    max_host_memory_mb: Amount | None = _measured("Memory (MB)")
     """The most memory of the container in any sample, in MB (2^20 bytes), without files
     that are only cached."""
-    engine_runtime_s: Amount | None = _measured("Running time by the engine", "s")
+    engine_runtime_s: Amount | None = _measured("Running time by the engine (s)")
     """The running time by the engine's own clock, in s, without the engine's cost."""
     runtime_s_spread: Amount | None = _measured()
     """With repeats: the largest running time less the smallest, in s."""
@@ -120,12 +110,12 @@ class CaseRecord:
                 raise ValueError(f"{self.case} is {self.status.value}, but has values")
 
 
-MEASURED: Mapping[str, Column] = {
-    field.name: field.metadata["column"]
+MEASURED: Mapping[str, str] = {
+    field.name: field.metadata["title"]
     for field in fields(CaseRecord)
-    if "column" in field.metadata
+    if "title" in field.metadata
 }
-"""The columns whose values were measured, by name."""
+"""The titles of the columns whose values were measured, by name."""
 
 VALUES = tuple(MEASURED)
 

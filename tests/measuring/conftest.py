@@ -114,13 +114,8 @@ class Bench:
         settings = {"Entrypoint": ["/algorithm.sh"], "WorkingDir": "/", **settings}
         return save(self.sent, files, name=f"{team}.tar.gz", tags=[], **settings)
 
-    def measure(
-        self, *files, cases=None, limits=LIMITS, gpu=None, meanwhile=None, **options
-    ):
-        """Measure archives; the errors of teams that could not be, by team.
-
-        `meanwhile` is called when they are read, before anything is measured.
-        """
+    def measure(self, *files, cases=None, limits=LIMITS, gpu=None, **options):
+        """Measure archives; the errors of teams that could not be, by team."""
         contract = options.get("contract", FLARE)
         archives = [
             read_archive(file, contract=contract, model=model_beside(file))
@@ -129,8 +124,6 @@ class Bench:
         assert [a.problems for a in archives] == [()] * len(archives)
         if gpu:
             limits = replace(limits, gpu="0")
-        if meanwhile:
-            meanwhile()
         runs = {name: options.pop(name) for name in RUNS if name in options}
         job = Job(
             options=Options(

@@ -188,26 +188,24 @@ def test_what_an_engine_does_only_after_an_interruption_is_removed(
     assert scripted_engine.left() == []
 
 
-def test_what_cannot_be_removed_is_told(scripted_engine, tmp_path):
-    scripted_engine.call("volume", "create", "--driver", "local", "--label",
-                                label_of("k"))  # fmt: skip
-    made = {"key": "k", "tags": [], "images": [], "work": ".work-k"}
-    (tmp_path / ".measuring.json").write_text(json.dumps(made))
+def note(folder, *images):
+    """Note that something was made, as a measurement does that is killed then."""
+    made = {"key": "k", "tags": [], "images": images, "work": ".work-k"}
+    (folder / ".measuring.json").write_text(json.dumps(made))
+
+
+def test_what_cannot_be_removed_is_told(scripted_engine, tmp_path, monkeypatch):
+    note(tmp_path)
+    (tmp_path / ".work-k").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(cleanup, "remove_tree", lambda _: None)
+        with pytest.raises(MeasurementError, match=r"as root: sudo rm -r .*work"):
+            clean_up(scripted_engine, tmp_path)
+    words = ("--driver", "local", "--label", label_of("k"))
+    scripted_engine.call("volume", "create", *words)
     scripted_engine.fail("volume-rm")
 
     with pytest.raises(EngineError, match="1 containers or volumes cannot be removed"):
-        clean_up(scripted_engine, tmp_path)
-
-
-def test_a_folder_that_cannot_be_removed_is_told(
-    scripted_engine, tmp_path, monkeypatch
-):
-    made = {"key": "k", "tags": [], "images": [], "work": ".work-k"}
-    (tmp_path / ".measuring.json").write_text(json.dumps(made))
-    (tmp_path / ".work-k").mkdir()
-    monkeypatch.setattr(cleanup, "remove_tree", lambda _: None)
-
-    with pytest.raises(MeasurementError, match=r"Remove it as root: sudo rm -r .*work"):
         clean_up(scripted_engine, tmp_path)
 
 
@@ -226,8 +224,7 @@ def test_an_image_of_ours_that_lacks_a_tag_is_removed(scripted_engine, tmp_path)
         (scripted_engine.state / "images" / image).mkdir()
         if tag:
             (scripted_engine.state / "tags" / tag).write_text(f"{image}\n")
-    made = {"key": "k", "tags": [], "images": ["a" * 64, "b" * 64], "work": ".work-k"}
-    (tmp_path / ".measuring.json").write_text(json.dumps(made))
+    note(tmp_path, "a" * 64, "b" * 64)
 
     clean_up(scripted_engine, tmp_path)
 

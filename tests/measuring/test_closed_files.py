@@ -6,8 +6,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from flare.cli.command import CLOSED
-from flare.cli.main import command_names
 from tests.builders import case_names, organ_boxes, write_cases
 from tests.builders.teams import PREDICT
 
@@ -65,10 +63,6 @@ def test_what_is_scored_from_folders(flare, tmp_path):
     assert status == 0
     assert (results / "a" / "metrics.json").exists()
     assert modes(results) == ({0o750}, {0o640})
-
-
-def test_all_of_them_are_commands():
-    assert {*CLOSED} <= {*command_names()}
 
 
 def test_what_the_platform_reads_is_open(flare, tmp_path):

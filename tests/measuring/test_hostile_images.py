@@ -1,7 +1,8 @@
 """Images made by people who want a prize: nothing but their own result is touched.
 
 They are measured beside an honest team, which must get what it deserves: most of them
-together, and those by themselves that need limits, or a user, of their own.
+together, and those by themselves that need limits, or a user, of their own. Nobody else
+may fill the disk, empty the memory, or keep the processors busy, meanwhile.
 """
 
 import os
@@ -17,7 +18,9 @@ import pytest
 
 from tests.builders.teams import (
     BASE,
+    LIMITS,
     PREDICT,
+    brisk_command,
     docker,
     left_behind,
     measure_teams,
@@ -255,3 +258,65 @@ def test_an_organiser_who_is_not_root_runs_nothing_of_the_team_s(
     assert list(results.rglob(".work*")) == []
     # Each run of that chown would take the engine's two minutes.
     assert time.monotonic() - start < 100
+
+
+# --- The disk ---------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("engine_disk")
+def test_a_container_that_fills_the_disk_is_ended(archives, one_case, tmp_path):
+    """Not its output, but its own file system, which lies on the engine's disk."""
+    script = "head -c 700000000 /dev/zero > /tmp/x; sleep 100"
+    archive = write_team(tmp_path, "filling", script)
+    limits = ("--disk", "400m", "--timeout", "60")
+
+    measure_teams(tmp_path, one_case, archive, archives["good"], more=limits)
+
+    results = tmp_path / "results"
+    assert statuses(results / "filling") == {"failed"}
+    (row,) = rows_of(results / "filling").values()
+    assert "it took too much of the disk (--disk)" in row["message"]
+    # The other team is measured behind it, and gets what it deserves.
+    assert statuses(results / "good") == {"ok"}
+    assert left_behind(results) == []
+
+
+# --- Time means time --------------------------------------------------------------
+
+REMEMBER = f"""
+resident() {{ fincore --bytes --noheadings --output RES "$1" | tr -d ' '; }}
+if [ "$(resident /one)" -lt 5000000 ] || [ "$(resident /zero)" -gt 5000000 ]; then
+    sleep 3
+    cat /one > /dev/null
+    dd if=/zero iflag=nocache count=0
+fi
+{PREDICT}"""
+"""Needs three seconds, unless an earlier run has left a note in the page cache: of two
+files, the one is there, and the other one is not."""
+
+
+@pytest.fixture(scope="module")
+def remembering(request, team_base, tmp_path_factory):
+    """The archive of a team that notes things where containers do not end."""
+    need_tool(request, "fincore")  # apt-get install util-linux-extra
+    folder = tmp_path_factory.mktemp("remembering")
+    lines = [f"RUN head -c 10000000 /dev/zero > /{name}" for name in ("one", "zero")]
+    return save_team(folder, "remembering", REMEMBER, *lines)
+
+
+def measure_repeats(archive, cases, output, caches):
+    """The rows of a team that is run twice on each case."""
+    brisk_command(
+        *("measure", archive, "--images", cases / "images", "--output", output),
+        *(*LIMITS, "--caches", caches, "--repeats", "2", "--no-warm-up"),
+    )
+    return list(rows_of(output / "remembering").values())
+
+
+@needs_root
+@pytest.mark.usefixtures("page_cache")
+def test_cold_caches_tell_the_next_run_nothing(remembering, two_cases, tmp_path):
+    """No run is quicker by the three seconds, however busy the computer is."""
+    for row in measure_repeats(remembering, two_cases, tmp_path, "cold"):
+        assert float(row["runtime_s"]) > 3
+        assert float(row["runtime_s_spread"]) < 2

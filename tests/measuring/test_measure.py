@@ -4,12 +4,15 @@ import csv
 import gzip
 import io
 import json
+import os
 import random
 import re
+import shlex
 import signal
 import subprocess
 import tarfile
 import time
+from contextlib import nullcontext
 
 import pytest
 from backports import zstd
@@ -22,6 +25,7 @@ from tests.builders.teams import (
     PREDICT,
     SCRIPTS,
     brisk_command,
+    example_tags,
     flare_command,
     left_behind,
     measure_teams,
@@ -101,7 +105,6 @@ def test_the_status_of_each_team(results, team):
 
 
 def test_nothing_is_left_behind(results):
-
     assert left_behind(results) == []
     assert list(results.rglob(".*")) == []
     assert {path.name for path in (results / "good").iterdir()} == {
@@ -224,3 +227,46 @@ def test_after_sigkill_at_random_moments_it_goes_on_to_the_end(
     # A guard of a run that was killed may be at work.
     wait_until(lambda: left_behind(tmp_path) == [])
     assert list(results.rglob(".*")) == []
+
+
+# --- As shown ---------------------------------------------------------------------
+
+
+@pytest.mark.gate
+@pytest.mark.tools(package="matplotlib")
+def test_the_testing_phase_as_readme_shows_it(python_base, tmp_path):
+    """Its commands, one after the other, in another folder for the results.
+
+    Nothing has to be cold, and the base is a small one.
+    """
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = readme.split("\n## Measuring\n")[1]
+    commands = re.search(r"```sh\n(.*?)```", section, flags=re.DOTALL)[1]
+    assert commands.count("\n") == 4
+    script = commands.replace("results/", f"{tmp_path}/")
+    limits = "--gpu none --memory 1g --shm-size 64m --caches warm --no-warm-up"
+    script = script.replace("--gpu none", limits)
+
+    printed = b""
+    for line in script.splitlines():
+        command = line.replace("./flare.sh measure", f"{shlex.join(BRISK)} measure")
+        makes = "make.sh" in command
+        with example_tags() if makes else nullcontext():
+            run = subprocess.run(
+                ["bash", "-e", "-c", command],
+                cwd=ROOT,
+                env=os.environ | {"FLARE_BASE": python_base},
+                capture_output=True,
+                check=False,
+            )
+        assert run.returncode == 0, run.stderr.decode()
+        printed += run.stdout
+
+    quoted = re.findall(r"`(\w+: \d \w+)`", section)
+    assert len(quoted) == 2
+    for line in quoted:
+        assert f"\n{line}\n" in printed.decode()
+    with (tmp_path / "ranking" / "ranking.csv").open() as content:
+        ranks = {row["team"]: int(row["rank"]) for row in csv.DictReader(content)}
+    assert (ranks["careful"], ranks["hasty"], ranks["crash"]) == (1, 2, 4)
+    assert left_behind(tmp_path) == []

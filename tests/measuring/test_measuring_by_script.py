@@ -11,9 +11,9 @@ import pytest
 
 from flare.common.engine import ENGINES
 from flare.common.errors import EngineError
-from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.measure import count_done
 from flare.results.errors import MeasurementError
+from flare.results.measurement_json import MeasurementLog
 from tests.builders.errors import told
 from tests.builders.fewer import few_fast
 from tests.builders.lanes import measuring
@@ -145,21 +145,6 @@ def test_an_engine_that_knows_no_gpu_is_no_team_s_fault(bench):
 # --- Several teams ----------------------------------------------------------------
 
 
-def test_a_team_whose_image_has_changed_does_not_end_the_others(bench):
-    """The first one is cut after it was read; the engine never gets the end of it."""
-    bad, good = bench.archive("bad", PREDICT), bench.archive("good", PREDICT)
-
-    failed = bench.measure(
-        *(bad, good), cases=1, meanwhile=lambda: bad.write_bytes(bad.read_bytes()[:-40])
-    )
-
-    assert list(failed) == ["bad"]
-    assert isinstance(failed["bad"], ArchiveError)
-    assert "it has changed since it was checked" in str(failed["bad"])
-    assert bench.rows("good")["validation_001"]["status"] == "ok"
-    assert bench.engine.left() == []
-
-
 def test_an_engine_that_runs_nothing_is_no_team_s_fault(bench):
     bench.engine.fail("create", "no space left on device")
 
@@ -238,22 +223,15 @@ def test_two_measurements_of_a_team_wait_for_each_other(bench):
     assert bench.engine.left() == []
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"repeats": 2}, "the team was measured with repeats 1, now it is 2"),
-        ({"cases": 2}, "the team was measured with images_sha256"),
-    ],
-    ids=["repeats", "images"],
-)
-def test_other_settings_are_refused(bench, options, problem):
+def test_other_settings_are_refused(bench):
     file = bench.archive("good", PREDICT)
     bench.measure(file, cases=1)
 
-    failed = bench.measure(file, **{"cases": 1, **options})
-
-    assert isinstance(failed["good"], MeasurementError)
-    assert problem in str(failed["good"])
+    for options, problem in (({"repeats": 2}, "repeats 1, now it is 2"),
+                             ({"cases": 2}, "images_sha256")):  # fmt: skip
+        failed = bench.measure(file, **{"cases": 1, **options})
+        assert told(failed["good"])[0] == "H07"
+        assert f"the team was measured with {problem}" in str(failed["good"])
 
 
 def test_another_archive_needs_a_reason(bench):
@@ -324,3 +302,58 @@ def test_an_engine_of_another_kind_measures_a_team(bench, flare, monkeypatch):
     assert flare("check", archive, "--run", image, "--engine", "plain")[0] == 0
     failed = bench.measure(bench.archive("good", PREDICT))
     assert told(failed["good"])[0] == "H07"
+
+
+AGAIN = {"rerun": ("validation_001",), "reason": "the computer was busy"}
+
+
+def said(error):
+    """A message, whose file must be the team's measurement.json."""
+    file, _, text = str(error).partition(": ")
+    assert file.endswith("good/measurement.json")
+    return text
+
+
+def test_another_processor_is_refused_and_can_be_accepted(bench):
+    """The file keeps what the team was measured with first."""
+    archive = bench.archive("good", PREDICT)
+    bench.measure(archive, cases=1)
+    now = bench.record("good")["settings"]["processor"]
+    bench.change_setting("good", "processor", "Abacus 9000")
+
+    failed = bench.measure(archive, cases=1, **AGAIN)
+
+    text = said(failed["good"])
+    assert text.startswith(
+        f"the team was measured with processor Abacus 9000, now it is {now}"
+    )
+    assert text.endswith("Or accept it: --unlike-host REASON. [H07]")
+    assert bench.measure(archive, cases=1, unlike_host="it broke", **AGAIN) == {}
+    content = bench.record("good")
+    assert content["settings"]["processor"] == "Abacus 9000"
+    assert content["sessions"][1]["unlike"]["found"] == [
+        f"processor is {now} instead of Abacus 9000"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now"), [("gpu", "GPU-1", ""), ("memory", "28g", "14g")]
+)
+def test_what_is_no_other_computer_is_never_accepted(tmp_path, name, before, now):
+    """No GPU at all instead of one, or another limit."""
+    file = tmp_path / "measurement.json"
+    MeasurementLog(file, {name: before}).add({})
+
+    with pytest.raises(MeasurementError) as caught:
+        MeasurementLog(file, {name: now}, accepted=("gpu", "processor", "cpus"))
+
+    assert "--unlike-host" not in str(caught.value)
+
+
+def test_another_gpu_of_the_same_name_can_be_accepted(tmp_path):
+    file = tmp_path / "measurement.json"
+    MeasurementLog(file, {"gpu": "GPU-1"}).add({})
+
+    log = MeasurementLog(file, {"gpu": "GPU-2"}, accepted=("gpu",))
+
+    assert log.unlike == ["gpu is GPU-2 instead of GPU-1"]

@@ -1,5 +1,7 @@
 """What nobody has thought of ends the measurement of one team, and of no other."""
 
+import csv
+import os
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +12,7 @@ from flare.common.errors import EngineError
 from flare.evaluation.check import find_images
 from flare.evaluation.errors import GroundTruthError
 from flare.measuring import measure as measuring
+from flare.measuring import team, trial
 from flare.measuring import team as measured
 from flare.measuring.archive.reading import Archive
 from flare.measuring.archive.strict import ArchiveError
@@ -19,6 +22,7 @@ from flare.measuring.measure import measure_teams, write_refused
 from flare.results.archives_csv import read_refused
 from flare.results.errors import MeasurementError
 from tests.builders import write_cases
+from tests.builders.archives import make_socket
 from tests.builders.lanes import job_of
 from tests.builders.running import record
 from tests.builders.teams import PREDICT
@@ -50,8 +54,11 @@ def run(monkeypatch, tmp_path):
 
     def start(fails):
         def fail(team, where):
-            if (team, where) in fails:
-                raise fails[team, where]
+            failure = fails.get((team, where))
+            if isinstance(failure, BaseException):
+                raise failure
+            if failure:
+                failure()
 
         @contextmanager
         def planned_team(job, **_):
@@ -127,18 +134,10 @@ def end_with_an_error(*_):
         raise error
 
 
-class FailingWhileItEnds(dict):
-    """Errors that come up while the program is being ended."""
-
-    def __getitem__(self, key):
-        """Raise one."""
-        end_with_an_error()
-
-
 @pytest.mark.parametrize("where", ["planned", "c1"])
 def test_an_error_on_the_way_out_does_not_let_it_go_on(run, where):
     with pytest.raises(KeyboardInterrupt):
-        run(FailingWhileItEnds({("a", where): None}))
+        run({("a", where): end_with_an_error})
 
 
 def test_nor_does_an_engine_that_fails_on_the_way_out_of_a_case(bench, monkeypatch):
@@ -176,3 +175,58 @@ def test_what_was_refused_before_stays_in_the_list(tmp_path):
     write_refused([archive("bad")], results)
     (left,) = read_refused(results)
     assert left.problem.startswith("also.tar.gz: it has no /bin/bash. Write it with")
+
+
+def rows_refused(bench):
+    """The rows of refused.csv."""
+    with (bench.results / "refused.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_fault_of_the_program_refuses_one_team_and_keeps_its_traceback(
+    bench, measure, monkeypatch
+):
+    """As of C1, where an OverflowError came from a library."""
+    bench.archive("a", PREDICT)
+    bench.archive("b", PREDICT)
+
+    def fail(image, *arguments):
+        if image.work.parent.name == "a":
+            raise OverflowError
+        return trial.run_case(image, *arguments)
+
+    monkeypatch.setattr(team, "run_case", fail)
+
+    status, _, stderr = measure()
+
+    assert status == 1
+    assert stderr.count("\n") == 1
+    assert "[X01]" in stderr
+    (row,) = rows_refused(bench)
+    assert (row["team"], row["archive_sha256"]) == ("a", "")
+    assert row["problem"].endswith("[X01]")
+    trace = (bench.results / ".faults" / "a.txt").read_text()
+    assert trace.rstrip().endswith("OverflowError")
+    assert {row["status"] for row in bench.rows("b").values()} == {"ok"}
+    assert bench.engine.left() == []
+
+
+def lead_to_a_device(path):
+    path.symlink_to("/dev/zero")
+
+
+KINDS = (os.mkfifo, os.mkdir, make_socket, lead_to_a_device)
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_an_archive_that_is_not_a_file_is_refused_at_once(bench, measure, make):
+    bench.archive("b", PREDICT)
+    make(bench.sent / "a.tar.gz")
+
+    status, _, stderr = measure()
+
+    assert (status, stderr.count("\n")) == (1, 1)
+    assert stderr.startswith("a.tar.gz: it is not a file. ")
+    (row,) = rows_refused(bench)
+    assert (row["team"], row["problem"][-5:]) == ("a", "[F15]")
+    assert {row["status"] for row in bench.rows("b").values()} == {"ok"}

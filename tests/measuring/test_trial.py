@@ -10,6 +10,7 @@ from flare.challenge.reading import read_challenge
 from flare.common.engine import Ended
 from flare.measuring.container import ContainerRun, End
 from flare.measuring.exchange import WrongOutputError
+from flare.measuring.record import log_text
 from flare.measuring.trial import check_output, largest_bytes, status_of_run
 from flare.results.efficiency_csv import RunStatus
 from flare.results.traces_csv import Trace
@@ -23,40 +24,32 @@ RUN = ContainerRun(
 )
 
 
+OVER, CODE = "the container was ended after 2.3 s", "the container ended with exit code"
+
+
 @pytest.mark.parametrize(
-    ("changes", "status", "message"),
+    ("own", "ended", "status", "message"),
     [
-        ({}, "ok", ""),
-        ({"problem": "no\nroom"}, "engine error", "the engine says: no\\nroom"),
-        (
-            {"end": End.FILLED_DISK},
-            "failed",
-            "the container was ended after 2.3 s: it took too much of the disk"
-            " (--disk), or left less than 1 GiB",
-        ),
-        ({"end": End.LOST_DISK}, "engine error", "the disk was filled meanwhile"),
-        (
-            {"trace": replace(RUN.trace, problem="gone")},
-            "engine error",
-            "sampling has ended early: gone",
-        ),
-        ({"end": End.LATE}, "timed out", "the container was ended after 2.3 s"),
-        ({"exit_code": 3}, "failed", "the container ended with exit code 3 after 2.3"),
-        (
-            {"exit_code": 137, "is_out_of_memory": True},
-            "out of memory",
-            "the container ended with exit code 137 after 2.3 s: its memory did not",
-        ),
+        ({}, {}, "ok", ""),
+        ({}, {"problem": "no\nroom"}, "engine error", "the engine says: no\\nroom"),
+        ({"end": End.FILLED_DISK}, {}, "failed", f"{OVER}: it took too much of the disk"
+         " (--disk), or left less than 1 GiB"),
+        ({"end": End.LOST_DISK}, {}, "engine error", "the disk was filled meanwhile"),
+        ({"trace": replace(RUN.trace, problem="gone")}, {}, "engine error",
+         "sampling has ended early: gone"),
+        ({"end": End.LATE}, {}, "timed out", OVER),
+        ({}, {"exit_code": 3}, "failed", f"{CODE} 3 after 2.3"),
+        ({}, {"exit_code": 137, "is_out_of_memory": True}, "out of memory",
+         f"{CODE} 137 after 2.3 s: its memory did not"),
         # A child that was ended for want of memory has not kept it from working.
-        ({"is_out_of_memory": True}, "ok", ""),
+        ({}, {"is_out_of_memory": True}, "ok", ""),
         # What was measured with is looked at before what was measured.
-        ({"end": End.LATE, "exit_code": 137}, "timed out", "the container was ended"),
+        ({"end": End.LATE}, {"exit_code": 137}, "timed out", "the container was ended"),
     ],
-)
-def test_what_the_engine_says(changes, status, message):
-    own = {k: v for k, v in changes.items() if k in ("end", "trace")}
-    ended = Ended(**{k: v for k, v in changes.items() if k not in own})
-    found = status_of_run(replace(RUN, ended=ended, **own))
+    ids=range(10),
+)  # fmt: skip
+def test_what_the_engine_says(own, ended, status, message):
+    found = status_of_run(replace(RUN, ended=Ended(**ended), **own))
 
     assert found[0] is RunStatus(status)
     assert found[1] == message or (message and found[1].startswith(message))
@@ -84,18 +77,16 @@ def judge(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "files",
+    ("files", "others"),
     [
-        {"c1.nii.gz": None},
-        {"sub/c1.nii.gz": None},
-        {"c1.nii.gz": None, "plans.json": b"{}"},
-        {"c1.nii.gz": None, "predictions.json": b"[]"},
-        {"c1.nii.gz": None, "predictions.json": b"no JSON"},
+        ({"sub/c1.nii.gz": None}, ()),
+        ({"c1.nii.gz": None, "predictions.json": b"no JSON"}, ()),
+        # As the evaluation leaves out what is no label map by its name.
+        ({"c1.nii.gz": None, "plans.json": b"{}"}, [("latest", "a link")]),
     ],
-    ids=lambda files: " ".join(files),
 )
-def test_right_outputs(judge, files):
-    assert judge(files) == ""
+def test_right_outputs(judge, files, others):
+    assert judge(files, others) == ""
 
 
 @pytest.mark.parametrize(
@@ -115,14 +106,26 @@ def test_wrong_outputs(judge, files, others, message):
     assert judge(files, others).startswith(message)
 
 
-def test_a_link_of_another_name_means_nothing(judge):
-    """As the evaluation leaves out what is no label map by its name."""
-    assert judge({"c1.nii.gz": None}, [("latest", "a link")]) == ""
-
-
 def test_the_largest_honest_label_map(tmp_path):
     """Sixteen bytes a voxel, and a mebibyte for the header."""
     images = write_cases(tmp_path, ["c1_0000"])
     voxels = math.prod(nibabel.load(images / "c1_0000.nii.gz").shape)
 
     assert largest_bytes(images / "c1_0000.nii.gz") == 16 * voxels + 2**20
+
+
+@pytest.mark.parametrize(
+    ("log", "text"),
+    [
+        (b"", ""),
+        (b"one\ntwo\n", "one\ntwo\n"),
+        (b"no end", "no end\n"),
+        (b"10%\r20%\r\ndone\n", "10%\n20%\ndone\n"),  # a progress bar
+        (b"\x1b[31mred\x07\n", "\\x1b[31mred\\x07\n"),
+        (b"\x9b2J \xe2\x80\xae\n", "\ufffd2J \\u202e\n"),
+        (b"a\tb\n", "a       b\n"),
+        ("ä €\n".encode(), "ä €\n"),
+    ],
+)
+def test_a_log_that_no_terminal_obeys(log, text):
+    assert log_text(log) == text

@@ -17,7 +17,6 @@ from tests.builders.results import ranked, write_team
 
 FLARE21 = flare.read_challenge("flare21")
 WORST = {"on_bad_case": "worst", "grid": "size", "unknown_labels": "ignore"}
-RUN = [("c1", "ok", 5, 9)]
 
 
 def with_tolerance(tolerance_mm):
@@ -54,22 +53,10 @@ def test_scores_by_other_rules_than_those_given(tmp_path):
 
     assert refusal(tmp_path, with_tolerance(2.5)) == (
         "RESULTS: all teams: scored with tolerance_mm of liver 1 instead of 2.5."
-        " Score what the teams have submitted anew: flare score TEAMS"
-        " --ground-truth LABELS --challenge flare21 --output RESULTS. [G06]"
+        " Score the kept predictions anew: flare rescore RESULTS --ground-truth LABELS"
+        " --challenge flare21; teams without any, or with other options: flare score"
+        " TEAMS --ground-truth LABELS --challenge flare21 --output RESULTS. [G06]"
     )
-
-
-@pytest.mark.parametrize("has_kept", [["a"], ["a", "b"]])
-def test_each_team_is_scored_anew_by_the_command_that_can(tmp_path, has_kept):
-    for team in "ab":
-        write_team(tmp_path / team, {"c1": 0.9}, **of(FLARE21))
-    for team in has_kept:
-        (tmp_path / team / "predictions").mkdir()
-
-    text = refusal(tmp_path, with_tolerance(2.5))
-
-    assert "flare rescore RESULTS --ground-truth" in text
-    assert ("flare score TEAMS" in text) == (has_kept == ["a"])
 
 
 def test_a_comment_or_a_weight_changes_nothing(tmp_path):
@@ -91,21 +78,22 @@ def test_a_comment_or_a_weight_changes_nothing(tmp_path):
             {"options": WORST},
             {"options": {}},
             "odd: scored with --grid nothing instead of size, --on-bad-case nothing"
-            " instead of worst, --unknown-labels nothing instead of ignore. Score what"
-            " the teams have submitted anew: flare score TEAMS --ground-truth LABELS"
-            " --challenge flare21 --on-bad-case worst --grid size --unknown-labels"
-            " ignore --output RESULTS. [G06]",
+            " instead of worst, --unknown-labels nothing instead of ignore. Score the"
+            " kept predictions anew: flare rescore RESULTS --ground-truth LABELS"
+            " --challenge flare21; teams without any, or with other options: flare"
+            " score TEAMS --ground-truth LABELS --challenge flare21 --on-bad-case worst"
+            " --grid size --unknown-labels ignore --output RESULTS. [G06]",
         ),
         (
             {},
             {"rules": scoring_rules(with_tolerance(2.5))},
-            "odd: scored with tolerance_mm of liver 2.5 instead of 1. Score what the",
+            "odd: scored with tolerance_mm of liver 2.5 instead of 1. Score the",
         ),
         ({}, {"version": "0.1"}, "odd: scored with version 0.1 instead of 1. Score"),
         (
             {},
             {"references_sha256": "1" * 64},
-            "odd: scored with references_sha256 111111111111 instead of b. Score what",
+            "odd: scored with references_sha256 111111111111 instead of b. Score the",
         ),
         (
             {},
@@ -129,21 +117,8 @@ def test_the_odd_one_out_is_named_with_all_that_differs(tmp_path, others, odd, p
     text = refusal(tmp_path, FLARE21)
 
     assert text.startswith(f"RESULTS: {problem}")
-    other = "If that challenge counts, give --challenge mine.toml. Else: Score what"
+    other = "If that challenge counts, give --challenge mine.toml. Else: Score the"
     assert (other in text) == ("challenge" in odd)
-
-
-def test_of_two_teams_the_measured_one_is_right(tmp_path):
-    write_team(tmp_path / "zz", {"c1": 0.9}, RUN, **of(FLARE21, options=WORST))
-    write_team(tmp_path / "late", {"c1": 0.9}, **of(FLARE21, options={"decimals": "4"}))
-    (tmp_path / "late" / "predictions").mkdir()
-
-    text = refusal(tmp_path, FLARE21)
-
-    assert text.startswith("RESULTS: late: scored with --decimals 4 instead of nothing")
-    # Kept predictions would be scored with the same options again.
-    assert "anew: flare rescore RESULTS" in text
-    assert "; teams without any: flare score TEAMS" in text
 
 
 # --- Evaluations that are compared ------------------------------------------------

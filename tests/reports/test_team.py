@@ -5,7 +5,7 @@ import pytest
 from flare.common.errors import FlareError
 from flare.common.text import safe
 from flare.reports.render.html import page_html
-from flare.reports.team import Run, team_page
+from flare.reports.team import team_page
 from flare.results.traces_csv import read_curve, thinned
 from tests.builders.errors import told
 from tests.builders.measured import write_measured
@@ -184,9 +184,3 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, file, content, code):
         team_page(team, is_organiser=True)
 
     assert told(caught.value) == (code, safe(team / file))
-
-
-@pytest.mark.parametrize("value", [10.5, True, "10"])
-def test_what_a_team_may_know_of_a_run_is_in_whole_numbers(value):
-    with pytest.raises(ValueError, match="no whole number"):
-        Run(case="a", status="ok", hundredths=value, gpu_mb=1, host_mb=1, message="")

@@ -22,13 +22,11 @@ from flare.platforms.grandchallenge.phase import read_phase
 from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.ranking.simulation import write_simulation
 from flare.results.archives_csv import (
-    FLAGS_CSV,
     Entry,
     Flag,
     Refusal,
-    TeamRows,
     register,
-    write_refused,
+    replace_rows,
 )
 from flare.results.csv_rows import cell_types
 from flare.results.metrics_reading import Evaluation
@@ -204,10 +202,10 @@ def simulated(tmp_path_factory):
     shutil.copytree(folder / "team_01", folder / "team_04")
     (folder / "nothing").mkdir()
     refusal = Refusal(team="bad", archive="bad.tar.gz", problem="it is empty [F15]")
-    write_refused(folder, [refusal, replace(refusal, archive_sha256="0" * 64)], ["bad"])
-    flags = TeamRows(folder / FLAGS_CSV, Flag)
-    flags.replace("team_01", [Flag(team="team_01", flag="=3 cases look mirrored")])
-    flags.write()
+    refusals = [refusal, replace(refusal, archive_sha256="0" * 64)]
+    replace_rows(folder, Refusal, refusals, ["bad"])
+    flag = Flag(team="team_01", flag="=3 cases look mirrored")
+    replace_rows(folder, Flag, [flag], ["team_01"])
     entry = Entry(
         team="late", archive_sha256="1" * 64, paper="7", date="2026-09-01", reason=""
     )

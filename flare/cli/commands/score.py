@@ -163,7 +163,7 @@ def _write_means(asked: Asked) -> None:
     from flare.challenge.reading import read_challenge
     from flare.common.files import write_whole
     from flare.ranking.decisions import organ_flags
-    from flare.ranking.means import score_means
+    from flare.ranking.means import team_means
     from flare.ranking.rank import read_scored
     from flare.reports.ranking.files import mean_files
 
@@ -171,7 +171,7 @@ def _write_means(asked: Asked) -> None:
     if table is None:
         return
     challenge = read_challenge(asked.challenge)
-    for name, text in mean_files(score_means(table, challenge), challenge.name):
+    for name, text in mean_files(team_means(table, challenge), challenge.name):
         write_whole(asked.output / name, f"{text.rstrip()}\n")
     for line in organ_flags(table):
         _log.info("%s", line)

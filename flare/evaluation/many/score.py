@@ -44,13 +44,7 @@ from flare.evaluation.options import Options, check_count
 from flare.evaluation.plan import file_checksum, plan_evaluation
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.match import CasePair
-from flare.results.archives_csv import (
-    FLAGS_CSV,
-    REFUSED_CSV,
-    Flag,
-    Refusal,
-    TeamRows,
-)
+from flare.results.archives_csv import Flag, Refusal, replace_rows
 from flare.results.errors import MeasurementError
 from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
 from flare.results.team_folder import FolderLock, is_measured
@@ -187,8 +181,6 @@ class _Run:
     def __post_init__(self) -> None:
         """Begin with no team."""
         self._checksum = lru_cache(maxsize=None)(file_checksum)
-        self._refused = TeamRows(self.output / REFUSED_CSV, Refusal)
-        self._flags = TeamRows(self.output / FLAGS_CSV, Flag)
         self._open: dict[str, OpenTeam] = {}
         self._done: list[ScoredTeam] = []
         self._scored, self._known = 0, 0
@@ -216,8 +208,6 @@ class _Run:
             for team in self._open.values():
                 team.stack.close()
             remove_tree(self.output / UNPACKED)
-            self._refused.write()
-            self._flags.write()
         return tuple(sorted(self._done, key=lambda found: found.team))
 
     def _tell_progress(self, teams: int) -> None:
@@ -333,9 +323,10 @@ class _Run:
         name = team.submission.team
         with FolderLock(self.output / name, USE):
             write_metrics(results, self.output / name)
-        self._refused.replace(name, ())
         flags = tuple(mirrored_lines(attempts))
-        self._flags.replace(name, [Flag(team=name, flag=line) for line in flags])
+        rows = [Flag(team=name, flag=line) for line in flags]
+        replace_rows(self.output, Refusal, (), [name])
+        replace_rows(self.output, Flag, rows, [name])
         means = {name: results.mean(name) for name in results.cases[0].by_metric}
         return ScoredTeam(
             team=name,
@@ -367,8 +358,8 @@ class _Run:
         refusal = Refusal(
             team=submission.team, archive=submission.path.name, problem=str(error)
         )
-        self._refused.replace(submission.team, (refusal,))
-        self._flags.replace(submission.team, ())
+        replace_rows(self.output, Refusal, [refusal], [submission.team])
+        replace_rows(self.output, Flag, (), [submission.team])
         self._tell(
             ScoredTeam(
                 team=submission.team,

@@ -1,4 +1,4 @@
-"""Whole measurements side by side, with an engine that plays by a script."""
+"""Whole measurements on lanes and on Dask workers, with an engine by script."""
 
 import json
 import os
@@ -20,6 +20,7 @@ from tests.builders.lanes import (
     rows_so_far,
     runs_noted,
 )
+from tests.builders.many import dask_processes
 from tests.builders.teams import SCRIPTS
 
 pytestmark = [
@@ -29,6 +30,11 @@ pytestmark = [
 
 LIMITS = ("--gpu", "none", "--memory", "120m", "--output-size", "8m", "--lanes", "2")
 TEAMS = ("good", "crash", "silent", "text")
+
+
+def where(bench):
+    """What is measured, and how."""
+    return bench.folder, bench.images, *LIMITS
 
 
 def session_of(folder):
@@ -44,7 +50,7 @@ def test_teams_are_spread_over_two_lanes(bench):
         bench.archive(team, SCRIPTS[team])
 
     more = ("--ground-truth", bench.labels)
-    with measuring(bench.folder, bench.images, *LIMITS, *more) as process:
+    with measuring(*where(bench), *more) as process:
         stdout, stderr = process.communicate(timeout=120)
 
     assert (process.returncode, stderr) == (0, "")
@@ -83,7 +89,7 @@ def test_a_lane_that_is_killed_loses_no_case_and_measures_none_twice(bench):
         bench.archive(team, NOTED.replace("TEAM", team))
     moments, kills = random.Random(2022), Kills(bench)
 
-    with measuring(bench.folder, bench.images, *LIMITS) as process:
+    with measuring(*where(bench)) as process:
         for _ in range(2):
             time.sleep(moments.uniform(0.3, 1.8))
             victims = lane_processes(process.pid)
@@ -105,7 +111,7 @@ def test_whoever_ends_the_program_ends_its_lanes(bench, how):
     for team in ("a", "b"):
         bench.archive(team, NOTED.replace("TEAM", team))
 
-    with measuring(bench.folder, bench.images, *LIMITS) as process:
+    with measuring(*where(bench)) as process:
         wait_until(lambda: {team for team, _ in rows_so_far(bench.results)} == {*"ab"})
         lanes = lane_processes(process.pid)
         process.send_signal(how)
@@ -119,10 +125,62 @@ def test_whoever_ends_the_program_ends_its_lanes(bench, how):
         assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[how]
         assert f"{len(done)} of 6 cases are measured and kept" in stderr
     noted = {team: runs_noted(bench.engine.state, team) for team in "ab"}
-    with measuring(bench.folder, bench.images, *LIMITS) as process:
+    with measuring(*where(bench)) as process:
         stdout, _ = process.communicate(timeout=120)
     assert f"{len(done)} of 6 cases are done, going on" in stdout
     assert len(rows_so_far(bench.results)) == 6
     for team, case in done:
         assert runs_noted(bench.engine.state, team)[case] == noted[team][case]
     assert bench.hidden() == []
+
+
+needs_dask = pytest.mark.tools(package="distributed")
+
+
+@needs_dask
+def test_a_worker_that_is_killed_loses_no_case_and_measures_none_twice(bench, tmp_path):
+    """Twice, each replaced by another one: what has a row is not run again.
+
+    A third time might strike the same team, which would be given up.
+    """
+    for team in ("a", "b", "c"):
+        bench.archive(team, NOTED.replace("TEAM", team))
+    moments, kills = random.Random(2023), Kills(bench)
+
+    with (
+        dask_processes(tmp_path, resources="GPU=1") as (address, workers, start, _),
+        measuring(*where(bench), "--cluster", address) as process,
+    ):
+        wait_until(lambda: rows_so_far(bench.results))
+        for _ in range(2):
+            time.sleep(moments.uniform(0, 1))
+            lanes = lane_processes(workers[0].pid)
+            workers.pop(0).kill()
+            wait_until(lambda lanes=lanes: not {*lanes} & {*lane_processes(1)})
+            kills.note()
+            workers.append(start())
+        stdout, stderr = process.communicate(timeout=240)
+
+    assert (process.returncode, stderr) == (0, ""), stdout
+    kills.check(stdout)
+
+
+@needs_dask
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_whoever_ends_the_program_ends_what_workers_do(bench, tmp_path, how):
+    for team in ("a", "b"):
+        bench.archive(team, NOTED.replace("TEAM", team).replace("0.3", "5"))
+
+    with dask_processes(tmp_path, resources="GPU=1") as (address, workers, _, _):
+        with measuring(*where(bench), "--cluster", address) as process:
+            wait_until(lambda: all(lane_processes(w.pid) for w in workers))
+            wait_until(lambda: len(bench.engine.calls("start --attach")) >= 8)
+            process.send_signal(how)
+            stdout, stderr = process.communicate(timeout=60)
+            assert process.returncode == (130 if how == signal.SIGINT else -9), stdout
+        wait_until(lambda: not any(lane_processes(w.pid) for w in workers))
+        # An engine by script may still note the end of what it has removed.
+        wait_until(lambda: bench.engine.calls("image rm"))
+
+    if how == signal.SIGINT:
+        assert "of 6 cases are measured and kept" in stderr

@@ -128,26 +128,18 @@ def test_a_process_that_ends_in_between_is_no_stranger():
     assert sampled(gpu, times(1), group=group).strangers == set()
 
 
-def test_not_to_know_the_container_s_processes_is_doubtful():
-    gpu = ScriptedGpu([1.0] * 30, processes=[(77,)])
-    sampler = Sampler(0.001, gpu=gpu, group=ScriptedGroup())
-
-    sampler.look_before()
-    trace = sampler.stop(0.0)
-
-    assert trace.is_blind
-    assert "which processes used the GPU is not known" in trace.doubts
-
-
 def test_who_was_there_before_is_a_stranger_and_idle_memory_is_kept():
+    """Not to know the container's own processes is doubtful."""
     gpu = ScriptedGpu([40.0, 41.0, 90.0, 40.0, 40.0], processes=[(3,)])
-    sampler = Sampler(0.1, gpu=gpu)
+    sampler = Sampler(0.1, gpu=gpu, group=ScriptedGroup())
 
     sampler.look_before()
     trace = sampler.stop(0.0)
 
     assert trace.idle_mb == 40.0  # the median of the five
     assert trace.strangers == {3}
+    assert trace.is_blind
+    assert "which processes used the GPU is not known" in trace.doubts
 
 
 def test_throttling_is_remembered():

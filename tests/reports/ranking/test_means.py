@@ -11,7 +11,7 @@ from scipy.stats import wilcoxon
 import flare
 from flare.challenge.metrics import METRICS, Better, Metric
 from flare.ranking.decisions import Decisions, TeamDecision
-from flare.ranking.means import ranking_means, score_means
+from flare.ranking.means import ranking_means, team_means
 from flare.ranking.rank import analyse
 from flare.ranking.rules import MissingRule, RankingRules
 from flare.reports.ranking.files import mean_files, mean_tables, page_text
@@ -109,7 +109,7 @@ def test_a_missing_distance_counts_as_the_worst_one_of_the_challenge(worst, n, m
 
     for means in (
         ranking_means(replace(analysis, challenge=challenge)),
-        score_means(analysis.table, challenge),
+        team_means(analysis.table, challenge),
     ):
         (row,) = (row for row in means.rows if row.metric == "hd95")
         assert (row.n, row.missing) == (n, 1)
@@ -197,9 +197,7 @@ def test_of_distances_the_smallest_is_bold_and_of_signed_values_none(monkeypatch
         "b": {"dsc": [0.6, 0.6], "far": [1.0, None], "signed": [0.3, 0.1]},
         "c": {"dsc": [0.5, 0.7], "far": [None, None], "signed": [None, None]},
     }
-    means = score_means(
-        analysis_of(values, RankingRules(metrics=(DSC,))).table, FLARE21
-    )
+    means = team_means(analysis_of(values, RankingRules(metrics=(DSC,))).table, FLARE21)
 
     best = {(own.metric, own.team) for own in means.best}
     assert best == {("dsc", "b"), ("dsc", "c"), ("far", "a")}
@@ -252,9 +250,7 @@ LUA = (
 def test_latex_says_what_it_needs_and_takes_any_name(team, first, row):
     """Each of these was compiled so, by TeX Live 2022."""
     values = {team: {"dsc": [0.5, 0.6]}, "plain": {"dsc": [0.1, 0.1]}}
-    means = score_means(
-        analysis_of(values, RankingRules(metrics=(DSC,))).table, FLARE21
-    )
+    means = team_means(analysis_of(values, RankingRules(metrics=(DSC,))).table, FLARE21)
     text = dict(mean_files(means, "T"))["means.tex"]
 
     assert text.splitlines()[0] == first
