@@ -67,20 +67,6 @@ def test_results_of_all_teams_are_ranked_by_the_options_of_rank(tmp_path, capfd)
     assert "9 times (seed 5)" in page.read_text(encoding="utf-8")
 
 
-def test_several_evaluations_are_compared_with_the_first(tmp_path, capfd):
-    sources = [
-        write_json(tmp_path / name / "metrics.json", metrics_content({"liver": scores}))
-        for name, scores in (("old", [0.9, 0.8]), ("new", [0.95, 0.7]))
-    ]
-
-    words = [*map(str, sources), "--output", str(tmp_path / "pages")]
-    assert main(["report", *words]) == 0
-
-    page = tmp_path / "pages" / "index.html"
-    assert capfd.readouterr() == (f"Wrote {safe(page)}: open it in a browser\n", "")
-    assert "new against old: comparison on" in page.read_text()
-
-
 def test_a_folder_among_evaluations_is_refused(metrics, tmp_path, capfd):
     words = [str(metrics), str(tmp_path), "--output", str(tmp_path / "page.html")]
 
