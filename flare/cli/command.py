@@ -38,6 +38,7 @@ LEFT: dict[tuple[str, str], str] = {
     ("measure", "--plots"): "flare report RESULTS/TEAM draws the traces",
     ("measure", "--interleave"): "teams are measured one after the other",
     ("measure", "--unlike-lanes"): "measure on computers and GPUs of one kind",
+    ("measure", "--model"): "put TEAMNAME.model.tar.gz beside the archive",
     ("phase-settings", "--contract"): "say on the page how images are run",
 }
 """Options of earlier versions, by command and flag, and what to use instead."""

@@ -222,7 +222,10 @@ class GridSizeError(FileError):
     """
 
     code = "F07"
-    remedy = "Write the label map on the grid of the input CT: pad it, or resample it."
+    remedy = (
+        "Write the label map on the grid of the input CT: pad it, resample it, or turn"
+        " its axes."
+    )
 
 
 class GridPositionError(FileError):

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
@@ -61,16 +60,15 @@ def read_job(options: Options) -> Job:
     FlareError
         If there is nothing to measure, or images and references do not agree.
     """
+    if options.cluster:  # paths have to hold in every process
+        paths = ("archives", "images", "output")
+        absolute = {name: getattr(options, name).absolute() for name in paths}
+        options = replace(options, **absolute)
     challenge = read_challenge(options.challenge)
     cases = find_images(options.images, challenge.names)
     if options.ground_truth:
         check_cases(cases, options.ground_truth, challenge)
     files = find_archives(options.archives)
-    if options.model and len(files) > 1:
-        raise InputError(
-            "--model: it is of one team, but several archives were given",
-            "Call each TEAMNAME.model.tar.gz, beside its archive.",
-        )
     results = options.output
     if len(files) == 1 and results.name == team_of(files[0]):
         results = results.parent
@@ -78,7 +76,11 @@ def read_job(options: Options) -> Job:
     unread = Failures(results, lambda _, error: _log.info("%s", error))
     for file in files:
         with unread.noted(team_of(file)):
-            archives.append(_read(file, options))
+            if file.is_file():
+                size = file.stat().st_size / 1e6
+                _log.info("reading %s (%.1f MB)", safe(file.name), size)
+            model, contract = model_beside(file), options.contract
+            archives.append(read_archive(file, contract=contract, model=model))
     for archive in archives:
         for found in archive.problems:
             _log.info("%s", found)
@@ -92,15 +94,6 @@ def read_job(options: Options) -> Job:
         archives=tuple(archives),
         unread=tuple(unread.found.items()),
     )
-
-
-def _read(file: Path, options: Options) -> Archive:
-    if file.is_file():
-        megabytes = file.stat().st_size / 1e6
-        size = f"{megabytes:.1f} MB" if megabytes < 1e3 else f"{megabytes / 1e3:.1f} GB"
-        _log.info("reading %s (%s)", safe(file.name), size)
-    model = options.model or model_beside(file)
-    return read_archive(file, contract=options.contract, model=model)
 
 
 def find_archives(path: Path) -> tuple[Path, ...]:
@@ -253,8 +246,6 @@ def measure_teams(
             own = f"processors {lane.limits.cpus}, memory {lane.limits.memory}"
             _log.info("%s: %s, %s", lane.name, gpu, own)
         job = replace(job, options=replace(options, runs=runs), unread=())
-        if options.cluster:
-            job = _absolute(job)
         dispatch = Dispatch(job, engine, pool, listener or Listener())
         dispatch.plan(is_here=options.cluster is None)
         dispatch.measure()
@@ -269,12 +260,7 @@ def _opened_lanes(job: Job, engine: Engine) -> Iterator[tuple[Pool, EngineRecord
         # Here, as nobody without a cluster needs to have Dask.
         from flare.measuring.lanes.cluster import opened_cluster
 
-        first = job.runnable[0]
-        folders = {"images": options.images, "archives": first.path.parent}
-        if first.model:
-            folders["model"] = first.model.path.parent
-        folders["results"] = job.results
-        with opened_cluster(options, folders, engine) as pool:
+        with opened_cluster(job, engine) as pool:
             yield pool, pool.places[0].engine
     elif options.is_side_by_side:
         place = look_at_place(options.gpus, engine)
@@ -298,20 +284,6 @@ def _caches(options: Options, engine: Engine) -> Caches:
             "Measure with warm ones, which is the default.",
         )
     return wanted or Caches.WARM
-
-
-def _absolute(job: Job) -> Job:
-    """What is measured, with paths that hold in every process."""
-
-    def at(file: Any) -> Any:
-        return file and replace(file, path=file.path.absolute())
-
-    return replace(
-        job,
-        results=job.results.absolute(),
-        cases=tuple(at(case) for case in job.cases),
-        archives=tuple(replace(at(a), model=at(a.model)) for a in job.archives),
-    )
 
 
 # --- What is told and noted ----------------------------------------------------------

@@ -16,7 +16,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
 
-from flare.common.engine import NO_GPU, Limits, engine_option, limit, size
+from flare.common.engine import NO_GPU, Limits, engine_option, limit
 from flare.common.errors import InputError
 from flare.common.options import (
     argument,
@@ -214,13 +214,6 @@ class LaneLimits(Limits):
         default="0",
         metavar="INDEX|UUID[,...]|none",
     )
-    memory: str = limit(
-        "Give it so much memory of the host, such as 28g (default: 28g; an equal part"
-        " of the computer's, if that is less, on several lanes).",
-        default="",
-        parse=size,
-        metavar="SIZE",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,12 +247,6 @@ class Options(MeasuringOptions):
     archives: Path = argument(
         "What a team has sent, or a folder of such files.",
         metavar="TEAMNAME.tar.gz|FOLDER",
-    )
-    model: Path | None = option(
-        "The team's model, for /opt/ml/model of its containers (default:"
-        " TEAMNAME.model.tar.gz beside the archive, if it is there).",
-        default=None,
-        metavar="FILE.tar.gz",
     )
     images: Path = option("Folder of the CTs, one for each case.", metavar="DIR")
     output: Path = option(

@@ -10,7 +10,7 @@ from flare.challenge.reading import further_rules, scoring_rules
 from flare.challenge.rules import MaxMemory, RankedMetric
 from flare.common.environment import __version__
 from flare.common.text import count, listing, printable
-from flare.ranking.completeness import RollCall
+from flare.ranking.inspection import RollCall
 from flare.ranking.rank import Analysis
 from flare.ranking.rules import MissingRule, Ties
 from flare.ranking.uncertainty import ALPHA, CONFIDENCE
@@ -60,17 +60,9 @@ SCORES_DEFINED = (
 """What both mean, with the source."""
 
 
-def _defined(columns: Iterable[str]) -> Iterator[str]:
-    """What the metrics among some columns mean, DSC and NSD first."""
-    yield SCORES_DEFINED
-    for own in metrics_in(columns):
-        if own.name not in SCORES:
-            yield f"{own.title} is {own.definition}."
-
-
 def methods_text(analysis: Analysis) -> str:
     """The paragraph, without line breaks."""
-    return " ".join(filter(None, _sentences(analysis)))
+    return printable(" ".join(filter(None, _sentences(analysis))))
 
 
 def _sentences(analysis: Analysis) -> Iterator[str]:
@@ -138,24 +130,14 @@ def _robustness_sentences(analysis: Analysis) -> Iterator[str]:
 
 def _roll_sentences(roll: RollCall) -> Iterator[str]:
     """Who else took part: all names, since none may be left out."""
-    refused = {found.team for found in roll.refused if not found.is_ranked}
-    if refused:
-        was, they = ("was", "it") if len(refused) == 1 else ("were", "they")
-        yield (
-            f"{count(len(refused), 'team')} {was} not ranked, because what {they} sent"
-            f" could not be scored: {_names(sorted(refused))}."
-        )
+    if refused := {found.team for found in roll.refused if not found.is_ranked}:
+        names = ", ".join(sorted(refused))
+        yield f"Teams not ranked, as what they sent could not be scored: {names}."
     if replaced := {found.team for found in roll.replaced}:
-        yield (
-            f"{count(len(replaced), 'team')} replaced an archive, with the organisers'"
-            f" consent: {_names(sorted(replaced))}."
-        )
+        names = ", ".join(sorted(replaced))
+        yield f"Teams that replaced an archive, with the organisers' consent: {names}."
     for found in roll.equal_results:
-        yield f"{_names(found.teams)} have {found.what}."
-
-
-def _names(teams: Sequence[str]) -> str:
-    return ", ".join(map(printable, teams))
+        yield f"{', '.join(found.teams)} have {found.what}."
 
 
 # --- Scores -----------------------------------------------------------------------
@@ -169,32 +151,32 @@ def _scoring_sentences(analysis: Analysis) -> Iterator[str]:
     if origin is None:
         yield "The values were given as a table, which does not tell their origin."
         return
-    yield from _defined(challenge.metrics)
-    yield _rules_note(challenge.rules_note)
-    order = [f"tolerance_mm of {organ.name}" for organ in challenge.organs]
-    order += (f"in_mean of {organ.name}" for organ in challenge.organs)
-    rules = scoring_rules(challenge)
-    rules["z_range.organs"] = ", ".join(challenge.z_range.organs)
-    yield from _rule_sentences({key: rules[key] for key in order} | rules)
+    yield from _defined(challenge.metrics, challenge.rules_note)
+    yield from _rule_sentences(scoring_rules(challenge))
     for key, value in further_rules(challenge).items():
         yield f"{key.replace('_', ' ').capitalize()}: {value}."
     words = origin.options.split()
     for option, own in zip(words[::2], words[1::2], strict=False):
         if option == "--decimals":
-            yield f"Scores were rounded to {printable(own)} decimal places."
+            yield f"Scores were rounded to {own} decimal places."
         yield _OPTIONS.get(f"{option} {own}", "")
-    yield _digest(printable(origin.references_sha256))
+    yield _digest(origin.references_sha256)
+
+
+def _defined(columns: Iterable[str], note: str) -> Iterator[str]:
+    """What the metrics among some columns mean, and whether rules are confirmed."""
+    yield SCORES_DEFINED
+    for own in metrics_in(columns):
+        if own.name not in SCORES:
+            yield f"{own.title} is {own.definition}."
+    if note:
+        yield f"Label maps were scored by {note}."
 
 
 def _digest(digest: str) -> str:
     """Which references there were; empty if that is not on record."""
     told = f"The digest (SHA-256) of the reference labels is {digest}."
     return told if digest else ""
-
-
-def _rules_note(note: str) -> str:
-    """That nobody has confirmed the rules; empty where that is not so."""
-    return f"Label maps were scored by {note}." if note else ""
 
 
 def _other_file(analysis: Analysis) -> str:
@@ -205,7 +187,7 @@ def _other_file(analysis: Analysis) -> str:
         return ""
     return (
         "; the scores were made with an earlier file, with the same rules of scoring"
-        f" (SHA-256 {printable(digest[:12])})"
+        f" (SHA-256 {digest[:12]})"
     )
 
 
@@ -237,7 +219,7 @@ def _measuring_sentences(analysis: Analysis) -> Iterator[str]:
         yield "How running time and memory were measured is not on record."
         return
     parts = [
-        text.format(" or ".join(map(printable, known[name])))
+        text.format(" or ".join(known[name]))
         for name, text in _MEASURED.items()
         if any(known.get(name, ()))
     ]
@@ -297,15 +279,14 @@ def _evaluation_sentences(found: EvaluationFile) -> Iterator[str]:
     """How label maps were scored, as far as it is on record."""
     evaluation, failed = found.evaluation, len(found.failed)
     yield f"Label maps of {count(len(found.cases), 'case')} were scored."
-    yield from _defined({column for _, column in found.values})
-    yield _rules_note(evaluation.rules_note)
+    columns = {column for _, column in found.values}
+    yield from _defined(columns, evaluation.rules_note)
     if evaluation.rules:
         yield from _rule_sentences(evaluation.rules)
     else:
         yield "By which tolerances and rules is not on record."
     if failed:
-        those = f"{count(failed, 'case')} {'was' if failed == 1 else 'were'}"
-        yield f"{those} not scored, and got the worst value instead."
+        yield f"Cases that were not scored, and got the worst value instead: {failed}."
     if evaluation.options:
         options = ", ".join(f"{k} {v}" for k, v in evaluation.options.items())
         yield f"Options of the evaluation: {options}."

@@ -7,29 +7,27 @@ numbers that it shows, in full precision. Groups of cases have numbers and table
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 
-from flare.challenge.metrics import RUNTIME, Metric
+from flare.challenge.metrics import RUNTIME
 from flare.common.files import csv_text, write_whole
-from flare.common.text import count, listing, printable
+from flare.common.text import count, printable
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme
 from flare.reports.charts import field_chart
-from flare.reports.evaluation import distribution
+from flare.reports.evaluation import distribution, group_chart
 from flare.reports.methods import evaluation_methods, methods_text
 from flare.reports.model import (
     ABSENT,
     NO_RESULT,
     Chart,
-    Table,
     metric_key,
     metric_shade,
     rank_shade,
-    table,
 )
 from flare.reports.ranking.files import latex_text
 from flare.reports.ranking.organisers import (
@@ -138,34 +136,25 @@ def write_evaluation_figures(
     """
     scores = scores_of(found)
     write_plates([*evaluation_plates(scores)], folder)
-    tables = []
+    texts = {"methods.txt": f"{evaluation_methods(found)}\n"}
+    organs = {f"organs_{own.name}": distribution(scores, own) for own in scores.metrics}
+    groups = {}
     for stem, grouping in zip(_stems(groupings), groupings, strict=True):
-        means = [
-            ((group, str(len(numbers)), title), _means(scores, end, numbers))
+        rows = (
+            (group, title, own.name, *scores.mean(own.name + end, numbers).numbers)
             for group, numbers in grouping.groups
             for end, title in scores.rows
-        ]
-        rows = (
-            (group, title, metric.name, *mean.numbers)
-            for (group, _, title), own in means
-            for metric, mean in own
+            for own in scores.metrics
         )
         heads = ("group", "organ", "metric", *MEAN_COLUMNS)
-        write_whole(folder / f"{stem}.csv", csv_text(heads, rows))
-        about = (
-            f"by {grouping.column}: means, and their intervals by Gaffke's method, each"
-            " for one group alone."
-        )
-        shown = _means_table(scores, ("Group", "Cases", "Organ"), means, about)
-        tables.append(latex(shown, stem))
-    if tables:
-        write_whole(folder / "groups.tex", latex_file(tables))
-    every = range(len(scores.cases))
-    organs = (([title], _means(scores, end, every)) for end, title in scores.rows)
-    about = f"over {count(len(every), 'case')}: means, and their intervals"
-    shown = _means_table(scores, ["Organ"], organs, f"{about} by Gaffke's method.")
-    write_whole(folder / "organs.tex", latex_file([latex(shown, "organs")]))
-    write_whole(folder / "methods.txt", f"{evaluation_methods(found)}\n")
+        texts[f"{stem}.csv"] = csv_text(heads, rows)
+        for own in scores.metrics:
+            groups[f"{stem}_{own.name}"] = group_chart(scores, grouping, own)
+    for name, charts in (("organs.tex", organs), ("groups.tex", groups)):
+        tables = [latex(own.table, stem) for stem, own in charts.items() if own.table]
+        texts |= {name: latex_file(tables)} if tables else {}
+    for name, text in texts.items():
+        write_whole(folder / name, text)
 
 
 def evaluation_plates(scores: CaseScores) -> Iterator[Plate]:
@@ -213,42 +202,6 @@ def evaluation_plates(scores: CaseScores) -> Iterator[Plate]:
         )
 
 
-_Means = list[tuple[Metric, Mean]]
-
-
-def _means(scores: CaseScores, end: str, numbers: Sequence[int]) -> _Means:
-    """The mean of each metric over some cases, of the organ that ends its columns."""
-    return [(own, scores.mean(own.name + end, numbers)) for own in scores.metrics]
-
-
-def _means_table(
-    scores: CaseScores,
-    heads: Sequence[str],
-    rows: Iterable[tuple[Sequence[str], _Means]],
-    about: str,
-) -> Table:
-    """A table of means and intervals beside names."""
-    titles = listing((metric.title for metric in scores.metrics), last=" and ")
-    interval = "95 % interval"
-    columns = ((f"{own.title_with_unit}, mean", interval) for own in scores.metrics)
-    cells = (
-        [
-            *names,
-            *(
-                text
-                for metric, own in means
-                for text in (
-                    scores.cell(metric, own.value).text,
-                    own.interval_text,
-                )
-            ),
-        ]
-        for names, means in rows
-    )
-    heads, words = (*heads, *chain(*columns)), ("Group", "Organ", interval)
-    return table(f"{titles} {about}", heads, cells, words=words)
-
-
 # --- A ranking --------------------------------------------------------------------
 
 
@@ -281,7 +234,7 @@ def write_ranking_figures(
         texts[f"{stem}_ranks.csv"] = _group_ranks(public, ranked)
         tables.append(latex(rank_table(ranked, public), f"{stem}_ranks"))
         for own in metrics:
-            name = f"{stem}_{file_stem(own.name)}"
+            name = f"{stem}_{file_stem(own.metric.name)}"
             texts[f"{name}.csv"] = _group_means(own, grouping)
             tables.append(latex(mean_table(grouping, own), name))
     if tables:
@@ -305,7 +258,7 @@ def _group_means(own: MetricValues, grouping: Grouping) -> str:
     """The mean of each team in each group, as CSV; only scores have intervals."""
     columns = len(MEAN_COLUMNS) if own.metric.is_score else 3
     rows = (
-        (team, group, *Mean(own.name, [row[n] for n in cases]).numbers[:columns])
+        (team, group, *Mean(own.metric.name, [row[n] for n in cases]).numbers[:columns])
         for team, row in zip(own.teams, own.values, strict=True)
         for group, cases in grouping.groups
     )
@@ -352,13 +305,13 @@ def _rank_plates(public: PublicRanking) -> Iterator[Plate]:
 
 def _metric_plates(own: MetricValues) -> Iterator[Plate]:
     """The values of all teams by a metric, which cases are hard, and the tests."""
-    stem, title = file_stem(own.name), own.metric.title
-    note = " On a logarithmic axis." if own.name.startswith(RUNTIME) else ""
+    stem, title = file_stem(own.metric.name), own.metric.title
+    note = " On a logarithmic axis." if own.metric.name.startswith(RUNTIME) else ""
     yield Plate(
         name=f"values_{stem}",
         caption=f"{title} of each team on each case with a result, in the order of the"
         f" ranking.{note} {KEY}",
-        columns=("team", "case", own.name),
+        columns=("team", "case", own.metric.name),
         rows=[
             (team, case, value)
             for team, row in zip(own.teams, own.values, strict=True)

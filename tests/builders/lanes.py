@@ -65,7 +65,7 @@ def job_of(folder, images, cases=()):
         results=folder,
         cases=cases,
         archives=tuple(
-            SimpleNamespace(team=team, image=image, problems=())
+            SimpleNamespace(team=team, image=image, problems=(), path=folder / team)
             for team, image in images.items()
         ),
     )

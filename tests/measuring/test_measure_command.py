@@ -76,7 +76,7 @@ def test_going_on_is_told_and_needs_a_reason(bench, measure):
 
     for more, problem in (
         (["--rerun", "validation_002"], "--rerun: no reason was given. Say why"),
-        (["--rerun", "x", "--reason", "y"], "x: there is no such case to run again, b"),
+        (["--rerun", "x", "--reason", "y"], "x: there is no such case to run again, "),
     ):
         status, _, stderr = measure(*words, *more)
         assert (status, stderr.startswith(problem)) == (1, True)

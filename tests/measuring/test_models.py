@@ -2,13 +2,9 @@
 
 import hashlib
 
-import pytest
-
 from flare.cli.main import main
-from flare.common.errors import InputError
 from flare.measuring import host
 from flare.measuring.host import Room
-from flare.measuring.measure import find_archives
 from flare.results.archives_csv import read_ledger
 from flare.results.errors import MeasurementError
 from tests.builders.archives import FILES, save
@@ -49,15 +45,6 @@ def test_a_team_is_measured_with_its_model(bench, measure):
     assert [name for name in bench.hidden() if "work" in name] == []
 
 
-def test_a_model_under_another_name_is_given(bench, measure):
-    bench.archive("a", NEEDS_MODEL)
-    model = write_model(bench.folder / "elsewhere", name="model.tar.gz")
-
-    assert measure("--model", model)[0] == 0
-
-    assert {row["status"] for row in bench.rows("a").values()} == {"ok"}
-
-
 def test_a_broken_model_is_the_teams_mistake(bench, measure):
     """The other team is measured; refused.csv has the line."""
     bench.archive("a", NEEDS_MODEL)
@@ -88,24 +75,6 @@ def test_a_model_needs_room(bench, monkeypatch):
     assert "0.5 GiB are free in" in str(error)
     assert "and the model needs 1.0. Make room there." in str(error)
     assert bench.engine.calls("create") == []
-
-
-def test_one_model_for_several_teams_is_refused(bench, measure):
-    bench.archive("a", PREDICT)
-    bench.archive("b", PREDICT)
-    model = write_model(bench.folder, name="model.tar.gz")
-
-    status, _, err = measure("--model", model)
-
-    assert (status, told(err)) == (1, ("H01", "--model"))
-
-
-def test_a_model_without_an_archive_is_said(tmp_path):
-    save(tmp_path, FILES)
-    write_model(tmp_path, name="b.model.tar.gz")
-
-    with pytest.raises(InputError, match=r"there is no b\.tar\.gz beside it"):
-        find_archives(tmp_path)
 
 
 # --- flare check ----------------------------------------------------------------------

@@ -69,8 +69,7 @@ def test_figures_are_of_the_scores_of_metrics_json(found, undrawn, content, scor
     mean = content["aggregates"]["dsc_liver_mean"]
     text = (folder / "organs.tex").read_text()
     assert f"\nliver & {mean:.3f} & {low:.3f} to {high:.3f} & " in text
-    assert text.count(r"\\") == 4
-    assert "DSC and NSD over 4 cases" in text
+    assert [text.count(f"{own} over 4 cases}}") for own in ("DSC", "NSD")] == [1, 1]
 
 
 RULES = {
@@ -128,7 +127,7 @@ def test_the_methods_are_those_that_metrics_json_tells(tmp_path, content):
         " (top slice included).",
         "The NSD of an organ was 0 where its DSC was below 0.2.",
         "DSC and NSD of organs were rounded to 4 decimals.",
-        "1 case was not scored, and got the worst value instead.",
+        "Cases that were not scored, and got the worst value instead: 1.",
         "Options of the evaluation: on_bad_case worst.",
         "Computed with the FLARE evaluation kit 0.2.0, challenge file flare21 (SHA-256"
         " unknown).",
@@ -160,5 +159,5 @@ def test_tables_of_groups_have_means_with_intervals(found, undrawn):
     assert (float(row["low"]), float(row["high"])) == (low, high)
     assert (row["cases"], row["missing"]) == ("3", "0")
     latex = (folder / "groups.tex").read_text()
-    assert f"Asia & 3 & liver & 0.913 & {low:.3f} to {high:.3f} & " in latex
-    assert "not given & 1 & liver & 0.000 & too few cases & " in latex
+    assert f"Asia & 3 & liver & 0.913 & {low:.3f} to {high:.3f} " in latex
+    assert "not given & 1 & liver & 0.000 & too few cases " in latex

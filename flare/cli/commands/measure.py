@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from flare.cli.command import takes
 from flare.cli.console import OutcomeError, Progress, stopping_with
@@ -61,12 +60,7 @@ class Told(Scorer):
             _log.info("%s shows how it goes on: open it in a browser", safe(page))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         """Write the page for the last time."""
         ended = "" if error is None else "somebody has stopped it."
         if isinstance(error, FlareError):

@@ -20,10 +20,9 @@ from flare.common.schema import DateTime, Is, Positive, Text
 from flare.common.text import safe, why
 from flare.platforms.grandchallenge.client import Client, read_token
 from flare.platforms.grandchallenge.external import ExternalOptions, PhaseSource
-from flare.platforms.serving.drop_folder import DropFolder, FolderOptions
 from flare.platforms.serving.journal import Entry, Step, status_text, utc_now
 from flare.platforms.serving.serve import ServiceOptions, serve
-from flare.platforms.serving.source import Source
+from flare.platforms.serving.source import DropFolder, FolderOptions, Source
 from flare.results.efficiency_csv import CaseRecord
 
 PLACE = ("For organisers", 8)

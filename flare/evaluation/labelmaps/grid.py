@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,14 +24,6 @@ ONE_VOLUME = (
     "Take the argmax over the classes if these are probabilities, and save one 3-D"
     " label map for each case."
 )
-
-ONE_LAYER = (
-    "In 3D Slicer, export the segmentation as a binary label map in one layer, with the"
-    " labels of the challenge."
-)
-
-FEW_LAYERS = 4
-"""Segments of 3D Slicer that overlap are spread over a few layers."""
 
 LARGEST_MM = 1e9
 """No spacing and no position is farther than this; sums of what is could overflow."""
@@ -142,13 +134,10 @@ class Header:
         return (self.slope, self.intercept) != (1, 0)
 
 
-def check_sizes(
-    sizes: Sequence[int], *, may_have_layers: bool = False
-) -> tuple[int, int, int]:
+def check_sizes(sizes: Sequence[int]) -> tuple[int, int, int]:
     """Numbers of voxels along z, y, x, from those in the order of the file.
 
-    Further axes must have a length of 1, and missing ones count as such. In formats
-    that 3D Slicer writes, the first of four axes may be that of its layers.
+    Further axes must have a length of 1, and missing ones count as such.
 
     Raises
     ------
@@ -160,10 +149,6 @@ def check_sizes(
     if math.prod(sizes[3:]) > 1:
         shape = " x ".join(str(size) for size in sizes)
         problem = f"it has {len(sizes)} dimensions ({shape}), expected 3"
-        if may_have_layers and sizes[0] <= FEW_LAYERS < min(sizes[1:]):
-            raise FileFormatError(
-                "", f"{problem}: the first are layers of 3D Slicer", ONE_LAYER
-            )
         raise FileFormatError("", problem, ONE_VOLUME)
     width, height, depth = [*sizes, 1, 1][:3]
     return depth, height, width
@@ -260,52 +245,21 @@ def make_placed_grid(
 
 # --- How a prediction's grid differs from its reference's -------------------------
 
-COPY_HEADER = (
-    "Copy the CT's header: mask.CopyInformation(ct) in SimpleITK,"
-    " nibabel.Nifti1Image(array, ct.affine) in nibabel. Then look at both in a viewer."
-)
-RESAMPLE = "Resample it to the CT's grid with nearest neighbours."
-TURN_BACK = (
-    "If it fits the CT in a viewer, resample it to the CT with nearest neighbours; if"
-    " not, only its header is wrong: copy the CT's."
-)
-TRANSPOSE = (
-    "Save array.transpose(2, 1, 0) with the CT's header: SimpleITK takes (z, y, x),"
-    " nibabel (x, y, z)."
-)
-PAD = "If it was cropped, pad it back to the size of the CT."
-TURN_SPACING = "Save the array spacing in the reverse order."
 
-
-class Misplacement(NamedTuple):
-    """How a grid differs from what was expected."""
-
-    text: str
-    remedy: str = ""
-    """What to do in this case; empty for the usual advice."""
-
-
-def compare_sizes(found: Grid, expected: Grid) -> Misplacement | None:
-    """What is wrong if the numbers of voxels differ; None if they do not."""
+def compare_sizes(found: Grid, expected: Grid) -> str:
+    """How the numbers of voxels differ; empty if they do not."""
     if found.shape == expected.shape:
-        return None
+        return ""
     text = f"size is {found.size_text} voxels, expected {expected.size_text}"
     if _same_place(found, expected):
-        if found.axes == expected.axes:
-            return Misplacement(text, RESAMPLE)
-        turned = f"axes point to {found.axes}, expected {expected.axes}"
-        return Misplacement(f"{text}; {turned}", TURN_BACK)
-    if found.shape == expected.shape[::-1]:
-        return Misplacement(f"{text}: its axes are reversed", TRANSPOSE)
-    is_smaller = all(a <= b for a, b in zip(found.shape, expected.shape, strict=True))
-    is_equal = np.allclose(found.voxel_size, expected.voxel_size, rtol=1e-3, atol=0)
-    return Misplacement(text, PAD if is_smaller and is_equal else "")
+        is_turned = found.axes != expected.axes
+        return text + is_turned * f"; {_axes_text(found, expected)}"
+    is_reversed = found.shape == expected.shape[::-1]
+    return text + is_reversed * ": its axes are reversed"
 
 
-def compare_positions(
-    found: Grid, expected: Grid, tolerance_mm: float
-) -> Misplacement | None:
-    """What is wrong if a grid of the right size lies elsewhere; None if it does not.
+def compare_positions(found: Grid, expected: Grid, tolerance_mm: float) -> str:
+    """How a grid of the right size lies elsewhere; empty if it does not.
 
     Of a file that does not say where it lies, only the spacing is compared.
     """
@@ -313,49 +267,46 @@ def compare_positions(
         return _compare_spacings(found, expected, tolerance_mm)
     shift = found.corner_shift(expected)
     if shift <= tolerance_mm:
-        return None
-    text, remedy = _difference(found, expected)
-    return Misplacement(f"it lies up to {shift:.4g} mm off: {text}", remedy)
+        return ""
+    return f"it lies up to {shift:.4g} mm off: {_difference(found, expected)}"
 
 
-def _compare_spacings(
-    found: Grid, expected: Grid, tolerance_mm: float
-) -> Misplacement | None:
-    """What is wrong if voxel sizes differ by so much that a corner lies elsewhere."""
+def _compare_spacings(found: Grid, expected: Grid, tolerance_mm: float) -> str:
+    """How voxel sizes differ, if by so much that a corner lies elsewhere."""
     steps = np.array(found.shape) - 1
     sizes = np.array(found.spacing), np.array(expected.spacing)
-    shift = math.hypot(*((sizes[0] - sizes[1]) * steps))
-    if shift <= tolerance_mm:
-        return None
+    if math.hypot(*((sizes[0] - sizes[1]) * steps)) <= tolerance_mm:
+        return ""
     has, wanted = (_numbers(size[::-1], " x ") for size in sizes)
-    text = f"voxel size is {has} mm, expected {wanted} mm"
-    if math.hypot(*((sizes[0][::-1] - sizes[1]) * steps)) <= tolerance_mm:
-        turned = ": its spacing is in the reverse order"
-        return Misplacement(text + turned, TURN_SPACING)
-    return Misplacement(text)
+    shift = math.hypot(*((sizes[0][::-1] - sizes[1]) * steps))
+    turned = ": its spacing is in the reverse order" * (shift <= tolerance_mm)
+    return f"voxel size is {has} mm, expected {wanted} mm{turned}"
 
 
-def _difference(found: Grid, expected: Grid) -> Misplacement:
+def _difference(found: Grid, expected: Grid) -> str:
     """What makes two grids of one size different."""
     if np.array_equal(found.voxel_size, (1, 1, 1)) and not found.origin.any():
-        return Misplacement("its header was lost (voxel size 1, origin 0)", COPY_HEADER)
+        return "its header was lost (voxel size 1, origin 0)"
     if found.axes != expected.axes:
-        text = f"axes point to {found.axes}, expected {expected.axes}"
-        if _same_place(found, expected):
-            return Misplacement(f"it was reoriented, {text}", TURN_BACK)
-        return Misplacement(text)
+        reoriented = "it was reoriented, " * _same_place(found, expected)
+        return reoriented + _axes_text(found, expected)
     # What moves the corners most is told.
     shift = found.corner_shift(expected)
     steps = np.array(found.shape[::-1]) - 1
     by_size = math.hypot(*((found.voxel_size - expected.voxel_size) * steps))
     by_origin = math.hypot(*(found.origin - expected.origin))
     if by_size >= max(by_origin, shift / 3):
-        sizes = [_numbers(grid.voxel_size, " x ") for grid in (found, expected)]
-        return Misplacement(f"voxel size is {sizes[0]} mm, expected {sizes[1]} mm")
+        has, wanted = (_numbers(grid.voxel_size, " x ") for grid in (found, expected))
+        return f"voxel size is {has} mm, expected {wanted} mm"
     if by_origin >= shift / 3:
         has, wanted = (_numbers(grid.origin, ", ") for grid in (found, expected))
-        return Misplacement(f"RAS origin is ({has}) mm, expected ({wanted}) mm")
-    return Misplacement("it is rotated")
+        return f"RAS origin is ({has}) mm, expected ({wanted}) mm"
+    return "it is rotated"
+
+
+def _axes_text(found: Grid, expected: Grid) -> str:
+    """Where the axes of two grids point to."""
+    return f"axes point to {found.axes}, expected {expected.axes}"
 
 
 def _same_place(found: Grid, expected: Grid) -> bool:

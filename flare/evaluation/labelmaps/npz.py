@@ -12,9 +12,8 @@ import math
 import os
 import re
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import BinaryIO
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +80,7 @@ def open_voxels(file: BinaryIO, layout: NpzLayout) -> tuple[Header, Stream]:
         If the data of an array are damaged.
     """
     try:
-        members = _arrays(read_members(file), layout)
+        members = _arrays(_read_members(file), layout)
     except DamagedStreamError as error:
         raise DamagedFileError(
             "", str(error), _AS_UINT8.format(layout.labels)
@@ -90,7 +89,7 @@ def open_voxels(file: BinaryIO, layout: NpzLayout) -> tuple[Header, Stream]:
     if layout.spacing_order is SpacingOrder.ZYX:
         spacing = spacing[::-1]
     member = members[layout.labels]
-    stream = ZipMemberStream(file, member)
+    stream = _MemberStream(file, member)
     dtype, shape = _read_line(stream, member, layout.labels)
     sizes = check_sizes(shape[::-1])
     affine = np.column_stack([np.diag(spacing), np.zeros(3)])
@@ -98,7 +97,7 @@ def open_voxels(file: BinaryIO, layout: NpzLayout) -> tuple[Header, Stream]:
     return Header(grid=grid, dtype=dtype), stream
 
 
-def _arrays(members: dict[str, ZipMember], layout: NpzLayout) -> dict[str, ZipMember]:
+def _arrays(members: dict[str, _Member], layout: NpzLayout) -> dict[str, _Member]:
     """The members by the names of their arrays, if they are those expected."""
     expected = (layout.labels, SPACING)
     arrays = {name.removesuffix(_SUFFIX): each for name, each in members.items()}
@@ -114,9 +113,9 @@ def _arrays(members: dict[str, ZipMember], layout: NpzLayout) -> dict[str, ZipMe
     return arrays
 
 
-def _spacing(file: BinaryIO, member: ZipMember) -> npt.NDArray[np.float64]:
+def _spacing(file: BinaryIO, member: _Member) -> npt.NDArray[np.float64]:
     """The three voxel sizes in mm, in the order of the file: shape (3,)."""
-    stream = ZipMemberStream(file, member)
+    stream = _MemberStream(file, member)
     dtype, shape = _read_line(stream, member, SPACING)
     if shape != (3,):
         raise FileFormatError("", f"its array {SPACING} has not three numbers")
@@ -131,7 +130,7 @@ def _spacing(file: BinaryIO, member: ZipMember) -> npt.NDArray[np.float64]:
 
 
 def _read_line(
-    stream: Stream, member: ZipMember, name: str
+    stream: Stream, member: _Member, name: str
 ) -> tuple[np.dtype[np.generic], tuple[int, ...]]:
     """Type and shape of an array, whose size is that of its member."""
     start = stream.read(len(_STARTS[0]))
@@ -152,7 +151,7 @@ def _read_line(
     if found[2] == b"True" and len(shape) > 1:
         raise FileFormatError("", f"its array {name} is in Fortran order", _IN_C_ORDER)
     promised = len(start) + width + length + math.prod(shape) * dtype.itemsize
-    if promised != member.size:
+    if promised != member[1].file_size:
         raise DamagedFileError("", f"its array {name} is not as large as it says")
     return dtype, shape
 
@@ -177,117 +176,61 @@ ZIP_MAGIC = b"PK\x03\x04"
 MEMBERS = 16
 """More than these are no file of a few arrays."""
 
-NAME_BYTES = 100
-"""No name of an array is longer."""
-
-_END = struct.Struct("<4s4H2IH")
-_ENTRY = struct.Struct("<4s6H3I5H2I")
-_LOCAL = struct.Struct("<4s5H3I2H")
-_END_MAGIC, _ENTRY_MAGIC = b"PK\x05\x06", b"PK\x01\x02"
-
-_ENTRY_BYTES = _ENTRY.size + NAME_BYTES + 2**10
+ENTRY_BYTES = 2**10 + 2**8
 """The most that the directory has of one member."""
 
-_STORED, _DEFLATED = 0, 8
+_END = struct.Struct("<4s4H2IH")
+_LOCAL = struct.Struct("<4s5H3I2H")
+_END_MAGIC, _ZIP64_MAGIC, _ZIP64_BYTES = b"PK\x05\x06", b"PK\x06\x07", 20
+
 _ENCRYPTED = 0x1
-_IN_ZIP64 = 0xFFFFFFFF
-"""Stands for a number that is in an extra field, because it needs 64 bits."""
 
-_COUNT_IN_ZIP64 = 0xFFFF
-"""The same for the number of members."""
-
-_ZIP64 = "it is a ZIP64 file, for more than 4 GiB"
-_BAD_DIRECTORY = "its directory is damaged"
+_Member = tuple[int, ZipInfo]
+"""Where the data of a member begin, and what the directory says of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZipMember:
-    """A member of a zip file."""
-
-    name: str
-    start: int
-    """Where its data begin."""
-    packed: int
-    """So many bytes in the file."""
-    size: int
-    """So many bytes when it is unpacked."""
-    checksum: int
-    is_deflated: bool
-
-
-def read_members(file: BinaryIO) -> dict[str, ZipMember]:
+def _read_members(file: BinaryIO) -> dict[str, _Member]:
     """Find the members of a zip file by their names, without unpacking any.
 
-    Raises
-    ------
-    DamagedStreamError
-        If the file is cut off, or is not as plain as it should be; says in what way.
+    The end of the file is looked at before `zipfile`, which would read a directory of
+    any size.
     """
     size = file.seek(0, os.SEEK_END)
-    _check(size >= _END.size, "it ends early")
-    file.seek(size - _END.size)
+    end = size - _END.size
+    _check(end >= _ZIP64_BYTES, "it ends early")
+    file.seek(end - _ZIP64_BYTES)
+    is_zip64 = file.read(_ZIP64_BYTES).startswith(_ZIP64_MAGIC)
     magic, *disks, count, length, start, comment = _END.unpack(file.read(_END.size))
     is_whole = magic == _END_MAGIC and not comment
     _check(is_whole, "its end is not that of a .npz file: was it cut off?")
-    _check(disks == [0, 0, count], "it is a part of a zip file")
-    _check(start != _IN_ZIP64 and count != _COUNT_IN_ZIP64, _ZIP64)
-    is_small = 1 <= count <= MEMBERS and length <= count * _ENTRY_BYTES
+    is_plain = disks == [0, 0, count] and start + length == end and not is_zip64
+    _check(is_plain, "its directory is not where it says, or in ZIP64")
+    is_small = 1 <= count <= MEMBERS and length <= count * ENTRY_BYTES
     _check(is_small, f"it has {count} members, or long names, expected a few arrays")
-    end = size - _END.size
-    _check(start + length == end, "its directory is not where it says")
-    file.seek(start)
-    entries = tuple(_entries(file.read(length), count))
-    found = [_located(file, entry, start) for entry in entries]
-    members = {member.name: member for member in found}
-    _check(len(members) == len(found), "two of its members have one name")
-    places = sorted((member.start, member.packed) for member in found)
+    try:
+        entries = ZipFile(file).infolist()
+    except (BadZipFile, ValueError, NotImplementedError, struct.error) as error:
+        raise DamagedStreamError("its directory is damaged") from error
+    found = {entry.filename: _located(file, entry, start) for entry in entries}
+    _check(len(found) == len(entries), "two of its members have one name")
+    places = sorted((first, entry.compress_size) for first, entry in found.values())
     for (first, packed), (following, _) in itertools.pairwise(places):
         _check(first + packed <= following, "its members lie over one another")
-    return members
+    return found
 
 
-def _entries(directory: bytes, count: int) -> Iterator[ZipMember]:
-    """What the directory says of each member; `start` is that of its own header."""
-    place = 0
-    for _ in range(count):
-        _check(len(directory) - place >= _ENTRY.size, _BAD_DIRECTORY)
-        entry = _ENTRY.unpack_from(directory, place)
-        flags, method = entry[3:5]
-        checksum, packed, size, *lengths = entry[7:13]
-        start = entry[16]
-        name = directory[place + _ENTRY.size :][: lengths[0]]
-        place += _ENTRY.size + sum(lengths)
-        is_entry = entry[0] == _ENTRY_MAGIC and place <= len(directory)
-        _check(is_entry, _BAD_DIRECTORY)
-        _check(_IN_ZIP64 not in (packed, size, start), _ZIP64)
-        is_plain = not flags & _ENCRYPTED and method in (_STORED, _DEFLATED)
-        _check(is_plain, "it is encrypted, or not compressed by Deflate")
-        _check(method != _STORED or packed == size, _BAD_DIRECTORY)
-        is_name = name.isascii() and 1 <= len(name) <= NAME_BYTES
-        _check(is_name, "a name in it is none of an array")
-        yield ZipMember(
-            name=name.decode("ascii"),
-            start=start,
-            packed=packed,
-            size=size,
-            checksum=checksum,
-            is_deflated=method == _DEFLATED,
-        )
-    _check(place == len(directory), _BAD_DIRECTORY)
-
-
-def _located(file: BinaryIO, member: ZipMember, directory: int) -> ZipMember:
-    """A member, with the place where its data begin; all lie before the directory."""
-    name = member.name.encode("ascii")
-    file.seek(member.start)
-    header = file.read(_LOCAL.size + len(name))
-    _check(len(header) == _LOCAL.size + len(name), "it ends early")
-    magic, *_, name_length, extra_length = _LOCAL.unpack_from(header)
-    start = member.start + len(header) + extra_length
-    is_there = (magic, name_length) == (ZIP_MAGIC, len(name)) and header.endswith(name)
-    is_before = start + member.packed <= directory
-    _check(is_there and is_before, "a member is not where its directory says")
-    return replace(member, start=start)
+def _located(file: BinaryIO, entry: ZipInfo, directory: int) -> _Member:
+    """A member that can be read, all of which lies before the directory."""
+    is_plain = not entry.flag_bits & _ENCRYPTED
+    is_plain &= entry.compress_type in (ZIP_STORED, ZIP_DEFLATED)
+    _check(is_plain, "it is encrypted, or not compressed by Deflate")
+    file.seek(entry.header_offset)
+    header = file.read(_LOCAL.size).ljust(_LOCAL.size)
+    magic, *_, name_length, extra_length = _LOCAL.unpack(header)
+    start = entry.header_offset + _LOCAL.size + name_length + extra_length
+    is_there = magic == ZIP_MAGIC and start + entry.compress_size <= directory
+    _check(is_there, "a member is not where its directory says")
+    return start, entry
 
 
 def _check(holds: bool, text: str) -> None:
@@ -299,9 +242,8 @@ def _check(holds: bool, text: str) -> None:
 class _Part:
     """The bytes of a member in its file, wherever the file stands."""
 
-    def __init__(self, file: BinaryIO, member: ZipMember) -> None:
-        self._file, self._place = file, member.start
-        self._end = member.start + member.packed
+    def __init__(self, file: BinaryIO, start: int, size: int) -> None:
+        self._file, self._place, self._end = file, start, start + size
 
     def read(self, size: int, /) -> bytes:
         """The next bytes."""
@@ -311,7 +253,7 @@ class _Part:
         return content
 
 
-class ZipMemberStream(ZlibStream):
+class _MemberStream(ZlibStream):
     """The content of a member, as long as the directory says and no longer.
 
     Raises `DamagedStreamError` while it is read: where it ends early, holds more, or
@@ -320,18 +262,19 @@ class ZipMemberStream(ZlibStream):
 
     _window = -15  # what zlib calls 15 bits without a header or trailer
 
-    def __init__(self, file: BinaryIO, member: ZipMember) -> None:
-        super().__init__(_Part(file, member))
-        self._member, self._left, self._checksum = member, member.size, 0
+    def __init__(self, file: BinaryIO, member: _Member) -> None:
+        start, self._entry = member
+        super().__init__(_Part(file, start, self._entry.compress_size))
+        self._left, self._checksum = self._entry.file_size, 0
 
     def _next_piece(self) -> bytes:
-        is_deflated = self._member.is_deflated
+        is_deflated = self._entry.compress_type == ZIP_DEFLATED
         content = super()._next_piece() if is_deflated else self._file.read(PIECE_BYTES)
         self._left -= len(content)
         self._checksum = zlib_ng.crc32(content, self._checksum)
         _check(self._left >= 0, "it holds more than it says")
         if not content:
             _check(not self._left, "its compressed data end early")
-            is_right = self._checksum == self._member.checksum
+            is_right = self._checksum == self._entry.CRC
             _check(is_right, "its compressed data do not fit their checksum")
         return content

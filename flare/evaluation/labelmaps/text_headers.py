@@ -158,7 +158,7 @@ def _open_nrrd(file: BinaryIO) -> tuple[Header, Stream]:
             raise FileFormatError("", f"its header has a {key}")
 
     sizes = _read_sizes(fields.get("sizes", ""))
-    shape, count = check_sizes(sizes, may_have_layers=True), len(sizes)
+    shape, count = check_sizes(sizes), len(sizes)
     space = fields.get("space", "lps").lower()
     if space not in _SPACES:
         raise FileFormatError(

@@ -60,13 +60,13 @@ def check_headers(pair: CasePair, challenge: Challenge) -> tuple[int, str]:
     wrong = compare_sizes(found, expected)
     if wrong:
         hidden = "its size is not that of the CT"
-        raise GridSizeError(name, _grid_text(file, wrong.text, hidden), wrong.remedy)
+        raise GridSizeError(name, _grid_text(file, wrong, hidden))
     voxels = math.prod(found.shape)
     wrong = compare_positions(found, expected, challenge.grid.tolerance_mm)
     if not wrong:
         return voxels, ""
-    text = _grid_text(file, wrong.text, "it lies elsewhere than the CT")
-    problem = GridPositionError(name, text, wrong.remedy)
+    text = _grid_text(file, wrong, "it lies elsewhere than the CT")
+    problem = GridPositionError(name, text)
     if challenge.grid.compare is GridComparison.SIZE:
         return voxels, problem.finding
     raise problem

@@ -325,7 +325,7 @@ def _label_map_file(
         if not suffix:
             return None
         stem = path.name[: -len(suffix)]
-        problem = FileFormatError(name, *known[suffix])
+        problem = FileFormatError(name, known[suffix])
         is_foreign = suffix in FOREIGN_SUFFIXES
     elif not is_file(path) or (path.is_symlink() and not follow_links):
         remedy = "Put the file itself there."
@@ -340,37 +340,26 @@ def _label_map_file(
     )
 
 
-_ONE_FILE = "Save each label map as one .nii.gz or .mha file."
-
-_WITH_GRID = "Save label maps as .nii.gz or .mha, with the header of the CT."
-
-_NO_ARCHIVE = "Submit one zip of the label maps themselves."
-
 ARCHIVE_SUFFIXES = (".zip", ".rar", ".7z", ".tar", ".tar.gz", ".tgz", ".tar.xz")
 
 _HALF = "it is half of an image, whose header and voxels are two files"
 
-_NOWHERE = "its format does not say where the voxels are"
-
-_CLOSED = "it is an archive within the zip, which is not opened"
-
 OTHER_SUFFIXES = {
-    **dict.fromkeys((".hdr", ".img", ".hdr.gz", ".img.gz"), (_HALF, _ONE_FILE)),
-    **dict.fromkeys((".mhd", ".zraw", ".nhdr"), (_HALF, _ONE_FILE)),
-    **dict.fromkeys((".tif", ".tiff"), (_NOWHERE, _WITH_GRID)),
+    **dict.fromkeys((".hdr", ".img", ".hdr.gz", ".img.gz"), _HALF),
+    **dict.fromkeys((".mhd", ".zraw", ".nhdr"), _HALF),
+    **dict.fromkeys((".tif", ".tiff"), "its format does not say where the voxels are"),
     **dict.fromkeys(
-        (".mgz", ".mgh", ".mnc", ".dcm", ".h5"),
-        ("its format is not accepted", _ONE_FILE),
+        (".mgz", ".mgh", ".mnc", ".dcm", ".h5"), "its format is not accepted"
     ),
 }
-"""Image files all the same: they are named in an error, with what to do."""
+"""Image files all the same: they are named in an error, with what is wrong."""
 
 FOREIGN_SUFFIXES = {
-    **dict.fromkeys(ARCHIVE_SUFFIXES, (_CLOSED, _NO_ARCHIVE)),
-    ".npy": ("it is a NumPy file, which has no grid", _WITH_GRID),
-    **{
-        s: (f.elsewhere, _WITH_GRID) for f in FORMATS if f.elsewhere for s in f.suffixes
-    },
-    **dict.fromkeys((".csv", ".xlsx"), ("it is a table, not a label map", _ONE_FILE)),
+    **dict.fromkeys(
+        ARCHIVE_SUFFIXES, "it is an archive within the zip, which is not opened"
+    ),
+    ".npy": "it is a NumPy file, which has no grid",
+    **{suffix: f.elsewhere for f in FORMATS if f.elsewhere for suffix in f.suffixes},
+    **dict.fromkeys((".csv", ".xlsx"), "it is a table, not a label map"),
 }
 """Files that matter only where a label map is missing."""

@@ -339,7 +339,7 @@ def _output_path(
         slug = safe(output.slug)
         raise JobError(name, f"the algorithm's output {slug} is {found}")
     (file,) = files
-    for suffix, (problem, _) in OTHER_SUFFIXES.items():
+    for suffix, problem in OTHER_SUFFIXES.items():
         if file.name.lower().endswith(suffix):
             remedy = "Let the algorithm write its output as .mha."
             raise FileFormatError(name, f"{problem} ({suffix})", remedy)

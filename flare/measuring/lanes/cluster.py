@@ -10,7 +10,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from flare.evaluation.many.cluster import (
 from flare.measuring.lane import Lane, Place, check_alike, divide, look_at_place
 from flare.measuring.lanes.process import Ended, LaneProcess, Message, Pool
 from flare.measuring.options import Options
-from flare.measuring.team import TeamJob
+from flare.measuring.team import Job, TeamJob
 
 _log = logging.getLogger(__name__)
 
@@ -278,29 +278,27 @@ class ClusterPool(Pool):
 
 
 @contextmanager
-def opened_cluster(
-    options: Options, folders: Mapping[str, Path], engine: Engine
-) -> Iterator[ClusterPool]:
+def opened_cluster(job: Job, engine: Engine) -> Iterator[ClusterPool]:
     """The lanes of a scheduler's workers.
 
     Parameters
     ----------
-    options : Options
-        The scheduler's address, and how each computer is to be divided.
-    folders : mapping of str to Path
-        What all workers have to see; that of the results gets a folder for a moment,
-        as another one of the same path would not do.
+    job : Job
+        What is measured, with paths that are absolute. The folder of its results gets
+        one for a moment, which all workers have to see: another one of the same path
+        would not do.
     engine : Engine
         What containers run in there.
 
     Raises
     ------
     ClusterError
-        If it does not answer, or has no worker that can measure.
+        If the scheduler does not answer, or has no worker that can measure.
     """
-    with connected(str(options.cluster)) as client, ExitStack() as stack:
-        results = folders["results"]
-        results.mkdir(parents=True, exist_ok=True)
-        mark = tempfile.TemporaryDirectory(prefix=".shared-", dir=results)
-        seen = {**folders, "results": Path(stack.enter_context(mark))}
-        yield ClusterPool(client, options, seen, engine)
+    options, archive = job.options, job.runnable[0].path
+    with connected(str(options.cluster)) as client:
+        job.results.mkdir(parents=True, exist_ok=True)
+        folders = {"images": options.images, "archives": archive.parent}
+        with tempfile.TemporaryDirectory(prefix=".shared-", dir=job.results) as mark:
+            folders["results"] = Path(mark)
+            yield ClusterPool(client, options, folders, engine)

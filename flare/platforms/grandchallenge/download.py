@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
-from flare.common.errors import FlareError, unwritable
 from flare.common.files import json_at, remove_tree, write_whole
 from flare.common.options import option
 from flare.common.schema import DateTime, Text
@@ -99,7 +97,6 @@ class Evaluation:
     """A submission that was scored."""
 
     record: Record
-    created: datetime
     rank: int
     """On the phase's board; 0 if it is not on it."""
     metrics: Any
@@ -111,6 +108,11 @@ class Evaluation:
     def user(self) -> str:
         """Name of the user who has submitted."""
         return self.record["username"]
+
+    @property
+    def created(self) -> datetime:
+        """When it was made."""
+        return datetime.fromisoformat(self.record["created"])
 
 
 def download(asked: Options, *, token: str) -> int:
@@ -138,38 +140,39 @@ def download(asked: Options, *, token: str) -> int:
     OutputError
         If a file cannot be written.
     """
-    calls = Client(asked.api, token)
-    with _told(calls):
-        chosen = choose(_evaluations(calls, asked.phase))
-        names = [evaluation.user for evaluation in chosen]
-        if not chosen:
-            problem = (
-                f"{safe(asked.api)}: the phase has no result that this token may see"
-            )
-            raise PlatformError(problem)
-        if not any("case" in evaluation.metrics for evaluation in chosen):
-            raise PlatformError(f"{listing(names)}: {_RANKED_ONLY}", _ADMIN)
-        folders = _folders(asked.output, names)
-        refused, failed = [], {}
-        for number, evaluation in enumerate(chosen, start=1):
-            folder = asked.output / folders[evaluation.user]
-            is_new = _prepare(folder, evaluation.record)
-            rank = f"rank {evaluation.rank}" if evaluation.rank else "not on the board"
-            state = f"{rank}, of {evaluation.created:%Y-%m-%d %H:%M}"
-            try:
-                if is_new:
-                    _write_metrics(evaluation, folder)
-                else:
-                    state += ", is there already"
-                if asked.predictions and evaluation.predictions_url:
-                    calls.fetch(evaluation.predictions_url, folder / UPLOAD)
-                    _unpack(folder)
-            except FileRefusedError:
-                refused.append(folder.name)
-            except PlatformError as error:  # of this team alone
-                failed[folder.name] = error
-                state += f", is not whole: {error.finding}"
-            _log.info("[%d/%d] %s: %s", number, len(chosen), folder.name, state)
+    client = Client(asked.api, token)
+    try:
+        chosen = choose(_evaluations(client, asked.phase))
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as err:
+        raise client.stranger() from err
+    names = [evaluation.user for evaluation in chosen]
+    if not chosen:
+        raise PlatformError(
+            f"{safe(asked.api)}: the phase has no result that this token may see"
+        )
+    if not any("case" in evaluation.metrics for evaluation in chosen):
+        raise PlatformError(f"{listing(names)}: {_RANKED_ONLY}", _ADMIN)
+    folders = _folders(asked.output, names)
+    refused, failed = [], {}
+    for number, evaluation in enumerate(chosen, start=1):
+        folder = asked.output / folders[evaluation.user]
+        rank = f"rank {evaluation.rank}" if evaluation.rank else "not on the board"
+        state = f"{rank}, of {evaluation.created:%Y-%m-%d %H:%M}"
+        is_new = _prepare(folder, evaluation.record)
+        try:
+            if is_new:
+                _write_metrics(evaluation, folder)
+            else:
+                state += ", is there already"
+            if asked.predictions and evaluation.predictions_url:
+                client.fetch(evaluation.predictions_url, folder / UPLOAD)
+                _unpack(folder)
+        except FileRefusedError:
+            refused.append(folder.name)
+        except PlatformError as error:  # of this team alone
+            failed[folder.name] = error
+            state += f", is not whole: {error.finding}"
+        _log.info("[%d/%d] %s: %s", number, len(chosen), folder.name, state)
     if refused:
         _log.info(
             "%s: the platform gives no token what was uploaded; sign in with a browser:"
@@ -247,31 +250,18 @@ def _record(folder: Path) -> dict[str, Any]:
 # --- The API ----------------------------------------------------------------------
 
 
-@contextmanager
-def _told(calls: Client) -> Iterator[None]:
-    """Say in one line what the platform, or the disk, has against a download."""
-    try:
-        yield
-    except FlareError:
-        raise
-    except OSError as error:
-        raise unwritable(error.filename or "", error) from error
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as err:
-        raise calls.stranger() from err
-
-
-def _evaluations(calls: Client, phase: str) -> list[Evaluation]:
+def _evaluations(client: Client, phase: str) -> list[Evaluation]:
     found: dict[str, Evaluation] = {}
     seen: set[str] = set()
     params = {"submission__phase": phase, "limit": str(PAGE)}
     while True:
         params["offset"] = str(len(seen))
-        reply = calls.call("GET", "evaluations/", params=params)
+        reply = client.call("GET", "evaluations/", params=params)
         if reply.status != 200:
-            raise calls.refusal(reply)
+            raise client.refusal(reply)
         page, count = reply.content["results"], int(reply.content["count"])
         if count > MOST_EVALUATIONS:
-            raise calls.stranger()
+            raise client.stranger()
         for value in page:
             if value["status"] == SUCCEEDED:
                 evaluation = _evaluation(value, phase)
@@ -292,17 +282,15 @@ def _evaluation(value: Mapping[str, Any], phase: str) -> Evaluation:
             metrics = output["value"]
     submission = value["submission"]
     url = str(submission.get("predictions_file") or "")
-    created = datetime.fromisoformat(value["created"])
     record: Record = {
         "evaluation": str(value["pk"]),
         "phase": phase,
         "username": str(submission["creator"]["username"]),
-        "created": created.isoformat(),
+        "created": datetime.fromisoformat(value["created"]).isoformat(),
         "predictions_file": url.partition("?")[0],
     }
     return Evaluation(
         record=record,
-        created=created,
         rank=int(value["rank"] or 0),
         metrics=metrics,
         predictions_url=url,
@@ -327,10 +315,8 @@ def _prepare(folder: Path, record: Record) -> bool:
             "Choose another folder with --output.",
         )
     if old != record:
-        for name in (METRICS_JSON, UPLOAD):
-            (folder / name).unlink(missing_ok=True)
-        if old:
-            remove_tree(folder / PREDICTIONS)
+        for name in (METRICS_JSON, UPLOAD, *([PREDICTIONS] if old else [])):
+            remove_tree(folder / name)
         write_whole(folder / RECORD, f"{json.dumps(record, indent=2)}\n")
     return True
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, fields
@@ -68,9 +69,6 @@ _log = logging.getLogger(__name__)
 
 FOLDER = ".serve"
 """In RESULTS: the journal, and archives that were downloaded."""
-
-DOWNLOADS = "downloads"
-"""Folder of archives, one for each submission, until it is answered."""
 
 LONGEST_PAUSE_MIN = 60
 """Pauses are of 1, 2, 4, ... minutes, up to this."""
@@ -204,7 +202,7 @@ class Service:
         self._source, self._work, self._folder = source, work, folder
         self._hours, self._now, self._on_step = hours, now, on_step
         self.journal = Journal(folder, source.name, now)
-        self._paused: dict[str, _Backoff] = {}
+        self._paused: defaultdict[str, _Backoff] = defaultdict(_Backoff)
         self._claims = _Backoff(errors=-1)  # behind the first one, there is no pause
         self._told_of: set[str] = set()
 
@@ -261,12 +259,12 @@ class Service:
         OrganiserError
             If they are at fault.
         """
-        if not (found := self._next()):
+        known = self._next()
+        if not (entry := known or self._begun()):
             return False
-        entry, is_again = found
         tell = partial(self._postpone, entry, told="")
         with bulkhead(self._folder.parent, entry.team, tell):
-            self._try(entry, is_again=is_again)
+            self._try(entry, is_again=bool(known))
         return True
 
     def _try(self, entry: Entry, *, is_again: bool) -> None:
@@ -282,11 +280,10 @@ class Service:
             self.journal.forget(entry)
             self._claims.failed(self._now())
         except GoneError as error:
-            if error.told:
-                self._postpone(entry, error.error, told=str(error.told))
             # Until then, it may be the rights of the token's user that are missing.
-            elif self._now() < entry.claimed + timedelta(hours=self._hours):
-                raise error.error from error
+            is_over = self._now() >= entry.claimed + timedelta(hours=self._hours)
+            if error.told or not is_over:
+                self._postpone(entry, error.error, told=str(error.told or ""))
             else:
                 _log.warning("%s: it is given up: %s", title, error)
                 self._done(entry, Step.LOST, message=str(error))
@@ -299,16 +296,15 @@ class Service:
         """Let others go before a submission, for a pause that grows."""
         if isinstance(error, OrganiserError):
             raise error
-        now = self._now()
-        paused = self._paused.setdefault(entry.key, _Backoff())
+        now, paused = self._now(), self._paused[entry.key]
         if not (paused.errors or told) and isinstance(error, HostError):
             # The first one may be of that submission alone; two in a row hardly are.
             self._claims.failed(now)
-        until = now + paused.failed(now, error)
-        end = entry.ends_at(self._hours)
-        paused.until = min(until, end) if end > now else until
-        title, pause = safe(entry.title), _minutes(paused.until - now)
-        _log.warning("%s: postponed by %s: %s", title, pause, error)
+        paused.failed(now, error)
+        if (end := entry.ends_at(self._hours)) > now:
+            paused.until = min(paused.until, end)
+        title, pause = safe(entry.title), (paused.until - now).total_seconds() / 60
+        _log.warning("%s: postponed by %.3g min: %s", title, pause, error)
         if not self.journal.entries[entry.key].has(Step.SCORED):
             self.journal.keep(entry, fault=told or self._told(entry, error))
 
@@ -322,19 +318,23 @@ class Service:
         )
         return str(MeasurementError(entry.title, problem, "Ask the organisers."))
 
-    def _next(self) -> tuple[Entry, bool] | None:
-        """What is to be gone on with, or else to be claimed; whether it was begun."""
-        now = self._now()
-        ready = [e for e in self.journal.open_entries() if self._ready_at(e) <= now]
-        if ready:
-            entry = min(ready, key=lambda e: (self._is_in_time(e), self._ready_at(e)))
-            _log.info("%s: it was %s; going on", safe(entry.title), entry.step.value)
-            return entry, True
-        new = self._begun() if now >= self._claims.until else None
-        return (new, False) if new else None
+    def _next(self) -> Entry | None:
+        """What is to be gone on with: first of all what has to be answered now."""
+        now, ready = self._now(), {}
+        for entry in self.journal.open_entries():
+            is_in_time = entry.has(Step.SCORED) or now < entry.ends_at(self._hours)
+            if (until := self._paused[entry.key].until) <= now:
+                ready[entry.key] = (is_in_time, until)
+        if not ready:
+            return None
+        entry = self.journal.entries[min(ready, key=lambda key: ready[key])]
+        _log.info("%s: it was %s; going on", safe(entry.title), entry.step.value)
+        return entry
 
     def _begun(self) -> Entry | None:
-        """The first submission that can be claimed, written down."""
+        """The first submission that can be claimed now, written down."""
+        if self._now() < self._claims.until:
+            return None
         for submission in self._source.claimable():
             if submission.key in self.journal.entries:
                 continue
@@ -349,14 +349,6 @@ class Service:
             return self._done(submission, Step.CLAIMING)
         self._claims = _Backoff(errors=-1)
         return None
-
-    def _ready_at(self, entry: Entry) -> datetime:
-        paused = self._paused.get(entry.key)
-        return paused.until if paused else _EVER
-
-    def _is_in_time(self, entry: Entry) -> bool:
-        """Whether a submission need not be answered now, whatever is known of it."""
-        return entry.has(Step.SCORED) or self._now() < entry.ends_at(self._hours)
 
     def _serve(self, entry: Entry, *, is_again: bool) -> None:
         if not entry.has(Step.CLAIMED):
@@ -415,7 +407,8 @@ class Service:
         return entry
 
     def _downloads(self, entry: Entry) -> Path:
-        return self._folder / DOWNLOADS / entry.key
+        """The folder of its archive, until it is answered."""
+        return self._folder / "downloads" / entry.key
 
 
 @dataclass(slots=True)
@@ -428,13 +421,8 @@ class _Backoff:
     error: FlareError | None = None
     """The last one."""
 
-    def failed(self, now: datetime, error: FlareError | None = None) -> timedelta:
-        """Count an error; the pause behind it."""
+    def failed(self, now: datetime, error: FlareError | None = None) -> None:
+        """Count an error, and pause behind it."""
         self.errors, self.error = self.errors + 1, error
         minutes = min(2**self.errors // 2, LONGEST_PAUSE_MIN)
         self.until = now + timedelta(minutes=minutes)
-        return timedelta(minutes=minutes)
-
-
-def _minutes(pause: timedelta) -> str:
-    return f"{pause.total_seconds() / 60:.3g} min"

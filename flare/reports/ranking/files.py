@@ -28,9 +28,9 @@ from flare.reports.model import BEST, NO_RESULT, Cell, Table, table
 from flare.reports.ranking.page import public_ranking
 from flare.reports.ranking.teams import own_standing, sheet_names, sheet_text
 from flare.reports.ranking.words import (
-    SHARED_FIRST,
     certainty_text,
     counted_text,
+    draws_text,
     guests_note,
     left_out_text,
     missing_lines,
@@ -314,21 +314,12 @@ def _block(title: str, rows: Sequence[Sequence[str]], *more: str) -> str:
 
 def intervals_text(found: Bootstrap) -> str:
     """The intervals of the ranks."""
-    percent = f"{CONFIDENCE:.0%}"
-    rows = [("team", f"ranks in {percent}", "first in")]
+    rows = [("team", f"ranks in {CONFIDENCE:.0%}", "first in")]
     for own in found.teams:
         low, high = own.interval
         share = f"{own.frequencies[0]:.1%}"
         rows.append((printable(own.team), f"{low} to {high}", share))
-    notes = [SHARED_FIRST] if found.has_shared_first else []
-    if found.kendall_tau:
-        least, median, most = found.kendall_tau
-        notes.append(
-            "Kendall's tau of these rankings with the one above: median"
-            f" {median:.2f}, {percent} from {least:.2f} to {most:.2f}."
-        )
-    title = f"With {found.samples} draws of as many cases (seed {found.seed}):"
-    return _block(title, rows, *notes)
+    return _block("Ranks when other cases are drawn:", rows, draws_text(found))
 
 
 def _pairs_text(analysis: Analysis) -> str:

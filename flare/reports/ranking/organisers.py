@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -88,16 +89,6 @@ class MetricValues:
     """By team, and case."""
     effects: Mapping[tuple[str, str], tuple[float, bool]]
     """How much better a team is than another one, and whether significantly so."""
-
-    @property
-    def name(self) -> str:
-        """Of the metric."""
-        return self.metric.name
-
-    @property
-    def title(self) -> str:
-        """Of the metric, in print."""
-        return self.metric.title
 
 
 def metric_values(analysis: Analysis) -> list[MetricValues]:
@@ -185,9 +176,8 @@ def mean_table(grouping: Grouping, own: MetricValues) -> Table:
         for team, row in zip(own.teams, own.values, strict=True)
     ]
     interval = ", with 95 % intervals" if own.metric.is_score else ""
-    caption = (
-        f"{own.title} by {grouping.column}: means of the cases with a result{interval}"
-    )
+    what = f"means of the cases with a result{interval}"
+    caption = f"{own.metric.title} by {grouping.column}: {what}"
     return table(caption, ("team", *names), rows, words=("team",))
 
 
@@ -215,7 +205,7 @@ def hardest_first(values: Sequence[Sequence[float | None]]) -> list[int]:
 
 def case_chart(own: MetricValues) -> Chart:
     """Which cases are hard, and for whom."""
-    shade_of = partial(metric_shade, own.name)
+    shade_of = partial(metric_shade, own.metric.name)
     order = hardest_first(own.values)
     names = [own.cases[number] for number in order]
     rows = (
@@ -225,17 +215,17 @@ def case_chart(own: MetricValues) -> Chart:
         )
         for n in order
     )
-    caption = f"{own.title} of each case and team, the hardest cases first"
+    caption = f"{own.metric.title} of each case and team, the hardest cases first"
     return field_chart(
         own.teams,
         names,
         [[row[number] for number in order] for row in own.values],
         shade_of,
         ".2f",
-        title=f"{own.title} of each team and case, the hardest case first",
+        title=f"{own.metric.title} of each team and case, the hardest case first",
         note=f"From left to right: {names[0]} to {names[-1]}.",
         summary=f"the hardest case is {names[0]}, the easiest {names[-1]}",
-        key=(*metric_key(own.name), (ABSENT, NO_RESULT)),
+        key=(*metric_key(own.metric.name), (ABSENT, NO_RESULT)),
         axis_title=f"{count(len(names), 'case')}, the hardest first",
         table=table(caption, ("case", *own.teams), rows, words=("case",)),
         is_map=True,
@@ -256,14 +246,14 @@ def values_chart(own: MetricValues) -> Chart:
         cells = map(own.metric.cell, numbers)
         rows.append((team, str(absent or "none"), *cells))
     heads = ("mean", "lowest", "first quartile", "median", "third quartile", "highest")
-    caption = f"{own.title}: all statistics are of the cases with a result"
+    caption = f"{own.metric.title}: all statistics are of the cases with a result"
     tips = own.cases, own.values, own.metric.decimals
     return spread_chart(
-        own.name,
+        own.metric.name,
         labels,
         own.values,
         has_boxes=True,
-        title=own.title,
+        title=own.metric.title,
         summary=f"{len(own.teams)} teams, best first; the table has the statistics",
         table=table(caption, ("team", NO_RESULT, *heads), rows, words=("team",)),
         # Of more teams, the page would become too large.
@@ -279,13 +269,15 @@ def tests_chart(own: MetricValues) -> Chart:
         pairs = [own.effects.get((team, other)) for other in own.teams]
         words = (f"{pair[0]:+.2f}{'*' * pair[1]}" if pair else "" for pair in pairs)
         rows.append((f"{number} {team}", *words))
-        shades = (effect_shade(p[0]) if p and p[1] else "" for p in pairs)
+        shades = (f"e{bisect_left(EFFECTS, p[0])}" if p and p[1] else "" for p in pairs)
         fields.append(Fields(list(shades)))
     sure = sum(is_sure for _, is_sure in own.effects.values())
-    caption = f"{own.title}: effect of row against column (-1 to 1); * significant"
+    caption = (
+        f"{own.metric.title}: effect of row against column (-1 to 1); * significant"
+    )
     heads = ("team", *map(str, numbers))
     return Chart(
-        title=own.title,
+        title=own.metric.title,
         summary=f"{sure} of {len(own.effects)} ordered pairs differ significantly",
         labels=tuple(f"{n} {team}" for n, team in enumerate(own.teams, start=1)),
         rows=fields,
@@ -294,17 +286,6 @@ def tests_chart(own: MetricValues) -> Chart:
         key=EFFECT_KEY,
         table=table(caption, heads, rows, words=("team",), sortable=False),
     )
-
-
-def effect_shade(effect: float) -> str:
-    """The class of an effect's shade.
-
-    Examples
-    --------
-    >>> effect_shade(0.1), effect_shade(1.0)
-    ('e0', 'e3')
-    """
-    return f"e{sum(effect > bound for bound in EFFECTS)}"
 
 
 def _schemes_table(schemes: Sequence[Scheme]) -> Table:

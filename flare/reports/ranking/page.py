@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from flare.common.text import count, safe
 from flare.ranking.means import Means, ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
-from flare.ranking.uncertainty import CONFIDENCE, Bootstrap, RankInterval
+from flare.ranking.uncertainty import RankInterval
 from flare.reports.charts import blobs, rank_ticks
 from flare.reports.model import (
     NO_RESULT,
@@ -31,10 +31,10 @@ from flare.reports.model import (
     table,
 )
 from flare.reports.ranking.words import (
-    SHARED_FIRST,
     Printed,
     certainty_text,
     counted_text,
+    draws_text,
     guests_note,
     left_out_text,
     printed,
@@ -148,7 +148,7 @@ def public_ranking(
         cases=len(analysis.table.cases),
         places=analysis.standings.standings,
         draws=found.teams if found else (),
-        draws_note=_draws_note(found) if found else "",
+        draws_note=draws_text(found) if found else "",
         decisions=analysis.decisions.lines,
         settings=(
             ("challenge", f"{challenge.name} ({challenge.key})"),
@@ -178,24 +178,6 @@ def _means(
                 mean = float(told[own.metric].text(mean))
             found[own.metric].append((mean, own.missing))
     return found
-
-
-def _draws_note(found: Bootstrap) -> str:
-    """How the draws were made, and how far their rankings agree with the ranking."""
-    text = (
-        f"As many cases were drawn, with replacement, {found.samples} times (seed"
-        f" {found.seed}); a team's rank lies in its interval in"
-        f" {100 * CONFIDENCE:g} % of the draws."
-    )
-    if found.has_shared_first:
-        text += f" {SHARED_FIRST}"
-    if found.kendall_tau:
-        low, middle, high = found.kendall_tau
-        text += (
-            " Kendall's tau of the drawn rankings with the ranking itself: median"
-            f" {middle:.2f}, {100 * CONFIDENCE:g} % from {low:.2f} to {high:.2f}."
-        )
-    return text
 
 
 # --- The page ---------------------------------------------------------------------

@@ -256,8 +256,9 @@ def in_field(analysis: Analysis, public: PublicRanking, team: str) -> InField:
         medians = np.nanmedian(values[1:], axis=0)
     means = []
     for name in names:
+        none = public.counted[name]
         told = zip(public.places, public.means[name], strict=True)
-        by_team = {place.team: mean for place, (mean, _) in told}
+        by_team = {own.team: none if mean is None else mean for own, (mean, _) in told}
         theirs = [own for rival in rivals if (own := by_team[rival]) is not None]
         ends = (min(theirs), median(theirs), max(theirs)) if theirs else (None,) * 3
         means.append((by_team[team], *ends))

@@ -15,7 +15,7 @@ from flare.challenge.metrics import metric_of, organ_of
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme, Sensitivity
-from flare.ranking.uncertainty import FEWEST_CASES
+from flare.ranking.uncertainty import CONFIDENCE, FEWEST_CASES, Bootstrap
 from flare.reports.model import Cell, metric_shade, number_cell
 from flare.results.efficiency_csv import MEASURED, VALUES
 
@@ -137,10 +137,25 @@ def guests_note(analysis: Analysis) -> str:
 NAMED_CASES = 3
 """No more cases than this are named; ranking.json has all."""
 
-SHARED_FIRST = (
-    "Teams share first place in some draws: the shares add up to more than 100 %."
-)
-"""Stands with the shares of first places, where that is so."""
+
+def draws_text(found: Bootstrap) -> str:
+    """How the draws were made, and how far their rankings agree with the ranking."""
+    text = (
+        f"As many cases were drawn, with replacement, {found.samples} times (seed"
+        f" {found.seed}); a team's rank lies in its interval in"
+        f" {100 * CONFIDENCE:g} % of the draws."
+    )
+    if found.has_shared_first:
+        text += (
+            " Teams share first place in some draws: the shares add up to over 100 %."
+        )
+    if found.kendall_tau:
+        low, middle, high = found.kendall_tau
+        text += (
+            " Kendall's tau of the drawn rankings with the ranking itself: median"
+            f" {middle:.2f}, {100 * CONFIDENCE:g} % from {low:.2f} to {high:.2f}."
+        )
+    return text
 
 
 def missing_lines(analysis: Analysis) -> list[str]:

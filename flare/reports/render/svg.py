@@ -107,7 +107,10 @@ def chart_svg(chart: Chart) -> Markup:
             path = _steps(mark, y + row - 1, row - 4)
             wide.append(element("path", d=path, class_="curve"))
     wide += [element("path", d="".join(d), class_=c) for c, d in sorted(fields.items())]
-    layers = [stretched(*wide, height=height)] if wide else []
+    box = f"0 0 {WIDE} {decimal(height)}"
+    like: dict[str, object] = {"viewBox": box, "preserveAspectRatio": "none"}
+    like |= {"width": "100%", "height": height, "class_": "wide"}
+    layers = [element("svg", *wide, **like)] if wide else []
     if chart.zero is not None:
         layers.insert(0, _upright(chart.zero, height, "zero"))
     return drawing(chart.axis, height, *layers, *fixed)
@@ -116,19 +119,6 @@ def chart_svg(chart: Chart) -> Markup:
 def mark_svg(mark: Blobs) -> Markup:
     """A mark in a cell of a table."""
     return drawing((), CELL, *_blobs(mark, CELL / 2, CELL))
-
-
-def stretched(*children: Markup, height: float) -> Markup:
-    """A layer whose shapes are as wide as there is room, whatever that is."""
-    return element(
-        "svg",
-        *children,
-        viewBox=f"0 0 {WIDE} {decimal(height)}",
-        preserveAspectRatio="none",
-        width="100%",
-        height=height,
-        class_="wide",
-    )
 
 
 def drawing(

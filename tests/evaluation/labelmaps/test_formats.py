@@ -468,10 +468,7 @@ REFUSED = {
     "its voxels are of type block, expected numbers": [nrrd(type="block")],
     "its space is scanner-xyz, expected LPS or RAS": [nrrd(space="scanner-xyz")],
     "it has 4 dimensions (5 x 20 x 16 x 10), expected 3": [nrrd(sizes="5 20 16 10")],
-    (
-        "it has 4 dimensions (2 x 20 x 16 x 10), expected 3: the first are layers of"
-        " 3D Slicer"
-    ): [nrrd(sizes="2 20 16 10")],
+    ("it has 4 dimensions (2 x 20 x 16 x 10), expected 3"): [nrrd(sizes="2 20 16 10")],
     "its header has none  1 0 0  where numbers should be": [
         nrrd(**{"space directions": "none (1,0,0)"})
     ],

@@ -192,6 +192,15 @@ def npz(**changes):
 
 GOOD, ARRAY = npz(), npy_bytes(LABELS)
 SIZE = len(ARRAY)
+
+
+def zip64(content):
+    """A file whose directory ends in what leads to another, of any size."""
+    end = bytearray(content[-22:])
+    end[12] += 20
+    return content[:-22] + b"PK\6\7".ljust(20, b"\0") + end
+
+
 SIZED = "{'descr': '%s', 'fortran_order': %s, 'shape': (10, 16, 20), }\n"
 
 TYPED = "its array segs is of type {}, expected uint8"
@@ -237,17 +246,19 @@ HOSTILE = {
     "two of its members have one name": [raw_zip([*plain(), *plain()[:1]])],
     "its members lie over one another": [overlapping(*members())],
     "a member is not where its directory says": [raw_zip(plain(place=0))],
-    None: [raw_zip(plain(packed_size=99)), zip_bytes([])],
+    None: [
+        raw_zip(plain(packed_size=99)),
+        raw_zip(plain(), count=0xFFFF),
+        zip_bytes([]),
+    ],
     f"it has 17 members, or long names, {EXPECTED}": [
         zip_bytes([(f"a{n}.npy", b"") for n in range(17)])
     ],
     f"it has 3 members, or long names, {EXPECTED}": [
         zip_bytes([*members(), ("a" * 5000 + ".npy", b"")])
     ],
-    "a name in it is none of an array": [zip_bytes([*members(), ("é.npy", b"")])],
-    "it is a ZIP64 file, for more than 4 GiB": [
-        raw_zip(plain(size=0xFFFFFFFF)),
-        raw_zip(plain(), count=0xFFFF),
+    "its arrays are segs.npy, spacing.npy, é.npy, expected segs and spacing": [
+        zip_bytes([*members(), ("é.npy", b"")])
     ],
     "it is encrypted, or not compressed by Deflate": [
         raw_zip(plain(), flags=1),
@@ -258,13 +269,17 @@ HOSTILE = {
         GOOD[:-30],
     ],
     "it ends early": [GOOD[:10]],
-    "its directory is not where it says": [GOOD[:4] + b"\0" * 64 + GOOD[4:]],
+    "its directory is not where it says, or in ZIP64": [
+        GOOD[:4] + b"\0" * 64 + GOOD[4:],
+        zip64(GOOD),
+    ],
     "its compressed data do not fit their checksum": [
         raw_zip(plain(crc=1)),
         raw_zip(plain(packed=b"\xff" * 200)),
     ],
     "its compressed data end early": [raw_zip(plain(content=ARRAY[:-9], size=SIZE))],
     "its array segs is not as large as it says": [
+        raw_zip(plain(size=0xFFFFFFFF)),
         segs(SIZED % ("|u1", "False"), np.zeros(5000, dtype="u1")),
         segs(SIZED % ("<i4", "False")),
     ],

@@ -171,7 +171,7 @@ SUBMISSIONS = {
     ),
     "two halves of an image are no duplicates": (
         ["case_001.hdr", "case_001.img", *cases(2, 3)],
-        [("F06", "case_001.hdr", "Save each")],
+        [("F06", "case_001.hdr", "Save the")],
         [2, 3],
     ),
     "one file for all": (
@@ -235,15 +235,13 @@ SUBMISSIONS = {
     **{
         f"{suffix} is another format": (
             [f"case_001{suffix}", *cases(2, 3)],
-            [("F06", f"case_001{suffix}", advice)],
+            [("F06", f"case_001{suffix}", "Save the")],
             [2, 3],
         )
-        for suffix, advice in {
-            **dict.fromkeys((".mhd", ".nhdr", ".HDR", ".img.gz", ".mgz"), "Save each"),
-            **dict.fromkeys((".tif", ".npy", ".npz"), "Save label"),
-            **dict.fromkeys((".zip", ".rar", ".7z", ".tar.gz"), "Submit one"),
-            ".csv": "Save each",
-        }.items()
+        for suffix in (
+            *(".mhd", ".nhdr", ".HDR", ".img.gz", ".mgz", ".tif", ".npy", ".npz"),
+            *(".zip", ".rar", ".7z", ".tar.gz", ".csv"),
+        )
     },
 }
 """What is submitted for cases 1 to 3, what is said of it, and what is scored."""

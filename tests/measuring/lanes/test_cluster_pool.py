@@ -1,6 +1,7 @@
 """What a pool of Dask workers makes of what a client says; no scheduler is started."""
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +18,7 @@ from flare.measuring.options import LaneLimits, Options
 from flare.measuring.sampling import DeviceError
 from flare.results.errors import MeasurementError
 from tests.builders.errors import told
-from tests.builders.lanes import device, place
+from tests.builders.lanes import device, job_of, place
 
 ADDRESS = "tcp://10.0.0.1:8786"
 CORES = [(n,) for n in range(9)]
@@ -233,10 +234,12 @@ def test_a_scheduler_that_hangs_is_given_up_after_a_minute():
     assert len(asked) == 12
 
 
-def test_something_else_than_an_address_is_refused():
+def test_something_else_than_an_address_is_refused(tmp_path):
+    job = job_of(tmp_path, {"a": "1"})
+    job = replace(job, options=options("slurm.yaml"))
     with (
         pytest.raises(ClusterError) as caught,
-        opened_cluster(options("slurm.yaml"), {}, Docker()),
+        opened_cluster(job, Docker()),
     ):
         pass
 

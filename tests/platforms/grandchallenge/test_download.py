@@ -4,7 +4,6 @@ import io
 import json
 import os
 import zipfile
-from datetime import UTC, datetime
 
 import pytest
 
@@ -113,8 +112,11 @@ def names(folder):
 def test_the_one_on_the_board_counts(ranks_and_days, expected, backwards):
     found = [
         Evaluation(
-            record={"evaluation": number, "username": "a"},
-            created=datetime(2026, 9, day, tzinfo=UTC),
+            record={
+                "evaluation": number,
+                "username": "a",
+                "created": f"2026-09-0{day}",
+            },
             rank=rank,
             metrics={},
             predictions_url="",

@@ -9,8 +9,7 @@ import pytest
 from flare.common.errors import InputError
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.strict import ArchiveError, ModelError
-from flare.platforms.serving.drop_folder import DropFolder
-from flare.platforms.serving.source import NotNowError, failed
+from flare.platforms.serving.source import DropFolder, NotNowError, failed
 
 NOW = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
 

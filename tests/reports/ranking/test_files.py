@@ -8,7 +8,7 @@ import flare
 from flare.challenge.metrics import SCORES, Better
 from flare.challenge.rules import RankedMetric
 from flare.ranking.decisions import CaseDecision, Decisions
-from flare.ranking.provenance import Origin
+from flare.ranking.inspection import Origin
 from flare.ranking.rank import analyse
 from flare.ranking.rules import MissingRule, RankingRules, Ties, rules_of
 from flare.reports.methods import methods_text
@@ -265,7 +265,7 @@ def test_methods_say_how_values_were_made():
     text = methods_text(replace(analysis, table=table))
     for sentence in (
         "within a tolerance of the other surface (Nikolov et al. 2021,",
-        "Tolerances were 1 mm (liver, kidney, spleen, pancreas).",
+        "Tolerances were 1 mm (kidney, liver, pancreas, spleen).",
         "An organ in neither label map scored 1, one that only the prediction has 0,",
         f"The digest (SHA-256) of the reference labels is {'ab' * 32}.",
         "Cases whose label map was missing or could not be used scored 0. Scores were"
@@ -295,7 +295,7 @@ def test_methods_of_flare22():
         "the weighted mean of its ranks",
         "gpu_memory_area_mb_s, lower is better, weight 0.5, of the memory above 2048",
         "(dsc 0, nsd 0, runtime_s 3600,",
-        "aorta, inferior vena cava, esophagus: scored only between",
+        "aorta, esophagus, inferior vena cava: scored only between",
         "The NSD of an organ was 0 where its DSC was below 0.2.",
         "DSC and NSD of organs were rounded to 4 decimals.",
     ):
