@@ -6,7 +6,7 @@ Nothing is run: neither archives nor an engine are needed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,6 @@ def rescore(
     challenge: Challenge,
     *,
     workers: int | None = None,
-    on_team: Callable[[Rescored], None] | None = None,
 ) -> tuple[Rescored, ...]:
     """Score the kept predictions of all teams, and write each one's metrics.json.
 
@@ -84,8 +83,6 @@ def rescore(
         Whose rules apply.
     workers : int, optional
         Processes to use; None for as many as CPUs and memory allow.
-    on_team : callable, optional
-        Told of each team as it is done.
 
     Raises
     ------
@@ -108,10 +105,9 @@ def rescore(
         elif not is_evaluated:
             continue  # no team's
         error = errors[0] if errors else None
-        found = Rescored(team=folder.name, before=before, scored=scored, error=error)
-        done.append(found)
-        if on_team:
-            on_team(found)
+        done.append(
+            Rescored(team=folder.name, before=before, scored=scored, error=error)
+        )
     if not done:
         raise InputError(
             f"{safe(results)}: no team's folder is in it",
