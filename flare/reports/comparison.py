@@ -17,7 +17,7 @@ import numpy as np
 
 from flare.challenge.metrics import Better, Metric
 from flare.common.text import count, listing
-from flare.ranking.provenance import check_comparable
+from flare.ranking.inspection import check_comparable
 from flare.ranking.uncertainty import ALPHA, holm, two_sided
 from flare.reports.model import NO_RESULT
 from flare.reports.scores import (

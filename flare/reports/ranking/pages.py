@@ -198,7 +198,7 @@ def _table(
         results[key] = CaseResult(
             team=team, case=case, metric=metric, value=value, reason=reason, kind=kind
         )
-    return table_of(results.values(), list(rules.names))
+    return table_of(list(results.values()), list(rules.names))
 
 
 def _check(folder: Path, *, is_equal: bool) -> None:
