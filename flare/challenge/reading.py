@@ -10,7 +10,7 @@ import functools
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -47,18 +47,20 @@ SHOWN = ("algorithm", "max_gpu_memory", "efficiency_gate_dsc", "board", "names")
 
 def further_rules(challenge: Challenge) -> dict[str, Rule]:
     """Rules of scoring beside `READ` that are not left at their defaults."""
-    further = [
-        rule.name
+    return {
+        rule.name: dump(getattr(challenge, rule.name))
         for rule in fields(challenge)
         if rule.name not in (*READ, *NOT_READ)
         and getattr(challenge, rule.name) != rule.default
-    ]
-    return _values(challenge, further)
+    }
 
 
-def _values(challenge: Challenge, names: Iterable[str]) -> dict[str, Any]:
-    """Some fields of a challenge, as JSON has them."""
-    return {name: dump(getattr(challenge, name)) for name in names}
+def _told(challenge: Challenge, name: str) -> dict[str, Rule]:
+    """A field of a challenge as JSON has it; of a table, its keys."""
+    value = dump(getattr(challenge, name))
+    if isinstance(value, dict):
+        return {f"{name}.{key}": own for key, own in value.items()}
+    return {name: value}
 
 
 def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
@@ -72,16 +74,13 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     >>> scoring_rules(read_challenge("flare21"))["tolerance_mm of liver"]
     1.0
     """
-    rules: dict[str, Rule] = {}
-    for organ in challenge.organs:
-        for key in OF_ORGANS:
-            rules[f"{key} of {organ.name}"] = getattr(organ, key)
-    read = set(READ) - {"organs", "metrics"}
-    for field, value in _values(challenge, read).items():
-        if isinstance(value, dict):
-            rules |= {f"{field}.{key}": own for key, own in value.items()}
-        else:
-            rules[field] = value
+    rules: dict[str, Rule] = {
+        f"{key} of {organ.name}": getattr(organ, key)
+        for organ in challenge.organs
+        for key in OF_ORGANS
+    }
+    for name in set(READ) - {"organs", "metrics"}:
+        rules |= _told(challenge, name)
     rules |= further_rules(challenge)
     zs = challenge.z_range
     rules["z_range.organs"] = ", ".join(sorted(zs.organs))
@@ -97,11 +96,8 @@ def all_rules(challenge: Challenge) -> dict[str, Rule]:
     """The rules of scoring, and what else is not left at its default, by key."""
     rules = scoring_rules(challenge)
     for field in fields(challenge):
-        own = getattr(challenge, field.name)
-        if field.name in SHOWN and own != field.default:
-            told = dump(own)
-            inner = told if isinstance(told, dict) else {"": told}
-            rules |= {f"{field.name}.{key}".rstrip("."): v for key, v in inner.items()}
+        if field.name in SHOWN and getattr(challenge, field.name) != field.default:
+            rules |= _told(challenge, field.name)
     return rules
 
 

@@ -266,7 +266,7 @@ def _put_aside(ledger: Path, entry: Entry) -> bool:
         If another archive may not replace it.
     """
     earlier = find_earlier(ledger, entry)
-    if not earlier or earlier.is_of(entry):
+    if not earlier or earlier.sent == entry.sent:
         return False
     folder = ledger.parent / entry.team
     name = f"{entry.team}-{earlier.archive_sha256[:12]}"

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flare.challenge.formats import ANY_SUFFIX, case_name, suffix_of
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
-from flare.common.engine import Engine
 from flare.common.errors import EngineError, InputError, SubmissionError
 from flare.common.text import listing, safe
 from flare.evaluation.check import check_submission, find_images
 from flare.evaluation.errors import EmptyError, FileFormatError
 from flare.evaluation.submission.find import LabelMapFile
-from flare.measuring.archive.reading import Archive
-from flare.measuring.container import Conditions, ContainerRun, End
+from flare.measuring.container import ContainerRun, End
 from flare.measuring.exchange import (
     WrongOutputError,
     files_of,
@@ -26,9 +23,8 @@ from flare.measuring.exchange import (
     take_out,
 )
 from flare.measuring.host import SPARE_BYTES
-from flare.measuring.image import NOTHING, LoadedImage, loaded_image
+from flare.measuring.image import NOTHING, LoadedImage
 from flare.results.efficiency_csv import RunStatus
-from flare.results.team_folder import FolderLock
 
 VOXEL_BYTES = 16
 """No number type of a label map takes more, compressed or not."""
@@ -158,52 +154,6 @@ def case_of(image: Path, challenge: Challenge) -> LabelMapFile:
         f"{safe(image)}: there is no such image",
         f"Give a CT, a {ANY_SUFFIX} file.",
     )
-
-
-@contextmanager
-def try_archive(
-    archive: Archive,
-    folder: Path,
-    case: LabelMapFile,
-    challenge: Challenge,
-    *,
-    engine: Engine,
-    conditions: Conditions,
-) -> Iterator[Trial]:
-    """Load an image and run it on a case, as it will be measured; nothing is kept.
-
-    Parameters
-    ----------
-    archive : Archive
-        Without problems.
-    folder : Path
-        Where folders for the container are made, for as long as this lasts.
-    case : LabelMapFile
-        What it is run on.
-    challenge : Challenge
-        Its rules decide what a wrong output is.
-    engine : Engine
-        What it runs in.
-    conditions : Conditions
-        Under which it is run.
-
-    Yields
-    ------
-    Trial
-        The outcome; its files are there meanwhile.
-
-    Raises
-    ------
-    FlareError
-        If the image cannot be loaded, or the engine not be used.
-    """
-    with (
-        FolderLock(folder) as lock,
-        loaded_image(
-            archive, folder, engine=engine, conditions=conditions, lock=lock
-        ) as image,
-    ):
-        yield run_case(image, case, challenge)
 
 
 def run_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> Trial:

@@ -25,8 +25,7 @@ from flare.common.schema import (
     dump,
 )
 from flare.common.text import printable
-from flare.ranking.completeness import RollCall
-from flare.ranking.provenance import Origin
+from flare.ranking.inspection import Origin, RollCall
 from flare.ranking.rank import Analysis
 from flare.ranking.ranks import Tau
 from flare.ranking.rules import RankingRules

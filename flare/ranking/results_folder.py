@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from os.path import lexists
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import listing, safe, shell_word
-from flare.ranking.completeness import (
+from flare.ranking.inspection import (
     RefusedTeam,
     RollCall,
     Waiting,
+    check_origins,
     find_copies,
     read_archives,
 )
-from flare.ranking.provenance import Origin, check_origins
 from flare.results.archives_csv import read_flags, read_refused
 from flare.results.efficiency_csv import EFFICIENCY_CSV, MeasuredCase, read_by_case
 from flare.results.errors import RankingError
@@ -42,8 +43,7 @@ Key = tuple[str, str, str]
 NO_ROW, EMPTY = "there is no row", "the value is empty"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
+class CaseResult(NamedTuple):
     """What a team has achieved on a case by a metric."""
 
     team: str
@@ -60,31 +60,10 @@ class CaseResult:
     """How far repeated measurements lay apart, or those of an empty container, if that
     is known."""
 
-    @property
-    def key(self) -> Key:
-        """What identifies it."""
-        return self.team, self.case, self.metric
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllResults:
-    """Everything that the folders of all teams, or a table, hold."""
-
-    results: Sequence[CaseResult] = ()
-    """By the metrics that were asked for, and by other scores that are there."""
-    notes: tuple[str, ...] = ()
-    """What is odd about how teams were measured."""
-    warned: tuple[tuple[str, str], ...] = ()
-    """Teams, and what was said of them when they were scored."""
-    roll: RollCall = field(default_factory=RollCall)
-    origin: Origin | None = None
-    is_unmeasured: bool = False
-    """Whether the folders tell that no team was measured."""
-
 
 def read_teams(
     path: Path, metrics: Sequence[RankedMetric], challenge: Challenge
-) -> AllResults:
+) -> tuple[list[CaseResult], dict[str, Any], bool]:
     """Read the results of all teams.
 
     Parameters
@@ -95,6 +74,12 @@ def read_teams(
         What is read, as in `flare.ranking.table.read_results`.
     challenge : Challenge
         By which the label maps should have been scored.
+
+    Returns
+    -------
+    tuple
+        By the metrics that were asked for, and by other scores that are there; what a
+        `ResultTable` has besides; and whether teams were measured.
 
     Raises
     ------
@@ -114,9 +99,9 @@ def read_teams(
     }
     waiting = _find_waiting(path, unscored, scores)
     if not scores:
-        return AllResults()
-    told = {team: own.evaluation for team, own in scores.items()}
-    origin = check_origins(told, challenge, path)
+        return [], {}, False
+    made = {team: own.evaluation for team, own in scores.items()}
+    origin = check_origins(made, challenge, path)
     measured = {f.name: read_measurement(f / MEASUREMENT_JSON) for f in scored}
     efficiency = {f.name: _read_efficiency(f, scores[f.name].cases) for f in scored}
     results: list[CaseResult] = []
@@ -151,9 +136,8 @@ def read_teams(
         ignored=strays,
     )
     ignored = f"Ignored, as there are no results in them: {listing(strays)}"
-    return AllResults(
-        results=results,
-        warned=(
+    told = {
+        "warned": (
             *(
                 (team, low.reason)
                 for team, own in scores.items()
@@ -161,7 +145,7 @@ def read_teams(
             ),
             *((own.team, own.flag) for own in read_flags(path) if own.team in scores),
         ),
-        notes=(
+        "notes": (
             *([ignored] if strays else []),
             *(
                 f"{safe(team)} was not measured to the end ({listing(cases)}), and"
@@ -171,8 +155,8 @@ def read_teams(
             ),
             *unlike_teams(measured),
         ),
-        roll=roll,
-        origin=replace(
+        "roll": roll,
+        "origin": replace(
             origin,
             measured={
                 name: tuple(sorted(set(own.values())))
@@ -180,8 +164,8 @@ def read_teams(
             },
             teams_measured=sum(bool(own.settings) for own in measured.values()),
         ),
-        is_unmeasured=not any(map(is_measured, (*scored, *unscored))),
-    )
+    }
+    return results, told, any(map(is_measured, (*scored, *unscored)))
 
 
 def _read_efficiency(

@@ -14,13 +14,11 @@ from flare.challenge.metrics import MetricName, metric_of
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Text
 from flare.common.text import listing, safe
-from flare.ranking.completeness import RollCall, find_copies
-from flare.ranking.provenance import Origin
+from flare.ranking.inspection import Origin, RollCall, find_copies
 from flare.ranking.ranks import Board, Values
 from flare.ranking.results_folder import (
     EMPTY,
     NO_ROW,
-    AllResults,
     CaseResult,
     Key,
     read_teams,
@@ -131,30 +129,23 @@ class ResultTable:
         )
 
 
-def table_of(results: Iterable[CaseResult], metrics: Sequence[str]) -> ResultTable:
+def table_of(results: Sequence[CaseResult], metrics: Sequence[str]) -> ResultTable:
     """A table of results, of which no two have the same key.
 
     Parameters
     ----------
-    results : iterable of CaseResult
+    results : sequence of CaseResult
         A result that is not among them is missing.
     metrics : sequence of str
         Those that are ranked; all others are scores that are only shown.
     """
-    found = list(results)
-    keys = list(zip(*(r.key for r in found), strict=True))
-    teams, cases, named = (tuple(sorted(set(own))) for own in keys)
+    # As objects: names of files may hold bytes that are no text.
+    frame = pd.DataFrame(results, columns=CaseResult._fields, dtype=object)
+    frame["kind"] = frame["kind"].where(frame["kind"] != "", frame["reason"])
+    teams, cases, named = (tuple(sorted(set(frame[key]))) for key in KEYS)
     others = tuple(name for name in named if name not in metrics)
-    rows = [(r.value, r.reason, r.kind or r.reason, r.spread) for r in found]
-    frame = pd.DataFrame(
-        rows,
-        columns=["value", "reason", "kind", "spread"],
-        # As objects: names of files may hold bytes that are no text.
-        index=pd.MultiIndex.from_arrays(
-            [pd.Index(own, dtype=object) for own in keys], names=KEYS
-        ),
-        dtype=object,
-    ).reindex(make_index(teams, cases, (*metrics, *others)))
+    index = make_index(teams, cases, (*metrics, *others))
+    frame = frame.set_index(list(KEYS)).reindex(index)
     reasons = frame[["reason", "kind"]].fillna(NO_ROW)
     frame = frame.astype({"value": float, "spread": float}).assign(**reasons)
     return ResultTable(
@@ -204,19 +195,20 @@ def read_results(
     """
     asked = [rule.metric for rule in metrics]
     if isinstance(source, pd.DataFrame) or source.is_file():
-        rows = _read_rows(source, asked, challenge)
-        roll = RollCall(equal_results=find_copies(_scores(rows)))
-        found = AllResults(results=rows, roll=roll)
+        results = _read_rows(source, asked, challenge)
+        told: dict[str, Any] = {
+            "roll": RollCall(equal_results=find_copies(_scores(results)))
+        }
+        is_measured = True
     elif source.is_dir():
-        found = read_teams(source, metrics, challenge)
+        results, told, is_measured = read_teams(source, metrics, challenge)
     else:
         raise RankingError(str(source), "there is no such file or folder")
     file = str(IN_MEMORY if isinstance(source, pd.DataFrame) else source)
-    results = found.results
     there = {own.metric for own in results if own.value is not None}
     efficiency = tuple(metric for metric in asked if metric in VALUES)
     left_out: tuple[str, ...] = ()
-    if not needs_all and found.is_unmeasured and there.isdisjoint(efficiency):
+    if not needs_all and not is_measured and there.isdisjoint(efficiency):
         left_out = efficiency if len(efficiency) < len(asked) else ()
         results = [own for own in results if own.metric not in left_out]
     # Before there is a table: names may be no text at all.
@@ -230,14 +222,7 @@ def read_results(
         rest = [metric for metric in wanted if metric in there]
         remedy = f"Rank by what there is: --metrics {','.join(rest)}." if rest else ""
         raise RankingError(file, f"no team has a value of {listing(absent)}", remedy)
-    return replace(
-        table_of(results, wanted),
-        notes=found.notes,
-        roll=found.roll,
-        warned=found.warned,
-        origin=found.origin,
-        left_out=left_out,
-    )
+    return replace(table_of(results, wanted), left_out=left_out, **told)
 
 
 def _scores(results: Iterable[CaseResult]) -> dict[str, dict[Any, float]]:

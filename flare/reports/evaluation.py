@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean, median
 from typing import Any
 
@@ -67,14 +68,8 @@ def participant_page(
 ) -> Page:
     """What a participant may know, from a type that holds nothing else."""
     title = f"your scores on {count(len(scores.cases), 'case')}"
-    return Page(
-        title=f"{name or scores.challenge}: {title}".removeprefix(": "),
-        kicker=scores.challenge if name else "",
-        audience_note=NOTE,
-        lead=_lead(scores),
-        tiles=score_tiles(scores),
-        sections=score_sections(scores, groupings),
-    )
+    page = _scores_page(f"{name or scores.challenge}: {title}", NOTE, scores, groupings)
+    return page if name else replace(page, kicker="")
 
 
 def organiser_page(
@@ -86,25 +81,55 @@ def organiser_page(
     """All that an evaluation has found; `links` are the pages of single cases."""
     scores = scores_of(found)
     title = f"{name}: evaluation of {count(len(scores.cases), 'case')}"
+    page = _scores_page(title, ORGANISERS_NOTE, scores, groupings, links)
     caption = "As metrics.json has it; the digests tell whether two were made alike"
     provenance = [pairs_table(caption, found.provenance)]
+    more = (
+        Section("remarks", "Remarks", "Remarks", _remarks(found)),
+        Section("provenance", "Provenance", "Provenance", provenance),
+    )
+    return replace(page, sections=[*page.sections, *more])
+
+
+def _scores_page(
+    title: str,
+    note: str,
+    scores: CaseScores,
+    groupings: Sequence[Grouping],
+    links: Mapping[str, str] = NO_LINKS,
+) -> Page:
+    """What both audiences see; what is missed comes before all numbers."""
+    pages = Words(
+        ", with pictures of what is wrong.",
+        href="cases/index.html",
+        link="Pages of the hardest cases",
+    )
+    cases: list[Part | None] = []
+    for metric in scores.metrics:
+        key = metric_key(metric)
+        table_ = case_table(scores, metric, links)
+        cases += [Heading(metric.title), Legend(key) if key else None, table_]
+    groups = [part for own in groupings for part in _group_parts(scores, own)]
+    alike = _alike_text(scores) if scores.exact else ""
+    means: list[Part | None] = [
+        Pair([distribution(scores, metric) for metric in scores.metrics]),
+        Words(alike) if alike else None,
+        Words(METHOD, "note"),
+    ]
+    worst = [_worst_table(scores, links), pages if links else None]
     return Page(
         title=title.removeprefix(": "),
         kicker=scores.challenge,
-        audience_note=ORGANISERS_NOTE,
-        lead=_lead(scores),
-        tiles=score_tiles(scores),
+        audience_note=note,
+        lead=[Words(scores.missed)] if scores.missed else [],
+        tiles=_tiles(scores),
         sections=[
-            *score_sections(scores, groupings, links),
-            Section("remarks", "Remarks", "Remarks", _remarks(found)),
-            Section("provenance", "Provenance", "Provenance", provenance),
+            Section("means", "Means", "Means, and how the cases are spread", means),
+            Section("worst", "Worst cases", "The worst cases first", worst),
+            Section("cases", "All cases", "All cases and organs", cases),
+            Section("groups", "Groups", "Groups of cases", groups),
         ],
     )
-
-
-def _lead(scores: CaseScores) -> list[Part]:
-    """What is missed comes before all numbers."""
-    return [Words(scores.missed)] if scores.missed else []
 
 
 def _remarks(found: EvaluationFile) -> list[Part]:
@@ -131,7 +156,7 @@ def _remarks(found: EvaluationFile) -> list[Part]:
     return parts
 
 
-def score_tiles(scores: CaseScores) -> list[Tile]:
+def _tiles(scores: CaseScores) -> list[Tile]:
     """The mean of each metric, with its interval; and how many cases there are."""
     found = []
     for metric in scores.metrics:
@@ -147,38 +172,6 @@ def score_tiles(scores: CaseScores) -> list[Tile]:
     failed, number = len(scores.failed), str(len(scores.cases))
     note = f"{failed} not scored" if failed else "all scored"
     return [*found, Tile(name="Cases", value=number, note=note, is_alarm=failed > 0)]
-
-
-def score_sections(
-    scores: CaseScores,
-    groupings: Sequence[Grouping],
-    links: Mapping[str, str] = NO_LINKS,
-) -> list[Section]:
-    """What both audiences see."""
-    pages = Words(
-        ", with pictures of what is wrong.",
-        href="cases/index.html",
-        link="Pages of the hardest cases",
-    )
-    cases: list[Part | None] = []
-    for metric in scores.metrics:
-        key = metric_key(metric.name)
-        table_ = case_table(scores, metric, links)
-        cases += [Heading(metric.title), Legend(key) if key else None, table_]
-    groups = [part for own in groupings for part in _group_parts(scores, own)]
-    alike = _alike_text(scores) if scores.exact else ""
-    means: list[Part | None] = [
-        Pair([distribution(scores, metric) for metric in scores.metrics]),
-        Words(alike) if alike else None,
-        Words(METHOD, "note"),
-    ]
-    worst = [_worst_table(scores, links), pages if links else None]
-    return [
-        Section("means", "Means", "Means, and how the cases are spread", means),
-        Section("worst", "Worst cases", "The worst cases first", worst),
-        Section("cases", "All cases", "All cases and organs", cases),
-        Section("groups", "Groups", "Groups of cases", groups),
-    ]
 
 
 def _alike_text(scores: CaseScores) -> str:
@@ -216,7 +209,7 @@ def _spread(
 ) -> Chart:
     """A dot for each value of a mean in the row of its name."""
     return spread_chart(
-        metric.name,
+        metric,
         [name for name, _ in rows],
         [mean.values for _, mean in rows],
         has_boxes=scores.exact,

@@ -6,10 +6,11 @@ interrupted, and when it has ended.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import fmean, median
 from time import time
@@ -24,7 +25,6 @@ from flare.reports.model import (
     Page,
     Part,
     Section,
-    Table,
     Tile,
     Words,
     number_cell,
@@ -76,7 +76,7 @@ class TeamProgress:
 
     team: str
     records: Mapping[str, CaseRecord]
-    """By case."""
+    """By case, in the order of their names."""
     is_scored: bool = False
     problem: str = ""
     """What has ended its measurement, or stood in the way of its scores."""
@@ -88,14 +88,9 @@ class TeamProgress:
         return sum(record.status is not RunStatus.ENGINE_ERROR for record in records)
 
     @property
-    def in_order(self) -> list[CaseRecord]:
-        """What is known of cases, in the order of their names."""
-        return [record for _, record in sorted(self.records.items())]
-
-    @property
     def times(self) -> list[float]:
-        """Running times, in the order of the cases' names."""
-        return [r.runtime_s for r in self.in_order if r.runtime_s]
+        """Running times, in the order of the cases."""
+        return [r.runtime_s for r in self.records.values() if r.runtime_s]
 
     def state(self, case: str) -> str:
         """What is known of a case, of `STATES`."""
@@ -193,32 +188,24 @@ def seconds_left(run: Progress) -> float | None:
     return sum(number * means.get(team, usual) for team, number in left.items())
 
 
-def duration(seconds: float) -> str:
-    """A time in words, not more exact than anybody needs.
-
-    Examples
-    --------
-    >>> [duration(s) for s in (0, 59.4, 59.6, 3599, 12_000, 86_399, 100_000)]
-    ['0 s', '59 s', '1 min', '1 h', '3 h 20 min', '1 d', '1 d 4 h']
-    """
-    if seconds < 59.5:
-        return f"{seconds:.0f} s"
-    hours, minutes = divmod(round(seconds / 60), 60)
-    parts = ((hours, "h"), (minutes, "min"))
-    if hours >= 24:
-        days, hours = divmod(round(seconds / 3600), 24)
-        parts = ((days, "d"), (hours, "h"))
-    return " ".join(f"{number} {unit}" for number, unit in parts if number)
-
-
 # --- The page ---------------------------------------------------------------------
 
 
 def measuring_page(run: Progress) -> Page:
     """What there is to look at, how long it may take, and each case of each team."""
     alarms = list(dict.fromkeys(_alarms(run)))
-    nothing = "Nothing: no case has failed, and nothing is doubtful."
-    look = [_alarms_table(alarms) if alarms else Words(nothing)]
+    heads = ("what", "team", "cases", "what is said of it, or of the first case")
+    look: Part = table(
+        "The gravest first; efficiency.csv of a team has what is said of each case",
+        heads,
+        (
+            (w, Cell(team, css="left"), *map(text_cell, told))
+            for w, team, *told in alarms
+        ),
+        words=heads,
+    )
+    if not alarms:
+        look = Words("Nothing: no case has failed, and nothing is doubtful.")
     shown = bool(run.teams and run.cases)
     return Page(
         title=f"Measuring {count(len(run.teams), 'team')}"
@@ -227,7 +214,7 @@ def measuring_page(run: Progress) -> Page:
         lead=[Words(_lead(run), "banner" if run.ended else "")],
         tiles=_tiles(run, len(alarms)),
         sections=[
-            Section("look", "To be looked at", "To be looked at", look),
+            Section("look", "To be looked at", "To be looked at", [look]),
             Section("cases", "Cases", "Cases", [_grid(run)] if shown else []),
             Section("teams", "Teams", "Teams", _teams(run) if shown else []),
         ],
@@ -251,7 +238,9 @@ def _tiles(run: Progress, alarms: int) -> list[Tile]:
     teams = sum(team.done == cases and not team.problem for team in run.teams)
     scored = sum(team.is_scored for team in run.teams)
     part = f"{run.done / run.total:.0%}" if run.total else ""
-    told = "not known" if left is None else duration(left)
+    told = "not known"
+    if left is not None:
+        told = str(timedelta(minutes=math.ceil(left / 60)))
     look = "see the first table" if alarms else ""
     rows = (
         ("Cases done", f"{run.done} of {run.total}", part),
@@ -263,12 +252,11 @@ def _tiles(run: Progress, alarms: int) -> list[Tile]:
     return [*tiles, Tile(name=name, value=str(alarms), note=look, is_alarm=is_alarm)]
 
 
-Alarm = tuple[str, str, str, str]
-"""What kind it is of, the team, its cases, and what is said of it."""
+def _alarms(run: Progress) -> Iterator[tuple[str, str, str, str]]:
+    """What somebody should see, the gravest first: a line for each kind and team.
 
-
-def _alarms(run: Progress) -> Iterator[Alarm]:
-    """What somebody should see, the gravest first: a line for each kind and team."""
+    Each has its kind, the team, its cases, and what is said of it.
+    """
     for refusal in run.refused:
         yield "archive refused", refusal.team, "", refusal.problem
     for team in run.teams:
@@ -278,18 +266,19 @@ def _alarms(run: Progress) -> Iterator[Alarm]:
     failures.sort(key=lambda status: status is not RunStatus.ENGINE_ERROR)
     for status in failures:
         for team in run.teams:
-            own = ((r.case, r.message) for r in team.in_order if r.status is status)
+            every = team.records.values()
+            own = ((r.case, r.message) for r in every if r.status is status)
             yield from _of_cases(status.value, team, own)
     for name, doubt in run.doubts:
         yield "archive doubtful", name, "", doubt
     for team in run.teams:
-        own = ((r.case, r.doubts) for r in team.in_order if r.doubts)
+        own = ((r.case, r.doubts) for r in team.records.values() if r.doubts)
         yield from _of_cases("doubtful", team, own)
 
 
 def _of_cases(
     what: str, team: TeamProgress, own: Iterable[tuple[str, str]]
-) -> Iterator[Alarm]:
+) -> Iterator[tuple[str, str, str, str]]:
     """What is said of cases of a team."""
     for said, cases in alike(own):
         number = f"{len(cases)} cases: " if len(cases) > 1 else ""
@@ -312,19 +301,6 @@ def alike(told: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
             kind = re.sub(r"\d[\d.]*", "0", text.replace(case, ""))
             found.setdefault(kind, (text, []))[1].append(case)
     return list(found.values())
-
-
-def _alarms_table(alarms: Sequence[Alarm]) -> Table:
-    """What somebody should look at."""
-    heads = ("what", "team", "cases", "what is said of it, or of the first case")
-    rows = (
-        (what, Cell(team, css="left"), text_cell(cases), text_cell(said))
-        for what, team, cases, said in alarms
-    )
-    caption = (
-        "The gravest first; efficiency.csv of a team has what is said of each case"
-    )
-    return table(caption, heads, rows, words=heads)
 
 
 def _grid(run: Progress) -> Chart:

@@ -10,7 +10,7 @@ from flare.challenge.reading import further_rules, scoring_rules
 from flare.challenge.rules import MaxMemory, RankedMetric
 from flare.common.environment import __version__
 from flare.common.text import count, listing, printable
-from flare.ranking.completeness import RollCall
+from flare.ranking.inspection import RollCall
 from flare.ranking.rank import Analysis
 from flare.ranking.rules import MissingRule, Ties
 from flare.ranking.uncertainty import ALPHA, CONFIDENCE

@@ -42,12 +42,10 @@ class Entry:
     reason: str
     """Why it replaces an earlier one, as `--new-archive` says; empty for the first."""
 
-    def is_of(self, other: Entry) -> bool:
-        """Whether both are of the same archive, with the same model."""
-        return (self.archive_sha256, self.model_sha256) == (
-            other.archive_sha256,
-            other.model_sha256,
-        )
+    @property
+    def sent(self) -> tuple[str, str]:
+        """The archive and the model that it is of."""
+        return self.archive_sha256, self.model_sha256
 
 
 def read_ledger(file: Path) -> tuple[Entry, ...]:
@@ -73,7 +71,7 @@ def find_earlier(file: Path, entry: Entry) -> Entry | None:
         If that was another archive, and there is no reason.
     """
     own = [known for known in read_ledger(file) if known.team == entry.team]
-    if own and not own[-1].is_of(entry) and not entry.reason:
+    if own and own[-1].sent != entry.sent and not entry.reason:
         what, was, now = "archive", own[-1].archive_sha256, entry.archive_sha256
         if was == now:
             what, was, now = "model", own[-1].model_sha256, entry.model_sha256
@@ -102,7 +100,7 @@ def register(file: Path, entry: Entry) -> Entry:
         If the ledger cannot be written.
     """
     earlier = find_earlier(file, entry)
-    if earlier and earlier.is_of(entry):
+    if earlier and earlier.sent == entry.sent:
         return earlier
     write_whole(file, rows_text(Entry, (*read_ledger(file), entry)))
     return entry

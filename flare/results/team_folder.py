@@ -198,7 +198,10 @@ def confusable(names: Sequence[str], settled: Collection[str] = ()) -> dict[str,
 
 def has_unseen(name: str) -> bool:
     """Whether a name has characters that cannot be seen."""
-    return any(map(_is_unseen, name))
+    return any(
+        unicodedata.category(char) in _UNSEEN_CATEGORIES or ord(char) in _UNSEEN
+        for char in name
+    )
 
 
 def plain_name(name: str) -> str:
@@ -212,11 +215,6 @@ def _alike(names: Sequence[str]) -> list[list[str]]:
     for name in names:
         found[plain_name(name)].append(name)
     return [same for same in found.values() if len(same) > 1]
-
-
-def _is_unseen(char: str) -> bool:
-    """Whether a character shows nothing."""
-    return unicodedata.category(char) in _UNSEEN_CATEGORIES or ord(char) in _UNSEEN
 
 
 WAIT_S = 60

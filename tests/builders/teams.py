@@ -28,16 +28,11 @@ LIMITS = (
 )
 """Of containers in tests; warm caches, because cold ones slow everything else down."""
 
-BRISK_CODE = """
-import sys
-from flare.cli.main import main
-from tests.fakes.quick import skip_empty
-
-skip_empty()
-sys.exit(main())
-"""
-
-BRISK = (sys.executable, "-c", BRISK_CODE)
+BRISK = (
+    *(sys.executable, "-c"),
+    "import sys; from flare.cli.main import main; from tests.fakes import quick;"
+    " quick.skip_empty(); sys.exit(main())",
+)
 """The program, which takes half of the time for a tiny image."""
 
 PROGRAMS = (

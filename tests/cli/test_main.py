@@ -29,6 +29,7 @@ def test_every_command_is_in_a_group_and_has_a_sentence():
     }
 
     assert sorted(listed) == command_names()
+    assert max(map(len, commands_text().splitlines())) <= 79
     assert {name: load(name).help for name in listed} == listed
     for name, command in ALL.items():
         assert command.help[0].isupper(), name
@@ -43,10 +44,6 @@ def test_the_help_of_every_option_is_a_sentence(name):
         assert param.help, param.name
         assert param.help[0].isupper(), param.help
         assert param.help.endswith("."), param.help
-
-
-def test_the_list_of_commands_fits_a_terminal():
-    assert max(map(len, commands_text().splitlines())) <= 79
 
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("-h",)])

@@ -64,23 +64,6 @@ def test_what_ends_a_measurement_ends_its_page(job, error, words):
     assert 'http-equiv="refresh"' not in html
 
 
-def test_a_page_that_cannot_be_written_is_one_warning(job, caplog):
-    """And it is written again as soon as that can be."""
-    file = job.options.page
-    file.parent.write_text("no folder")
-
-    with Told(job) as told:
-        told.on_run("a", record("case_1", 5.0), 1, 2)
-        file.parent.unlink()
-        told.on_run("a", record("case_2", 5.0), 2, 2)
-        assert file.exists()
-
-    (line,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
-    assert line.startswith("The page is not up to date: ")
-    assert "live.html: it cannot be written (" in line
-    assert line.endswith("[H02]; measuring goes on")
-
-
 def test_a_page_that_cannot_be_drawn_is_one_warning(job, caplog):
     (job.results / "a" / "efficiency.csv").write_text("no table")
 

@@ -113,12 +113,6 @@ def test_a_wrong_option_is_a_usage_error(words, message, monkeypatch):
     assert message in caught.value.format_message()
 
 
-@pytest.mark.parametrize("text", ["", "0", "1_0", " 1", "1\n", "x"])
-def test_a_number_is_written_plainly(text):
-    with pytest.raises(ValueError, match="is not a whole number above 0"):
-        positive(text)
-
-
 def test_an_error_of_the_dataclass_is_that_of_the_command(capfd):
     assert told("a", "--output", "lost") == 1
     assert "[H01]" in capfd.readouterr().err

@@ -17,7 +17,7 @@ REFUSED = {
     "key": ("1", "4a46b539", ""),
     "page_file": ("live.txt", "live", "live.html.txt"),
     "page_or_folder": ("report.txt", "report.csv", "report.PDF"),
-    "positive": ("0", "-1", "two", "1.5", ""),
+    "positive": ("0", "-1", "two", "1.5", "", "1_0", " 1"),
     "processors": ("0-", "one", "1,,2", "1;2"),
     "seconds": ("0", "-1", "x", "30000000", "inf", "nan"),
     "share": ("-0.1", "1.1", "x", "nan"),

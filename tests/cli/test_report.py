@@ -6,8 +6,6 @@ import pytest
 
 from flare.cli.main import main
 from flare.common.text import safe
-from tests.builders import organ_boxes, run_flare
-from tests.builders.case_pages import evaluated
 from tests.builders.pages import metrics_content, write_json
 from tests.builders.results import write_table
 
@@ -69,20 +67,6 @@ def test_results_of_all_teams_are_ranked_by_the_options_of_rank(tmp_path, capfd)
     assert "9 times (seed 5)" in page.read_text(encoding="utf-8")
 
 
-def test_several_evaluations_are_compared_with_the_first(tmp_path, capfd):
-    sources = [
-        write_json(tmp_path / name / "metrics.json", metrics_content({"liver": scores}))
-        for name, scores in (("old", [0.9, 0.8]), ("new", [0.95, 0.7]))
-    ]
-
-    words = [*map(str, sources), "--output", str(tmp_path / "pages")]
-    assert main(["report", *words]) == 0
-
-    page = tmp_path / "pages" / "index.html"
-    assert capfd.readouterr() == (f"Wrote {safe(page)}: open it in a browser\n", "")
-    assert "new against old: comparison on" in page.read_text()
-
-
 def test_a_folder_among_evaluations_is_refused(metrics, tmp_path, capfd):
     words = [str(metrics), str(tmp_path), "--output", str(tmp_path / "page.html")]
 
@@ -141,41 +125,3 @@ def test_what_means_nothing_is_a_usage_error(
     expected = f"flare report: argument {message}; see flare report --help\n"
     assert capfd.readouterr().err == expected
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.tools(package="matplotlib")
-def test_figures_are_written_in_two_widths_and_forms(metrics, tmp_path):
-    """Of DSC and NSD: how organs are spread, and all cases; in a process of its own."""
-    run = run_flare(
-        *("report", metrics, "--output", tmp_path / "page.html"),
-        *("--audience", "organiser", "--figures", tmp_path / "figures"),
-    )
-
-    assert (run.returncode, run.stderr) == (0, "")
-    names = {file.name for file in (tmp_path / "figures").iterdir()}
-    drawn = {name for name in names if name.endswith((".svg", ".pdf"))}
-    assert len(drawn) == 2 * 2 * 2 * 2
-    assert len([name for name in names if name.endswith(".csv")]) == 4
-    assert {"methods.txt", "organs.tex", "captions.txt"} < names
-
-
-def test_pages_of_cases_are_counted_as_they_are_drawn(tmp_path, capfd):
-    """As many as are asked for, the hardest first."""
-    boxes, shifted = organ_boxes(), organ_boxes(shift=1)
-    made = evaluated(tmp_path, {"a": (boxes, shifted), "b": (boxes, boxes)})
-    words = ["--ground-truth", made.references, "--predictions", made.predictions]
-    words = ["report", made.metrics, *words, "--output", made.pages, *ORGANISER]
-
-    assert main([*map(str, words), "--worst", "1"]) == 0
-    assert not (made.pages / "cases" / "b.html").exists()
-    capfd.readouterr()
-    assert main([*map(str, words)]) == 0
-
-    index = made.pages / "index.html"
-    assert capfd.readouterr() == (
-        f"[1/2] a drawn\n[2/2] b drawn\nWrote {safe(index)}: open it in a browser\n",
-        "",
-    )
-    assert index.exists()
-    assert (made.pages / "cases" / "index.html").exists()

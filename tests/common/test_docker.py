@@ -61,19 +61,6 @@ def test_an_engine_that_does_not_answer(make_engine):
     )
 
 
-def test_a_container_that_is_gone_is_not_asked_for(make_engine):
-    """An engine that has removed it says so; one that has not is asked once more."""
-    engine = make_engine(
-        "if words[0] == 'rm' and words[-1] == 'b': sys.exit('no such')"
-    )
-
-    engine.remove_container("a")
-    engine.remove_container("b")
-
-    calls = [(call[0], call[-1]) for call in make_engine.state()["calls"]]
-    assert calls == [("rm", "a"), ("rm", "b"), ("ps", "id=b")]
-
-
 def test_images_that_are_there(make_engine):
     """One answer for all that are asked for, without those that are not there."""
     engine = make_engine(

@@ -62,9 +62,6 @@ def test_with_the_cts_alone_the_words_are_the_same(predictions, images, name):
         assert " ".join(report.lines) == MESSAGES[name]
 
 
-# --- Good submissions -------------------------------------------------------------
-
-
 def test_a_good_submission_gets_a_summary(predictions, ground_truth):
     labels = organ_boxes()
     labels[labels == 4] = 0
@@ -100,9 +97,6 @@ def test_with_nothing_to_compare(predictions):
     status, stdout, _ = run_check(predictions)
     assert status == 0
     assert "the files themselves; add --images" in stdout.splitlines()[-1]
-
-
-# --- What is not the participant's fault ------------------------------------------
 
 
 def test_cts_in_the_place_of_predictions(images):

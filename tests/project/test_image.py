@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import tarfile
 
 import pytest
 from packaging.requirements import Requirement
@@ -167,32 +165,8 @@ def test_the_image_holds_only_what_a_run_needs_and_can_be_imported(image):
     assert who == ["flare", "/home/flare"]
 
 
-def has_three_decimals(content):
-    """Whether a mean, which has many digits, is rounded, and the record says so."""
-    mean = content["aggregates"]["dsc_mean"]
-    options = content["evaluation"]["options"]
-    return options == {"decimals": "3"} and len(str(mean)) == len("0.859")
-
-
-def test_a_challenge_of_ones_own_is_baked_in(image, tmp_path):
-    """With decimals for the board."""
-    text = (ROOT / "examples" / "two-organs.toml").read_text(encoding="utf-8")
-    challenge = tmp_path / "two-organs.toml"
-    challenge.write_text(f"{text}\n[board]\ndecimals = 3\n", encoding="utf-8")
-    with built(f"{IMAGE}-challenge", "--challenge", challenge) as name:
-        run = run_image(name, ROOT / "examples" / "predictions", tmp_path / "out")
-
-    assert (run.returncode, run.stderr) == (0, b"")
-    content = read_metrics(tmp_path / "out")
-    assert content["evaluation"]["challenge"] == "two-organs"
-    assert "dsc_spleen" in content["case"]
-    assert "dsc_kidney" not in content["case"]
-    assert has_three_decimals(content)
-    assert not (ROOT / "flare" / "challenge" / "editions" / challenge.name).exists()
-
-
-def test_labels_of_ones_own_are_baked_in(image, tmp_path):
-    """Nested, linked, readable by their owner alone, and in another format.
+def test_a_challenge_and_labels_of_ones_own_are_baked_in(image, tmp_path):
+    """Labels that are nested, linked, their owner's alone, and of two formats.
 
     With decimals for the board, as an option.
     """
@@ -205,13 +179,19 @@ def test_labels_of_ones_own_are_baked_in(image, tmp_path):
     folder = write_cases(tmp_path / "input", case_names(3), labels=moved)
 
     options = ("--ground-truth", tmp_path / "labels", "--decimals", "3")
+    options += ("--challenge", ROOT / "examples" / "two-organs.toml")
     with built(f"{IMAGE}-own", *options) as name:
         run = run_image(name, folder, tmp_path / "out")
 
     assert (run.returncode, run.stderr) == (0, b"")
     content = read_metrics(tmp_path / "out")
+    assert content["evaluation"]["challenge"] == "two-organs"
+    assert "dsc_spleen" in content["case"]
+    assert "dsc_kidney" not in content["case"]
     assert len(content["case"]["dsc"]) == 3
-    assert has_three_decimals(content)
+    assert content["evaluation"]["options"]["decimals"] == "3"
+    assert len(str(content["aggregates"]["dsc_mean"])) <= len("0.859")
+    assert not (ROOT / "flare/challenge/editions/two-organs.toml").exists()
 
 
 @pytest.mark.parametrize(
@@ -236,41 +216,3 @@ def test_a_mistake_of_the_organisers_fails_the_build(image, tmp_path, option, me
 
     assert run.returncode != 0
     assert message in (run.stdout + run.stderr).decode()
-
-
-@pytest.fixture
-def small_image(docker, tmp_path):
-    """An image of nothing but labels: the export of 900 MB takes minutes, and is alike.
-
-    The engine knows another image by the same name, but for the tag.
-    """
-    name, context = f"{IMAGE}-small", tmp_path / "context"
-    shutil.copytree(ROOT / "ground-truth", context / "ground-truth")
-    (context / "Dockerfile").write_text(
-        "FROM scratch\nCOPY ground-truth /opt/app/ground-truth\n"
-        'ENV FLARE_DECIMALS=3\nENTRYPOINT ["/nothing"]\n'
-    )
-    text_of("docker", "build", "--tag", name, context)
-    text_of("docker", "tag", "python:3.13-slim", f"{name}:other")
-    yield name
-    text_of("docker", "image", "rm", "--force", name, f"{name}:other")
-
-
-def test_an_export_is_a_complete_archive_of_one_image(small_image, tmp_path):
-    """With one tag, although the engine knows an image by another."""
-    folder = tmp_path / "export"
-    folder.mkdir()
-
-    run = call("./export.sh", "--demonstration", folder, image=small_image)
-
-    assert run.returncode == 0, run.stderr.decode()
-    assert "Its numbers are rounded to 3 decimals.\n" in run.stdout.decode()
-    names = [f"{small_image}-ground-truth.tar.gz", f"{small_image}.tar.gz"]
-    assert sorted(path.name for path in folder.iterdir()) == names
-    with tarfile.open(folder / names[0]) as archive:
-        assert sum(member.isfile() for member in archive) == 5
-    with tarfile.open(folder / names[1]) as archive:
-        (entry,) = json.load(archive.extractfile("manifest.json"))
-        held = archive.getnames()
-    assert entry["RepoTags"] == [f"{small_image}:latest"]
-    assert {entry["Config"], *entry["Layers"]} <= set(held)

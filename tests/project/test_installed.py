@@ -10,7 +10,6 @@ import zipfile
 
 import pytest
 
-from flare.cli.main import command_names
 from tests.builders import ROOT, run_command
 
 pytestmark = pytest.mark.slow
@@ -119,14 +118,6 @@ def test_no_label_of_an_organiser_is_in_a_distribution(wheel, source_distributio
         labels = {name for name in names if name.endswith(".nii.gz")}
         assert labels == DEMONSTRATION
     assert b"secret" not in contents(wheel).values()
-
-
-@pytest.mark.parametrize("name", command_names())
-def test_every_command_has_a_help(call, name):
-    run = call(name, "--help")
-
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith(f"Usage: flare {name} ")
 
 
 @pytest.mark.tools(package="jinja2")

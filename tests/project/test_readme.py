@@ -1,16 +1,17 @@
 """What README and the other pages say is true: their commands and examples run."""
 
+import os
 import re
 import shlex
 import shutil
+import sys
 
 import numpy as np
 import pytest
 
 import flare
 from flare.ranking.simulation import write_simulation
-from tests.builders import ROOT, run_flare, run_program, write_cases
-from tests.builders.guides import blocks, make_commands, run_block
+from tests.builders import ROOT, run_command, run_flare, run_program, write_cases
 from tests.builders.results import FLARE21
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -91,22 +92,43 @@ def test_every_variable_that_is_read_is_in_the_table():
     assert found == set(re.findall(r"\bFLARE_[A-Z_]*[A-Z]", text)) - INTERNAL
 
 
-# --- Pages that are followed ------------------------------------------------------
+# --- A page that is followed ------------------------------------------------------
 
-FOLLOWED = ("index.md", "changes.md", "baselines.md")
-"""Of docs/organisers, those whose ``sh`` blocks are run, in their order."""
+FENCE = (
+    r"^(?:<!-- (?:(not run): [^\n]+|ends with status (\d)) -->\n)?```(\w+)\n(.*?)^```$"
+)
+
+
+def plain(text):
+    """A text without times and versions, in lines that have an end."""
+    text = re.sub(r"\b\d+\.\d\d s\b", "TIME", text.strip("\n"))
+    text = re.sub(r"\b\d+\.\d+\.\d+\b", "VERSION", text)
+    return [f"{line.rstrip()}\n" for line in text.split("\n")]
 
 
 @pytest.mark.slow
-def test_the_commands_of_pages_print_what_they_show(tmp_path):
-    """The later pages go on with what the earlier ones have made."""
+def test_the_commands_of_a_page_print_what_it_shows(tmp_path):
+    """That of the organisers: each goes on with what those before have made."""
     place = tmp_path / "checkout"
     for name in ("examples", "ground-truth"):
         shutil.copytree(ROOT / name, place / name)
-    commands = make_commands(tmp_path / "bin")
-    for page in FOLLOWED:
-        found = [*blocks(ROOT / "docs" / "organisers" / page)]
-        assert len([block for block in found if not block.reason]) > 4, page
-        for block in found:
-            if not block.reason:
-                run_block(block, place, commands)
+    (tmp_path / "flare").write_text(f'#!/bin/sh\nexec {sys.executable} -m flare "$@"\n')
+    (tmp_path / "flare").chmod(0o755)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("FLARE_")}
+    environment |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    page = (ROOT / "docs" / "organisers" / "index.md").read_text(encoding="utf-8")
+    found = re.findall(FENCE, page, re.MULTILINE | re.DOTALL)
+    runs = 0
+    for own, (_, _, language, shown) in zip(found, [*found[1:], [""] * 4], strict=True):
+        not_run, status, kind, script = own
+        if kind != "sh" or not_run:
+            continue
+        words = ("bash", "-e", "-c", f"exec 2>&1\n{script}")
+        run = run_command(*words, cwd=place, env=environment)
+        assert run.returncode == int(status or 0), run.stdout
+        if language == "text":
+            lines = (".*" if s == "...\n" else re.escape(s) for s in plain(shown))
+            printed = "".join(plain(run.stdout))
+            assert re.fullmatch("".join(lines), printed, re.DOTALL), run.stdout
+        runs += 1
+    assert runs > 4

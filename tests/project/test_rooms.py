@@ -98,27 +98,6 @@ def test_scoring_loads_nothing_of_the_other_wings(tmp_path, is_help):
     assert [name for name in loaded if name.startswith((*wings, *others))] == []
 
 
-def test_scoring_loads_numpy_before_imports_are_nested(tmp_path):
-    """Deep in ours, its own would have Python map and unmap memory for frames."""
-    code = (
-        "import os, runpy, sys, traceback; os._exit = sys.exit\n"
-        "class Finder:\n"
-        "    def find_spec(name, *_):\n"
-        "        if name == 'numpy':\n"
-        "            frames = [frame for frame, _ in traceback.walk_stack(None)]\n"
-        "            print('FRAMES', *(f.f_code.co_filename for f in frames))\n"
-        "sys.meta_path.insert(0, Finder)\n"
-        "runpy.run_path('evaluate.py', run_name='__main__')"
-    )
-    words = ("--input", tmp_path, "--output", tmp_path)
-
-    run = run_command(sys.executable, "-c", code, *words)
-
-    _, _, frames = run.stdout.partition("FRAMES ")
-    assert f"{PACKAGE}/cli/commands/evaluate.py" in frames.splitlines()[0]
-    assert f"{PACKAGE}/evaluation/" not in frames.splitlines()[0]
-
-
 def name_of(module):
     """A module as imports call it."""
     parts = module.relative_to(ROOT).with_suffix("").parts

@@ -148,16 +148,3 @@ def test_every_page_is_complete_and_anybody_can_read_it(window, site):
         assert (name, in_the_dark) == (name, [])
         page.evaluate("localStorage.clear()")  # the next one is light again
         assert (name, complaints(window, site)) == (name, [])
-
-
-def test_the_example_reports_keep_nobody_out(window, site):
-    reports = sorted((site / "examples").rglob("*.html"))
-    assert len(reports) > 15  # among them the pages of teams and of cases
-
-    for report in reports:
-        window.open(report)
-        assert (report.name, find_barriers(window.page)) == (report.name, [])
-        window.show(scheme="dark")
-        in_the_dark = find_barriers(window.page, COLOURS)
-        assert (report.name, in_the_dark) == (report.name, [])
-        assert complaints(window, site) == []

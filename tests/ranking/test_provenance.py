@@ -8,7 +8,7 @@ import flare
 from flare.challenge.reading import scoring_rules
 from flare.challenge.rules import Organ
 from flare.common.text import safe
-from flare.ranking.provenance import check_comparable
+from flare.ranking.inspection import check_comparable
 from flare.ranking.table import read_results
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_reading import read_evaluation

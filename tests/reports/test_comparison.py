@@ -51,35 +51,6 @@ def column(content, metric):
     }
 
 
-def test_five_cases_by_hand(tmp_path):
-    """Of the liver, the differences of DSC are 0.1, 0.2, 0, -0.3 and 0.04.
-
-    Of the four that are not 0, the ranks of the gains are 2, 3 and 1, that of the loss
-    is 4: the effect is (6 - 4) / 10. The sum 6 has the mean 5 and the variance
-    4 * 5 * 9 / 24 = 7.5: z = (6 - 5 - 0.5) / sqrt(7.5) = 0.18257, p = 0.8551.
-    """
-    page = compared(tmp_path, metrics_content(OLD), metrics_content(NEW))
-
-    liver = content_of(page, "DSC, new against old: means")[1]
-    assert [*liver] == [
-        *("organ", "mean: old", "mean: new", "change", "95 % interval"),
-        *("better", "equal", "worse", "effect", "p", "p (Holm)"),
-    ]
-    assert [cell for head, cell in liver.items() if head != "95 % interval"] == [
-        *("liver", "0.700", "0.708", "+0.008"),
-        *("3", "1", "1", "+0.20", "0.855", "1.000"),
-    ]
-    rows = content_of(page, "DSC, new against old: differences of each case")
-    assert [(row["case"], row["liver"], row["left kidney"]) for row in rows] == [
-        # Their means of organs: -0.15, -0.03, -0.015, 0.045 and 0.09.
-        ("case_004", "-0.300", "0.000"),
-        ("case_005", "+0.040", "-0.100"),
-        ("case_003", "0.000", "-0.030"),
-        ("case_001", "+0.100", "-0.010"),
-        ("case_002", "+0.200", "-0.020"),
-    ]
-
-
 def test_equal_steps_are_ties_though_binary_fractions_are_not(tmp_path):
     """0.9 - 0.8 and 0.8 - 0.7 differ by 1e-16; one rank for both makes the effect 0."""
     contents = [metrics_content({"liver": own}) for own in ([0.8, 0.8], [0.9, 0.7])]
@@ -319,20 +290,6 @@ def test_scores_that_are_not_there_are_said_in_words(tmp_path, audience):
     assert [tests["liver"][head] for head in ("better", "equal", "worse")] == [
         *("2", "1", "1"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("sources", "names"),
-    [
-        (("a/metrics.json", "b/metrics.json"), ("a", "b")),
-        (("r/a.json", "r/b.json"), ("a", "b")),
-        (("r/a.json", "r/b.json", "s/a.json"), ("r/a.json", "r/b.json", "s/a.json")),
-        (("a/m.json", "a/m.json"), ("1: a/m.json", "2: a/m.json")),
-        (("two\nlines/m.json", "b/m.json"), ("two\\nlines", "b")),
-    ],
-)
-def test_evaluations_have_short_names_of_their_own(sources, names):
-    assert evaluation_names([Path(source) for source in sources]) == names
 
 
 def test_long_names_that_would_be_shortened_alike_are_numbered():

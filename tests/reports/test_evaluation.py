@@ -9,7 +9,6 @@ from flare.results.errors import MetricsFileError
 from flare.results.metrics_reading import read_evaluation
 from tests.builders.errors import told
 from tests.builders.pages import (
-    Page,
     content_of,
     metrics_content,
     numbered,
@@ -176,25 +175,6 @@ def test_a_score_that_is_not_there_is_said_in_words(tmp_path):
     assert rows["case_003"]["liver"] == "no result"
     mean = content["aggregates"]["dsc_liver_mean"]
     assert parts_of(page, "means")[0].ends[1] == f"{mean:.3f} (n = 3)"
-
-
-@pytest.mark.parametrize("audience", [True, False], ids=["organiser", "participant"])
-@pytest.mark.parametrize(
-    "scores",
-    [{"liver": [0.9]}, {"liver": [0.9, 0.0], "spleen": [1, 0]}, {"lesion": [0.0] * 5}],
-    ids=["one case of one organ", "two cases", "nothing found"],
-)
-def test_few_scores_are_a_page_too_of_the_same_bytes(tmp_path, scores, audience):
-    source = write_json(tmp_path / "metrics.json", metrics_content(scores))
-    files = [tmp_path / name for name in ("a.html", "b.html")]
-
-    for file in files:
-        write_report([source], file, is_organiser=audience)
-
-    first, second = (file.read_text(encoding="utf-8") for file in files)
-    assert first == second
-    page = Page(first)
-    assert len(page.table("DSC of each case and organ")) == len(*[*scores.values()][:1])
 
 
 SCORE = '{"case": {"gt_fname": {"0": "a"}, "dsc": {"0": %s}}, "evaluation": {}%s}'

@@ -11,7 +11,7 @@ from flare.cli.command import takes
 from flare.cli.console import OutcomeError
 from flare.common.options import argument, challenge_option, option, workers_option
 from flare.common.text import listing, safe, shell_word
-from flare.measuring.rescore import Rescored, rescore, rescored_table
+from flare.measuring.rescore import rescore, rescored_table
 
 PLACE = ("For organisers", 10)
 
@@ -41,8 +41,10 @@ def command(asked: Asked) -> None:
         asked.ground_truth,
         read_challenge(asked.challenge),
         workers=asked.workers,
-        on_team=_tell,
     )
+    for found in teams:
+        if found.error:
+            _log.info("%s: not scored: %s", safe(found.team), found.error)
     _log.info("\n%s", rescored_table(teams))
     left = [found.team for found in teams if found.is_left]
     if left:
@@ -60,8 +62,3 @@ def command(asked: Asked) -> None:
     if errors:
         others = f" (and {len(errors) - 1} other teams)" if errors[1:] else ""
         raise OutcomeError(f"{safe(errors[0][0])}: not scored: {errors[0][1]}{others}")
-
-
-def _tell(found: Rescored) -> None:
-    if found.error:
-        _log.info("%s: not scored: %s", safe(found.team), found.error)

@@ -8,7 +8,7 @@ import flare
 from flare.challenge.metrics import SCORES, Better
 from flare.challenge.rules import RankedMetric
 from flare.ranking.decisions import CaseDecision, Decisions
-from flare.ranking.provenance import Origin
+from flare.ranking.inspection import Origin
 from flare.ranking.rank import analyse
 from flare.ranking.rules import MissingRule, RankingRules, Ties, rules_of
 from flare.reports.methods import methods_text

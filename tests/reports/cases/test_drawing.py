@@ -1,9 +1,13 @@
-"""Whether what is drawn can be told apart, by numbers."""
+"""What is drawn can be told apart, by numbers; paths around voxels hold them."""
 
 import re
 from itertools import pairwise
 
-from flare.reports.cases.drawing import COLOURS, SURFACES
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flare.reports.cases.drawing import COLOURS, SURFACES, outline
 from flare.reports.render.html import template_text
 from tests.builders.barriers import SHAPE_CONTRAST, TEXT_CONTRAST, contrast
 
@@ -55,3 +59,28 @@ def test_missed_and_added_differ_by_more_than_their_colour():
 def rule(selector):
     """The declarations of a rule that stands on a line of its own."""
     return STYLE.partition(f"\n{selector}{{")[2].partition("}")[0]
+
+
+def filled(path, shape):
+    """The voxels inside of a path, by the rule evenodd: how often it is crossed."""
+    crossings = np.zeros((shape[0], shape[1] + 1), dtype=int)
+    column = row = start = 0
+    for kind, first, second in re.findall(r"([Mhvz])(-?\d+)?(?: (\d+))?", path):
+        if kind == "M":
+            column, row = int(first), int(second)
+            start = row
+        elif kind == "h":
+            column += int(first)
+        else:
+            after = row + int(first) if kind == "v" else start
+            crossings[min(row, after) : max(row, after), column] += 1
+            row = after
+    return (crossings.cumsum(axis=1) % 2 == 1)[:, :-1]
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), share=st.sampled_from([0.1, 0.5, 0.9]))
+def test_filled_it_is_the_mask_again(seed, share):
+    mask = np.random.default_rng(seed).random((7, 9)) < share
+
+    assert np.array_equal(filled(outline(mask), mask.shape), mask)
