@@ -89,7 +89,7 @@ def command(asked: Asked) -> None:
         ground_truth,
         challenge=challenge,
         workers=asked.workers,
-        on_case=on_case(Progress(logs_time=False)),
+        on_case=on_case(Progress()),
         is_measured=not options.is_refused,  # nobody else needs it
         **asdict(options),
     )
