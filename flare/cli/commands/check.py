@@ -102,11 +102,14 @@ def _check_folder(request: Request, folder: Path) -> None:
         on_case=on_case(Progress()) if sys.stdout.isatty() else None,
     )
     if report.lines:
-        _log.info("%s", "\n".join(filter(None, [*report.lines, report.hint])))
+        _log.info("%s", "\n".join(report.lines))
         raise OutcomeError("")
     is_whole = request.images or request.ground_truth
-    what = "this submission" if is_whole else "the files themselves"
-    _log.info("%s\n%s\nNothing is wrong with %s.", report.summary, report.note, what)
+    what = "this submission."
+    if not is_whole:
+        what = "the files themselves; add --images with the CTs to compare names and"
+        what += " grids, and to see whether every case is there."
+    _log.info("%s\nNothing is wrong with %s", report.summary, what)
 
 
 def _check_archive(request: Request) -> None:
@@ -148,20 +151,25 @@ def _check_archive(request: Request) -> None:
 def _try_archive(archive: Archive, request: Request, image: Path) -> None:
     """Run an image on one case, with the very flags that count."""
     from flare.measuring.container import Conditions, opened_limits
-    from flare.measuring.trial import case_of, try_archive
+    from flare.measuring.image import loaded_image
+    from flare.measuring.trial import case_of, run_case
     from flare.results.efficiency_csv import RunStatus
+    from flare.results.team_folder import FolderLock
 
     challenge = read_challenge(request.challenge)
     case = case_of(image, challenge)
     with (
         tempfile.TemporaryDirectory(prefix="flare-check-") as folder,
         opened_limits(request.limits) as (limits, gpu),
-        try_archive(
-            *(archive, Path(folder), case, challenge),
+        FolderLock(Path(folder)) as lock,
+        loaded_image(
+            *(archive, Path(folder)),
             engine=find_engine(request.engine),
             conditions=Conditions(limits=limits, gpu=gpu, contract=request.contract),
-        ) as trial,
+            lock=lock,
+        ) as loaded,
     ):
+        trial = run_case(loaded, case, challenge)
         log = trial.run.log.decode("utf-8", "replace").strip() if trial.run else ""
         if log:
             lines = "\n".join(f"  {printable(line)}" for line in log.splitlines())
