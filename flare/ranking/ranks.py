@@ -84,10 +84,6 @@ class Board:
         found: Values = np.nan_to_num(self.values[:, :, self.rules.names.index("dsc")])
         return found
 
-    def by(self, rules: RankingRules) -> Board:
-        """The same values by other rules of the same metrics."""
-        return replace(self, rules=rules)
-
     def on(self, numbers: Sequence[int]) -> Board:
         """The board if the cases with these numbers were all that there are."""
         return replace(
@@ -95,17 +91,6 @@ class Board:
             cases=tuple(self.cases[number] for number in numbers),
             values=self.values[:, list(numbers)],
             spreads=None,
-        )
-
-    def without_metric(self, number: int) -> Board:
-        """The board without one of its metrics."""
-        fewer = [n for n in range(len(self.rules.metrics)) if n != number]
-        metrics = tuple(self.rules.metrics[n] for n in fewer)
-        return replace(
-            self,
-            values=self.values[:, :, fewer],
-            spreads=None,
-            rules=replace(self.rules, metrics=metrics),
         )
 
 
