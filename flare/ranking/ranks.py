@@ -195,16 +195,12 @@ def kendall_tau(first: Sequence[int], second: Sequence[int]) -> float | None:
     >>> round(kendall_tau((1, 2, 3), (1, 3, 2)), 4)
     0.3333
     """
-    orders = [_order(np.asarray(ranks)) for ranks in (first, second)]
+    # Of each pair of teams, which comes first: 1, -1, or 0 if they tie.
+    every = (np.asarray(ranks)[:, np.newaxis] for ranks in (first, second))
+    orders = [np.sign(ranks - ranks.T) for ranks in every]
     ordered = math.prod(int(np.count_nonzero(order)) for order in orders)
     if not ordered:
         return None
     agreeing = int((orders[0] * orders[1]).sum())
     # Other ways to calculate it differ in the last bits.
     return round(agreeing / math.sqrt(ordered), 12)
-
-
-def _order(ranks: Integers) -> Integers:
-    """Of each pair of teams, which comes first: 1, -1, or 0 if they tie."""
-    order: Integers = np.sign(ranks[:, np.newaxis] - ranks)
-    return order
