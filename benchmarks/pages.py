@@ -27,11 +27,13 @@ from cases import write_cases
 
 from flare.challenge.reading import read_challenge
 from flare.evaluation.evaluate import evaluate
+from flare.ranking.rules import RankingOptions
 from flare.ranking.simulation import write_simulation
 from flare.reports.cases.options import CaseOptions
 from flare.reports.cases.pages import case_html, case_pages
 from flare.reports.evaluation import organiser_page, participant_page
 from flare.reports.measuring import Progress, TeamProgress, measuring_page
+from flare.reports.ranking.organisers import metric_values
 from flare.reports.ranking.organisers import organiser_page as ranking_for_organisers
 from flare.reports.ranking.page import public_ranking, ranking_page
 from flare.reports.ranking.pages import ranking_pages
@@ -98,7 +100,13 @@ def rankings(teams: int, folder: Path) -> Iterator[Drawn]:
     yield drawn(
         f"ranking of {size}, for organisers",
         lambda: page_html(
-            ranking_for_organisers(analysis, public_ranking(analysis), {}, (), ())
+            ranking_for_organisers(
+                analysis,
+                public_ranking(analysis, is_organiser=True),
+                metric_values(analysis),
+                (),
+                {},
+            )
         ),
         ranking_s,
     )
@@ -115,7 +123,11 @@ def report_pages(teams: int, folder: Path) -> Iterator[Drawn]:
 
     def pages() -> list[str]:
         found = ranking_pages(
-            source, is_written=False, is_organiser=True, has_teams=True
+            source,
+            RankingOptions(),
+            is_written=False,
+            is_organiser=True,
+            has_teams=True,
         )
         return [page_html(page) for _, page in found]
 

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,27 +137,18 @@ def guarded(
         is_cut = isinstance(error, StoppedError)
         raise
     finally:
-        _end_guard(guard, lambda: clean_up(engine, team_folder), is_cut=is_cut)
-
-
-def _end_guard(
-    guard: subprocess.Popen[bytes], remove: Callable[[], None], *, is_cut: bool
-) -> None:
-    """Remove everything here; where that fails, the guard goes on with it.
-
-    So it does where we were cut off, as by Ctrl-C: a command that was on its way to the
-    engine then may be done only now.
-    """
-    assert guard.stdin
-    try:
-        remove()
-        if not is_cut:
+        assert guard.stdin
+        try:  # to remove everything here; where that fails, the guard goes on with it
+            clean_up(engine, team_folder)
+            # So it does if we were cut off, as by Ctrl-C: a command that was on its way
+            # to the engine may be done only now.
+            if not is_cut:
+                with suppress(OSError):
+                    guard.stdin.write(b"done\n")
+        finally:
             with suppress(OSError):
-                guard.stdin.write(b"done\n")
-    finally:
-        with suppress(OSError):
-            guard.stdin.close()
-        guard.wait()
+                guard.stdin.close()
+            guard.wait()
 
 
 def clean_up(engine: Engine, team_folder: Path) -> None:

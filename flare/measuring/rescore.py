@@ -6,7 +6,6 @@ Nothing is run: neither archives nor an engine are needed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from flare.common.executor import bulkhead
 from flare.common.files import json_at
 from flare.common.text import aligned, safe
 from flare.evaluation.evaluate import evaluate
+from flare.evaluation.options import Options
 from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, means, read_records
 from flare.results.errors import RankingError
 from flare.results.metrics_json import METRICS_JSON, write_metrics
@@ -27,14 +27,6 @@ from flare.results.team_folder import PREDICTIONS, FolderLock, is_measured
 
 _log = logging.getLogger(__name__)
 
-_VALUES: Mapping[str, Collection[str]] = {
-    "on_bad_case": ("worst",),
-    "grid": ("strict", "size"),
-    "unknown_labels": ("refuse", "ignore"),
-    "decimals": tuple(map(str, range(16))),
-}
-"""What metrics.json may say of each option of an evaluation."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescored:
@@ -43,21 +35,12 @@ class Rescored:
     team: str
     before: tuple[float | None, ...]
     """Its mean DSC and NSD; None where they were not known."""
-    scored: Results | None
-    """None if it could not be scored, or was left as it is."""
+    after: tuple[float | None, ...]
+    """The same now; None if it was not scored."""
     error: FlareError | None
     """Why it could not be scored."""
-
-    @property
-    def after(self) -> tuple[float | None, ...]:
-        """Its mean DSC and NSD now; None if it was not scored."""
-        mean = self.scored.mean if self.scored else lambda _: None
-        return tuple(map(mean, SCORES))
-
-    @property
-    def is_left(self) -> bool:
-        """Whether it was only evaluated, and no prediction is kept."""
-        return not self.scored and not self.error
+    is_left: bool
+    """Whether it was only evaluated, and no prediction is kept."""
 
 
 def rescore(
@@ -104,10 +87,14 @@ def rescore(
                 scored = score(folder, ground_truth, challenge, workers)
         elif not is_evaluated:
             continue  # no team's
-        error = errors[0] if errors else None
-        done.append(
-            Rescored(team=folder.name, before=before, scored=scored, error=error)
+        found = Rescored(
+            team=folder.name,
+            before=before,
+            after=tuple(scored.mean(name) if scored else None for name in SCORES),
+            error=next(iter(errors), None),
+            is_left=not scored and not errors,
         )
+        done.append(found)
     if not done:
         raise InputError(
             f"{safe(results)}: no team's folder is in it",
@@ -134,16 +121,17 @@ def _evaluate_again(
 def _options(file: Path) -> dict[str, Any]:
     """The options that a team was evaluated with, as arguments of `evaluate`."""
     try:
-        found = json_at(file, "evaluation", "options")
-        if all(value in _VALUES[name] for name, value in found.items()):
-            return {k: int(v) if k == "decimals" else v for k, v in found.items()}
-    except (KeyError, TypeError, AttributeError):
-        pass  # it is said below
-    raise RankingError(
-        str(file),
-        "it does not say what the team was evaluated with",
-        "Evaluate it again: flare evaluate --input PREDICTIONS.",
-    )
+        found = {**json_at(file, "evaluation", "options")}
+        if "decimals" in found:
+            found["decimals"] = int(found["decimals"])
+        Options(**found)
+    except (TypeError, ValueError) as error:
+        raise RankingError(
+            str(file),
+            "it does not say what the team was evaluated with",
+            "Evaluate it again: flare evaluate --input PREDICTIONS.",
+        ) from error
+    return found
 
 
 def rescored_table(teams: tuple[Rescored, ...]) -> str:

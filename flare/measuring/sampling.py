@@ -108,17 +108,12 @@ class NvmlSource:
 
     def processes(self) -> frozenset[int]:
         """Process IDs, as the host has them; none if the driver does not tell."""
-        found: set[int] = set()
+        found: list[Any] = []
         for kind in ("Compute", "Graphics"):
-            for version in ("v3", "v2"):  # what the driver knows depends on its age
-                name = f"nvmlDeviceGet{kind}RunningProcesses_{version}"
-                try:
-                    processes = getattr(self._nvml, name)(self._handle)
-                except self._nvml.NVMLError:
-                    continue
-                found |= {int(process.pid) for process in processes}
-                break
-        return frozenset(found)
+            call = f"nvmlDeviceGet{kind}RunningProcesses"
+            # What the driver knows depends on its age.
+            found += self._ask(f"{call}_v3") or self._ask(f"{call}_v2") or ()
+        return frozenset(int(process.pid) for process in found)
 
     def state(self) -> DeviceState:
         """Clock, temperature and throttling now, as far as the driver tells."""
@@ -250,26 +245,14 @@ class ControlGroup:
         return max(0, usage - cache) / MB
 
     def _file(self, controller: str, name: str) -> Path:
-        folder = self._folders.get(controller)
-        if folder is None:
-            folder = self._find(self._root / controller)
-            if folder is None:
-                return self._root / "nowhere"
-            self._folders[controller] = folder
-        return folder / name
-
-    def _find(self, controller: Path) -> Path | None:
-        """The folder of the container: engines and systemd put it in several places."""
-        identity = self._container
-        for pattern in (
-            f"docker/{identity}",
-            f"system.slice/*-{identity}.scope",
-            f"*/*/*{identity}*",
-            f"*/*/*/*/*{identity}*",
-        ):
-            for found in controller.glob(pattern):
-                return found
-        return None
+        """A file of the container: engines and systemd put them in several places."""
+        one = self._container
+        places = f"docker/{one}", f"system.slice/*-{one}.scope", f"*/*/*{one}*"
+        for pattern in (*places, f"*/*/*/*/*{one}*"):
+            if controller not in self._folders:
+                for folder in (self._root / controller).glob(pattern):
+                    self._folders.setdefault(controller, folder)
+        return self._folders.get(controller, self._root / "nowhere") / name
 
 
 def _text(file: Path) -> str:

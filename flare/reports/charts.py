@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flare.challenge.metrics import RUNTIME, is_score, metric_of
+from flare.challenge.metrics import RUNTIME, Metric
 from flare.common.text import count
 from flare.reports.model import (
     ABSENT,
@@ -101,15 +101,15 @@ def difference_axis(values: Sequence[float]) -> Axis:
     return Axis(scale, ticks, note)
 
 
-def value_axis(metric: str, values: Sequence[float]) -> Axis:
-    """The axis that fits the values of a metric."""
-    if is_score(metric):
+def value_axis(metric: Metric | str, values: Sequence[float]) -> Axis:
+    """The axis that fits the values of a metric, or of a measured column."""
+    if isinstance(metric, str):
+        if metric.startswith(RUNTIME) and values:
+            return log_axis(values)
+    elif metric.is_share:
         return score_axis(values)
-    known = metric_of(metric)
-    if known and known.range[0] < 0:
+    elif metric.range[0] < 0:
         return difference_axis(values)
-    if metric.startswith(RUNTIME) and values:
-        return log_axis(values)
     # Most of what is drawn would lie in the first fifth.
     is_squeezed = len(values) > 2 and max(values) > 5 * np.quantile(values, 0.75)
     return root_axis(values) if is_squeezed else linear_axis(values)
@@ -126,7 +126,7 @@ def rank_ticks(ranks: int) -> list[tuple[float, str]]:
 
 
 def spread_chart(
-    axis: Axis | str,
+    axis: Axis | Metric | str,
     labels: Sequence[str],
     values: Sequence[Sequence[float | None]],
     *,
@@ -139,8 +139,8 @@ def spread_chart(
 
     Parameters
     ----------
-    axis : Axis or str
-        Where values lie; or the metric that they are of.
+    axis : Axis, Metric or str
+        Where values lie; or the metric, or the measured column, that they are of.
     labels, values : sequence
         Of the rows.
     has_boxes : bool
@@ -151,7 +151,7 @@ def spread_chart(
         Other fields of the chart.
     """
     rows = [[value for value in row if value is not None] for row in values]
-    if isinstance(axis, str):
+    if not isinstance(axis, Axis):
         axis = value_axis(axis, list(chain.from_iterable(rows)))
     told = intervals or [None] * len(rows)
     key = (("dot", "a case"), ("boxed", "middle half"), ("line", "median"))

@@ -106,7 +106,7 @@ def _scores_page(
     )
     cases: list[Part | None] = []
     for metric in scores.metrics:
-        key = metric_key(metric.name)
+        key = metric_key(metric)
         table_ = case_table(scores, metric, links)
         cases += [Heading(metric.title), Legend(key) if key else None, table_]
     groups = [part for own in groupings for part in _group_parts(scores, own)]
@@ -209,7 +209,7 @@ def _spread(
 ) -> Chart:
     """A dot for each value of a mean in the row of its name."""
     return spread_chart(
-        metric.name,
+        metric,
         [name for name, _ in rows],
         [mean.values for _, mean in rows],
         has_boxes=scores.exact,

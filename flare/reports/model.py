@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flare.challenge.metrics import Better, metric_of
+from flare.challenge.metrics import Better, Metric
 
 INDEX = "index.html"
 """The page of a folder that leads to the others."""
@@ -138,37 +138,37 @@ def shade(value: float, bounds: Sequence[float]) -> str:
     return f"s{len(bounds) - bisect_left(bounds, value)}"
 
 
-def metric_shade(metric: str, value: float | None) -> str:
+def metric_shade(metric: Metric | None, value: float | None) -> str:
     """The class of the shade of a metric's value; empty if it has none.
 
     Examples
     --------
-    >>> [metric_shade("dsc_liver", value) for value in (0.97, 0.95, 0.0, None)]
+    >>> from flare.challenge.metrics import METRICS
+    >>> [metric_shade(METRICS["dsc"], value) for value in (0.97, 0.95, 0.0, None)]
     ['s0', 's1', 's6', '']
     """
-    known = metric_of(metric)
-    if value is None or known is None or not known.bounds:
+    if value is None or metric is None or not metric.bounds:
         return ""
-    sign = 1 if known.better is Better.HIGHER else -1
-    return shade(sign * value, [sign * bound for bound in known.bounds])
+    sign = 1 if metric.better is Better.HIGHER else -1
+    return shade(sign * value, [sign * bound for bound in metric.bounds])
 
 
-def metric_key(metric: str) -> Key:
+def metric_key(metric: Metric | None) -> Key:
     """What the shades of a metric mean; empty if it has none.
 
     Examples
     --------
-    >>> metric_key("dsc")[0], metric_key("dsc")[-1]
-    (('s0', 'above 0.95'), ('s6', '0.00'))
+    >>> from flare.challenge.metrics import METRICS
+    >>> metric_key(METRICS["dsc"])[0]
+    ('s0', 'above 0.95')
     """
-    known = metric_of(metric)
-    if known is None or not known.bounds:
+    if metric is None or not metric.bounds:
         return ()
-    *middle, last = (f"{bound:.2f}" for bound in known.bounds)
-    words = ("above", "up to") if known.better is Better.HIGHER else ("below", "from")
+    *middle, last = (f"{bound:.2f}" for bound in metric.bounds)
+    words = ("above", "up to") if metric.better is Better.HIGHER else ("below", "from")
     texts = [f"{words[0]} {last}", f"{words[1]} {last}"]
     texts += [f"{words[1]} {bound}" for bound in reversed(middle)]
-    if known.bounds[0] == known.range[0]:
+    if metric.bounds[0] == metric.range[0]:
         texts[-1] = middle[0]
     return tuple((f"s{n}", text) for n, text in enumerate(texts))
 

@@ -25,6 +25,8 @@ from flare.reports.model import (
     ABSENT,
     NO_RESULT,
     Chart,
+    Page,
+    Table,
     metric_key,
     metric_shade,
     rank_shade,
@@ -34,8 +36,6 @@ from flare.reports.ranking.organisers import (
     MetricValues,
     case_chart,
     hardest_first,
-    mean_table,
-    metric_values,
     tests_chart,
     values_chart,
 )
@@ -43,7 +43,6 @@ from flare.reports.ranking.page import (
     GroupRanks,
     PublicRanking,
     draws_chart,
-    rank_table,
 )
 from flare.reports.render.paper import figure_file, paper_figure
 from flare.reports.render.style import WIDTHS_MM, drawing_style
@@ -194,10 +193,10 @@ def evaluation_plates(scores: CaseScores) -> Iterator[Plate]:
                 cases,
                 titles,
                 values,
-                partial(metric_shade, metric.name),
+                partial(metric_shade, metric),
                 ".2f",
                 title=metric.title,
-                key=(*metric_key(metric.name), (ABSENT, NO_RESULT)),
+                key=(*metric_key(metric), (ABSENT, NO_RESULT)),
             ),
         )
 
@@ -208,17 +207,27 @@ def evaluation_plates(scores: CaseScores) -> Iterator[Plate]:
 def write_ranking_figures(
     analysis: Analysis,
     public: PublicRanking,
+    metrics: Sequence[MetricValues],
     groupings: Sequence[Grouping],
+    page: Page,
     folder: Path,
 ) -> None:
     """Write the figures of a ranking, ranking.tex, groups.tex and methods.txt.
+
+    Parameters
+    ----------
+    analysis, public, metrics, groupings
+        What organisers may know of it.
+    page : Page
+        The organisers' page, which has the tables of groups.
+    folder : Path
+        To write to.
 
     Raises
     ------
     OutputError
         If a file cannot be written.
     """
-    metrics = metric_values(analysis)
     plates = [*_rank_plates(public)]
     plates += (plate for own in metrics for plate in _metric_plates(own))
     if len(public.teams) > 1:
@@ -228,17 +237,16 @@ def write_ranking_figures(
         "methods.txt": f"{methods_text(analysis)}\n",
         "ranking.tex": latex_text(analysis),
     }
-    tables = []
     columns = zip(_stems(groupings), groupings, public.groups, strict=True)
     for stem, grouping, ranked in columns:
         texts[f"{stem}_ranks.csv"] = _group_ranks(public, ranked)
-        tables.append(latex(rank_table(ranked, public), f"{stem}_ranks"))
         for own in metrics:
-            name = f"{stem}_{file_stem(own.metric.name)}"
-            texts[f"{name}.csv"] = _group_means(own, grouping)
-            tables.append(latex(mean_table(grouping, own), name))
-    if tables:
-        texts["groups.tex"] = latex_file(tables)
+            name = f"{stem}_{file_stem(own.metric.name)}.csv"
+            texts[name] = _group_means(own, grouping)
+    parts = [part for own in page.shown if own.id == "groups" for part in own.shown]
+    tables = (own for own in parts if isinstance(own, Table))
+    if shown := [latex(own, f"groups_{n}") for n, own in enumerate(tables, start=1)]:
+        texts["groups.tex"] = latex_file(shown)
     for name, text in texts.items():
         write_whole(folder / name, text)
 

@@ -339,7 +339,7 @@ def metric_cell(
     metric: Metric, value: float | None, *, exact: bool, is_shaded: bool = True
 ) -> Cell:
     """A value, on its shade if the metric has shades."""
-    css = metric_shade(metric.name, value) if is_shaded else ""
+    css = metric_shade(metric, value) if is_shaded else ""
     return number_cell(value, decimals=metric.decimals, exact=exact, css=css)
 
 

@@ -62,9 +62,6 @@ def test_with_the_cts_alone_the_words_are_the_same(predictions, images, name):
         assert " ".join(report.lines) == MESSAGES[name]
 
 
-# --- Good submissions -------------------------------------------------------------
-
-
 def test_a_good_submission_gets_a_summary(predictions, ground_truth):
     labels = organ_boxes()
     labels[labels == 4] = 0
@@ -105,9 +102,6 @@ def test_with_nothing_to_compare(predictions):
         0,
         "Nothing is wrong with the files themselves.",
     )
-
-
-# --- What is not the participant's fault ------------------------------------------
 
 
 def test_more_images_than_the_phase_has_are_hinted_at(predictions, images):

@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from flare.reports.paper_figures import write_ranking_figures
+from flare.reports.ranking.organisers import metric_values, organiser_page
 from flare.reports.ranking.page import public_ranking
 from flare.reports.ranking.ranking import rank
 from flare.results.groups_csv import Grouping
@@ -39,7 +40,8 @@ def told(analysis, tmp_path_factory):
 def write(analysis, folder, *groupings):
     """Write all figures of a ranking."""
     public = public_ranking(analysis, groupings, is_organiser=True)
-    write_ranking_figures(analysis, public, groupings, folder)
+    told = analysis, public, metric_values(analysis), groupings
+    write_ranking_figures(*told, organiser_page(*told, {}), folder)
 
 
 def undrawn(analysis, folder, *groupings):

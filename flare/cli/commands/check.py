@@ -148,20 +148,25 @@ def _check_archive(request: Request) -> None:
 def _try_archive(archive: Archive, request: Request, image: Path) -> None:
     """Run an image on one case, with the very flags that count."""
     from flare.measuring.container import Conditions, opened_limits
-    from flare.measuring.trial import case_of, try_archive
+    from flare.measuring.image import loaded_image
+    from flare.measuring.trial import case_of, run_case
     from flare.results.efficiency_csv import RunStatus
+    from flare.results.team_folder import FolderLock
 
     challenge = read_challenge(request.challenge)
     case = case_of(image, challenge)
     with (
         tempfile.TemporaryDirectory(prefix="flare-check-") as folder,
         opened_limits(request.limits) as (limits, gpu),
-        try_archive(
-            *(archive, Path(folder), case, challenge),
+        FolderLock(Path(folder)) as lock,
+        loaded_image(
+            *(archive, Path(folder)),
             engine=find_engine(request.engine),
             conditions=Conditions(limits=limits, gpu=gpu, contract=request.contract),
-        ) as trial,
+            lock=lock,
+        ) as loaded,
     ):
+        trial = run_case(loaded, case, challenge)
         log = trial.run.log.decode("utf-8", "replace").strip() if trial.run else ""
         if log:
             lines = "\n".join(f"  {printable(line)}" for line in log.splitlines())

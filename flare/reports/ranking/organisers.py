@@ -116,11 +116,12 @@ def metric_values(analysis: Analysis) -> list[MetricValues]:
 def organiser_page(
     analysis: Analysis,
     public: PublicRanking,
-    links: Mapping[str, str],
+    metrics: Sequence[MetricValues],
     groupings: Sequence[Grouping],
+    links: Mapping[str, str],
 ) -> Page:
     """Everything that organisers look at before they publish."""
-    metrics, cases = metric_values(analysis), analysis.board.cases
+    cases = analysis.board.cases
     flags = list(analysis.flags)
     look: list[Part] = []
     if not 0 < len(flags) <= LOOKED_AT:
@@ -205,7 +206,7 @@ def hardest_first(values: Sequence[Sequence[float | None]]) -> list[int]:
 
 def case_chart(own: MetricValues) -> Chart:
     """Which cases are hard, and for whom."""
-    shade_of = partial(metric_shade, own.metric.name)
+    shade_of = partial(metric_shade, own.metric.record)
     order = hardest_first(own.values)
     names = [own.cases[number] for number in order]
     rows = (
@@ -225,7 +226,7 @@ def case_chart(own: MetricValues) -> Chart:
         title=f"{own.metric.title} of each team and case, the hardest case first",
         note=f"From left to right: {names[0]} to {names[-1]}.",
         summary=f"the hardest case is {names[0]}, the easiest {names[-1]}",
-        key=(*metric_key(own.metric.name), (ABSENT, NO_RESULT)),
+        key=(*metric_key(own.metric.record), (ABSENT, NO_RESULT)),
         axis_title=f"{count(len(names), 'case')}, the hardest first",
         table=table(caption, ("case", *own.teams), rows, words=("case",)),
         is_map=True,
@@ -249,7 +250,7 @@ def values_chart(own: MetricValues) -> Chart:
     caption = f"{own.metric.title}: all statistics are of the cases with a result"
     tips = own.cases, own.values, own.metric.decimals
     return spread_chart(
-        own.metric.name,
+        own.metric.record or own.metric.name,
         labels,
         own.values,
         has_boxes=True,

@@ -113,20 +113,18 @@ def public_ranking(
 ) -> PublicRanking:
     """What the page of all teams has: for everybody, nothing of small groups."""
     challenge, rules = analysis.challenge, analysis.rules
-    found = None if too_few_text(analysis) else analysis.bootstrap
-    means, is_shown = (
-        ranking_means(analysis, has_organs=False),
-        is_organiser or analysis.shows_means,
-    )
-    shown = tuple(map(printed, rules.names))
+    means = ranking_means(analysis, has_organs=False)
     counted = {name: means.counted[name] for name in rules.names}
-    gate = f"DSC of at least {rules.gate_dsc:g}" if rules.gate_dsc else "none"
+    shown = tuple(map(printed, rules.names))
     metrics = (
-        f"{printed(rule.metric).title} ({rule.better.value} is better, weight"
-        f" {rule.weight:g})"
-        for rule in rules.metrics
+        f"{own.title} ({rule.better.value} is better, weight {rule.weight:g})"
+        for own, rule in zip(shown, rules.metrics, strict=True)
     )
+    gate = f"DSC of at least {rules.gate_dsc:g}" if rules.gate_dsc else "none"
+    found = None if too_few_text(analysis) else analysis.bootstrap
+    certainty = certainty_text(analysis, is_organiser=is_organiser)
     notes = [left_out_text(rules.left_out), guests_note(analysis)]
+    is_shown = is_organiser or analysis.shows_means
     if is_shown and any(own.missing for own in means.rows):
         notes.append(f"In a mean, a missing result {counted_text(counted)}.")
     groups = []
@@ -140,7 +138,7 @@ def public_ranking(
     return PublicRanking(
         challenge=challenge.name,
         interim=analysis.table.roll.interim_text,
-        certainty=certainty_text(analysis, is_organiser=is_organiser),
+        certainty=certainty,
         metrics=shown,
         means=_means(means, shown, is_organiser=is_organiser) if is_shown else {},
         counted=counted,

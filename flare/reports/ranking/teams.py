@@ -15,7 +15,6 @@ from statistics import fmean, median
 
 import numpy as np
 
-from flare.challenge.metrics import metric_of
 from flare.common.files import file_names
 from flare.common.text import count
 from flare.ranking.rank import Analysis, Standing
@@ -180,8 +179,7 @@ def _told(value: float, metric: Printed) -> int | None:
     """A value in thousandths, if a team may know it."""
     if math.isnan(value) or not metric.is_told:
         return None
-    known = metric_of(metric.name)
-    return round((known.told(value) if known else value) * 1000)
+    return round((metric.record.told(value) if metric.record else value) * 1000)
 
 
 # --- Its sheet --------------------------------------------------------------------
@@ -303,7 +301,7 @@ def team_page(own: OwnStanding, field: InField | None = None) -> Page:
             number_of = sum(value is not None for row in rows for value in row)
             cases = count(len(own.cases), "case")
             chart = spread_chart(
-                metric.name,
+                metric.record or metric.name,
                 list(named),
                 rows,
                 has_boxes=bool(field),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from flare.challenge.metrics import metric_of, organ_of
+from flare.challenge.metrics import Metric, metric_of, organ_of
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme, Sensitivity
@@ -26,6 +26,8 @@ class Printed:
 
     name: str
     """As in ranking.json."""
+    record: Metric | None
+    """Of a metric of label maps."""
     title: str
     """With the organ, and the unit; the name if there is no other."""
     decimals: int
@@ -48,7 +50,7 @@ class Printed:
 
     def shaded(self, value: float | None) -> Cell:
         """A value in a table; that of a score on its shade."""
-        return self.cell(value, css=metric_shade(self.name, value))
+        return self.cell(value, css=metric_shade(self.record, value))
 
 
 def printed(name: str) -> Printed:
@@ -68,6 +70,7 @@ def printed(name: str) -> Printed:
             title = title.replace(known.title, f"{known.title} of {organ}", 1)
         return Printed(
             name=name,
+            record=known,
             title=title,
             decimals=known.decimals,
             is_score=known.is_share,
@@ -75,6 +78,7 @@ def printed(name: str) -> Printed:
         )
     return Printed(
         name=name,
+        record=None,
         title=MEASURED.get(name) or name,
         decimals=0 if name.endswith("_mb") else 1,
         is_score=False,
