@@ -32,14 +32,6 @@ RUNS = {"interval_s": 0.02, "repeats": 1, "caches": Caches.WARM, "has_warm_up": 
 QUICK = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
 """What commands are told to measure on anything, and soon."""
 
-FILES_OF = {
-    "metrics.json": "metrics",
-    "measurement.json": "measurement",
-    "efficiency.csv": "efficiency-row",
-    "traces/validation_001.csv": "trace-row",
-}
-"""Files of a team that is measured and scored, and their schemas."""
-
 LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
 
 
@@ -156,20 +148,6 @@ class Bench:
         file = self.results / team / "measurement.json"
         assert file_problems(file, "measurement") == []
         return json.loads(file.read_text())
-
-    def change_setting(self, team, name, value):
-        """Let a team's measurement.json say that a setting was another one."""
-        record = self.record(team)
-        record["settings"][name] = value
-        file = self.results / team / "measurement.json"
-        file.write_text(json.dumps(record))
-
-    def file_problems(self, team):
-        """What is wrong with the files of a team, by their schemas."""
-        folder = self.results / team
-        return [
-            p for n, kind in FILES_OF.items() for p in file_problems(folder / n, kind)
-        ]
 
     def metrics(self, team):
         """A team's metrics.json."""

@@ -4,6 +4,7 @@ What a real engine does with the same images is in `test_measure.py`.
 """
 
 import csv
+import json
 import re
 from unittest import mock
 
@@ -319,7 +320,8 @@ def test_another_processor_is_refused_and_can_be_accepted(bench):
     archive = bench.archive("good", PREDICT)
     bench.measure(archive, cases=1)
     now = bench.record("good")["settings"]["processor"]
-    bench.change_setting("good", "processor", "Abacus 9000")
+    file = bench.results / "good" / "measurement.json"
+    file.write_text(file.read_text().replace(json.dumps(now), '"Abacus 9000"'))
 
     failed = bench.measure(archive, cases=1, **AGAIN)
 
