@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import re
 import resource
 import signal
 import sqlite3
@@ -16,7 +15,7 @@ import pytest
 from flare.common.text import safe
 from tests.builders import ROOT, run_flare
 from tests.builders.errors import told
-from tests.builders.many import write_teams, zipped
+from tests.builders.many import write_teams
 
 ONE = ("--workers", "1")
 
@@ -90,20 +89,6 @@ def test_the_table_of_scores_is_ranked_like_the_folders(words, tmp_path):
     value = {tuple(row.values())[:3]: row["value"] for row in rows}
     assert value["alpha", "case_1", "dsc"] == repr(scores["dsc"]["0"])
     assert value["beta", "case_2", "dsc"] == ""
-
-
-def test_evaluate_says_which_command_is_for_all_teams(words, tmp_path):
-    for team in ("alpha", "beta"):
-        zipped(tmp_path / "teams" / team)
-
-    run = run_flare(
-        *("evaluate", "--input", tmp_path / "teams"),
-        *("--ground-truth", tmp_path / "labels", "--output", tmp_path / "out"),
-    )
-
-    assert run.returncode == 1
-    assert "flare score" in run.stdout
-    assert re.search(r"\[F0[12]\]$", run.stderr)
 
 
 SLOW = """
