@@ -61,7 +61,6 @@ RESULTS/.serve             what `flare serve` goes on with, however it was ended
 
 DIR/returned               what `flare serve --drop-folder DIR` answers
 └── TEAMNAME.json          metrics, or one line
-LOG.jsonl                  what `flare serve --log` writes
 
 CASES.csv                  what `flare report --groups` reads
 phase-settings.json        what `flare phase-settings` prints

@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from flare.challenge.metrics import METRICS  # noqa: E402
-from flare.cli.commands.serve import LogLine  # noqa: E402
 from flare.common.schema import (  # noqa: E402
     Is,
     json_schema,
@@ -97,7 +96,6 @@ def schemas() -> dict[str, str]:
         "phase-settings": (PHASES, "phase-settings.json"),
         "platform": (Record, "platform.json"),
         "serve-journal": (Annotated[JournalFile, CLOSED], "journal.json"),
-        "serve-log-line": (Annotated[LogLine, CLOSED], "LOG.jsonl"),
         "serve-returned": (Annotated[ReturnedFile, Is(**RETURNED)], "TEAMNAME.json"),
     }
     found = {f"{name}-row": row_schema(*each) for name, each in rows.items()}

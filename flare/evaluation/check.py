@@ -18,8 +18,6 @@ from flare.evaluation.errors import (
     EmptyError,
     FileFormatError,
     GroundTruthError,
-    MissingCasesError,
-    UnexpectedCasesError,
 )
 from flare.evaluation.evaluate import OnCase, ignored_labels_text, score_cases
 from flare.evaluation.options import Options
@@ -46,10 +44,6 @@ class Report:
     """What is wrong."""
     summary: str = ""
     """What would be scored."""
-    note: str = ""
-    """What names and grids were compared with."""
-    hint: str = ""
-    """What else could be the reason for the problems."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -95,7 +89,7 @@ def check_submission(
         If a folder or file cannot be read, or memory does not suffice.
     """
     try:
-        prepared, note = _prepare(
+        prepared = _prepare(
             predictions, challenge, ground_truth, images, are_jobs_read=are_jobs_read
         )
     except SubmissionError as error:  # before any file was looked at
@@ -103,7 +97,6 @@ def check_submission(
     problems = list(prepared.problems)
     organs: Counter[str] = Counter()
     unknown: list[tuple[int, ...]] = []
-    cts = None if ground_truth else images
     for attempt in score_cases(
         *(prepared.pairs, challenge), workers=workers, check_only=True, on_case=on_case
     ):
@@ -117,8 +110,6 @@ def check_submission(
     return Report(
         problems=tuple(problems),
         summary="" if problems else _summary(challenge, count, organs, unknown),
-        note=note,
-        hint=_hint(problems, cts) if cts else "",
     )
 
 
@@ -129,32 +120,16 @@ def _prepare(
     images: Path | None,
     *,
     are_jobs_read: bool,
-) -> tuple[Matching, str]:
-    """Check names and headers, and say what they were compared with."""
+) -> Matching:
+    """Check names and headers."""
     if ground_truth:
         plan = plan_evaluation(predictions, ground_truth, challenge, Options())
-        note = "Scores depend on the labels: only an evaluation tells them."
-        return plan.prepared, note
+        return plan.prepared
     references = _stand_ins(predictions, images, challenge) if images else None
     submitted = find_submission(
         predictions, references or (), challenge, are_jobs_read=are_jobs_read
     )
-    note = "Names and grids are those of the images."
-    if not images:
-        note = "Whether names and grids are right, and every case is there, is not"
-        note += " known: add --images with the CTs."
-    return prepare(submitted, references, challenge), note
-
-
-def _hint(problems: Sequence[SubmissionError], images: Path) -> str:
-    """What to look at if the names are not those of the CTs."""
-    names = (UnexpectedCasesError, MissingCasesError)
-    if not any(isinstance(problem, names) for problem in problems):
-        return ""
-    return (
-        f"Names were compared with {safe(images)}, which has to hold the CTs of this"
-        " phase and no other images."
-    )
+    return prepare(submitted, references, challenge)
 
 
 def _stand_ins(
@@ -230,8 +205,8 @@ def check_references(ground_truth: Path, challenge: Challenge) -> str:
     Returns
     -------
     str
-        How many there are, how often each organ is there, how large, and on what
-        grids. The demonstration set is counted, and not read: it need not fit.
+        How many there are, how often each organ is there, and how large. The
+        demonstration set is counted, and not read: it need not fit.
 
     Raises
     ------
@@ -244,35 +219,26 @@ def check_references(ground_truth: Path, challenge: Challenge) -> str:
 
     references = find_references(ground_truth, challenge)
     lines = [f"{challenge.name}: {len(references)} reference label maps can be used"]
-    grids = []
+    read = 0
     volumes: dict[str, list[float]] = {organ.name: [] for organ in challenge.organs}
     for file in references:
         if is_demonstration(file.case):
             continue
         reference = read_reference(file, challenge)
-        grids.append(reference.grid)
+        read += 1
         voxels = np.bincount(reference.labels.ravel(), minlength=256)
         voxel_ml = math.prod(reference.grid.spacing) / 1000
         for organ in challenge.organs:
             if voxels[organ.label]:
                 volumes[organ.name].append(float(voxels[organ.label]) * voxel_ml)
-    if not grids:
+    if not read:
         return f"{lines[0]}\nThey are the demonstration set, which was not read."
     rows: list[Sequence[str]] = [("", "in", "smallest", "median", "largest")]
     for name, found in volumes.items():
         texts = ["-", "-", "-"]
         if found:
             texts = [f"{v:.1f} ml" for v in (min(found), median(found), max(found))]
-        rows.append((name, f"{len(found)} of {len(grids)}", *texts))
+        rows.append((name, f"{len(found)} of {read}", *texts))
     lines += aligned(rows)
-    for axis, letter in enumerate("zyx"):
-        lengths = _span([grid.spacing[axis] for grid in grids])
-        sizes = _span([grid.shape[axis] for grid in grids])
-        lines.append(f"Along {letter}: spacing {lengths} mm, {sizes} voxels")
     lines += _absent([name for name, found in volumes.items() if not found], challenge)
     return "\n".join(lines)
-
-
-def _span(values: Sequence[float]) -> str:
-    """From the smallest to the largest of some numbers; one, if they are alike."""
-    return " to ".join(dict.fromkeys(f"{v:g}" for v in (min(values), max(values))))

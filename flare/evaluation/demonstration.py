@@ -5,7 +5,7 @@ Each case shows one thing that an evaluation has to get right; `CASES` says whic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,30 +19,22 @@ from flare.evaluation.labelmaps.nifti import write_label_map
 from flare.evaluation.metrics.finder import Labels, Mask, Spacing
 from flare.evaluation.submission.find import DEMONSTRATION_CASE
 
+_Point = Sequence[float] | npt.NDArray[np.float64]
+"""Three numbers along z, y, x."""
+
 SEED = 2021
 SHAPE = (32, 96, 120)
 """Voxels along z, y, x."""
 
-_Point = tuple[float, float, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Blob:
-    """A bumpy ellipsoid. Centre and radii are parts of the field of view: z, y, x."""
-
-    organ: str
-    centre: _Point
-    radii: _Point
-
-
 ABDOMEN = (
-    _Blob(organ="liver", centre=(0.62, 0.45, 0.30), radii=(0.26, 0.30, 0.22)),
-    _Blob(organ="kidney", centre=(0.30, 0.68, 0.28), radii=(0.20, 0.12, 0.08)),
-    _Blob(organ="kidney", centre=(0.33, 0.68, 0.70), radii=(0.20, 0.12, 0.08)),
-    _Blob(organ="spleen", centre=(0.64, 0.55, 0.82), radii=(0.20, 0.20, 0.10)),
-    _Blob(organ="pancreas", centre=(0.46, 0.45, 0.56), radii=(0.09, 0.08, 0.15)),
+    ("liver", (0.62, 0.45, 0.30), (0.26, 0.30, 0.22)),
+    ("kidney", (0.30, 0.68, 0.28), (0.20, 0.12, 0.08)),
+    ("kidney", (0.33, 0.68, 0.70), (0.20, 0.12, 0.08)),
+    ("spleen", (0.64, 0.55, 0.82), (0.20, 0.20, 0.10)),
+    ("pancreas", (0.46, 0.45, 0.56), (0.09, 0.08, 0.15)),
 )
-"""Where organs are in a person who lies on the back, seen from the feet."""
+"""Bumpy ellipsoids: where organs are in a person who lies on the back, seen from the
+feet. Centre and radii are parts of the field of view along z, y, x."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +48,7 @@ class _Case:
     """An organ that the prediction lacks."""
     stray: str = ""
     """An organ of which the prediction has some voxels in a far corner."""
-    offset: _Point = (0.0, 0.0, 0.0)
+    offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """How far the abdomen is moved, in parts of the field of view."""
     shift_x: int = 0
     """If not 0, the prediction is the reference, moved by so many voxels along x."""
@@ -84,17 +76,17 @@ def write_demonstration(folder: Path, *, seed: int = SEED) -> Iterator[Path]:
     """
     for number, case in enumerate(CASES, start=1):
         reference, prediction = _label_maps(case, np.random.default_rng((seed, number)))
-        for kind, labels in (("ground-truth", reference), ("predictions", prediction)):
-            file = folder / kind / f"{DEMONSTRATION_CASE.format(number)}{SUFFIX}"
+        noise = np.random.default_rng((seed, number, 1)).integers(0, 50, size=SHAPE)
+        image = (50 * reference + noise).astype(np.uint8)
+        for kind, labels, end in (
+            ("ground-truth", reference, ""),
+            ("predictions", prediction, ""),
+            ("images", image, "_0000"),
+        ):
+            file = folder / kind / f"{DEMONSTRATION_CASE.format(number)}{end}{SUFFIX}"
             file.parent.mkdir(parents=True, exist_ok=True)
             write_label_map(file, labels, _grid(case.spacing))
             yield file
-        noise = np.random.default_rng((seed, number, 1)).integers(0, 50, size=SHAPE)
-        file = folder / "images" / f"{DEMONSTRATION_CASE.format(number)}_0000{SUFFIX}"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        image = (50 * reference + noise).astype(np.uint8)
-        write_label_map(file, image, _grid(case.spacing))
-        yield file
 
 
 def _grid(spacing: Spacing) -> Grid:
@@ -116,18 +108,17 @@ def _label_maps(case: _Case, random: np.random.Generator) -> tuple[Labels, Label
     labels = {organ.name: organ.label for organ in read_challenge("flare21").organs}
     reference = np.zeros(SHAPE, dtype=np.uint8)
     prediction = np.zeros(SHAPE, dtype=np.uint8)
-    for blob in ABDOMEN:
+    for organ, centre, radii in ABDOMEN:
         bumps = random.uniform(0, 2 * np.pi, size=3)
-        if blob.organ != case.absent:
-            mask = _ellipsoid(blob, case.offset, 1.0, bumps)
-            reference[mask] = labels[blob.organ]
-        if blob.organ not in (case.absent, case.missed):
-            error = random.normal(0, 0.01, size=3)
-            offset = tuple(
-                float(a + b) for a, b in zip(case.offset, error, strict=True)
-            )
-            mask = _ellipsoid(blob, offset, random.uniform(0.92, 1.04), bumps)
-            prediction[mask] = labels[blob.organ]
+        middle = np.array(case.offset)
+        if organ != case.absent:
+            mask = _ellipsoid(centre, radii, middle, 1.0, bumps)
+            reference[mask] = labels[organ]
+        if organ not in (case.absent, case.missed):
+            middle = middle + random.normal(0, 0.01, size=3)
+            scale = random.uniform(0.92, 1.04)
+            mask = _ellipsoid(centre, radii, middle, scale, bumps)
+            prediction[mask] = labels[organ]
     if case.shift_x:
         prediction = np.roll(reference, case.shift_x, axis=2)
     if case.stray:
@@ -136,15 +127,15 @@ def _label_maps(case: _Case, random: np.random.Generator) -> tuple[Labels, Label
 
 
 def _ellipsoid(
-    blob: _Blob, offset: tuple[float, ...], scale: float, bumps: npt.NDArray[np.float64]
+    centre: _Point, radii: _Point, offset: _Point, scale: float, bumps: _Point
 ) -> Mask:
-    """The voxels of a blob, moved, scaled, and made bumpy by three waves."""
+    """The voxels of an ellipsoid, moved, scaled, and made bumpy by three waves."""
     axes = [(np.arange(count) + 0.5) / count for count in SHAPE]
     z, y, x = np.meshgrid(*axes, indexing="ij", sparse=True)
     terms = [
         ((axis - centre - moved) / radius) ** 2 + 0.1 * np.sin(15 * axis + phase)
         for axis, centre, moved, radius, phase in zip(
-            (z, y, x), blob.centre, offset, blob.radii, bumps, strict=True
+            (z, y, x), centre, offset, radii, bumps, strict=True
         )
     ]
     inside: Mask = terms[0] + terms[1] + terms[2] < scale**2

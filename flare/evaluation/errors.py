@@ -116,10 +116,6 @@ class FolderError(SubmissionError):
     code = "F16"
     remedy = "Zip the label maps alone, one for each case."
 
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-        self.finding = problem
-
 
 class MissingCasesError(SubmissionError):
     """Cases were not submitted.
@@ -157,13 +153,10 @@ class JobsFileError(SubmissionError):
     """
 
     code = "F14"
+    about = "predictions.json: "
     remedy = (
         "If it is a file of yours, remove it from the zip: the name is the platform's."
     )
-
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-        self.finding = f"predictions.json: {problem}"
 
 
 class EmptyError(SubmissionError):
@@ -333,11 +326,8 @@ class GroundTruthError(OrganiserError):
     """
 
     code = "G02"
+    about = "Reference labels: "
     remedy = "The organisers have to repair this; the submission is not at fault."
-
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-        self.finding = f"Reference labels: {problem}"
 
 
 class DemonstrationSetError(OrganiserError):
@@ -347,7 +337,7 @@ class DemonstrationSetError(OrganiserError):
     """
 
     code = "G03"
-    finding = (
+    about = (
         "The organisers have not supplied their reference labels yet: this evaluation"
         " holds only its demonstration set"
     )

@@ -6,7 +6,7 @@ What is made on the way, and in which module::
     TeamJob    team       all that is needed to measure a team on a lane
     TeamPlan   team       what is left to do of a team, whose folder is locked
     Trial      trial      a case that was run once
-    CaseRecord record     the row of a case in efficiency.csv
+    CaseRecord container  the row of a case in efficiency.csv
 """
 
 from __future__ import annotations

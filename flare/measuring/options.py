@@ -175,7 +175,7 @@ class RunOptions:
         parse=seconds,
         metavar="S",
     )
-    repeats: int = option(  # `flare.measuring.record.counted_run` says which one counts
+    repeats: int = option(  # `container.counted_run` says which one counts
         "Run each case N times; the one with the median time counts (default: 1).",
         default=1,
         parse=positive,

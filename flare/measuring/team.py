@@ -22,12 +22,18 @@ from flare.common.text import listing, nearest, safe
 from flare.evaluation.submission.find import LabelMapFile
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cleanup import clean_up
-from flare.measuring.container import Conditions, ContainerRun
+from flare.measuring.container import (
+    LOGS,
+    Conditions,
+    ContainerRun,
+    keep_prediction,
+    keep_runs,
+    record_of,
+)
 from flare.measuring.host import describe_host, missing_walls
 from flare.measuring.image import LoadedImage, loaded_image
 from flare.measuring.lane import Lane
 from flare.measuring.options import Caches, Options
-from flare.measuring.record import LOGS, keep_prediction, keep_runs, record_of
 from flare.measuring.sampling import open_gpu
 from flare.measuring.trial import run_case, run_empty
 from flare.results.archives_csv import LEDGER_CSV, Entry, find_earlier, register

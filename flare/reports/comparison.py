@@ -252,7 +252,8 @@ def _paired(
     ]
     known = [pair for pair in both if pair]
     differences = tuple(
-        pair and round(worth(metric, pair[1]) - worth(metric, pair[0]), DECIMALS) + 0.0
+        pair
+        and round(_worth(metric, pair[1]) - _worth(metric, pair[0]), DECIMALS) + 0.0
         for pair in both
     )
     present = [value for value in differences if value is not None]
@@ -269,7 +270,7 @@ def _paired(
     )
 
 
-def worth(metric: Metric, value: float) -> float:
+def _worth(metric: Metric, value: float) -> float:
     """A value, turned so that a higher one is better."""
     if metric.better is None:
         return -abs(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 
 from flare.challenge.metrics import Better, Metric
@@ -23,11 +23,9 @@ from flare.reports.comparison import (
     read_comparison,
     signed,
     verdict,
-    worth,
 )
 from flare.reports.evaluation import NOTE, ORGANISERS_NOTE
 from flare.reports.model import (
-    NO_RESULT,
     Cell,
     Chart,
     Heading,
@@ -75,7 +73,10 @@ def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:
         first.scores, [each.scores for each in others], found.metrics
     )
     tests = sum(len(own) for pairs in compared for own in pairs.values())
-    method = f"{TEST_METHOD} Holm's method adjusts for all {tests} tests of this page,"
+    holm = f"Holm's method adjusts for all {tests} tests of this page"
+    method = f"{TEST_METHOD} {holm}, those without any difference among them."
+    sure = [Words(text) for text in (method, METHOD, CERTAINTY)]
+    made = [provenance_table(found)] if found.provenance else []
     verdicts = [
         verdict(pairs, first, other)
         for other, pairs in zip(others, compared, strict=True)
@@ -83,12 +84,11 @@ def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:
     if len(others) > 1:
         title = f"{first.name} and {len(others)} others"
         lead: list[Part] = [Lines(verdicts)]
-        tiles = _overview_tiles(found)
         overview = [means_table(found, metric) for metric in found.metrics]
         overview += (overview_table(found, compared, own) for own in found.metrics)
     else:
         title = f"{others[0].name} against {first.name}"
-        lead, tiles, overview = [Words(*verdicts)], _tiles(compared[0], found), []
+        lead, overview = [Words(*verdicts)], []
     if found.unlike:
         what = listing(found.unlike, last=" and ")
         words = (
@@ -101,27 +101,13 @@ def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:
         kicker=first.scores.challenge,
         audience_note=ORGANISERS_NOTE if is_organiser else NOTE,
         lead=lead,
-        tiles=tiles,
+        tiles=_tiles(found, compared),
         sections=[
             Section("overview", "Overview", "All evaluations", overview),
             *_differences(found, compared),
-            Section(
-                "method",
-                "Method",
-                "How sure it is",
-                [
-                    Words(f"{method} those without any difference among them."),
-                    Words(METHOD),
-                    Words(CERTAINTY),
-                ],
-            ),
+            Section("method", "Method", "How sure it is", sure),
             Section("remarks", "Remarks", "Remarks", _remarks(found)),
-            Section(
-                "provenance",
-                "Provenance",
-                "Provenance",
-                [provenance_table(found) if found.provenance else None],
-            ),
+            Section("provenance", "Provenance", "Provenance", made),
         ],
     )
 
@@ -151,58 +137,34 @@ def _differences(found: Comparison, compared: Sequence[Pairs]) -> Iterator[Secti
         yield Section(f"differences-{number}", name, title, parts)
 
 
-def _tiles(pairs: Pairs, found: Comparison) -> list[Tile]:
-    """The mean differences, and on how many cases there is one."""
-    tiles = []
-    for own in (pairs[metric.name][0] for metric in found.metrics):
-        is_exact = found.first.scores.exact and own.mean is not None
-        means = [own.metric.text(m) for m in (own.before, own.after) if m is not None]
-        note = f"from {' to '.join(means)}" if means else "no case has both"
-        if own.metric.is_share:
-            note = f"{note}; {INTERVAL} {interval_text(own)}"
-        what = "Change" if own.metric.better is Better.HIGHER else "Gain"
-        tiles.append(
-            Tile(
-                name=f"{what} of mean {title_within(own.metric)}",
-                value=change_text(own),
-                exact=repr(own.mean) if is_exact else "",
-                note=note,
-            )
-        )
-    own, cases = pairs[found.metrics[0].name][0], _cases_tile(found)
-    told = "{} better, {} equal, {} worse".format(*own.counts)
-    note = f"{told} by {own.metric.title}; {cases.note}"
-    return [*tiles, replace(cases, note=note)]
-
-
-def _cases_tile(found: Comparison) -> Tile:
-    """How many cases are compared, and how many are not."""
+def _tiles(found: Comparison, compared: Sequence[Pairs]) -> list[Tile]:
+    """The mean differences of a single evaluation, and how many cases are compared."""
     rest = len({case for each in found.evaluations for case in each.left_out})
+    note, tiles = f"{rest or 'none'} left out", []
+    if len(compared) > 1:
+        tiles.append(Tile(name="Evaluations", value=str(len(found.evaluations))))
+    else:
+        whole = [own[0] for own in compared[0].values()]
+        tiles += map(_change_tile, whole, repeat(found.first.scores.exact))
+        told = "{} better, {} equal, {} worse".format(*whole[0].counts)
+        note = f"{told} by {whole[0].metric.title}; {note}"
+    number = str(len(found.cases))
+    return [*tiles, Tile(name="Cases compared", value=number, note=note)]
+
+
+def _change_tile(own: Paired, is_exact: bool) -> Tile:
+    """A mean difference, and what it is between."""
+    means = [own.metric.text(m) for m in (own.before, own.after) if m is not None]
+    note = f"from {' to '.join(means)}" if means else "no case has both"
+    if own.metric.is_share:
+        note = f"{note}; {INTERVAL} {interval_text(own)}"
+    what = "Change" if own.metric.better is Better.HIGHER else "Gain"
     return Tile(
-        name="Cases compared",
-        value=str(len(found.cases)),
-        note=f"{rest or 'none'} left out",
+        name=f"{what} of mean {title_within(own.metric)}",
+        value=change_text(own),
+        exact=repr(own.mean) if is_exact and means else "",
+        note=note,
     )
-
-
-def _overview_tiles(found: Comparison) -> list[Tile]:
-    """Which of many evaluations has the highest means."""
-    tiles = [Tile(name="Evaluations", value=str(len(found.evaluations)))]
-    for metric in found.metrics:
-        means = {
-            own.name: own.scores.mean(metric.name).value for own in found.evaluations
-        }
-        known = {name: mean for name, mean in means.items() if mean is not None}
-        best = max(known, key=lambda name: worth(metric, known[name]), default="")
-        tiles.append(
-            Tile(
-                name=f"Best mean {title_within(metric)}",
-                value=metric.text(known[best]) if known else NO_RESULT,
-                exact=repr(known[best]) if found.first.scores.exact and known else "",
-                note=best,
-            )
-        )
-    return [*tiles, _cases_tile(found)]
 
 
 # --- Charts and tables ------------------------------------------------------------

@@ -62,9 +62,6 @@ def test_with_the_cts_alone_the_words_are_the_same(predictions, images, name):
         assert " ".join(report.lines) == MESSAGES[name]
 
 
-# --- Good submissions -------------------------------------------------------------
-
-
 def test_a_good_submission_gets_a_summary(predictions, ground_truth):
     labels = organ_boxes()
     labels[labels == 4] = 0
@@ -79,7 +76,6 @@ def test_a_good_submission_gets_a_summary(predictions, ground_truth):
         "  kidney    in 3 of 3\n"
         "  spleen    in 3 of 3\n"
         "  pancreas  in 2 of 3\n"
-        "Scores depend on the labels: only an evaluation tells them.\n"
         "Nothing is wrong with this submission.\n"
     )
 
@@ -92,33 +88,15 @@ def test_with_images_alone(predictions, images, end):
     report = check_submission(predictions, FLARE21, images=images)
 
     assert report.lines == ()
-    assert report.note == "Names and grids are those of the images."
 
 
 def test_with_nothing_to_compare(predictions):
     report = check_submission(predictions, FLARE21)
 
     assert report.lines == ()
-    assert report.note.endswith("is not known: add --images with the CTs.")
     status, stdout, _ = run_check(predictions)
-    assert (status, stdout.splitlines()[-1]) == (
-        0,
-        "Nothing is wrong with the files themselves.",
-    )
-
-
-# --- What is not the participant's fault ------------------------------------------
-
-
-def test_more_images_than_the_phase_has_are_hinted_at(predictions, images):
-    write_nifti(images / "train_001_0000.nii.gz", organ_boxes())
-
-    status, stdout, _ = run_check(predictions, "--images", images)
-
-    assert status == 1
-    assert stdout.splitlines()[1].endswith(
-        "which has to hold the CTs of this phase and no other images."
-    )
+    assert status == 0
+    assert "the files themselves; add --images" in stdout.splitlines()[-1]
 
 
 def test_cts_in_the_place_of_predictions(images):
@@ -215,8 +193,7 @@ def doubled(file):
 NO_ZIP = "s.zip: it is no zip file, or a damaged one ("
 
 FILES = {
-    "a tar of label maps": ("team.tar.gz", packed, "H01", ": these are label maps, not"
-                            " an image (maps/validation_00"),
+    "a tar of label maps": ("team.tar.gz", packed, "F15", "it has no manifest.json"),
     "a text": ("notes.txt", lambda _: b"x", "H01", "it is neither a folder, nor a zip,"
                " nor an image"),
     "a password": ("s.zip", locked, "H06", "s.zip: it is encrypted, or not"),

@@ -206,12 +206,10 @@ def test_the_token_is_nowhere(bench, external_platform, hand_in):
     """Not in a file, not in the log, not in the process list, not in a container."""
     hand_in("jane", f"{SPY}\n{PREDICT}")
 
-    log = bench.folder / "serve.jsonl"
-
     run = subprocess.run(
         [
             *(sys.executable, "-m", "flare"),
-            *words(bench, external_platform, "--log", log),
+            *words(bench, external_platform),
         ],
         cwd=ROOT,
         env={**os.environ, "FLARE_GC_TOKEN": TOKEN},
@@ -222,7 +220,6 @@ def test_the_token_is_nowhere(bench, external_platform, hand_in):
     )
 
     assert run.returncode == 0
-    assert log.stat().st_size > 1000
     assert external_platform.answers()["jane"][0]["status"] == "Succeeded"
     assert TOKEN not in run.stdout + run.stderr
     log = (bench.results / "jane" / "logs" / "validation_001.log").read_text()

@@ -1,17 +1,17 @@
 """What came of a run: each status, and why, without any container."""
 
-import math
 from dataclasses import replace
 
-import nibabel
 import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.common.engine import Ended
-from flare.measuring.container import ContainerRun, End
-from flare.measuring.exchange import WrongOutputError
-from flare.measuring.record import log_text
-from flare.measuring.trial import check_output, largest_bytes, status_of_run
+from flare.measuring.container import ContainerRun, End, log_text
+from flare.measuring.trial import (
+    WrongOutputError,
+    check_output,
+    status_of_run,
+)
 from flare.results.efficiency_csv import RunStatus
 from flare.results.traces_csv import Trace
 from tests.builders import write_cases
@@ -104,14 +104,6 @@ def test_right_outputs(judge, files, others):
 )
 def test_wrong_outputs(judge, files, others, message):
     assert judge(files, others).startswith(message)
-
-
-def test_the_largest_honest_label_map(tmp_path):
-    """Sixteen bytes a voxel, and a mebibyte for the header."""
-    images = write_cases(tmp_path, ["c1_0000"])
-    voxels = math.prod(nibabel.load(images / "c1_0000.nii.gz").shape)
-
-    assert largest_bytes(images / "c1_0000.nii.gz") == 16 * voxels + 2**20
 
 
 @pytest.mark.parametrize(

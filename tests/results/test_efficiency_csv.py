@@ -7,8 +7,7 @@ import pytest
 import flare
 from flare.challenge.rules import MaxMemory
 from flare.common.engine import Ended
-from flare.measuring.container import ContainerRun
-from flare.measuring.record import record_of
+from flare.measuring.container import ContainerRun, record_of
 from flare.results.efficiency_csv import (
     VALUES,
     CaseRecord,

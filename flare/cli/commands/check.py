@@ -102,11 +102,14 @@ def _check_folder(request: Request, folder: Path) -> None:
         on_case=on_case(Progress()) if sys.stdout.isatty() else None,
     )
     if report.lines:
-        _log.info("%s", "\n".join(filter(None, [*report.lines, report.hint])))
+        _log.info("%s", "\n".join(report.lines))
         raise OutcomeError("")
     is_whole = request.images or request.ground_truth
-    what = "this submission" if is_whole else "the files themselves"
-    _log.info("%s\n%s\nNothing is wrong with %s.", report.summary, report.note, what)
+    what = "this submission."
+    if not is_whole:
+        what = "the files themselves; add --images with the CTs to compare names and"
+        what += " grids, and to see whether every case is there."
+    _log.info("%s\nNothing is wrong with %s", report.summary, what)
 
 
 def _check_archive(request: Request) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -70,7 +69,6 @@ def command(asked: Asked) -> None:
 
         from flare.challenge.reading import read_challenge
         from flare.common.environment import reuse_freed_memory
-        from flare.common.errors import SubmissionError
         from flare.evaluation.evaluate import evaluate
         from flare.evaluation.submission.find import usual_references
         from flare.results.metrics_json import prepare_output, write_metrics
@@ -86,19 +84,15 @@ def command(asked: Asked) -> None:
     challenge, options = read_challenge(asked.challenge), asked.options
     if options.decimals is None:
         options = replace(options, decimals=challenge.board.decimals)
-    try:
-        results = evaluate(
-            asked.predictions,
-            ground_truth,
-            challenge=challenge,
-            workers=asked.workers,
-            on_case=on_case(Progress()),
-            is_measured=not options.is_refused,  # nobody else needs it
-            **asdict(options),
-        )
-    except SubmissionError as error:
-        _tell_teams(asked.predictions, error)
-        raise
+    results = evaluate(
+        asked.predictions,
+        ground_truth,
+        challenge=challenge,
+        workers=asked.workers,
+        on_case=on_case(Progress()),
+        is_measured=not options.is_refused,  # nobody else needs it
+        **asdict(options),
+    )
     file = write_metrics(results, asked.output)
     if asked.csv:
         from flare.results.metrics_reading import write_scores
@@ -122,21 +116,3 @@ def on_case(progress: Progress) -> Callable[[int, int, Attempt], None]:
         progress(number, total, f"{case} {outcome} {attempt.seconds:.2f} s")
 
     return tell
-
-
-def _tell_teams(folder: Path, error: Exception) -> None:
-    """Say which command is for the folder of all teams, if it is what was given.
-
-    In the log alone, and not in the image: there a participant is told, to whom no
-    other command is known.
-    """
-    from flare.common.text import shell_word
-    from flare.evaluation.errors import DuplicateCasesError, NothingToScoreError
-
-    entries = [path for path in folder.iterdir() if path.name[0] != "."]
-    are_teams = all(p.is_dir() or p.suffix.lower() == ".zip" for p in entries)
-    first = getattr(error, "problems", (error,))[0]
-    is_theirs = isinstance(first, DuplicateCasesError | NothingToScoreError)
-    if "FLARE_INPUT" not in os.environ and len(entries) > 1 and are_teams and is_theirs:
-        command = f"flare score {shell_word(folder)} --ground-truth LABELS"
-        _log.info("If each of these is a team's: %s --output RESULTS", command)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from flare.cli.command import takes
 from flare.cli.console import OutcomeError, Progress, stopping_with
@@ -35,11 +35,6 @@ _log = logging.getLogger(__name__)
 class TeamOptions(Options):
     """The same for all teams: no board is asked for its decimals."""
 
-    on_bad_case: Literal["refuse", "worst"] = option(
-        "Refuse a team with a missing or unusable case, or let the case score 0"
-        " (default: refuse).",
-        default="refuse",
-    )
     decimals: int | None = option(
         "Round the numbers in metrics.json to N decimals (default: not at all).",
         default=None,

@@ -321,22 +321,13 @@ def _check_masks(reference: Mask, prediction: Mask) -> None:
             # They may be anything: callers need not check types.
             raise TypeError(
                 "a mask must be a numpy array of bool, along z, y, x,"
-                f" not {type(mask).__name__}{_way_to_an_array(mask)}"
+                f" not {type(mask).__name__}"
             )
         if mask.dtype != np.bool_:
             raise TypeError(
                 f"a mask must be boolean, not {mask.dtype}: use labels == organ"
             )
     _check_shapes(reference, prediction)
-
-
-def _way_to_an_array(mask: object) -> str:
-    """How to make an array of an image of another library, if it is one."""
-    if hasattr(mask, "dataobj"):  # nibabel, whose arrays are along x, y, z
-        return ": use numpy.asarray(image.dataobj).T == organ"
-    if hasattr(mask, "GetSpacing"):  # SimpleITK
-        return ": use SimpleITK.GetArrayFromImage(image) == organ"
-    return ""
 
 
 def _three_numbers(spacing: object) -> Spacing:

@@ -39,7 +39,12 @@ _FLIPS = ((), (0,), (1,), (2,), (1, 2))
 _WAYS = ("left to right", "front to back", "head to feet")
 """How it is said along the patient's axes."""
 
-_of_thread = threading.local()
+
+class _MemoryOfThread(ReusedMemory, threading.local):
+    """Memory of this thread, which scores one case after the other."""
+
+
+_memory = _MemoryOfThread()
 
 
 def score_labels(
@@ -183,14 +188,13 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
     GroundTruthError
         If that is so for the reference.
     """
-    memory = _thread_memory()
-    reference = read_reference(pair.reference, challenge, memory)
-    prediction = read_prediction(pair.prediction, challenge, memory)
+    reference = read_reference(pair.reference, challenge, _memory)
+    prediction = read_prediction(pair.prediction, challenge, _memory)
     if reference.grid.shape != prediction.grid.shape:
         raise DamagedFileError(
             pair.prediction.name, "it changed while it was evaluated"
         )
-    organs = score_labels(reference, prediction, challenge, memory)
+    organs = score_labels(reference, prediction, challenge, _memory)
     free_of = _free_organs(reference, challenge)
     labels = challenge.labels_by_name
     is_zero = challenge.unknown_labels.prediction is UnknownLabels.ZERO
@@ -248,10 +252,9 @@ class Mirrored:
 
 def find_mirrored(pair: CasePair, challenge: Challenge) -> Mirrored | None:
     """Read a case that was scored once more, and see whether it looks mirrored."""
-    memory = _thread_memory()
-    reference = read_reference(pair.reference, challenge, memory)
+    reference = read_reference(pair.reference, challenge, _memory)
     return mirrored(
-        reference, read_prediction(pair.prediction, challenge, memory), challenge
+        reference, read_prediction(pair.prediction, challenge, _memory), challenge
     )
 
 
@@ -302,14 +305,6 @@ def _voxels(first: Labels, second: Labels) -> npt.NDArray[np.int64]:
         if own.any():
             shared += np.bincount(own[(own == other) & (own > 0)], minlength=256)
     return shared
-
-
-def _thread_memory() -> ReusedMemory:
-    """Memory of this thread, which scores one case after the other."""
-    if not hasattr(_of_thread, "memory"):
-        _of_thread.memory = ReusedMemory()
-    memory: ReusedMemory = _of_thread.memory
-    return memory
 
 
 def _free_organs(reference: LabelMap, challenge: Challenge) -> tuple[str, ...]:

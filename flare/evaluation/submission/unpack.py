@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tarfile
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from itertools import islice
+from contextlib import contextmanager
 from pathlib import Path
 
-from flare.challenge.formats import SUFFIXES
 from flare.common.errors import DISK, InputError, unwritable
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import UploadError
@@ -25,9 +22,6 @@ SPARE_BYTES = 2**30
 """What is left on the disk when all is unpacked."""
 
 ZIP_MAGIC = b"PK\x03\x04"
-
-MEMBERS = 1000
-"""So many members of a tar file are looked at."""
 
 _ENCRYPTED = 0x1
 
@@ -42,26 +36,8 @@ _REMEDY = f"Give the folder of the label maps, their zip, or TEAMNAME{IMAGE_SUFF
 
 
 def is_image(path: Path) -> bool:
-    """Whether a path is a container image, and no folder or zip of label maps.
-
-    Raises
-    ------
-    InputError
-        If it is a tar of label maps.
-    """
-    if not path.is_file() or is_zip(path):
-        return False
-    names = []
-    faults = (OSError, EOFError, ValueError, zlib.error, tarfile.TarError)
-    with suppress(*faults), tarfile.open(path, "r:*") as archive:
-        names = [member.name for member in islice(archive, MEMBERS)]
-    maps = [name for name in names if name.lower().endswith(SUFFIXES)]
-    if maps:
-        raise InputError(
-            f"{safe(path)}: these are label maps, not an image ({listing(maps)})",
-            "To submit them, zip them; to check them, give the zip or the folder.",
-        )
-    return path.name.lower().endswith(IMAGE_SUFFIX)
+    """Whether a path is a container image, and no folder or zip of label maps."""
+    return path.name.lower().endswith(IMAGE_SUFFIX) and path.is_file()
 
 
 @contextmanager

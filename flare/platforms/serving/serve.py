@@ -108,11 +108,6 @@ class ServiceOptions(MeasuringOptions):
         parse=seconds,
         metavar="H",
     )
-    log: Path | None = option(
-        "Also add the log to this file, a JSON object in each line.",
-        default=None,
-        metavar="FILE.jsonl",
-    )
 
     @property
     def folder(self) -> Path:

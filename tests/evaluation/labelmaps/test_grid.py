@@ -49,9 +49,6 @@ def resampled(size):
     return grid(AFFINE @ shift @ scale, tuple(int(n) for n in shape[::-1]))
 
 
-# --- How far apart ----------------------------------------------------------------
-
-
 @settings(max_examples=60)
 @given(
     shape=st.tuples(*[st.integers(1, 40)] * 3),
@@ -70,8 +67,6 @@ def test_the_shift_is_the_farthest_that_any_voxel_moves(shape, noise):
     assert grid(second, shape).corner_shift(first) == shift
     assert first.corner_shift(grid(shape=shape)) == 0
 
-
-# --- What is said, and advised ----------------------------------------------------
 
 SIZE = "voxels, expected 20 x 16 x 10"
 
@@ -158,8 +153,6 @@ def test_of_a_file_that_says_no_place_the_spacing_is_compared(is_found):
         wrong = compare_positions(*pair, tolerance)
         assert wrong.endswith(end) if end else not wrong
 
-
-# --- Axes that are not at right angles, as those of 13 scans of FLARE 2026 --------
 
 SHEARED, SLIGHTLY = AFFINE.copy(), AFFINE.copy()
 SHEARED[0, 2], SLIGHTLY[0, 2] = 0.05, 0.002

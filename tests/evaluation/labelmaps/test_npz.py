@@ -186,6 +186,14 @@ def plain(**changes):
     ]
 
 
+def npz(**changes):
+    return npz_bytes(**{"segs": LABELS, "spacing": XYZ} | changes)
+
+
+GOOD, ARRAY = npz(), npy_bytes(LABELS)
+SIZE = len(ARRAY)
+
+
 def zip64(content):
     """A file whose directory ends in what leads to another, of any size."""
     end = bytearray(content[-22:])
@@ -193,15 +201,18 @@ def zip64(content):
     return content[:-22] + b"PK\6\7".ljust(20, b"\0") + end
 
 
-GOOD = npz_bytes(segs=LABELS, spacing=XYZ)
 SIZED = "{'descr': '%s', 'fortran_order': %s, 'shape': (10, 16, 20), }\n"
+
+TYPED = "its array segs is of type {}, expected uint8"
+ARRAYS = "its arrays are {}, expected segs and spacing"
+EXPECTED = "expected a few arrays"
 
 HOSTILE = {
     "its array segs holds Python objects (a pickle)": [
-        npz_bytes(segs=np.array([{"a": 1}], dtype=object), spacing=XYZ)
+        npz(segs=np.array([{"a": 1}], dtype=object))
     ],
     "its array spacing holds Python objects (a pickle)": [
-        npz_bytes(segs=LABELS, spacing=np.array([1, 2, None], dtype=object))
+        npz(spacing=np.array([1, 2, None], dtype=object))
     ],
     "its member segs is no array of NumPy": [
         zip_bytes(members(**{"segs.npy": b"cos\nsystem\n(S'true'\ntR."}))
@@ -211,45 +222,27 @@ HOSTILE = {
         segs("{'descr': [('a', '|u1')], 'fortran_order': False, 'shape': (1,), }\n"),
         segs(SIZED % ("|u1", "False") + " " * 5000),
     ],
-    "its array segs is in Fortran order": [
-        npz_bytes(segs=np.asfortranarray(LABELS), spacing=XYZ)
-    ],
-    "its array segs is of type <f2, expected uint8": [
-        npz_bytes(segs=LABELS.astype(np.float16), spacing=XYZ)
-    ],
-    "its array segs is of type <c16, expected uint8": [
-        npz_bytes(segs=LABELS.astype(complex), spacing=XYZ)
-    ],
-    "its array segs is of type <U1, expected uint8": [
-        npz_bytes(segs=LABELS.astype("U1"), spacing=XYZ)
-    ],
+    "its array segs is in Fortran order": [npz(segs=np.asfortranarray(LABELS))],
+    TYPED.format("<f2"): [npz(segs=LABELS.astype(np.float16))],
+    TYPED.format("<c16"): [npz(segs=LABELS.astype(complex))],
+    TYPED.format("<U1"): [npz(segs=LABELS.astype("U1"))],
     "it has 4 dimensions (20 x 16 x 10 x 2), expected 3": [
-        npz_bytes(segs=np.stack([LABELS, LABELS]), spacing=XYZ)
+        npz(segs=np.stack([LABELS, LABELS]))
     ],
-    "its header has impossible numbers of voxels": [
-        npz_bytes(segs=LABELS[:0], spacing=XYZ)
-    ],
-    "voxels are not whole numbers (found 0.5)": [
-        npz_bytes(segs=LABELS * 0.5, spacing=XYZ)
-    ],
-    "its arrays are segs.npy, expected segs and spacing": [npz_bytes(segs=LABELS)],
-    "its arrays are arr_0.npy, spacing.npy, expected segs and spacing": [
-        npz_bytes(arr_0=LABELS, spacing=XYZ)
-    ],
-    "its arrays are gts.npy, segs.npy, spacing.npy, expected segs and spacing": [
-        npz_bytes(segs=LABELS, gts=LABELS, spacing=XYZ)
-    ],
-    "its arrays are readme.txt, segs.npy, spacing.npy, expected segs and spacing": [
+    "its header has impossible numbers of voxels": [npz(segs=LABELS[:0])],
+    "voxels are not whole numbers (found 0.5)": [npz(segs=LABELS * 0.5)],
+    ARRAYS.format("segs.npy"): [npz_bytes(segs=LABELS)],
+    ARRAYS.format("arr_0.npy, spacing.npy"): [npz_bytes(arr_0=LABELS, spacing=XYZ)],
+    ARRAYS.format("gts.npy, segs.npy, spacing.npy"): [npz(gts=LABELS)],
+    ARRAYS.format("readme.txt, segs.npy, spacing.npy"): [
         zip_bytes([*members(), ("readme.txt", b"hello")])
     ],
-    "its array spacing has not three numbers": [
-        npz_bytes(segs=LABELS, spacing=XYZ[:2])
-    ],
+    "its array spacing has not three numbers": [npz(spacing=XYZ[:2])],
     "its array spacing has numbers that are no voxel sizes": [
-        npz_bytes(segs=LABELS, spacing=XYZ * 0),
-        npz_bytes(segs=LABELS, spacing=XYZ * np.nan),
+        npz(spacing=XYZ * 0),
+        npz(spacing=XYZ * np.nan),
     ],
-    "its header has impossible positions": [npz_bytes(segs=LABELS, spacing=XYZ * 1e10)],
+    "its header has impossible positions": [npz(spacing=XYZ * 1e10)],
     "two of its members have one name": [raw_zip([*plain(), *plain()[:1]])],
     "its members lie over one another": [overlapping(*members())],
     "a member is not where its directory says": [raw_zip(plain(place=0))],
@@ -258,10 +251,10 @@ HOSTILE = {
         raw_zip(plain(), count=0xFFFF),
         zip_bytes([]),
     ],
-    "it has 17 members, or long names, expected a few arrays": [
+    f"it has 17 members, or long names, {EXPECTED}": [
         zip_bytes([(f"a{n}.npy", b"") for n in range(17)])
     ],
-    "it has 3 members, or long names, expected a few arrays": [
+    f"it has 3 members, or long names, {EXPECTED}": [
         zip_bytes([*members(), ("a" * 5000 + ".npy", b"")])
     ],
     "its arrays are segs.npy, spacing.npy, é.npy, expected segs and spacing": [
@@ -284,20 +277,14 @@ HOSTILE = {
         raw_zip(plain(crc=1)),
         raw_zip(plain(packed=b"\xff" * 200)),
     ],
-    "its compressed data end early": [
-        raw_zip(plain(content=npy_bytes(LABELS)[:-9], size=len(npy_bytes(LABELS))))
-    ],
+    "its compressed data end early": [raw_zip(plain(content=ARRAY[:-9], size=SIZE))],
     "its array segs is not as large as it says": [
         raw_zip(plain(size=0xFFFFFFFF)),
         segs(SIZED % ("|u1", "False"), np.zeros(5000, dtype="u1")),
         segs(SIZED % ("<i4", "False")),
     ],
     "it holds more than it says": [
-        raw_zip(
-            plain(
-                content=npy_bytes(LABELS) + b"\0" * 10**6, size=len(npy_bytes(LABELS))
-            )
-        ),
+        raw_zip(plain(content=ARRAY + bytes(10**6), size=SIZE))
     ],
 }
 """Files by what is said of them."""

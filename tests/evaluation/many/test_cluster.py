@@ -141,9 +141,6 @@ def test_a_case_that_kills_all_its_workers_is_named_and_the_run_goes_on(
     assert caplog.text.count("is not encrypted") == 1
 
 
-# --- What is refused --------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("address", "has_dask", "words"),
     [

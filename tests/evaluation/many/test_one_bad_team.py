@@ -6,6 +6,7 @@ import signal
 import socket
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
@@ -69,10 +70,6 @@ def overflow():
     raise OverflowError("nobody expected this")
 
 
-def exhaust():
-    raise MemoryError
-
-
 def kill():
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -81,7 +78,7 @@ def kill():
     ("what", "workers", "code"),
     [
         *((overflow, workers, "X01") for workers in (1, 2)),
-        *((exhaust, workers, "H03") for workers in (1, 2)),
+        *((mock.Mock(side_effect=MemoryError), n, "H03") for n in (1, 2)),
         (kill, 2, "H03"),
     ],
 )
@@ -215,9 +212,7 @@ def test_a_link_in_the_results_is_not_followed(score, tmp_path):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "beta").symlink_to(elsewhere)
 
-    refusals = score()
-
-    assert [*refusals] == ["beta"]
+    assert [*score()] == ["beta"]
     assert (elsewhere / "metrics.json").read_text() == "of somebody else"
 
 
@@ -236,21 +231,16 @@ def test_a_measured_team_keeps_its_scores(score, tmp_path):
 
 
 @pytest.mark.parametrize("is_zip", [False, True])
-@pytest.mark.parametrize(
-    "name", ["scores.sqlite-journal", "scores.sqlite-wal", "ledger.csv", "x\u200by"]
-)
+@pytest.mark.parametrize("name", ["scores.sqlite-wal", "ledger.csv", "x\u200by"])
 def test_a_name_that_no_team_can_have_refuses_it(score, teams, tmp_path, name, is_zip):
     shutil.copytree(teams / "alpha", teams / name)
     if is_zip:
-        zip_file = shutil.make_archive(tmp_path / "zipped", "zip", teams / name)
+        shutil.make_archive(teams / name, "zip", teams / name)
         shutil.rmtree(teams / name)
-        shutil.move(zip_file, teams / f"{name}.zip")
 
-    refusals = score()
-
-    assert [*refusals] == [name]
+    for _ in range(2):  # nor is it so the next time
+        assert [*score()] == [name]
     check_others(tmp_path)
-    assert [*score()] == [name]  # nor is it so the next time
 
 
 def test_names_that_look_like_others_give_way_to_those_with_results(

@@ -339,14 +339,16 @@ def test_links_are_not_followed_and_pipes_not_opened(match, make_folder, tmp_pat
 
 
 def test_a_submission_that_is_itself_a_link(make_folder, tmp_path):
-    """/input is a symbolic link on the platform."""
+    """/input is a symbolic link on the platform; of references, files may be some."""
     folder = make_folder("case_001.nii.gz", "a/case_002.nii.gz")
-    link = tmp_path / "link"
-    link.symlink_to(folder)
+    (tmp_path / "link").symlink_to(folder)
+    references = make_folder(folder="references")
+    (references / "case_009.nii.gz").symlink_to(folder / "case_001.nii.gz")
 
-    names = [file.name for file in find_label_maps(link).files]
+    names = [file.name for file in find_label_maps(tmp_path / "link").files]
 
     assert names == ["case_001.nii.gz", "a/case_002.nii.gz"]
+    assert [file.case for file in find_references(references)] == ["case_009"]
 
 
 @pytest.mark.slow
@@ -376,14 +378,6 @@ def test_folders_without_end_are_the_submissions_fault(tmp_path, depth, name, li
 
 
 # --- References -------------------------------------------------------------------
-
-
-def test_references_may_be_links(make_folder):
-    store = make_folder("one.nii.gz", folder="store")
-    folder = make_folder(folder="references")
-    (folder / "case_001.nii.gz").symlink_to(store / "one.nii.gz")
-
-    assert [file.case for file in find_references(folder)] == ["case_001"]
 
 
 @pytest.mark.parametrize(
