@@ -190,13 +190,8 @@ def read_archives(
 # --- How results were made --------------------------------------------------------
 
 
-OPTIONS = {
-    "on_bad_case": "--on-bad-case",
-    "grid": "--grid",
-    "unknown_labels": "--unknown-labels",
-    "decimals": "--decimals",
-}
-"""Options of an evaluation, and their flags."""
+OPTIONS = ("on_bad_case", "grid", "unknown_labels", "decimals")
+"""Options of an evaluation, in the order in which they are told."""
 
 ALIKE = (
     "Compare evaluations by the same rules: score the predictions anew with flare"
@@ -235,7 +230,7 @@ def made_by(evaluation: Evaluation) -> dict[str, Any]:
 
     An option is called by its flag, so that it is not taken for a rule.
     """
-    options = {OPTIONS.get(k, k): str(own) for k, own in evaluation.options.items()}
+    options = {_flag(key): str(own) for key, own in evaluation.options.items()}
     return {
         **(evaluation.rules or {}),
         "references_sha256": evaluation.references_sha256,
@@ -311,11 +306,15 @@ def _name(key: str) -> str:
     return key if key in challenge_names() else f"{key}.toml"
 
 
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
 def _flags(evaluation: Evaluation) -> str:
     """Options as on a command line."""
     options = evaluation.options
     return " ".join(
-        f"{OPTIONS[k]} {safe(str(options[k]))}" for k in OPTIONS if k in options
+        f"{_flag(key)} {safe(str(options[key]))}" for key in OPTIONS if key in options
     )
 
 

@@ -91,7 +91,7 @@ def _all_schemes(
     """Name, teams and ranks of each scheme."""
     teams, rules = board.teams, board.rules
     for name, changed in _one_change(rules):
-        yield name, teams, board.by(changed).final_ranks
+        yield name, teams, replace(board, rules=changed).final_ranks
     for average in Average:
         ranks = aggregate_ranks(board, average)
         yield f"{average.value} of values, then rank", teams, ranks
@@ -102,7 +102,10 @@ def _all_schemes(
         for index, metric in enumerate(rules.names):
             if rules.gate_dsc and metric == "dsc":
                 continue  # the other metrics depend on it
-            yield f"without {metric}", teams, board.without_metric(index).final_ranks
+            rest = rules.metrics[:index] + rules.metrics[index + 1 :]
+            fewer = replace(rules, metrics=rest)
+            found = ranks_of(np.delete(board.comparable, index, axis=2), fewer)
+            yield f"without {metric}", teams, ranks_by_sums(rank_sums(found, fewer))
     if len(teams) > 2:
         for number, team in enumerate(teams):
             found = ranks_of(np.delete(board.comparable, number, axis=0), rules)

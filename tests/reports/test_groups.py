@@ -3,7 +3,6 @@
 import pytest
 
 from flare.ranking.rules import RankingOptions
-from flare.reports.ranking.ranking import rank
 from flare.results.errors import GroupsFileError
 from tests.builders.pages import Page, metrics_content, write_json, write_report
 from tests.builders.results import write_table
@@ -126,27 +125,6 @@ def test_the_ranks_within_each_group(tmp_path, is_organiser):
         ["c", "3", "3", "3"],
     ]
     assert list(rows[0]) == ["team", "all cases", "A (5 cases)", "B (5 cases)"]
-
-
-def test_ranks_within_a_group_are_those_of_a_ranking_of_its_cases(tmp_path):
-    """A ranking from which the other cases are withdrawn."""
-    ranking_page(tmp_path, "AABBBBBAAA", is_organiser=True)
-    decisions = tmp_path / "decisions.toml"
-    decisions.write_text(
-        "".join(
-            f'[[withdrawn]]\ncase = "{case}"\nreason = "r"\ndate = 2026-09-01\n'
-            for case in (*CASES[:2], *CASES[7:10])
-        )
-    )
-    options = {"metrics": ["dsc"], "bootstrap": 0}
-    told = rank(tmp_path / "table.csv", decisions=decisions, **options).standings
-
-    html = ranking_page(tmp_path, "AABBBBBAAA", is_organiser=True)
-
-    rows = Page(html).table("Ranks of the teams by centre")
-    assert {row["team"]: int(row["B (5 cases)"]) for row in rows} == (
-        told["rank"].to_dict()
-    )
 
 
 def test_means_of_teams_say_what_is_missing(tmp_path):
