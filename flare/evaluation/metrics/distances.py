@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,9 +39,6 @@ from flare.evaluation.metrics.surfaces import (
     surfaces_of,
 )
 from flare.evaluation.metrics.surfels import surfel_areas
-
-if TYPE_CHECKING:
-    from flare.evaluation.metrics.dsc_nsd import Agreement
 
 NEAR = 4096
 """About so many corners around a surfel are looked up,"""
@@ -431,13 +428,21 @@ class _Farthest:
         return distances[is_large], areas[is_large]
 
 
-def hausdorff_95(found: Agreement) -> float | None:
+class Measured(Protocol):
+    """An `Agreement`."""
+
+    @property
+    def distances(self) -> Sides | None:
+        """Of both surfaces."""
+
+
+def hausdorff_95(found: Measured) -> float | None:
     """The larger of both percentiles; None if a mask is empty."""
     sides = found.distances
     return max(side.within(1 - FARTHEST) for side in sides) if sides else None
 
 
-def average_distance(found: Agreement) -> float | None:
+def average_distance(found: Measured) -> float | None:
     """The mean over both surfaces, weighted by area; None if a mask is empty."""
     area = sum(side.area for side in found.distances or ())
     return sum(side.sum for side in found.distances or ()) / area if area else None
