@@ -310,9 +310,6 @@ _MACHINE_CODE = {
 OUTPUTS = "/outputs"
 """A folder of it, for a volume."""
 
-OUTPUT_FILES = 10_000
-"""Number of files and folders that fit into a volume."""
-
 
 def _elf_program(code: bytes) -> bytes:
     """An ELF file for x86-64 Linux with a single segment, which holds the code."""
@@ -371,7 +368,7 @@ def output_volume(
     """
     name, holder = "", ""
     try:
-        name = engine.make_volume(label, size, OUTPUT_FILES)
+        name = engine.make_volume(label, size, files=10_000)
         holder = engine.hold_volume(name, OUTPUTS, label, empty, HOLD)
         yield Volume(name=name, holder=holder)
     finally:

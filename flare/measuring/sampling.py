@@ -193,12 +193,6 @@ def _check_whole(which: str, *, is_divided: bool) -> None:
 # --- Sampling -----------------------------------------------------------------------
 
 
-STATE_EVERY = 10
-"""Clock, temperature and processes are asked for with every tenth sample."""
-
-IDLE_SAMPLES = 5
-"""Samples, before a container is started, whose median is the idle memory."""
-
 JOIN_S = 10.0
 """How long the last sample is waited for."""
 
@@ -310,7 +304,7 @@ class Sampler:
     def look_before(self) -> None:
         """Measure what is allocated while nothing runs, and who is there."""
         if self._gpu:
-            samples = [self._gpu.read().gpu_memory_mb for _ in range(IDLE_SAMPLES)]
+            samples = [self._gpu.read().gpu_memory_mb for _ in range(5)]
             self._idle_mb = median(mb for mb in samples if mb is not None)
             self._strangers |= self._gpu.processes()
 
@@ -357,7 +351,7 @@ class Sampler:
         sample = Sample(seconds=seconds)
         if self._gpu:
             sample = self._gpu.read(seconds)
-            if len(self._samples) % STATE_EVERY == 0:
+            if len(self._samples) % 10 == 0:
                 self._look_around(self._gpu)
         memory, cpu_s = self._group.read() if self._group else (None, None)
         return replace(
@@ -369,7 +363,7 @@ class Sampler:
         )
 
     def _look_around(self, gpu: NvmlSource) -> None:
-        """Ask for what changes slowly."""
+        """Ask for what changes slowly, with every tenth sample."""
         self._state = gpu.state()
         self._is_throttled |= bool(self._state.is_throttled)
         # Before and after: a process may end, or begin, in between.

@@ -32,9 +32,6 @@ MANIFEST, INDEX = "manifest.json", "index.json"
 BLOBS = "blobs/sha256/"
 """The folder of files that are named by their digest."""
 
-TAG_NAMES = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
-"""Annotations that engines take for the name of an image."""
-
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 
 MOST_LAYERS = 125
@@ -123,9 +120,9 @@ def _check_tags(entry: Mapping[str, Any], index: Mapping[str, Any], team: str) -
     tags = {_short(str(tag), team): None for tag in entry.get("RepoTags") or []}
     for descriptor in _descriptors(index, "manifests"):
         annotations = descriptor.get("annotations") or {}
-        for name in TAG_NAMES:
-            tag = str(annotations.get(name) or "")
-            if tag:
+        # What engines take for the name of an image.
+        for name in ("io.containerd.image.name", "org.opencontainers.image.ref.name"):
+            if tag := str(annotations.get(name) or ""):
                 short = _short(f"{team}:latest" if tag == "latest" else tag, team)
                 tags[short] = None
     if [*tags] != [f"{team}:latest"]:
