@@ -61,9 +61,7 @@ class Contents:
     files: dict[str, bytes] = field(default_factory=dict)
     """All that may be JSON."""
     blobs: dict[str, Blob] = field(default_factory=dict)
-    """Every file."""
-    links: dict[str, str] = field(default_factory=dict)
-    """Names of layers that are stored under another name."""
+    """Every file, and layers that are stored under another name by both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,11 +149,11 @@ def read_contents(path: Path) -> Contents:
     BrokenError
         If it cannot be read, or there is too much in it.
     """
-    found = Contents()
-    budget = Budget()
+    found, budget = Contents(), Budget()
+    links: dict[str, str] = {}
     for member in open_members(path, budget):
         if member.target:
-            found.links[member.name] = member.target
+            links[member.name] = member.target
             budget.note(len(member.target))
             continue
         content = member.content
@@ -167,10 +165,11 @@ def read_contents(path: Path) -> Contents:
                 found.files[member.name] = data
             content = io.BufferedReader(cast("io.RawIOBase", io.BytesIO(data)))
         found.blobs[member.name] = _read_blob(member.name, content, budget)
-    for name, target in found.links.items():
+    for name, target in links.items():
         blob = found.blobs.get(target)
-        if not blob or blob.problem:
+        if target in links or not blob or blob.problem:
             raise BrokenError(f"it holds {safe(name)}, a link that leads to no layer")
+        found.blobs[name] = blob
     return found
 
 
