@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from flare.common.files import open_regular
 from flare.common.streams import PIECE_BYTES
@@ -64,8 +64,7 @@ class Contents:
     """Every file, and layers that are stored under another name by both."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(NamedTuple):
     """A file or a link of the archive."""
 
     name: str
@@ -115,12 +114,8 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
                     f"it holds {safe(name)}, which is neither a file nor a folder"
                 )
             data = archive.extractfile(entry) if entry.isfile() else None
-            yield Member(
-                name=name,
-                target=target,
-                content=cast("io.BufferedReader", data or io.BytesIO()),
-                size=entry.size,
-            )
+            found = cast("io.BufferedReader", data or io.BytesIO())
+            yield Member(name, target, found, entry.size)
         if is_file_system:
             raise BrokenError(
                 "it is a file system (docker export), not an image: docker save"
