@@ -26,7 +26,7 @@ from flare.platforms.grandchallenge.leaderboard import (  # noqa: E402
 )
 from flare.platforms.grandchallenge.phase import PHASES  # noqa: E402
 from flare.platforms.serving.journal import JournalFile  # noqa: E402
-from flare.platforms.serving.source import RETURNED, ReturnedFile  # noqa: E402
+from flare.platforms.serving.source import RETURNED, Answer  # noqa: E402
 from flare.ranking.means import Mean  # noqa: E402
 from flare.ranking.ranking_json import (  # noqa: E402
     MEAN_RANK_COLUMNS,
@@ -96,7 +96,7 @@ def schemas() -> dict[str, str]:
         "phase-settings": (PHASES, "phase-settings.json"),
         "platform": (Record, "platform.json"),
         "serve-journal": (Annotated[JournalFile, CLOSED], "journal.json"),
-        "serve-returned": (Annotated[ReturnedFile, Is(**RETURNED)], "TEAMNAME.json"),
+        "serve-returned": (Annotated[Answer, Is(**RETURNED)], "TEAMNAME.json"),
     }
     found = {f"{name}-row": row_schema(*each) for name, each in rows.items()}
     found |= {name: json_schema(*each) for name, each in files.items()}

@@ -87,14 +87,6 @@ def need_package(request, name, marker="tools"):
         _skip_or_fail(request, marker, f"{name} is not installed")
 
 
-def _find_browser(request, marker):
-    """The path of a browser."""
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if not path:
-        _skip_or_fail(request, marker, f"there is no program {' or '.join(BROWSERS)}")
-    return path
-
-
 def _skip_or_fail(request, marker, reason):
     """Skip a test for a reason, unless its marker is required."""
     if marker in request.config.getoption("--require"):
@@ -115,7 +107,10 @@ def page_browser_path(request) -> str:
     """The path of a browser, for the pages of reports."""
     need_package(request, "playwright", "browser")
     need_package(request, "axe_playwright_python", "browser")
-    return _find_browser(request, "browser")
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not path:
+        _skip_or_fail(request, "browser", f"there is none of {', '.join(BROWSERS)}")
+    return path
 
 
 @pytest.fixture(scope="session")
@@ -162,9 +157,7 @@ def team_base(docker):
     """The image that all images of teams start from."""
     make_base()
     yield BASE
-    subprocess.run(
-        [docker, "image", "rm", "--force", BASE], capture_output=True, check=False
-    )
+    call(docker, "image", "rm", "--force", BASE)
 
 
 @pytest.fixture(scope="session")
@@ -172,11 +165,7 @@ def python_base(docker):
     """The image that images of examples/teams start from: a small one with Python."""
     make_python_base()
     yield PYTHON_BASE
-    subprocess.run(
-        [docker, "image", "rm", "--force", PYTHON_BASE],
-        capture_output=True,
-        check=False,
-    )
+    call(docker, "image", "rm", "--force", PYTHON_BASE)
 
 
 @pytest.fixture(scope="session")

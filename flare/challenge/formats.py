@@ -234,21 +234,13 @@ class NpzRules:
             check(bool(name) == any(names), key, name, expected)
             check("spacing" not in name, key, name, "another array than spacing")
 
-    @property
-    def predictions(self) -> NpzLayout | None:
-        """What is in predictions; None if they cannot be such files."""
-        if not self.prediction:
-            return None
-        return NpzLayout(labels=self.prediction, spacing_order=self.spacing)
-
-    @property
-    def references(self) -> NpzLayout | None:
-        """What is in references; None if they cannot be such files."""
-        if not self.reference:
-            return None
-        return NpzLayout(
-            labels=self.reference, spacing_order=self.spacing, may_have_more=True
+    def layout(self, role: Literal["prediction", "reference"]) -> NpzLayout | None:
+        """What is in the files of a role; None if they cannot be such files."""
+        labels, is_reference = getattr(self, role), role == "reference"
+        layout = NpzLayout(
+            labels=labels, spacing_order=self.spacing, may_have_more=is_reference
         )
+        return layout if labels else None
 
 
 NO_NPZ = NpzRules()

@@ -345,12 +345,6 @@ def challenge_summary(challenge: Challenge) -> str:
     if challenge.ranking:
         ranked = (f"{rule.metric} ({rule.better.value})" for rule in challenge.ranking)
         lines += ["", f"Ranked by {', '.join(ranked)}."]
-    return "\n".join([*lines, *_provenance_lines(challenge)])
-
-
-def _provenance_lines(challenge: Challenge) -> list[str]:
-    """From whom rules are known that the organisers have not confirmed."""
-    lines = []
     if challenge.reported:
         lines += ["", f"{challenge.rules_note[0].upper()}{challenge.rules_note[1:]}:"]
     for entry in challenge.reported:
@@ -358,4 +352,4 @@ def _provenance_lines(challenge: Challenge) -> list[str]:
         lines += [f"    {link}" for link in entry.source]
     if challenge.not_known:
         lines += ["", "Not known:", *(f"  {text}" for text in challenge.not_known)]
-    return lines
+    return "\n".join(lines)

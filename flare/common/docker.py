@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,6 @@ class Docker(Engine):
 
     def __init__(self, program: str = "docker") -> None:
         self.program = program
-        self._folder: Path | None = None
 
     # --- Its command --------------------------------------------------------------
 
@@ -156,7 +155,7 @@ class Docker(Engine):
 
     def describe(self) -> EngineRecord:
         """Versions and settings of the engine, for the record."""
-        info = self._info()
+        info = self._told("info", "--format", "{{json .}}")
         if not info.get("ServerVersion"):
             problem = f"{self.program}: no engine answers"
             raise EngineError(problem, "Start Docker, and see that you may use it.")
@@ -183,15 +182,12 @@ class Docker(Engine):
 
     def folder(self) -> Path | None:
         """Where the engine keeps its files; None if that is not on this computer."""
-        if self._folder is None:
-            self._info()
-        return self._folder if self._folder and self._folder.is_dir() else None
+        return self._folder if self._folder.is_dir() else None
 
-    def _info(self) -> Mapping[str, Any]:
-        """What the engine says of itself; where its files lie is remembered."""
+    @cached_property
+    def _folder(self) -> Path:
         info = self._told("info", "--format", "{{json .}}")
-        self._folder = Path(str(info.get("DockerRootDir") or "/nowhere"))
-        return info
+        return Path(str(info.get("DockerRootDir") or "/nowhere"))
 
     def _told(self, *command: str, check: bool = True) -> Mapping[str, Any]:
         """A JSON object that a command prints; empty if it is something else."""

@@ -164,7 +164,7 @@ def find_submission(
     cases = {file.case for file in references}
     return find_label_maps(
         predictions,
-        npz=challenge.npz.predictions,
+        npz=challenge.npz.layout("prediction"),
         case_of=partial(challenge.names.case_of, "prediction", cases=cases),
     )
 

@@ -127,8 +127,8 @@ def score_pair(
     options = Options(grid=grid, unknown_labels=unknown_labels)
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
-    first = _source(reference, "reference", challenge.npz.references)
-    second = _source(prediction, "prediction", challenge.npz.predictions)
+    first = _source(reference, "reference", challenge.npz.layout("reference"))
+    second = _source(prediction, "prediction", challenge.npz.layout("prediction"))
     rules = with_options(challenge, options)
     case = (second if second.file_name else first).case
     pair = CasePair(case=case, reference=first, prediction=second)

@@ -36,9 +36,6 @@ from flare.results.traces_csv import TRACES, Trace, area, max_memory_mb, write_t
 LOOK_S = 0.2
 """Time between two looks at the disk."""
 
-LOG_BYTES = 2**20
-"""The end of a longer log is kept."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
@@ -215,22 +212,11 @@ def _log(engine: Engine, container: str, problem: str) -> bytes:
     except EngineError:
         return b"its log cannot be read\n"
     note = f"{problem}\n".encode() if problem else b""
-    return log[-LOG_BYTES:] + note
+    return log[-(2**20) :] + note
 
 
 # --- What counts of its runs --------------------------------------------------------
 
-
-FASTER_S = 0.5
-
-
-FASTER_SHARE = 0.2
-"""A repeat that is faster than the first run by this time, and by this share of it, was
-helped by something that the first run has left."""
-
-
-CLOSE_TO_PEAK = 0.9
-"""A maximum by the 2 % rule below this part of the peak is doubtful."""
 
 LOGS = "logs"
 
@@ -248,10 +234,10 @@ def counted_run(runs: Sequence[ContainerRun]) -> ContainerRun:
 
 
 def is_helped(runs: Sequence[ContainerRun]) -> bool:
-    """Whether a repeat was much faster than the first run."""
+    """Whether a repeat was much faster: something that the first has left helped it."""
     first_s = runs[0].runtime_s
     gain_s = first_s - min(run.runtime_s for run in runs)
-    return gain_s > FASTER_S and gain_s > FASTER_SHARE * first_s
+    return gain_s > max(0.5, 0.2 * first_s)
 
 
 def record_of(
@@ -319,7 +305,7 @@ def _doubts(runs: Sequence[ContainerRun], rule: MaxMemory, cpus: int) -> Iterato
     if not is_defined:
         yield "no value of the memory is stable: the plain maximum is taken"
     peak = _peak(run.trace)
-    if peak and maximum is not None and maximum < CLOSE_TO_PEAK * peak:
+    if peak and maximum is not None and maximum < 0.9 * peak:
         yield f"the stable memory is far below its peak of {peak:.0f} MB"
     if is_helped(runs):
         fastest_s = min(r.runtime_s for r in runs)

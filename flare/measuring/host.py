@@ -29,20 +29,6 @@ MANY = 2**63
 
 CACHES = Path("/proc/sys/vm/drop_caches")
 
-STAT = Path("/proc/stat")
-
-IDLE_FIELDS = (3, 4)
-"""Of the first line of /proc/stat: doing nothing, and waiting for a disk."""
-
-FIELDS = 8
-"""Those behind are of guests, whose time is counted in others already."""
-
-QUIET_S = 0.5
-"""Processor time that the engine itself may take beside a container,"""
-
-QUIET_SHARE = 0.1
-"""and this part of all processors while it runs."""
-
 
 class Room(NamedTuple):
     """What is free on a file system."""
@@ -188,7 +174,7 @@ def default_cpus() -> str:
     return ",".join(map(str, known[1:])) if len(known) > 2 else ""
 
 
-def busy_s(stat: Path = STAT, cpus: Sequence[int] = ()) -> float | None:
+def busy_s(stat: Path = Path("/proc/stat"), cpus: Sequence[int] = ()) -> float | None:
     """Seconds that processors, or all of the computer, have worked or were taken away.
 
     None where that is not known.
@@ -203,19 +189,13 @@ def busy_s(stat: Path = STAT, cpus: Sequence[int] = ()) -> float | None:
     names = {f"cpu{number}" for number in cpus} or {"cpu"}
     try:
         lines = [line.split() for line in stat.read_text(encoding="ascii").splitlines()]
-        own = [words[1 : FIELDS + 1] for words in lines if words and words[0] in names]
-        ticks = [[int(word) for word in words] for words in own]
+        # Without the 4th and the 5th number, doing nothing and waiting for a disk, and
+        # those behind the 8th, of guests, whose time is counted in others already.
+        own = [words[1:4] + words[6:9] for words in lines if {*words[:1]} & names]
+        ticks = [int(word) for words in own for word in words]
     except (OSError, ValueError):
         return None
-    if len(ticks) < len(names):
-        return None
-    busy = sum(
-        n
-        for words in ticks
-        for field, n in enumerate(words)
-        if field not in IDLE_FIELDS
-    )
-    return busy / os.sysconf("SC_CLK_TCK")
+    return sum(ticks) / os.sysconf("SC_CLK_TCK") if len(own) == len(names) else None
 
 
 def is_busy(other_cpu_s: float | None, runtime_s: float, cpus: int) -> bool:
@@ -237,7 +217,8 @@ def is_busy(other_cpu_s: float | None, runtime_s: float, cpus: int) -> bool:
     """
     if other_cpu_s is None:
         return False
-    return other_cpu_s > QUIET_S + QUIET_SHARE * runtime_s * cpus
+    # The engine itself may take half a second, and a tenth of all while it runs.
+    return other_cpu_s > 0.5 + 0.1 * runtime_s * cpus
 
 
 def missing_walls(engine: Mapping[str, Any]) -> Iterator[str]:

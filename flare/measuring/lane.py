@@ -17,14 +17,6 @@ from flare.measuring.host import describe_host
 from flare.measuring.sampling import Device, DeviceError, open_gpu
 from flare.results.errors import MeasurementError
 
-BOOT = Path("/proc/sys/kernel/random/boot_id")
-"""Another one for each computer, and each time that it is started."""
-
-TOPOLOGY = Path("/sys/devices/system/cpu")
-
-STEP_BYTES = 2**28
-"""Memory is divided in such steps: two equal computers may differ by less."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
@@ -140,13 +132,13 @@ def look_at_place(gpus: Sequence[str], engine: Engine) -> Place:
             if gpu.device.uuid in [device.uuid for device in devices]:
                 raise DeviceError(f"GPU {which} was named twice", "Name each GPU once.")
             devices.append(gpu.device)
-    try:
-        identity = BOOT.read_text(encoding="ascii").strip()
+    try:  # another one for each computer, and each time that it is started
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
     except OSError:
-        identity = platform.node()
+        boot = platform.node()
     return Place(
         host=platform.node(),
-        identity=identity,
+        identity=boot.strip(),
         processor=str(describe_host()["processor"]),
         cores=_cores(sorted(sched_getaffinity(0))),
         memory_bytes=available_bytes(),
@@ -156,7 +148,7 @@ def look_at_place(gpus: Sequence[str], engine: Engine) -> Place:
 
 
 def _cores(
-    known: Sequence[int], topology: Path = TOPOLOGY
+    known: Sequence[int], topology: Path = Path("/sys/devices/system/cpu")
 ) -> tuple[tuple[int, ...], ...]:
     """Numbers of processors, those of a core together, where that is known."""
     cores: dict[str, list[int]] = {}
@@ -260,7 +252,8 @@ def _memory(place: Place, memory: str, count: int) -> str:
     if not memory:
         if size_bytes(MEMORY) <= part or count == 1:
             return MEMORY
-        return _written(max(part // STEP_BYTES * STEP_BYTES, STEP_BYTES))
+        # In steps of 256 MiB: two equal computers may differ by less.
+        return _written(max(part >> 28, 1) << 28)
     if count > 1 and size_bytes(memory) > part:
         raise InputError(
             f"--memory {memory}: {count} lanes of {safe(place.host)} would have more"

@@ -40,11 +40,6 @@ from flare.measuring.image import NOTHING, OUTPUTS, LoadedImage
 from flare.measuring.options import Contract
 from flare.results.efficiency_csv import RunStatus
 
-VOXEL_BYTES = 16
-"""No number type of a label map takes more, compressed or not."""
-
-HEADER_BYTES = 2**20
-
 TRIES = 2
 """An image that cannot be started so often, although ours can, is to blame itself."""
 
@@ -176,9 +171,9 @@ def run_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> Tr
             problem = error.finding
         else:
             run = found.run
-            if not run or not run.ended.problem:
+            problem = run.ended.problem if run else ""
+            if not problem:
                 return found
-            problem = run.ended.problem
         run_empty(image)
     message = f"the engine cannot run it: {safe(problem)}"
     return Trial(run=run, status=RunStatus.FAILED, message=message)
@@ -209,7 +204,8 @@ def _try_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> T
     contract = image.conditions.contract
     inputs = image.fresh_folder("inputs")
     ct = lay_out(case, inputs, contract)
-    most_bytes = VOXEL_BYTES * math.prod(case.read_grid().shape) + HEADER_BYTES
+    # No number type of a label map takes more than 16 bytes, compressed or not.
+    most_bytes = 16 * math.prod(case.read_grid().shape) + 2**20
     folder = image.fresh_folder("outputs")
     with image.fresh_volume() as volume:
         run = image.run(inputs, volume)

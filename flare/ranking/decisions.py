@@ -190,7 +190,6 @@ def find_flags(table: ResultTable, board: Board) -> tuple[str, ...]:
         *table.notes,
         *organ_flags(table),
         *_teams_without_results(board),
-        *_gate_without_values(board),
         *_zeros_that_rank_well(board),
         *_cases_alike(board),
         *_cases_of_zeros(board),
@@ -222,19 +221,6 @@ def organ_flags(table: ResultTable) -> Iterator[str]:
             told = ", ".join(lines[:3])
             told += f" and {len(lines) - 3} more organs" if lines[3:] else ""
             yield f"{safe(team)} has DSC 0 where others have found the organ: {told}"
-
-
-def _gate_without_values(board: Board) -> Iterator[str]:
-    """Metrics of efficiency of which a gate has left no value."""
-    gate = board.rules.gate_dsc
-    absent = np.asarray(np.isnan(board.comparable).all(axis=(0, 1)))
-    names = [
-        name
-        for name, is_absent in zip(board.rules.names, absent, strict=True)
-        if is_absent
-    ]
-    if gate and names:
-        yield f"The gate of {gate:g} leaves no value of {listing(names)} at all"
 
 
 def _teams_without_results(board: Board) -> Iterator[str]:

@@ -8,7 +8,6 @@ the odd one out.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os.path import lexists
@@ -24,9 +23,6 @@ from flare.results.csv_rows import TeamName, read_table
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_reading import Evaluation, EvaluationFile
 
-FEWEST_EQUAL = 3
-"""This many values other than 0 and 1 do not agree in every digit by chance."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copies:
@@ -36,22 +32,6 @@ class Copies:
     """The teams."""
     what: Text = "the same DSC and NSD in every digit, on all cases"
     """What is the same."""
-
-
-def find_copies(scores: Mapping[str, Mapping[Any, float]]) -> tuple[Copies, ...]:
-    """Teams with scores that agree too often for chance.
-
-    Parameters
-    ----------
-    scores : mapping
-        By team: DSC and NSD, by case and metric.
-    """
-    groups: defaultdict[Any, list[str]] = defaultdict(list)
-    for team, own in sorted(scores.items()):
-        # Of zeros and ones, equal values say nothing.
-        if sum(value not in (0, 1) for value in own.values()) >= FEWEST_EQUAL:
-            groups[frozenset(own.items())].append(team)
-    return tuple(Copies(teams=tuple(own)) for own in groups.values() if own[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,13 +170,8 @@ def read_archives(
 # --- How results were made --------------------------------------------------------
 
 
-OPTIONS = {
-    "on_bad_case": "--on-bad-case",
-    "grid": "--grid",
-    "unknown_labels": "--unknown-labels",
-    "decimals": "--decimals",
-}
-"""Options of an evaluation, and their flags."""
+OPTIONS = ("on_bad_case", "grid", "unknown_labels", "decimals")
+"""Options of an evaluation, in the order in which they are told."""
 
 ALIKE = (
     "Compare evaluations by the same rules: score the predictions anew with flare"
@@ -235,7 +210,7 @@ def made_by(evaluation: Evaluation) -> dict[str, Any]:
 
     An option is called by its flag, so that it is not taken for a rule.
     """
-    options = {OPTIONS.get(k, k): str(own) for k, own in evaluation.options.items()}
+    options = {_flag(key): str(own) for key, own in evaluation.options.items()}
     return {
         **(evaluation.rules or {}),
         "references_sha256": evaluation.references_sha256,
@@ -311,11 +286,15 @@ def _name(key: str) -> str:
     return key if key in challenge_names() else f"{key}.toml"
 
 
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
 def _flags(evaluation: Evaluation) -> str:
     """Options as on a command line."""
     options = evaluation.options
     return " ".join(
-        f"{OPTIONS[k]} {safe(str(options[k]))}" for k in OPTIONS if k in options
+        f"{_flag(key)} {safe(str(options[key]))}" for key in OPTIONS if key in options
     )
 
 

@@ -84,10 +84,6 @@ class Board:
         found: Values = np.nan_to_num(self.values[:, :, self.rules.names.index("dsc")])
         return found
 
-    def by(self, rules: RankingRules) -> Board:
-        """The same values by other rules of the same metrics."""
-        return replace(self, rules=rules)
-
     def on(self, numbers: Sequence[int]) -> Board:
         """The board if the cases with these numbers were all that there are."""
         return replace(
@@ -95,17 +91,6 @@ class Board:
             cases=tuple(self.cases[number] for number in numbers),
             values=self.values[:, list(numbers)],
             spreads=None,
-        )
-
-    def without_metric(self, number: int) -> Board:
-        """The board without one of its metrics."""
-        fewer = [n for n in range(len(self.rules.metrics)) if n != number]
-        metrics = tuple(self.rules.metrics[n] for n in fewer)
-        return replace(
-            self,
-            values=self.values[:, :, fewer],
-            spreads=None,
-            rules=replace(self.rules, metrics=metrics),
         )
 
 
@@ -210,16 +195,12 @@ def kendall_tau(first: Sequence[int], second: Sequence[int]) -> float | None:
     >>> round(kendall_tau((1, 2, 3), (1, 3, 2)), 4)
     0.3333
     """
-    orders = [_order(np.asarray(ranks)) for ranks in (first, second)]
+    # Of each pair of teams, which comes first: 1, -1, or 0 if they tie.
+    every = (np.asarray(ranks)[:, np.newaxis] for ranks in (first, second))
+    orders = [np.sign(ranks - ranks.T) for ranks in every]
     ordered = math.prod(int(np.count_nonzero(order)) for order in orders)
     if not ordered:
         return None
     agreeing = int((orders[0] * orders[1]).sum())
     # Other ways to calculate it differ in the last bits.
     return round(agreeing / math.sqrt(ordered), 12)
-
-
-def _order(ranks: Integers) -> Integers:
-    """Of each pair of teams, which comes first: 1, -1, or 0 if they tie."""
-    order: Integers = np.sign(ranks[:, np.newaxis] - ranks)
-    return order

@@ -15,7 +15,6 @@ from flare.ranking.inspection import (
     RollCall,
     Waiting,
     check_origins,
-    find_copies,
     read_archives,
 )
 from flare.results.archives_csv import read_flags, read_refused
@@ -114,11 +113,6 @@ def read_teams(
         if rows is not None
     }
     unfinished = {team: cases for team, cases in unfinished.items() if cases}
-    values = {
-        team: own.values
-        for team, own in scores.items()
-        if len(own.failed) < len(own.cases)
-    }
     roll = RollCall(
         refused=tuple(
             RefusedTeam(
@@ -132,7 +126,6 @@ def read_teams(
         replaced=replaced,
         not_scored_yet=waiting,
         not_measured_to_the_end=tuple(unfinished),
-        equal_results=find_copies(values),
         ignored=strays,
     )
     ignored = f"Ignored, as there are no results in them: {listing(strays)}"
@@ -201,10 +194,13 @@ def _results(
             failed[case] = f"{kind}: {row.message}" if row.message else kind
         ok = row if row and row.is_ok else None
         for rule in metrics:
-            value = scores.values.get((case, rule.metric))
-            measured = _measured(ok, rule) if ok else None
-            is_there = ok and (rule.trace_tolerance_mb or rule.metric in ok.cells)
-            value = measured if value is None else value
+            measured, is_there = None, bool(ok and rule.metric in ok.cells)
+            if ok and (tolerance_mb := rule.trace_tolerance_mb):
+                trace = ok.file.parent / TRACES / f"{case}.csv"
+                measured = area_above(trace, tolerance_mb, ok.number("runtime_s"))
+            elif ok:
+                measured = ok.value(rule.metric)
+            value = scores.values.get((case, rule.metric), measured)
             reason = failed.get(case, "")
             if not reason and value is None:
                 reason = EMPTY if is_there else NO_ROW
@@ -223,14 +219,6 @@ def _results(
     for (case, metric), value in scores.values.items():
         if metric not in asked and case not in failed:
             yield CaseResult(team=team, case=case, metric=metric, value=value)
-
-
-def _measured(row: MeasuredCase, rule: RankedMetric) -> float | None:
-    """What was measured of a case by a metric; None if nothing was."""
-    if not rule.trace_tolerance_mb:
-        return row.value(rule.metric)
-    trace = row.file.parent / TRACES / f"{row.case}.csv"
-    return area_above(trace, rule.trace_tolerance_mb, row.number("runtime_s"))
 
 
 def _sort_folders(

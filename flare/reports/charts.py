@@ -31,15 +31,6 @@ from flare.results.traces_csv import MemoryCurve, Point
 # --- Axes -------------------------------------------------------------------------
 
 
-def score_axis(values: Sequence[float]) -> Axis:
-    """An axis from 0, or from 0.5 where all scores lie above, to 1."""
-    start = 0.5 if values and min(values) >= 0.5 else 0.0
-    steps = np.linspace(start, 1, 6)
-    ticks = tuple((float((s - start) / (1 - start)), f"{s:.1f}") for s in steps)
-    note = "The axis begins at 0.5." if start else ""
-    return Axis(lambda value: (value - start) / (1 - start), ticks, note)
-
-
 def linear_axis(values: Sequence[float]) -> Axis:
     """An axis from 0 to beyond the largest value, with round ticks."""
     marks = _round_marks(max([*values, 0.0]) or 1.0)
@@ -107,7 +98,11 @@ def value_axis(metric: Metric | str, values: Sequence[float]) -> Axis:
         if metric.startswith(RUNTIME) and values:
             return log_axis(values)
     elif metric.is_share:
-        return score_axis(values)
+        start = 0.5 if values and min(values) >= 0.5 else 0.0
+        steps = np.linspace(start, 1, 6)
+        ticks = tuple((float((s - start) / (1 - start)), f"{s:.1f}") for s in steps)
+        note = "The axis begins at 0.5." if start else ""
+        return Axis(lambda value: (value - start) / (1 - start), ticks, note)
     elif metric.range[0] < 0:
         return difference_axis(values)
     # Most of what is drawn would lie in the first fifth.

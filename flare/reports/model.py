@@ -359,8 +359,6 @@ class Tile:
     value: str
     exact: str = ""
     note: str = ""
-    css: str = ""
-    """``name`` for a tile of names."""
     is_alarm: bool = False
 
 
@@ -376,10 +374,6 @@ class Page:
     tiles: Sequence[Tile] = ()
     lead: Sequence[Part] = ()
     """Above the tiles."""
-    notes: Sequence[Part] = ()
-    """Below the tiles."""
-    tail: Sequence[Part] = ()
-    """Below the sections; the navigation has nothing of it."""
     refresh_s: int = 0
     """So often a browser reads the page anew; 0: never."""
 

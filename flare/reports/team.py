@@ -40,7 +40,7 @@ from flare.results.efficiency_csv import EFFICIENCY_CSV, MeasuredCase, read_by_c
 from flare.results.measurement_json import MEASUREMENT_JSON, read_measurement
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import read_evaluation
-from flare.results.traces_csv import read_curve, traced_cases
+from flare.results.traces_csv import read_curves
 
 FAILED = "s5"
 """The shade of a case that failed."""
@@ -83,7 +83,7 @@ def team_page(folder: Path, *, is_organiser: bool) -> Page:
     page = _scores(folder, by_case, is_organiser=is_organiser)
     means, *others = page.sections or [Section("means", "", "", [])]
     parts = _run_parts(rows, taken, {case for case, _ in doubts}, is_organiser)
-    curves = [read_curve(folder, case) for case in traced_cases(folder)]
+    curves = read_curves(folder)
     memory, measured = "Memory over time", "How it was measured"
     how = _measured(folder) if is_organiser else []
     box = [Lines(lines, "Values to be looked at")] if lines else []

@@ -79,20 +79,20 @@ def read_groups(
     """
     try:
         rows = list(read_rows(file, (CASE,)))
+        if not rows:
+            raise RankingError(str(file), "it has no row below the first")
+        columns = [name for name in rows[0].cells if name != CASE]
+        if not columns:
+            raise RankingError(str(file), "it has no column but case")
+        if any(not name.strip() for name in columns):
+            raise RankingError(str(file), "one of its columns has no name")
+        known = _by_case(rows, sorted({*cases, *withdrawn}))
+        return tuple(_grouping(file, column, cases, known) for column in columns)
     except RankingError as error:
         raise GroupsFileError(str(file), error.problem) from error
-    if not rows:
-        raise GroupsFileError(str(file), "it has no row below the first")
-    columns = [name for name in rows[0].cells if name != CASE]
-    if not columns:
-        raise GroupsFileError(str(file), "it has no column but case")
-    if any(not name.strip() for name in columns):
-        raise GroupsFileError(str(file), "one of its columns has no name")
-    known = _by_case(file, rows, sorted({*cases, *withdrawn}))
-    return tuple(_grouping(file, column, cases, known) for column in columns)
 
 
-def _by_case(file: Path, rows: Sequence[Row], cases: Collection[str]) -> dict[str, Row]:
+def _by_case(rows: Sequence[Row], cases: Collection[str]) -> dict[str, Row]:
     """The row of each case."""
     found: dict[str, Row] = {}
     for row in rows:
@@ -104,7 +104,7 @@ def _by_case(file: Path, rows: Sequence[Row], cases: Collection[str]) -> dict[st
         elif case not in cases:
             problem = f"there is no case {safe(case)}{nearest(case, cases)}"
         if problem:
-            raise GroupsFileError(str(file), f"{row.where}: {problem}")
+            raise row.error(problem)
         found[case] = row
     return found
 
@@ -120,13 +120,13 @@ def _grouping(
     given = sorted(name for name in groups if name != NOT_GIVEN)
     if not given:
         problem = f"column {safe(column)} has no group for any case"
-        raise GroupsFileError(str(file), problem)
+        raise RankingError(str(file), problem)
     if len(given) > MOST_GROUPS:
         problem = (
             f"column {safe(column)} has {len(given)} groups, more than {MOST_GROUPS}:"
             f" {listing(given[:3])}, and so on"
         )
-        raise GroupsFileError(str(file), problem)
+        raise RankingError(str(file), problem)
     order = [*given, *([NOT_GIVEN] if NOT_GIVEN in groups else [])]
     return Grouping(
         column=column, groups=tuple((name, tuple(groups[name])) for name in order)

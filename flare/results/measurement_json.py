@@ -30,10 +30,6 @@ MEASUREMENT_JSON = "measurement.json"
 """In the folder of a team."""
 
 
-ACCEPT = "--unlike-host REASON"
-"""Accepts that."""
-
-
 # --- Its keys ---------------------------------------------------------------------
 
 
@@ -270,7 +266,7 @@ class MeasurementLog:
                 problem = f"the team was measured with {name} {was}, now it is {now}"
                 remedy = "Measure it as before, or all anew with another --output."
                 if is_host:
-                    remedy += f" Or accept it: {ACCEPT}."
+                    remedy += " Or accept it: --unlike-host REASON."
                 raise MeasurementError(str(file), problem, remedy)
 
     def add(self, session: Mapping[str, Any]) -> None:

@@ -28,16 +28,10 @@ STABLE_SHARE = 0.02
 """FLARE21's and FLARE22's rule, "when the inference is stable" (load_json.py): a value
 of the memory counts if it fills more than this part of the samples."""
 
-FEWEST_SAMPLES = 10
-"""With fewer samples, a peak is easily missed."""
+FEWEST_SAMPLES, LONGEST_GAP = 10, 5
+"""With fewer samples, or a gap of more intervals, a peak is easily missed."""
 
-LONGEST_GAP = 5
-"""A gap of more than this many intervals may hide a peak."""
-
-END_GAP_S = 1.0
-
-
-END_GAP_SHARE = 0.05
+END_GAP_S, END_GAP_SHARE = 1.0, 0.05
 """A trace may end this long, plus this share of the running time, before the run."""
 
 
@@ -238,22 +232,18 @@ class MemoryCurve:
     """Of the container, the same."""
 
 
-def traced_cases(folder: Path) -> tuple[str, ...]:
-    """The cases of a team that have a trace."""
-    return tuple(sorted(file.stem for file in (folder / TRACES).glob("*.csv")))
-
-
-def read_curve(folder: Path, case: str, buckets: int = BUCKETS) -> MemoryCurve:
-    """The memory of a team's run over time; of a trace as any program has written it.
-
-    Of so many equal times, the lowest and highest sample are kept.
+def read_curves(folder: Path) -> tuple[MemoryCurve, ...]:
+    """The memory of a team's runs over time; of traces as any program has written them.
 
     Raises
     ------
     RankingError
-        If the trace cannot be read, or a cell is no number.
+        If a trace cannot be read, or a cell is no number.
     """
-    file = folder / TRACES / f"{case}.csv"
+    return tuple(map(_curve, sorted((folder / TRACES).glob("*.csv"))))
+
+
+def _curve(file: Path) -> MemoryCurve:
     found: dict[str, list[Point]] = {"gpu_memory_mb": [], "host_memory_mb": []}
     samples = 0
     for row in read_rows(file, ("seconds",)):
@@ -265,11 +255,11 @@ def read_curve(folder: Path, case: str, buckets: int = BUCKETS) -> MemoryCurve:
             memory = row.number(name)
             if memory is not None:
                 points.append((round(seconds * 100), round(memory)))
-    gpu, host = (thinned(points, buckets) for points in found.values())
-    return MemoryCurve(case=case, samples=samples, gpu=gpu, host=host)
+    gpu, host = map(thinned, found.values())
+    return MemoryCurve(case=file.stem, samples=samples, gpu=gpu, host=host)
 
 
-def thinned(points: Sequence[Point], buckets: int = BUCKETS) -> tuple[Point, ...]:
+def thinned(points: Sequence[Point]) -> tuple[Point, ...]:
     """The first and last point, and the lowest and highest of each time between.
 
     Examples
@@ -277,10 +267,10 @@ def thinned(points: Sequence[Point], buckets: int = BUCKETS) -> tuple[Point, ...
     >>> thinned([(time, time % 7) for time in range(1000)])[:4]
     ((0, 0), (6, 6), (20, 6), (21, 0))
     """
-    if len(points) <= 2 * buckets:
+    if len(points) <= 2 * BUCKETS:
         return tuple(points)
     start, end = points[0][0], points[-1][0]
-    width = (end - start) / buckets or 1
+    width = (end - start) / BUCKETS or 1
     found: dict[int, list[Point]] = {}
     for point in points:
         found.setdefault(int((point[0] - start) / width), []).append(point)

@@ -1,41 +1,11 @@
 """What we make of an engine's answers, with a program that stands in for it."""
 
-import json
 import os
 
 import pytest
 
 from flare.common.docker import is_of_content
 from flare.common.errors import EngineError
-
-
-def test_what_an_engine_is(make_engine, monkeypatch):
-    monkeypatch.setenv("PATH", "/nowhere")
-    info = {
-        "ServerVersion": "20.10.24",
-        "SecurityOptions": ["name=seccomp,profile=default"],
-        "Runtimes": {"runc": {}, "crun": {}},
-        "DefaultRuntime": "runc",
-        "MemoryLimit": True,
-        "SwapLimit": False,
-        "PidsLimit": True,
-    }
-    parts = {"Components": [{"Name": "containerd", "Version": "1.6.20"},
-                            {"Name": "runc", "Version": "1.1.5"}]}  # fmt: skip
-    engine = make_engine(
-        f"if words[0] == 'info': print({json.dumps(info)!r})",
-        f"if words[0] == 'version': print({json.dumps(parts)!r})",
-    )
-
-    found = engine.describe()
-
-    assert (found["version"], found["containerd"], found["runc"]) == (
-        *("20.10.24", "1.6.20", "1.1.5"),
-    )
-    assert found["security"] == ["name=seccomp,profile=default"]
-    assert found["runtimes"] == ["crun", "runc"]
-    assert found["limits"] == ["swap"]
-    assert found["nvidia_toolkit"] == ""
 
 
 @pytest.mark.parametrize("program", ["nvidia-ctk", "nvidia-container-cli"])

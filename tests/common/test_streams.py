@@ -192,19 +192,6 @@ def test_a_file_that_ends_with_its_length_is_read_quickly(packed, is_quick):
     assert (stream._reader is not None) == is_quick
 
 
-@pytest.mark.parametrize("pieces", [1, 7, 350, 10**6])
-def test_pieces_of_any_size_give_the_same(pieces):
-    stream = SizedGzipStream(io.BytesIO(PACKED))
-    content = bytearray(stream.read(350))
-    stream.expect(len(CONTENT) - 350)
-    assert stream.skip(10) == 10
-    rest = bytearray()
-    while more := stream.read(pieces if len(rest) < 5000 else 10**6):
-        rest += more
-
-    assert content + CONTENT[350:360] + rest == CONTENT
-
-
 @pytest.mark.parametrize("has_reader", [True, False])
 def test_a_file_within_a_file_is_read_from_where_it_begins(monkeypatch, has_reader):
     """By a library without its reader, too."""

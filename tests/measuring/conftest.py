@@ -20,7 +20,7 @@ from flare.measuring.archive.reading import read_archive
 from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import measure_teams
 from flare.measuring.options import FLARE, Caches, Options, RunOptions
-from flare.measuring.sampling import Device, DeviceState
+from flare.measuring.sampling import Device
 from flare.measuring.team import Job
 from flare.results.traces_csv import Sample
 from tests.builders.archives import FILES, save
@@ -31,14 +31,6 @@ RUNS = {"interval_s": 0.02, "repeats": 1, "caches": Caches.WARM, "has_warm_up": 
 
 QUICK = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
 """What commands are told to measure on anything, and soon."""
-
-FILES_OF = {
-    "metrics.json": "metrics",
-    "measurement.json": "measurement",
-    "efficiency.csv": "efficiency-row",
-    "traces/validation_001.csv": "trace-row",
-}
-"""Files of a team that is measured and scored, and their schemas."""
 
 LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
 
@@ -62,18 +54,30 @@ def archives(team_base, tmp_path_factory):
 
 
 class Notes(Listener):
-    """Notes each case and each team of which it is told."""
+    """Notes each case and each team of which it is told, and errors by team."""
 
-    def __init__(self, told):
-        self._told = told
+    def __init__(self):
+        self.told, self.failed = [], {}
 
     def on_run(self, team, record, number, total):
         """Note what came of a case."""
-        self._told.append((team, record.case, record.status.value, number, total))
+        self.told.append((team, record.case, record.status.value, number, total))
 
     def on_team(self, team):
         """Note a team that is done."""
-        self._told.append(team)
+        self.told.append(team)
+
+    def on_failure(self, team, error):
+        """Note what the measurement of a team has ended by."""
+        self.failed[team] = str(error)
+
+    def words(self):
+        """Cases and teams in the order in which they were told."""
+        return [word if isinstance(word, str) else word[1] for word in self.told]
+
+    def runs(self):
+        """Team, case and numbers of each case."""
+        return [(t[0], t[1], *t[3:]) for t in self.told if not isinstance(t, str)]
 
 
 class FakeGpu:
@@ -88,7 +92,7 @@ class FakeGpu:
         return frozenset({1})
 
     def state(self):
-        return DeviceState(sm_clock_mhz=1410, temperature_c=40, is_throttled=False)
+        return 1410, 40, False
 
 
 class Bench:
@@ -100,7 +104,8 @@ class Bench:
         self.results, self.sent = folder / "results", folder / "archives"
         self.sent.mkdir(exist_ok=True)
         self.cases = find_images(self.images)
-        self.told = []
+        self.notes = Notes()
+        self.told = self.notes.told
 
     def archive(self, team, script, **settings):
         """The archive of a team whose predict.sh is a script."""
@@ -144,7 +149,7 @@ class Bench:
             if gpu:
                 for module in (container, team_module):
                     patch.setattr(module, "open_gpu", lambda _: nullcontext(gpu))
-            failed = measure_teams(job, Notes(self.told))
+            failed = measure_teams(job, self.notes)
         return dict(failed)
 
     def rows(self, team):
@@ -156,20 +161,6 @@ class Bench:
         file = self.results / team / "measurement.json"
         assert file_problems(file, "measurement") == []
         return json.loads(file.read_text())
-
-    def change_setting(self, team, name, value):
-        """Let a team's measurement.json say that a setting was another one."""
-        record = self.record(team)
-        record["settings"][name] = value
-        file = self.results / team / "measurement.json"
-        file.write_text(json.dumps(record))
-
-    def file_problems(self, team):
-        """What is wrong with the files of a team, by their schemas."""
-        folder = self.results / team
-        return [
-            p for n, kind in FILES_OF.items() for p in file_problems(folder / n, kind)
-        ]
 
     def metrics(self, team):
         """A team's metrics.json."""

@@ -38,9 +38,14 @@ def test_two_teams_and_a_refused_archive(bench, measure):
     told_of = re.findall(r"^\[\d/6.*?\] (\w+) ", stdout, re.MULTILINE)
     assert told_of == ["crash"] * 3 + ["good"] * 3
     assert stdout.count(" the container ended with exit code 3 after ") >= 3
-    assert bench.file_problems("good") == bench.file_problems("crash") == []
-    for name in ("ledger", "refused"):
-        assert file_problems(bench.results / f"{name}.csv", f"{name}-row") == []
+    for name, kind in {
+        **{f"{name}.csv": f"{name}-row" for name in ("ledger", "refused")},
+        **{f"good/{name}.json": name for name in ("metrics", "measurement")},
+        "good/efficiency.csv": "efficiency-row",
+        "crash/metrics.json": "metrics",
+        "good/traces/validation_001.csv": "trace-row",
+    }.items():
+        assert file_problems(bench.results / name, kind) == []
     assert bench.engine.left() == []
 
 

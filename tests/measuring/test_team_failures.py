@@ -17,7 +17,6 @@ from flare.measuring import team as measured
 from flare.measuring.archive.reading import Archive
 from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.lanes import dispatch, process
-from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import measure_teams, write_refused
 from flare.results.archives_csv import read_refused
 from flare.results.errors import MeasurementError
@@ -26,25 +25,7 @@ from tests.builders.archives import make_socket
 from tests.builders.lanes import job_of
 from tests.builders.running import record
 from tests.builders.teams import PREDICT
-
-
-class Notes(Listener):
-    """Notes what it is told."""
-
-    def __init__(self):
-        self.calls, self.failed = [], {}
-
-    def on_run(self, team, record, number, total):
-        """Note a case."""
-        self.calls.append((team, record.case))
-
-    def on_team(self, team):
-        """Note a team that is done."""
-        self.calls.append((team, "scored"))
-
-    def on_failure(self, team, error):
-        """Note what its measurement has ended by."""
-        self.failed[team] = str(error)
+from tests.measuring.conftest import Notes
 
 
 @pytest.fixture
@@ -79,7 +60,8 @@ def run(monkeypatch, tmp_path):
         job = job_of(tmp_path / "results", {"a": "a", "b": "b"}, cases)
         found = {team: str(error) for team, error in measure_teams(job, notes)}
         assert notes.failed == found
-        return found, notes.calls
+        calls = [(t, "scored") if isinstance(t, str) else t[:2] for t in notes.told]
+        return found, calls
 
     return start
 

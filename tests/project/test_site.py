@@ -62,17 +62,6 @@ def test_every_message_command_and_name_has_a_section(site):
     assert names <= set(ids(site, "python/index.html"))
 
 
-def test_the_notebook_shows_what_came_out_and_can_be_downloaded(site):
-    page = (site / "python" / "notebook.html").read_text(encoding="utf-8")
-
-    assert "&lt;Results: flare21, 5 cases, DSC 0.8590, NSD 0.8065&gt;" in page
-    assert 'download="notebook.ipynb"' in page
-    for name in ("notebook.ipynb", *re.findall(r'src="(output_\w+\.png)"', page)):
-        assert (site / "python" / name).stat().st_size > 0
-    assert page.count('src="output_') == 1
-    assert "/tmp" not in page
-
-
 # --- It is spelt well -------------------------------------------------------------
 
 

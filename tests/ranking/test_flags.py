@@ -71,22 +71,11 @@ def flags_of(values, rules=RULES, spreads=None):
                 "No team has a DSC above 0 on c1: ",
             ],
         ),
-        (
-            {"a": [(0.4, 3), (0.3, 4)], "b": [(0.2, 5), (0.1, 6)]},
-            GATED,
-            ["The gate of 0.5 leaves no value of runtime_s at all"],
-        ),
-        (
-            {"a": [(0.4, 3), (0.3, 4)], "b": [(0.2, 5), (0.1, 6)]},
-            replace(RULES, gate_dsc=0.35),
-            [],
-        ),
     ],
     ids=[
         *("nothing odd", "empty masks rank well", "a gate takes them", "a tie"),
         *("a zero now and then", "no result", "none of a metric", "nobody has one"),
         "cases decide nothing",
-        *("a gate leaves nothing", "a gate leaves something"),
     ],
 )
 def test_flags(values, rules, starts):

@@ -353,7 +353,7 @@ def test_rank_then_mean_equals_challenger(shared, metric, ties):
         }
     board = challenger_board(folder, metric)
     rules = replace(board.rules, ties=ties, missing=MissingRule.WORST_PLUS_ONE)
-    board = board.by(rules)
+    board = replace(board, rules=rules)
 
     means = (board.doubled_ranks.mean(axis=(1, 2)) / 2).tolist()
 

@@ -143,7 +143,7 @@ def test_first_place_by_hand(values, expected, words):
 
     assert {key: getattr(found, key) for key in expected} == expected
     for part in words:
-        assert part in recount_text([found], len(values["a"]))
+        assert part in recount_text(found, len(values["a"]))
 
 
 def test_a_disqualification_that_costs_the_first_place():
@@ -155,7 +155,7 @@ def test_a_disqualification_that_costs_the_first_place():
 
     assert found["b"].lost_without_team == ("c",)
     assert found["a"].lost_without_team == ()
-    assert "it loses it if c is disqualified" in recount_text([found["b"]], 3)
+    assert "it loses it if c is disqualified" in recount_text(found["b"], 3)
 
 
 def test_equal_leads_take_the_first_cases():
@@ -215,7 +215,7 @@ def test_choices_of_rules_are_counted_as_they_come_out(seed):
             f"it is first under {wins[item.team]} of 48 choices of rules (ties 3 x"
             " missing results 2 x mean or median of ranks 2 x rounding 2 x gate 2;"
             f" different rankings among them: {len(rankings)})."
-        ) in recount_text([item], 5)
+        ) in recount_text(item, 5)
 
 
 @pytest.mark.parametrize(

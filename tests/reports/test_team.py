@@ -6,7 +6,7 @@ from flare.common.errors import FlareError
 from flare.common.text import safe
 from flare.reports.render.html import page_html
 from flare.reports.team import team_page
-from flare.results.traces_csv import read_curve, thinned
+from flare.results.traces_csv import read_curves, thinned
 from tests.builders.errors import told
 from tests.builders.measured import write_measured
 from tests.builders.pages import content_of, parts_of
@@ -92,7 +92,7 @@ def test_a_trace_of_another_program_may_have_fewer_columns(tmp_path):
         "seconds,gpu_memory_mb\n0.5,10.4\n1,\n1.25,30.6\n"
     )
 
-    curve = read_curve(tmp_path, "a")
+    curve = read_curves(tmp_path)[0]
 
     assert (curve.samples, curve.gpu, curve.host) == (3, ((50, 10), (125, 31)), ())
 

@@ -64,7 +64,8 @@ def command(options: Options) -> None:
         from flare.reports.render import check_library
 
         check_library(service.page, "jinja2")
-    with stopping_with(_stopped):
+    stopped = "The service was ended", "What is done is kept; the same command goes on."
+    with stopping_with(lambda: StoppedError(*stopped)):
         serve(service, options.source(), telling=Told, on_step=tell)
 
 
@@ -74,10 +75,3 @@ def tell(entry: Entry) -> None:
     is_told = entry.step is Step.SCORED and entry.message
     said = f"failed: {entry.message}" if is_told else step
     _log.info("%s: %s", safe(entry.title), said)
-
-
-def _stopped() -> StoppedError:
-    """The message for an operator who ends the service."""
-    return StoppedError(
-        "The service was ended", "What is done is kept; the same command goes on."
-    )

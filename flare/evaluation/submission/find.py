@@ -206,7 +206,7 @@ def find_references(
         If the folder does not exist.
     """
     patterns = challenge.names if challenge else PLAIN_NAMES
-    npz = challenge.npz.references if challenge else None
+    npz = challenge.npz.layout("reference") if challenge else None
 
     def case_of(stem: str) -> str:
         return patterns.case_of_reference(stem) or stem * is_demonstration(stem)

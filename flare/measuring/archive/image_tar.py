@@ -201,20 +201,12 @@ def _read_blob(name: str, file: io.BufferedReader, budget: Budget) -> Blob:
 SCRIPT = "predict.sh"
 """What is run, in the working directory of the image."""
 
-SCRIPT_BYTES = 2**20
-"""A script is read up to this size."""
-
 PATH_CHARACTERS = 4096
-"""Linux knows no longer path."""
-
-LINKS = 40
-"""Nor does it follow more links."""
+"""Linux knows no longer path, nor does it follow more than 40 links."""
 
 
 class Kind(Enum):
-    """What is at a path, if it is neither a link, of which the target is kept, nor a
-    script, of which the content is.
-    """  # noqa: D205  it is one sentence
+    """What is at a path; of a link, its target is kept, and a script's content."""
 
     FILE = "a file"
     FOLDER = "a folder"
@@ -251,7 +243,7 @@ class Layer:
             self.unpacked_bytes += member.size
             if name == SCRIPT:
                 content = archive.extractfile(member)
-                found = content.read(SCRIPT_BYTES) if content else b""
+                found = content.read(2**20) if content else b""
         self.found[path] = found
         return len(path) + (0 if isinstance(found, Kind) else len(found))
 
@@ -329,6 +321,6 @@ class FileSystem:
                 waiting += target.split("/")[::-1]
             else:
                 place, target = here, ""
-            if followed > LINKS or max(len(here), len(target)) > PATH_CHARACTERS:
+            if followed > 40 or max(len(here), len(target)) > PATH_CHARACTERS:
                 return None
         return place

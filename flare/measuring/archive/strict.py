@@ -41,9 +41,6 @@ KEPT_BYTES = 2**26
 NOTED_BYTES = 2**28
 """So much is noted of layers at most: about a million paths."""
 
-NOTE_BYTES = 200
-"""What Python needs for a note, beside its text."""
-
 _SENSELESS = "its headers make no sense"
 
 
@@ -120,7 +117,7 @@ class Budget:
 
     def note(self, size: int) -> None:
         """Take off a text that is noted."""
-        self.noted_bytes -= size + NOTE_BYTES
+        self.noted_bytes -= size + 200  # what Python needs for a note
         if self.noted_bytes < 0:
             raise LimitError("it has too many files, or their paths are too long")
 

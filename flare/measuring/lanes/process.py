@@ -21,6 +21,7 @@ from logging.handlers import QueueHandler
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 from flare.common.environment import end_with
@@ -32,9 +33,6 @@ from flare.results.efficiency_csv import CaseRecord
 
 PROGRAM = "from flare.measuring.lanes.process import main; main()"
 """What a new process runs."""
-
-STOP_S = 150.0
-"""So long a process may take to remove what it has made: an engine may be slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ class LaneProcess:
         self.ask_to_stop()
         self.connection.close()
         try:
-            self._process.wait(STOP_S)
+            self._process.wait(150.0)  # what it removes may take an engine so long
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -104,13 +102,6 @@ class LaneProcess:
 
 class _StoppedError(BaseException):
     """The parent wants this process to end, or has ended."""
-
-
-class _Teller(QueueHandler):
-    """Sends lines of the log through a pipe, in place of a queue."""
-
-    def enqueue(self, record: logging.LogRecord) -> None:
-        cast("Any", self.queue)(record)
 
 
 def main() -> None:
@@ -139,7 +130,7 @@ def main() -> None:
             raise _StoppedError from error
 
     log = logging.getLogger("flare")
-    log.addHandler(_Teller(cast("Any", tell)))
+    log.addHandler(QueueHandler(cast("Any", SimpleNamespace(put_nowait=tell))))
     log.setLevel(logging.INFO)
     log.propagate = False
     with suppress(_StoppedError, EOFError):

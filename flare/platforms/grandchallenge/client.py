@@ -49,11 +49,6 @@ LARGEST_MIB = 64
 LARGEST_BYTES = 64 * 2**30
 """Of an archive: the disk is ours."""
 
-MOST_REDIRECTS = 5
-"""From the address of a file to the host that has it."""
-
-BLOCK_BYTES = 2**20
-
 TOKEN_REMEDY = (
     "Make one under Your Profile, Manage API Tokens: of an external evaluator of the"
     " phase (for flare serve) or an admin of the challenge (for flare download). Put it"
@@ -346,7 +341,7 @@ class Client:
     @contextmanager
     def _led(self, url: str, headers: dict[str, str]) -> Iterator[HTTPResponse]:
         """An answer from wherever the platform leads, if it is an https address."""
-        for _ in range(MOST_REDIRECTS):
+        for _ in range(5):
             url = quote(url, safe=punctuation)  # what is no ASCII, or a space
             if not url.startswith("https://"):
                 place = printable(self._redact(url.partition("?")[0]))[:80]
@@ -402,7 +397,7 @@ class Client:
         block = b"-"
         while block:
             try:
-                block = response.read(BLOCK_BYTES)
+                block = response.read(2**20)
             except (OSError, ValueError, HTTPException) as error:  # of odd lengths, too
                 raise self._unreachable(response.url, error) from error
             yield block

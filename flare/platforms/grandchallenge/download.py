@@ -67,11 +67,8 @@ PAGE = 20
 MOST_EVALUATIONS = 100_000
 """Of a phase."""
 
-METRICS_SOCKET = "metrics-json-file"
-
-_RANKED_ONLY = "the platform gives only the ranked values"
 _ADMIN = "The token has to be of an admin."
-"""What is found, and to be done, where the values of cases are not given."""
+"""What is to be done where the values of cases are not given."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,12 +143,9 @@ def download(asked: Options, *, token: str) -> int:
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as err:
         raise client.stranger() from err
     names = [evaluation.user for evaluation in chosen]
-    if not chosen:
-        raise PlatformError(
-            f"{safe(asked.api)}: the phase has no result that this token may see"
-        )
     if not any("case" in evaluation.metrics for evaluation in chosen):
-        raise PlatformError(f"{listing(names)}: {_RANKED_ONLY}", _ADMIN)
+        problem = "the phase has no values of cases that this token may see"
+        raise PlatformError(f"{safe(asked.api)}: {problem}", _ADMIN)
     folders = _folders(asked.output, names)
     refused, failed = [], {}
     for number, evaluation in enumerate(chosen, start=1):
@@ -278,7 +272,7 @@ def _evaluation(value: Mapping[str, Any], phase: str) -> Evaluation:
     metrics = None
     for output in value["outputs"]:
         socket = output.get("socket") or output["interface"]
-        if socket["slug"] == METRICS_SOCKET:
+        if socket["slug"] == "metrics-json-file":
             metrics = output["value"]
     submission = value["submission"]
     url = str(submission.get("predictions_file") or "")
@@ -328,7 +322,7 @@ def _write_metrics(evaluation: Evaluation, folder: Path) -> None:
     have.
     """
     if "case" not in evaluation.metrics:
-        raise PlatformError(_RANKED_ONLY, _ADMIN)
+        raise PlatformError("the platform gives only the ranked values", _ADMIN)
     try:
         content = json.dumps(evaluation.metrics, indent=2, allow_nan=False)
     except (ValueError, RecursionError) as error:

@@ -30,10 +30,10 @@ from flare.platforms.grandchallenge.client import (
     key,
 )
 from flare.platforms.serving.source import (
+    Answer,
     GoneError,
     NotNowError,
     NotOursError,
-    ReturnedFile,
     Submission,
 )
 from flare.results.team_folder import folder_of
@@ -141,21 +141,15 @@ class PhaseSource:
 
     def download(self, submission: Submission, folder: Path) -> Path:
         """Fetch the archive of the algorithm, whole, and its model, if it has one."""
-        file = folder / f"{submission.team}{SUFFIX}"
-        self._fetch(submission, "image", file, ArchiveError)
         if submission.place.get("model_pk"):
-            model = folder / f"{submission.team}{MODEL_SUFFIX}"
-            self._fetch(submission, "model", model, ModelError)
-        return file
+            self._fetch(
+                submission, "model", folder / f"{submission.team}{MODEL_SUFFIX}"
+            )
+        return self._fetch(submission, "image", folder / f"{submission.team}{SUFFIX}")
 
-    def _fetch(
-        self,
-        submission: Submission,
-        kind: str,
-        file: Path,
-        wrong: type[ArchiveError | ModelError],
-    ) -> None:
+    def _fetch(self, submission: Submission, kind: str, file: Path) -> Path:
         """Fetch a file from where it was at the claim, or else from where it is now."""
+        wrong = ModelError if kind == "model" else ArchiveError
         address = submission.place.get(kind)
         if not address:
             problem = f"the platform has no file of the {kind}"
@@ -180,10 +174,9 @@ class PhaseSource:
             raise GoneError(
                 error, wrong(file.name, problem, "Upload it, and submit it, again.")
             ) from error
+        return file
 
-    def answer(
-        self, submission: Submission, answer: ReturnedFile, *, is_again: bool
-    ) -> None:
+    def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
         """Return metrics, or the line that the participant gets; see `Source`."""
         if is_again and self._status(submission) in ANSWERED:
             return

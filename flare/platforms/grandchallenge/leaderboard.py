@@ -54,13 +54,9 @@ class Result:
     metrics: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row(Result):
-    """A line of the leaderboard."""
-
-    rank: int
-    rank_score: Fraction | float
-    """What the rank goes by: a rank, or the mean or median of ranks."""
+Row = tuple[int, float | Fraction, Result]
+"""A line of the leaderboard: the rank, and what it goes by: a rank, or the mean or
+median of ranks."""
 
 
 def read_result(file: Path) -> Result:
@@ -115,16 +111,7 @@ def rank_results(
         left_out += worse
         ranked = _scored(best, phase)
     scores = [score for score, _ in ranked]
-    rows = [
-        Row(
-            name=result.name,
-            rank=scores.index(score) + 1,
-            rank_score=score,
-            metrics=result.metrics,
-        )
-        for score, result in ranked
-    ]
-    return rows, left_out
+    return [(scores.index(score) + 1, score, one) for score, one in ranked], left_out
 
 
 def _scored(
@@ -163,9 +150,9 @@ def leaderboard_table(rows: Sequence[Row], phase: Phase) -> str:
     """The leaderboard as text, by the titles of its columns."""
     titles = (printable(title) for title, *_ in phase.columns)
     lines = [["rank", "name", "rank score", *titles]]
-    for row in rows:
-        own = [str(row.rank), printable(row.name), f"{float(row.rank_score):g}"]
-        lines.append([*own, *map(printable, phase.shown(row.metrics))])
+    for rank, score, result in rows:
+        own = [str(rank), printable(result.name), f"{float(score):g}"]
+        lines.append([*own, *map(printable, phase.shown(result.metrics))])
     title = f"Leaderboard of the phase {printable(phase.title)}:"
     return "\n".join([title, *aligned(lines)])
 
@@ -205,10 +192,10 @@ def write_leaderboard(rows: Sequence[Row], phase: Phase, file: Path) -> None:
     columns = ["name", "rank", "rank_score", *phase.ranked, *titles]
     lines = [
         [
-            *(row.name, row.rank, float(row.rank_score)),
-            *(value_at(row.metrics, path) for path in phase.ranked),
-            *phase.shown(row.metrics),
+            *(result.name, rank, float(score)),
+            *(value_at(result.metrics, path) for path in phase.ranked),
+            *phase.shown(result.metrics),
         ]
-        for row in rows
+        for rank, score, result in rows
     ]
     write_whole(file, csv_text(columns, lines))

@@ -216,7 +216,7 @@ PHASES = Annotated[
 
 
 def read_phase(file: Path, name: str) -> Phase:
-    """Read the settings of one phase, as `parse_phase` does.
+    """Read the settings of one phase.
 
     Parameters
     ----------
@@ -224,26 +224,18 @@ def read_phase(file: Path, name: str) -> Phase:
         A JSON file like phase-settings.json: an object with an object for each phase.
     name : str
         The phase.
-    """
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        reason = why(error)
-        raise PhaseSettingsError(str(file), f"cannot be read ({reason})") from error
-    return parse_phase(content, name, source=str(file))
-
-
-def parse_phase(content: bytes | str, name: str, *, source: str) -> Phase:
-    """The settings of one phase, from what such a file holds.
 
     Raises
     ------
     PhaseSettingsError
         If it cannot be read, or breaks a rule of the platform; the message names the
-        source, the field, the value and what is allowed.
+        file, the field, the value and what is allowed.
     """
+    source = str(file)
     try:
-        settings = json.loads(content)
+        settings = json.loads(file.read_bytes())
+    except OSError as error:
+        raise PhaseSettingsError(source, f"cannot be read ({why(error)})") from error
     except (ValueError, RecursionError) as error:
         raise PhaseSettingsError(source, f"is not JSON ({safe(str(error))})") from error
     if not isinstance(settings, dict) or name not in settings:

@@ -6,7 +6,6 @@ Three phases are evaluated by the platform, and an external one by ``flare serve
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +15,8 @@ from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.environment import PHASE_SETTINGS
 from flare.common.options import option
-from flare.common.schema import dump
+from flare.common.text import listing, safe
+from flare.evaluation.errors import PhaseSettingsError
 from flare.measuring.options import MODEL_FOLDER
 from flare.platforms.grandchallenge.phase import (
     Column,
@@ -25,7 +25,6 @@ from flare.platforms.grandchallenge.phase import (
     Presence,
     ResultDisplay,
     ScoringMethod,
-    parse_phase,
     read_phase,
 )
 
@@ -214,14 +213,14 @@ class PhaseOptions:
         Raises
         ------
         PhaseSettingsError
-            As `parse_phase`.
+            As `read_phase`.
         """
-        if self.phase_settings:
-            return read_phase(self.phase_settings, self.phase)
         is_in_file = challenge == STANDARD and self.phase != "external"
-        if PHASE_SETTINGS and is_in_file:  # which an installed copy does not have
-            return read_phase(PHASE_SETTINGS, self.phase)
+        if file := self.phase_settings or (PHASE_SETTINGS if is_in_file else None):
+            return read_phase(file, self.phase)
         rules = read_challenge(challenge)
         made = {**settings_for(rules), "external": external_settings_for(rules)}
-        text = json.dumps(dump(made))
-        return parse_phase(text, self.phase, source=f"phase-settings of {challenge}")
+        if self.phase not in made:
+            problem = f"has no phase {safe(self.phase)} (found {listing(made)})"
+            raise PhaseSettingsError(f"phase-settings of {challenge}", problem)
+        return made[self.phase]

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from flare.common.files import write_whole
 from flare.common.schema import DateTime, Is, Text, dump
 from flare.common.text import aligned, printable, safe
-from flare.platforms.serving.source import ReturnedFile, Source, Submission
+from flare.platforms.serving.source import Answer, Source, Submission
 from flare.results.errors import MeasurementError
 
 JOURNAL_JSON = "journal.json"
@@ -29,9 +30,7 @@ SPARE_SHARE = 1 / 48
 """Of the hours, kept to clean up and to answer: half an hour of a day."""
 
 
-def utc_now() -> datetime:
-    """Date and time."""
-    return datetime.now(UTC)
+utc_now = partial(datetime.now, UTC)
 
 
 class Step(Enum):
@@ -207,7 +206,7 @@ class Journal:
         write_whole(self._file, text, is_lasting=True)
         self.entries = entries
 
-    def write_answer(self, submission: Submission, answer: ReturnedFile) -> None:
+    def write_answer(self, submission: Submission, answer: Answer) -> None:
         """Write what is to be sent, so that each try sends the same.
 
         Raises
@@ -220,7 +219,7 @@ class Journal:
         text = json.dumps(answer, indent=2, allow_nan=False)
         write_whole(self._answer_file(submission), f"{text}\n", is_lasting=True)
 
-    def read_answer(self, submission: Submission) -> ReturnedFile:
+    def read_answer(self, submission: Submission) -> Answer:
         """What is to be sent.
 
         Raises
@@ -230,7 +229,7 @@ class Journal:
         """
         file = self._answer_file(submission)
         with _as_written(file):
-            answer: ReturnedFile = json.loads(file.read_text(encoding="utf-8"))
+            answer: Answer = json.loads(file.read_text(encoding="utf-8"))
             is_good = answer["status"] == "Succeeded"
             _ = answer["metrics"] if is_good else answer["error_message"]
         return answer
@@ -275,12 +274,8 @@ def _entry(content: dict[str, Any]) -> Entry:
     for at in entry.times.values():
         datetime.fromisoformat(at)
     entry.ends_at(HOURS)
-    texts = {
-        **content,
-        **entry.place,
-        "place": "",
-        "times": entry.times[entry.step.value],
-    }
+    others = {"place": "", "times": entry.times[entry.step.value]}
+    texts = content | entry.place | others
     # Their defaults are for an entry that begins, not for one that was kept.
     if content.keys() != {row.name for row in fields(Entry)}:
         raise KeyError

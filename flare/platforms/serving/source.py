@@ -18,7 +18,7 @@ from flare.common.errors import MESSAGE_LIMIT, HostError, InputError, Submission
 from flare.common.files import write_whole
 from flare.common.options import option
 from flare.common.schema import Count, Is, Positive, Text
-from flare.common.text import printable, safe, why
+from flare.common.text import printable, safe
 from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.archive.strict import ArchiveError, ModelError
@@ -51,7 +51,7 @@ class Submission:
     """What its source needs to get it again after a restart; no secrets."""
 
 
-class ReturnedFile(TypedDict):
+class Answer(TypedDict):
     """What `flare serve` says of a submission: it is sent to the platform, or written
     into DIR/returned of a drop folder.
     """  # noqa: D205  a sentence of the public schema
@@ -109,12 +109,12 @@ RETURNED: dict[str, Any] = {
 """Of the whole file."""
 
 
-def succeeded(metrics: dict[str, Any]) -> ReturnedFile:
+def succeeded(metrics: dict[str, Any]) -> Answer:
     """The answer for a submission that has a result."""
     return {"status": "Succeeded", "metrics": metrics}
 
 
-def failed(message: str) -> ReturnedFile:
+def failed(message: str) -> Answer:
     """The answer for one that has none, with the line for whoever has handed it in."""
     line = printable(message)[:MESSAGE_LIMIT]
     return {"status": "Failed", "error_message": line}
@@ -193,9 +193,7 @@ class Source(Protocol):
             If the team may be the reason why it is not there.
         """
 
-    def answer(
-        self, submission: Submission, answer: ReturnedFile, *, is_again: bool
-    ) -> None:
+    def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
         """Hand on the outcome of a submission, once.
 
         Raises
@@ -252,13 +250,8 @@ class DropFolder:
 
     def claimable(self) -> list[Submission]:
         """All archives that are whole, the oldest first."""
-        try:
-            paths = [*self._folder.iterdir()]
-        except OSError as error:
-            problem = f"{safe(self._folder)}: it cannot be read ({why(error)})"
-            raise InputError(problem) from error
         now, found = self._now().timestamp(), []
-        for path in paths:
+        for path in self._folder.iterdir():
             with suppress(OSError):  # of one that is removed meanwhile
                 if _is_archive(path.name) and self._is_file(path):
                     found.append((_changed_at(path, now), path, _submission(path)))
@@ -297,9 +290,7 @@ class DropFolder:
             raise ModelError(model.name, "it is a link", "Hand in the file itself.")
         return path
 
-    def answer(
-        self, submission: Submission, answer: ReturnedFile, *, is_again: bool
-    ) -> None:
+    def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
         """Write the answer into the folder; the same one anew does no harm."""
         self._check_answers()
         text = json.dumps(answer, indent=2, allow_nan=False)
@@ -324,8 +315,11 @@ class DropFolder:
 
 
 def _is_archive(name: str) -> bool:
-    is_model = name.endswith(MODEL_SUFFIX)
-    return name.endswith(SUFFIX) and not is_model and name[0] != "."
+    return (
+        name.endswith(SUFFIX)
+        and not name.startswith(".")
+        and not name.endswith(MODEL_SUFFIX)
+    )
 
 
 def _is_regular(path: Path) -> bool:

@@ -48,9 +48,6 @@ AGAIN = "handed in again, and served"
 RANKED = ("runtime_s", "max_gpu_memory_mb")
 """Metrics of efficiency that a platform can rank, besides scores."""
 
-FIRST_CHARACTERS = 90
-"""Of the message of a run, that a line has room for."""
-
 
 # --- The work ---------------------------------------------------------------------
 
@@ -318,8 +315,7 @@ def _endings(records: Sequence[CaseRecord]) -> str:
     counts = Counter(record.status.value for record in records)
     text = ", ".join(f"{count} {status}" for status, count in counts.items())
     first = _told(records[0]).replace(records[0].case, "CASE")
-    if len(first) > FIRST_CHARACTERS:
-        first = f"{first[: FIRST_CHARACTERS - 3]}..."
+    first = first if len(first) <= 90 else f"{first[:87]}..."  # a line is short
     return f"{text} (the first: {first})" if first else text
 
 

@@ -297,7 +297,8 @@ def analysis_text(analysis: Analysis) -> str:
         parts.append("\n".join(["To be looked at:", *flags]))
     is_several = len(analysis.board.teams) > 1
     if is_several:
-        parts.append(recount_text(analysis.sensitivity, len(analysis.board.cases)))
+        cases = len(analysis.board.cases)
+        parts += ["\n".join(recount_text(own, cases) for own in analysis.sensitivity)]
     if too_few_text(analysis):
         parts.append(certainty_text(analysis, is_organiser=True))
     elif analysis.bootstrap:

@@ -133,7 +133,7 @@ def organiser_page(
     tests: list[Part] = []
     others: list[Part] = []
     if len(public.teams) > 1:
-        recount = recount_text(analysis.sensitivity, len(cases)).split("\n")
+        recount = [recount_text(own, len(cases)) for own in analysis.sensitivity]
         doubts = [Heading("What first place depends on"), Lines(recount)]
         tests = [Words(TESTS_NOTE), Pair([tests_chart(own) for own in metrics])]
         fewest = fewest_cases_to_test(len(public.teams))

@@ -320,8 +320,6 @@ def team_page(own: OwnStanding, field: InField | None = None) -> Page:
             heads.append(f"others' {metric.title}")
             columns.append(list(map(metric.shaded, field.others[number])))
     caption = "Values and ranks of each case; a rank has a shade of its own"
-    if field:
-        caption = "Values and ranks of each case, and the median of the other teams"
     every = table(caption, heads, zip(*columns, strict=True), words=("case",))
     means = _means_table(own, field.means if field else None, values)
     told: list[Part] = [means, *(Words(note, "note") for note in own.notes)]

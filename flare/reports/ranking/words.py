@@ -266,12 +266,7 @@ def too_few_text(analysis: Analysis) -> str:
     )
 
 
-def recount_text(found: Sequence[Sensitivity], cases: int) -> str:
-    """What the first place depends on, a line for each team that has it."""
-    return "\n".join(_recount_line(own, cases) for own in found)
-
-
-def _recount_line(found: Sensitivity, cases: int) -> str:
+def recount_text(found: Sensitivity, cases: int) -> str:
     """What the first place of a team depends on."""
     lost, shared = found.withdrawals[:1], found.shares[:1]
     parts = [f"{printable(found.team)} keeps first place whatever cases are withdrawn"]

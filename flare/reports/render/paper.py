@@ -69,16 +69,25 @@ Rectangle = tuple[float, float, float, float]
 
 def paper_figure(chart: Chart, width: str) -> Figure:
     """A chart for ``column`` or ``page``: its marks, its axis, and what shades mean."""
+    from matplotlib.figure import Figure
+
     swatches = [(css, text) for css, text in chart.key if css in _COLOURS]
     field_mm = (WIDTHS_MM[width] - _NAMES_MM[width]) / max(len(chart.columns), 1)
     heads = _Heads(chart.columns, field_mm)
     around = 3.0 + 9.0 * bool(swatches) + heads.height_mm
     around += 9.0 * bool(chart.axis) + 5.0 * bool(chart.columns and chart.axis_title)
     rows = len(chart.labels)
-    figure, axes, size = new_axes(WIDTHS_MM[width], rows, around_mm=around)
     each = row_mm(rows, around_mm=around)
-    axes.set_xlim(0, 1)
-    name_rows(axes, figure_names(chart.labels, width), size, each)
+    size = max(min(TEXT_PT, each * 72 / 25.4 * 0.85), LEAST_TEXT_PT)
+    inches = WIDTHS_MM[width] / 25.4, (rows * each + around) / 25.4
+    figure = Figure(figsize=inches, layout="constrained")
+    axes = figure.add_subplot(xlim=(0, 1), ylim=(rows - 0.5, -0.5))
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    # Of rows that are lower than text, only some have names.
+    step = max(1, -(-int(size * 25.4 / 72 * 1.05 * 100) // int(each * 100)))
+    names = figure_names(chart.labels, width)
+    axes.set_yticks(range(0, rows, step), names[::step], fontsize=size)
     for row, mark in enumerate(chart.rows):
         if isinstance(mark, Dots):
             _draw_dots(axes, row, mark, rows, size)
@@ -304,40 +313,6 @@ def row_mm(rows: int, *, around_mm: float) -> float:
     """
     wanted = ROW_MM if rows <= 12 else max(ROW_MM * 12 / rows, 2.4)
     return min(wanted, (TALLEST_MM - around_mm) / rows)
-
-
-def new_axes(
-    width_mm: float, rows: int, *, around_mm: float = 14.0
-) -> tuple[Figure, Axes, float]:
-    """An empty figure of some rows, its axes, and the size of names beside them.
-
-    Parameters
-    ----------
-    width_mm : float
-        Of the whole figure.
-    rows : int
-        The first is at the top, and its middle at 0.
-    around_mm : float
-        What is above and below the rows.
-    """
-    from matplotlib.figure import Figure
-
-    each = row_mm(rows, around_mm=around_mm)
-    size = (width_mm / 25.4, (rows * each + around_mm) / 25.4)
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_ylim(rows - 0.5, -0.5)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    text = max(min(TEXT_PT, each * 72 / 25.4 * 0.85), LEAST_TEXT_PT)
-    return figure, axes, text
-
-
-def name_rows(axes: Axes, names: tuple[str, ...], size: float, each_mm: float) -> None:
-    """Write names beside the rows; of rows that are lower than text, only some."""
-    step = max(1, -(-int(size * 25.4 / 72 * 1.05 * 100) // int(each_mm * 100)))
-    places = range(0, len(names), step)
-    axes.set_yticks(list(places), [names[n] for n in places], fontsize=size)
 
 
 def figure_names(names: Sequence[str], width: str) -> tuple[str, ...]:

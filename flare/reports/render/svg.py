@@ -33,11 +33,6 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 """Multiples of it, without their whole part, lie nowhere close together."""
 
 
-def row_height(rows: int) -> int:
-    """How high each row of a chart is, in pixels; the style sheet has both, too."""
-    return 18 if rows > MANY_ROWS else 28
-
-
 def decimal(value: float) -> str:
     """A coordinate with at most one decimal.
 
@@ -87,7 +82,8 @@ def chart_svg(chart: Chart) -> Markup:
 
     Shapes are stretched to that width; words and blobs keep their own.
     """
-    row, top = row_height(len(chart.labels)), TOP if chart.axis else 0
+    # Heights of rows, which the style sheet has as well.
+    row, top = 18 if len(chart.labels) > MANY_ROWS else 28, TOP if chart.axis else 0
     height = top + row * len(chart.labels)
     wide: list[Markup] = []
     fixed: list[Markup] = []

@@ -99,8 +99,6 @@ def right(name, *layers, **options):
         right("links to where nothing is",
               {"bin/bash": b"x", "bin/sh": b"x", "workspace": "-> app",
                "app/predict.sh": SCRIPT, "app/outputs": "-> /data/out"}),
-        right("sh is bash", FILES | {"usr/bin/sh": "-> bash",
-                                     "workspace/predict.sh": b"source activate\n"}),
     ],
 )  # fmt: skip
 def test_archives_that_are_as_good(tmp_path, layers, options):
@@ -192,27 +190,24 @@ def test_empty_entries_of_the_library_path_are_left_out(tmp_path, value, run_wit
 # --- What is refused --------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("Team_A.tar.gz", "a team's name cannot be the name of an image"),
-        ("team a.tar.gz", "a team's name cannot be the name of an image"),
-        ("-team.tar.gz", "its name begins with a sign that a spreadsheet takes"),
-        ("team_a.tar", "its name does not end in .tar.gz"),
-        ("team_a.tgz", "its name does not end in .tar.gz"),
-        ("refused.csv.tar.gz", "a file of the results has this name, or one with"),
-        ("x.sqlite-wal.tar.gz", "a file of the results has this name, or one with"),
-        ("con.tar.gz", "Windows takes its name for a device"),
-        ("lpt1.x.tar.gz", "Windows takes its name for a device"),
-        ("team_a.model.tar.gz", "its name is that of a model"),
-    ],
-)
-def test_names(tmp_path, name, problem):
-    team = name.removesuffix(".tar.gz")
+NAMES = {
+    "a team's name cannot be the name of an image": ("Team_A.tar.gz", "team a.tar.gz"),
+    "its name begins with a sign that a spreadsheet takes": ("-team.tar.gz",),
+    "a file of the results has this name": (
+        "refused.csv.tar.gz",
+        "x.sqlite-wal.tar.gz",
+    ),
+    "Windows takes its name for a device": ("con.tar.gz", "lpt1.x.tar.gz"),
+    "its name is that of a model": ("team_a.model.tar.gz",),
+    "its name does not end in .tar.gz": ("team_a.tar", "team_a.tgz"),
+}
 
-    assert findings(save(tmp_path, name=name, tags=[f"{team}:latest"]))[0].startswith(
-        problem
-    )
+
+@pytest.mark.parametrize("problem", NAMES)
+def test_names(tmp_path, problem):
+    for name in NAMES[problem]:
+        tag = f"{name.removesuffix('.tar.gz')}:latest"
+        assert findings(save(tmp_path, name=name, tags=[tag]))[0].startswith(problem)
 
 
 @pytest.mark.parametrize(

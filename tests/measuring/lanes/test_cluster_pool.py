@@ -87,6 +87,16 @@ def pool_of(client, **asked):
     return ClusterPool(client, options(**asked), {}, Docker())
 
 
+def begun():
+    """A client, the pool of its only worker, and its lane, on which a job has begun."""
+    client = Client(**{"tcp://a:1": place(CORES)})
+    pool = pool_of(client)
+    (lane,) = pool.free()
+    pool.begin(lane, "job")
+    pool._looked_at = 0.0  # it looks at its workers again
+    return client, pool, lane
+
+
 def test_workers_of_a_computer_share_its_lanes():
     """Two of one computer, and one of another, which has the name of the first."""
     here = [device(0), device(1)]
@@ -149,10 +159,7 @@ def test_workers_without_the_resource_are_left_alone():
 
 def test_a_job_is_over_behind_its_last_message():
     """Its end is known first, and what it has told comes later."""
-    client = Client(**{"tcp://a:1": place(CORES)})
-    pool = pool_of(client)
-    (lane,) = pool.free()
-    pool.begin(lane, "job")
+    client, pool, lane = begun()
     (_, token, workers, future) = client.sent[0]
     assert (workers, pool.free()) == (["tcp://a:1"], [])
 
@@ -164,10 +171,7 @@ def test_a_job_is_over_behind_its_last_message():
 
 
 def test_a_job_that_was_killed_is_not_waited_for_long(monkeypatch):
-    client = Client(**{"tcp://a:1": place(CORES)})
-    pool = pool_of(client)
-    (lane,) = pool.free()
-    pool.begin(lane, "job")
+    client, pool, lane = begun()
     monkeypatch.setattr(cluster, "LATE_S", 0)
 
     client.callback(client.sent[0][3])
@@ -176,14 +180,9 @@ def test_a_job_that_was_killed_is_not_waited_for_long(monkeypatch):
 
 
 def test_a_worker_that_has_ended_gives_its_job_back_and_another_takes_its_lane():
-    client = Client(**{"tcp://a:1": place(CORES)})
-    pool = pool_of(client)
-    (lane,) = pool.free()
-    pool.begin(lane, "job")
+    client, pool, lane = begun()
 
-    client.places = {"tcp://a:9": place(CORES)}
-    client.resources = {}
-    pool._looked_at = 0.0
+    client.places, client.resources = {"tcp://a:9": place(CORES)}, {}
 
     assert list(pool.events()) == [(lane, None)]
     assert (pool.lanes(), pool.may_grow()) == ([], True)
@@ -196,9 +195,7 @@ def test_a_worker_that_has_ended_gives_its_job_back_and_another_takes_its_lane()
 @pytest.mark.parametrize("is_noticed", [True, False], ids=["before", "meanwhile"])
 def test_a_scheduler_that_was_lost_is_named_without_waiting_for_it(is_noticed):
     """Dask's client would wait a minute for its answer, and what was sent is lost."""
-    client = Client(**{"tcp://a:1": place(CORES)})
-    pool = pool_of(client)
-    pool._looked_at = 0.0
+    client, pool, _ = begun()
 
     def lose(n_workers):
         assert client.status == "running"
@@ -217,9 +214,7 @@ def test_a_scheduler_that_was_lost_is_named_without_waiting_for_it(is_noticed):
 
 def test_a_scheduler_that_hangs_is_given_up_after_a_minute():
     """It is connected, and never answers: twelve times, five seconds each."""
-    client = Client(**{"tcp://a:1": place(CORES)})
-    pool, asked = pool_of(client), []
-    pool._looked_at = 0.0
+    (client, pool, _), asked = begun(), []
 
     def hang(n_workers):
         asked.append(n_workers)

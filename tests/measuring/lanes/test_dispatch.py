@@ -7,32 +7,11 @@ import pytest
 
 from flare.common.errors import EngineError
 from flare.measuring.lanes import dispatch as dispatch_module
-from flare.measuring.lanes.dispatch import Dispatch, Listener
+from flare.measuring.lanes.dispatch import Dispatch
 from flare.measuring.lanes.process import Ended
 from tests.builders.lanes import ScriptedPool, job_of, lane, whole
 from tests.builders.running import record
-
-
-class Notes(Listener):
-    """Notes what it is told."""
-
-    def __init__(self):
-        self.runs, self.failed, self.done, self.all = [], {}, [], []
-
-    def on_run(self, team, record, number, total):
-        """Note a case that has ended."""
-        self.runs.append((team, record.case, number, total))
-        self.all.append(record.case)
-
-    def on_team(self, team):
-        """Note a team that is done."""
-        self.done.append(team)
-        self.all.append(team)
-
-    def on_failure(self, team, error):
-        """Note a team that has ended by an error."""
-        self.failed[team] = str(error)
-
+from tests.measuring.conftest import Notes
 
 TWO = (lane(0), lane(1, cpus=(2,)))
 
@@ -75,7 +54,7 @@ def test_the_next_team_goes_to_the_lane_that_is_free_first(run):
     pool, notes = run([long, *teams(*"abc", cases=("c1",))], script)
 
     assert pool.begun == [("long", 0), ("a", 1), ("b", 1), ("c", 1)]
-    assert [(n, of) for _, _, n, of in notes.runs] == [(n, 12) for n in range(1, 13)]
+    assert [(n, of) for _, _, n, of in notes.runs()] == [(n, 12) for n in range(1, 13)]
     assert notes.failed == {}
 
 
@@ -90,12 +69,12 @@ def test_a_team_whose_process_is_killed_goes_on_and_nothing_is_told_twice(run):
 
     pool, notes = run(teams("a", cases=("c1", "c2", "c3")), script)
 
-    assert notes.runs == [("a", f"c{n}", n, 3) for n in (1, 2, 3)]
+    assert notes.runs() == [("a", f"c{n}", n, 3) for n in (1, 2, 3)]
     assert pool.begun == [("a", 0), ("a", 0)]
     first, second = pool.jobs
     assert first.after == ()
     assert [folder.name for folder in second.after] == ["a"]
-    assert notes.done == ["a"]
+    assert notes.words() == ["c1", "c2", "c3", "a"]
 
 
 def test_the_next_team_waits_for_what_a_killed_one_has_left_on_its_lane(run):
@@ -118,7 +97,7 @@ def test_a_team_is_given_up_after_three_processes(run):
 
     assert list(notes.failed) == ["a"]
     assert "a: 3 processes that measured it were killed" in notes.failed["a"]
-    assert [run[:2] for run in notes.runs] == [("b", "c1"), ("b", "c2")]
+    assert [run[:2] for run in notes.runs()] == [("b", "c1"), ("b", "c2")]
 
 
 def test_a_lane_without_a_working_engine_is_left_out(run):
@@ -134,7 +113,7 @@ def test_a_lane_without_a_working_engine_is_left_out(run):
 
     assert pool.begun == [("a", 0), ("b", 1), ("a", 1), ("c", 1)]
     assert notes.failed == {}
-    assert len(notes.runs) == 6
+    assert len(notes.runs()) == 6
 
 
 def test_the_last_lane_is_not_left_out(run):
@@ -145,7 +124,7 @@ def test_the_last_lane_is_not_left_out(run):
 
     assert notes.failed == {"a": "docker: gone. Start it. [H05]"}
     assert pool.begun == [("a", 0), ("b", 0)]
-    assert [(n, of) for _, _, n, of in notes.runs] == [(1, 2), (2, 2)]
+    assert [(n, of) for _, _, n, of in notes.runs()] == [(1, 2), (2, 2)]
 
 
 def test_equal_images_are_not_measured_at_the_same_time(run):
@@ -164,7 +143,7 @@ def test_teams_are_told_of_as_done_while_nothing_runs(run):
 
     _, notes = run([("old", (), "i"), *teams("a", "b")], script)
 
-    assert notes.all == ["old", "c1", "c1", "c2", "a", "b"]
+    assert notes.words() == ["old", "c1", "c1", "c2", "a", "b"]
 
 
 def test_teams_of_which_no_lane_is_left_are_told(run, monkeypatch):

@@ -12,6 +12,8 @@ import pytest
 
 from flare.measuring.sampling import DeviceError, open_gpu
 from tests.builders import ROOT
+from tests.builders.lanes import measuring
+from tests.builders.teams import PREDICT
 from tests.builders.warm import run_warm
 from tests.conftest import need_tool
 
@@ -25,7 +27,7 @@ try:
             "device": dataclasses.asdict(gpu.device),
             "sample": dataclasses.asdict(gpu.read()),
             "processes": sorted(gpu.processes()),
-            "state": dataclasses.asdict(gpu.state()),
+            "state": gpu.state(),
         }
 except DeviceError as error:
     found = str(error)
@@ -33,16 +35,19 @@ print(json.dumps(found))
 """
 
 
+def compiled(request, folder, *options):
+    """The folder of the stand-in, which is made there."""
+    target = folder / "libnvidia-ml.so.1"
+    command = [need_tool(request, "cc"), "-shared", "-fPIC", "-o", target, *options]
+    command += [f"-Wl,-soname,{target.name}", ROOT / "tests" / "fakes" / "nvml.c"]
+    subprocess.run(command, check=True)
+    return folder
+
+
 @pytest.fixture(scope="module", params=[(), ("-DOLD",)], ids=["v2", "v1"])
 def library(request, tmp_path_factory):
     """The folder of the stand-in, and the version of the call that it has."""
-    compiler = need_tool(request, "cc")
-    folder = tmp_path_factory.mktemp("nvml")
-    target = folder / "libnvidia-ml.so.1"
-    source = ROOT / "tests" / "fakes" / "nvml.c"
-    command = [compiler, "-shared", "-fPIC", f"-Wl,-soname,{target.name}"]
-    command += ["-o", target, source, *request.param]
-    subprocess.run(command, check=True)
+    folder = compiled(request, tmp_path_factory.mktemp("nvml"), *request.param)
     return folder, "v1" if request.param else "v2"
 
 
@@ -73,7 +78,7 @@ def test_allocated_memory_is_without_what_is_reserved(library):
     found = run(folder, READ, "0")
 
     assert found["device"] == {
-        "uuid": "GPU-11111111-2222",
+        "uuid": FIRST,
         "name": "Made-up 1",
         "driver": "999.1",
         "version": version,
@@ -92,17 +97,13 @@ def test_processes_clock_and_temperature_as_far_as_the_driver_tells(library):
     found = run(folder, READ, "GPU-11111111-2222", script="10000 300 0 4711 0 4")
     idle = run(folder, READ, "0", script="10000 300 0 0 0 1")
 
-    assert idle["state"]["is_throttled"] == (False if version == "v2" else None)
+    assert not idle["state"][-1]
     if version == "v2":
         assert found["processes"] == [4711]
-        assert found["state"] == {
-            "sm_clock_mhz": 1500,
-            "temperature_c": 61,
-            "is_throttled": True,  # by its power
-        }
+        assert found["state"] == [1500, 61, True]  # by its power
     else:
         assert found["processes"] == []
-        assert set(found["state"].values()) == {None}
+        assert found["state"] == [None, None, False]
 
 
 @pytest.mark.parametrize(
@@ -136,3 +137,72 @@ def test_without_a_driver_there_is_one_line():
     ):
         pass
     assert "--gpu none measures without a GPU" in str(caught.value)
+
+
+# --- Two of them, and an engine by script that takes any --------------------------
+
+side_by_side = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="one processor"
+)
+
+
+FIRST, SECOND = "GPU-11111111-2222", "GPU-33333333-4444"
+
+
+@pytest.fixture
+def measure_on(request, bench, tmp_path):
+    """Measure the archives of the bench on GPUs; status, stdout and stderr."""
+    (bench.engine.state / "gpus").touch()
+    env = environment_of(compiled(request, tmp_path), "10000 300 2000 0 0 0")
+    env["FAKE_NVML_SECOND"] = "Made-up 1"
+
+    def run(gpus):
+        options = ("--gpu", gpus, "--memory", "120m", "--output-size", "8m")
+        with measuring(bench.folder, bench.images, *options, env=env) as process:
+            stdout, stderr = process.communicate(timeout=240)
+        return process.returncode, stdout, stderr
+
+    return run
+
+
+@pytest.mark.slow
+@side_by_side
+def test_teams_are_spread_over_two_gpus(bench, measure_on):
+    """Each container gets the GPU, and the processors, of one lane."""
+    for team in "abc":
+        bench.archive(team, f"sleep 0.3\n{PREDICT}\n# {team}")
+
+    status, stdout, stderr = measure_on("0,1")
+
+    assert (status, stderr) == (0, ""), stdout
+    lanes = set()
+    for team in "abc":
+        record = bench.record(team)
+        (session,) = record["sessions"]
+        lane = session["lane"]
+        lanes.add((lane["gpu"], lane["cpus"]))
+        assert session["gpu"]["uuid"] == lane["gpu"]
+        assert record["settings"]["gpu"] == "Made-up 1"
+        assert f"device={lane['gpu']}" in session["command"]
+        for row in bench.rows(team).values():
+            assert row["status"] == "ok"
+            assert float(row["max_gpu_memory_mb"]) == 2000
+    assert {gpu for gpu, _ in lanes} == {FIRST, SECOND}
+    assert len(lanes) == len({cpus for _, cpus in lanes}) == 2
+
+
+@pytest.mark.slow
+@side_by_side
+def test_a_team_goes_on_on_another_gpu_of_the_kind(bench, measure_on):
+    """Begun on the first one, which is named last now; on one lane it is refused."""
+    bench.archive("a", PREDICT)
+    assert measure_on("0,1")[0] == 0
+    (bench.results / "a" / "efficiency.csv").unlink()
+
+    assert measure_on(f"{SECOND},0")[0] == 0
+
+    record = bench.record("a")
+    assert [each["lane"]["gpu"] for each in record["sessions"]] == [FIRST, SECOND]
+    status, _, stderr = measure_on("0")
+    assert status == 1
+    assert "the team was measured with gpu Made-up 1, now it is GPU-1111" in stderr

@@ -415,11 +415,11 @@ def test_a_download_that_breaks_off_is_of_one_team_alone(platform, fetch, tmp_pa
         ([evaluation(1, "a")], None, {"count": float("inf")}, STRANGER),
         ([evaluation(1, "a", submission=None)], None, {}, STRANGER),
         ([evaluation(1, "a", outputs=[{"socket": 1}])], None, {}, STRANGER),
-        ([], None, {}, "the phase has no result that this token may see"),
+        ([], None, {}, "the phase has no values of cases that this token may see"),
         (
             [evaluation(1, "alice", metrics={"aggregates": {}})],
             *(None, {}),
-            "alice: the platform gives only the ranked values. The token has to be of",
+            "values of cases that this token may see. The token has to be of an admin",
         ),
     ],
 )

@@ -110,10 +110,10 @@ def test_a_ranking_by_hand(results, phase, expected):
     """Name, rank, and what the rank goes by."""
     board, left_out = rank_results(results, phase)
 
-    rows = [f"{row.name} {row.rank} {row.rank_score}" for row in board]
+    rows = [f"{result.name} {rank} {score}" for rank, score, result in board]
     assert ", ".join(rows) == expected
     if phase.result_display_choice is BEST:
-        assert board[0].metrics["m"]["dsc"] == 0.9
+        assert board[0][2].metrics["m"]["dsc"] == 0.9
         assert left_out[-1] in (("u", "a better result is there"), ("u", NULL))
 
 

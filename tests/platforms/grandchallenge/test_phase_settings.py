@@ -12,7 +12,7 @@ from flare.common.schema import dump
 from flare.platforms.grandchallenge.phase import (
     Order,
     is_rankable,
-    parse_phase,
+    read_phase,
     value_at,
 )
 from flare.platforms.grandchallenge.phase_settings import (
@@ -126,7 +126,8 @@ def test_without_a_gpu_no_memory_is_ranked(capfd, tmp_path):
     assert main(["phase-settings", "--external", "--gpu", "none"]) == 0
 
     text = capfd.readouterr().out
-    phase = parse_phase(text, "external", source="external")
+    (tmp_path / "phases.json").write_text(text)
+    phase = read_phase(tmp_path / "phases.json", "external")
     assert "GPU memory" not in text
     write_team(tmp_path)
     text = (tmp_path / "efficiency.csv").read_text()

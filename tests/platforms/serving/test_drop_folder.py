@@ -87,7 +87,7 @@ def test_a_claim_is_made_anew_after_a_kill_and_a_folder_may_vanish(tmp_path, sou
         source.claim(one, is_again=True)
     tmp_path.rename(tmp_path.with_name("elsewhere"))
 
-    with pytest.raises(InputError, match="it cannot be read"):
+    with pytest.raises(FileNotFoundError):
         source.claimable()
 
 
