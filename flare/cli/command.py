@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
@@ -189,7 +189,7 @@ _UNITS = ("_s", "_bytes")
 
 
 def takes(
-    kind: type[_T], name: str = "", *, first: Sequence[click.Option] = (), **more: Any
+    kind: type[_T], name: str = "", **more: Any
 ) -> Callable[[Callable[[_T], None]], Command]:
     """Make a command that is told a dataclass, which it gets as its only argument.
 
@@ -205,8 +205,6 @@ def takes(
         The dataclass.
     name : str
         Of the command; if not given, that of its file.
-    first : sequence of click.Option
-        Further options, before those of the dataclass.
     **more
         As in `Command`.
     """
@@ -225,7 +223,7 @@ def takes(
             (_argument if row.metadata[KEY].is_argument else _option)(row, hint)
             for row, hint in _declared(kind)
         ]
-        return Command(own, callback=run, params=[*first, *params], **more)
+        return Command(own, callback=run, params=params, **more)
 
     return decorate
 

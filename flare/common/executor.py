@@ -287,9 +287,6 @@ def _signals_wait() -> Iterator[None]:
     pool ends the others by SIGTERM, and waits for them: for ever, if one has missed it.
     One that Ctrl-C reaches before it has begun would write a traceback.
     """
-    if sys.platform != "linux":
-        yield
-        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield
@@ -301,6 +298,5 @@ def _begin_worker(parent: int) -> None:
     """Leave signals to the parent, and end with it even if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if sys.platform == "linux":
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     end_with(parent)

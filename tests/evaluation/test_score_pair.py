@@ -6,15 +6,7 @@ import pytest
 import SimpleITK as sitk
 
 import flare
-from flare.evaluation.errors import (
-    DamagedFileError,
-    FileFormatError,
-    FractionError,
-    GridPositionError,
-    GridSizeError,
-    GroundTruthError,
-    LabelError,
-)
+from flare.evaluation.errors import DamagedFileError
 from tests.builders import (
     AFFINE,
     metaimage_bytes,
@@ -141,29 +133,19 @@ NINE = organ_boxes()
 NINE[0, 0, 0] = 9
 
 REFUSED = {
-    "a size": (lambda: image(organ_boxes()[:9]), GridSizeError, "20 x 16 x 9 voxels"),
-    "a place": (
-        lambda: image(organ_boxes(), affine=MOVED),
-        GridPositionError,
-        "it lies up to 5 mm off",
-    ),
-    "a label": (lambda: image(NINE), LabelError, "unknown label 9"),
-    "fractions": (lambda: image(organ_boxes() / 2), FractionError, "not whole numbers"),
-    "nibabel": (
-        lambda: nib.Nifti1Image(LAYERS, AFFINE),
-        FileFormatError,
-        "4 dimensions",
-    ),
+    "a size": (lambda: image(organ_boxes()[:9]), "F07", "20 x 16 x 9 voxels"),
+    "a place": (lambda: image(organ_boxes(), affine=MOVED), "F08", "up to 5 mm off"),
+    "a label": (lambda: image(NINE), "F11", "unknown label 9"),
+    "fractions": (lambda: image(organ_boxes() / 2), "F10", "not whole numbers"),
+    "nibabel": (lambda: nib.Nifti1Image(LAYERS, AFFINE), "F06", "4 dimensions"),
     "SimpleITK": (
         lambda: sitk.GetImageFromArray(LAYERS, isVector=True),
-        FileFormatError,
-        "several channels",
+        *("F06", "several channels"),
     ),
     # A kind of image there; asked for its voxels, it ends the program.
     "LabelMap": (
         lambda: sitk.Cast(of_simpleitk(organ_boxes()), sitk.sitkLabelUInt8),
-        FileFormatError,
-        "LabelMapToLabel first",
+        *("F06", "LabelMapToLabel first"),
     ),
 }
 
@@ -171,12 +153,14 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_an_evaluation_refuses_is_refused(name):
     """And is the organisers' fault in the reference, where it can be seen there."""
-    make, kind, words = REFUSED[name]
+    make, code, words = REFUSED[name]
 
-    with pytest.raises(kind, match=f"^prediction: .*{words}"):
+    with pytest.raises(
+        flare.SubmissionError, match=rf"^prediction: .*{words}.*{code}]"
+    ):
         flare.score_pair(image(organ_boxes()), make())
     if name in ("fractions", "nibabel", "SimpleITK"):  # which come before the grid
-        with pytest.raises(GroundTruthError, match=f"reference: .*{words}"):
+        with pytest.raises(flare.OrganiserError, match=f"reference: .*{words}"):
             flare.score_pair(make(), image(organ_boxes()))
 
 

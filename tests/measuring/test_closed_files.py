@@ -49,30 +49,17 @@ def test_what_is_measured_and_scored(bench, measure, flare, mask, folders, files
         assert modes(bench.results) == ({folders}, {files})
 
 
-def test_what_is_scored_from_folders(flare, tmp_path):
+def test_what_is_scored_from_folders_is_closed_and_what_the_platform_reads_is_not(
+    flare, tmp_path
+):
     labels = write_cases(tmp_path / "labels", case_names(2))
     write_cases(tmp_path / "teams" / "a", case_names(2), labels=organ_boxes(shift=1))
-    results = tmp_path / "results"
+    known = ("--ground-truth", labels, "--workers", "1", "--output")
 
     with umask(0o022):
-        status, *_ = flare(
-            *("score", tmp_path / "teams", "--ground-truth", labels),
-            *("--output", results, "--workers", "1"),
-        )
+        flare("score", tmp_path / "teams", *known, tmp_path / "results")
+        flare("evaluate", "--input", labels, *known, tmp_path / "output")
 
-    assert status == 0
-    assert (results / "a" / "metrics.json").exists()
-    assert modes(results) == ({0o750}, {0o640})
-
-
-def test_what_the_platform_reads_is_open(flare, tmp_path):
-    labels = write_cases(tmp_path / "labels", case_names(2))
-
-    with umask(0o022):
-        flare(
-            *("evaluate", "--input", labels, "--ground-truth", labels),
-            *("--output", tmp_path / "output"),
-        )
-
-    mode = (tmp_path / "output" / "metrics.json").stat().st_mode
-    assert stat.S_IMODE(mode) == 0o644
+    assert (tmp_path / "results" / "a" / "metrics.json").exists()
+    assert modes(tmp_path / "results") == ({0o750}, {0o640})
+    assert modes(tmp_path / "output")[1] == {0o644}

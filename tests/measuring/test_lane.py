@@ -131,19 +131,14 @@ def test_what_a_computer_has_not_is_refused(wanted, message):
 )
 def test_unlike_lanes_are_refused(other, message):
     known = {"gpu": device(2), "host": "there"} | other
+    alike = {"gpu": device(2), "host": "there", "cpus": (5,)}
+    check_alike([lane(gpu=device(1)), lane(1, **alike)])
 
     with pytest.raises(MeasurementError) as caught:
         check_alike([lane(gpu=device(1)), lane(1, **known)])
 
     start = f"there, lane 1: it has {message} as here, lane 0. "
     assert str(caught.value).startswith(start)
-
-
-def test_lanes_of_a_kind_are_alike():
-    """Another GPU of the same kind, and other processors, on another computer."""
-    check_alike(
-        [lane(gpu=device(1)), lane(1, gpu=device(2), cpus=(5,), host="elsewhere")]
-    )
 
 
 def test_processors_of_a_core_stay_together(tmp_path):

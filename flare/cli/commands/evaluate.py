@@ -58,7 +58,7 @@ class Asked:
     csv: Path | None = csv_option()
 
 
-@takes(Asked, first=[version_option()])
+@takes(Asked)
 def command(asked: Asked) -> None:
     """Score a folder of predictions."""
     # Here, as the help should not wait for them.
@@ -99,6 +99,9 @@ def command(asked: Asked) -> None:
 
         write_scores(asked.csv, [asked.output])
     _log.info("\n%s\n\nWrote %s", results_table(results), file)
+
+
+command.params.insert(0, version_option())
 
 
 def on_case(progress: Progress) -> Callable[[int, int, Attempt], None]:
