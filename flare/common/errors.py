@@ -43,14 +43,6 @@ class FlareError(Exception):
     """What is wrong, the file first, without a full stop."""
     remedy: str
     """What to do about it: a sentence."""
-    about: ClassVar[str] = ""
-    """What a finding begins with."""
-
-    def __init__(self, problem: str = "", remedy: str = "") -> None:
-        self.problem = problem
-        self.finding = f"{self.about}{problem}"
-        if remedy:
-            self.remedy = remedy
 
     def __str__(self) -> str:
         """Return the whole message, on one line."""
@@ -91,6 +83,12 @@ class OrganiserError(FlareError):
 
 class HostError(FlareError):
     """Something on this computer stands in the way; a remedy replaces the usual one."""
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        self.problem = problem
+        self.finding = problem
+        if remedy:
+            self.remedy = remedy
 
 
 class InputError(HostError):

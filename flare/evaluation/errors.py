@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from flare.common.errors import (
     AboutFile,
@@ -38,7 +37,8 @@ class DuplicateCasesError(SubmissionError):
     """Cases were submitted more than once.
 
     Two files have the same name in different folders, or different extensions. Often an
-    older folder was zipped along: then the message names the two folders. Keep one.
+    older folder was zipped along: keep one. If there is a folder for each organ, merge
+    the files of a case into one label map.
     """
 
     code = "F02"
@@ -47,16 +47,9 @@ class DuplicateCasesError(SubmissionError):
     def __init__(self, duplicates: Sequence[tuple[str, tuple[str, ...]]]) -> None:
         self.duplicates = tuple(duplicates)
         (case, files), *others = duplicates
-        folders = {tuple(str(Path(file).parent) for file in f) for _, f in duplicates}
         self.finding = f"{listing(files)}: {len(files)} files for case {safe(case)}"
         if others:
             self.finding += f", likewise for {listing(case for case, _ in others)}"
-        if others and len(folders) == 1:
-            # Not fifty pairs: the same cases in the same folders.
-            names = listing(f"{folder}/" for folder in folders.pop())
-            same = f"these folders hold the same {len(duplicates)} cases"
-            self.finding = f"{names}: {same}"
-            self.remedy = "Keep one of the folders; if each holds an organ, merge them."
 
 
 class MisnamedCasesError(SubmissionError):
@@ -116,6 +109,9 @@ class FolderError(SubmissionError):
     code = "F16"
     remedy = "Zip the label maps alone, one for each case."
 
+    def __init__(self, problem: str) -> None:
+        self.problem = self.finding = problem
+
 
 class MissingCasesError(SubmissionError):
     """Cases were not submitted.
@@ -153,10 +149,13 @@ class JobsFileError(SubmissionError):
     """
 
     code = "F14"
-    about = "predictions.json: "
     remedy = (
         "If it is a file of yours, remove it from the zip: the name is the platform's."
     )
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        self.finding = f"predictions.json: {problem}"
 
 
 class EmptyError(SubmissionError):
@@ -326,8 +325,11 @@ class GroundTruthError(OrganiserError):
     """
 
     code = "G02"
-    about = "Reference labels: "
     remedy = "The organisers have to repair this; the submission is not at fault."
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        self.finding = f"Reference labels: {problem}"
 
 
 class DemonstrationSetError(OrganiserError):
@@ -337,7 +339,7 @@ class DemonstrationSetError(OrganiserError):
     """
 
     code = "G03"
-    about = (
+    finding = (
         "The organisers have not supplied their reference labels yet: this evaluation"
         " holds only its demonstration set"
     )

@@ -82,9 +82,7 @@ def command(request: Request) -> None:
             "Give it in the place of the predictions.",
         )
     try:
-        with opened(request.predictions) as (folder, unpacked):
-            if unpacked:
-                _log.info("%s", unpacked)
+        with opened(request.predictions) as folder:
             _check_folder(request, folder)
     except UploadError as error:
         _log.info("%s", error)

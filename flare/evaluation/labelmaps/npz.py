@@ -54,10 +54,6 @@ _AS_UINT8 = (
     " spacing=spacing)."
 )
 
-_PLAIN = "Save arrays of numbers: labels as uint8, spacing as float64."
-
-_IN_C_ORDER = "Save numpy.ascontiguousarray(labels)."
-
 
 def is_start(start: bytes) -> bool:
     """Whether a file that begins like this can be a .npz file."""
@@ -140,32 +136,23 @@ def _read_line(
     length = int.from_bytes(stream.read(width), "little")
     line = stream.read(length) if length <= _HEADER_BYTES else b""
     if b"'|O'" in line or b"'O'" in line:
-        raise FileFormatError(
-            "", f"its array {name} holds Python objects (a pickle)", _PLAIN
-        )
+        raise FileFormatError("", f"its array {name} holds Python objects (a pickle)")
     found = _LINE.fullmatch(line)
     if not found:
         raise FileFormatError("", f"what its array {name} is cannot be read")
-    dtype = _type(found[1].decode(), name)
+    kind = found[1].decode()
+    if kind.lstrip("<>|=") not in _TYPES:
+        problem = f"its array {name} is of type {safe(kind)}, expected uint8"
+        raise FileFormatError("", problem)
+    # Of bool, a byte that is neither 0 nor 1 is to be seen.
+    dtype = np.dtype(kind.replace("b1", "u1"))
     shape = tuple(int(number) for number in found[3].split(b",") if number.strip())
     if found[2] == b"True" and len(shape) > 1:
-        raise FileFormatError("", f"its array {name} is in Fortran order", _IN_C_ORDER)
+        raise FileFormatError("", f"its array {name} is in Fortran order")
     promised = len(start) + width + length + math.prod(shape) * dtype.itemsize
     if promised != member[1].file_size:
         raise DamagedFileError("", f"its array {name} is not as large as it says")
     return dtype, shape
-
-
-def _type(text: str, name: str) -> np.dtype[np.generic]:
-    """The stored type: a number of 8 to 64 bits."""
-    kind = text.lstrip("<>|=")
-    if kind not in _TYPES:
-        raise FileFormatError(
-            "", f"its array {name} is of type {safe(text)}, expected uint8"
-        )
-    if kind == "b1":  # a byte that is neither 0 nor 1 is to be seen
-        kind = "u1"
-    return np.dtype((">" if text.startswith(">") else "<") + kind)
 
 
 # --- The zip file -----------------------------------------------------------------

@@ -190,28 +190,19 @@ def check_workers(
                 f"Worker {safe(address)}: it runs flare {theirs}, not {ours}",
                 "Install the same version everywhere.",
             )
-        missing, linked = seen
-        if missing:
+        if unseen := seen[0]:
             raise ClusterError(
-                f"Worker {safe(address)}: it does not see {listing(missing)}",
-                "All machines need the same folders under the same paths.",
-            )
-        if linked:
-            where = f"{listing(linked)} through a link"
-            raise ClusterError(
-                f"Worker {safe(address)}: it sees {where}",
-                "Mount the folder there under this path itself.",
+                f"Worker {safe(address)}: it does not see {listing(unseen)}",
+                "All machines need the same folders under the same paths; those of"
+                " teams are no links.",
             )
 
 
-def _look(
-    paths: Mapping[str, str],
-) -> tuple[tuple[str, str], list[str], list[str]]:
-    """What a worker runs, the paths that it does not see, and those that are links."""
-    missing = [f"{path} ({w})" for w, path in paths.items() if not Path(path).is_dir()]
-    linked = [
+def _look(paths: Mapping[str, str]) -> tuple[tuple[str, str], list[str]]:
+    """What a worker runs, and the paths that it does not see, or through a link."""
+    unseen = [
         f"{path} ({what})"
         for what, path in paths.items()
-        if what in REAL and os.path.realpath(path) != path
+        if not Path(path).is_dir() or (what in REAL and os.path.realpath(path) != path)
     ]
-    return (__version__, source_commit()), missing, linked
+    return (__version__, source_commit()), unseen

@@ -135,12 +135,9 @@ def normalized_surface_dice(
     >>> round(normalized_surface_dice(reference, prediction, (2.5, 0.8, 0.8), 1.0), 4)
     0.9101
     """
-    _check_masks(reference, prediction)
     if not _is_number(tolerance):
         raise TypeError(f"tolerance must be a number, in mm: {tolerance!r}")
-    pair = np.ascontiguousarray(reference), np.ascontiguousarray(prediction)
-    labels = pair[0].view(np.uint8), pair[1].view(np.uint8)
-    return compare_labels(*labels, spacing, {1: tolerance})[1].nsd
+    return _compare_masks(reference, prediction, spacing, tolerance).nsd
 
 
 def hd95(reference: Mask, prediction: Mask, spacing: Spacing) -> float:
@@ -222,16 +219,31 @@ def _distance(
     spacing: Spacing,
 ) -> float:
     """A distance of two masks."""
-    _check_masks(reference, prediction)
-    pair = np.ascontiguousarray(reference), np.ascontiguousarray(prediction)
-    labels = pair[0].view(np.uint8), pair[1].view(np.uint8)
-    found = compare_labels(*labels, spacing, {1: 1.0}, has_distances=True)[1]
+    found = _compare_masks(reference, prediction, spacing, 1.0, has_distances=True)
     value = metric(found)
     if value is not None:
         return value
     if not found.reference_voxels and not found.prediction_voxels:
         return 0.0
     return math.hypot(*(n * mm for n, mm in zip(reference.shape, spacing, strict=True)))
+
+
+def _compare_masks(
+    reference: Mask,
+    prediction: Mask,
+    spacing: Spacing,
+    tolerance: float,
+    *,
+    has_distances: bool = False,
+) -> Agreement:
+    """How two masks agree, as the only label of two label maps."""
+    _check_masks(reference, prediction)
+    first = np.ascontiguousarray(reference).view(np.uint8)
+    second = np.ascontiguousarray(prediction).view(np.uint8)
+    tolerances = {1: tolerance}
+    return compare_labels(
+        first, second, spacing, tolerances, has_distances=has_distances
+    )[1]
 
 
 def compare_labels(

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from flare.common.errors import DISK, InputError, unwritable
-from flare.common.text import listing, safe, why
+from flare.common.text import safe, why
 from flare.evaluation.errors import UploadError
 
 MOST_ENTRIES = 100_000
@@ -20,8 +20,6 @@ MOST_ENTRIES = 100_000
 
 SPARE_BYTES = 2**30
 """What is left on the disk when all is unpacked."""
-
-ZIP_MAGIC = b"PK\x03\x04"
 
 _ENCRYPTED = 0x1
 
@@ -41,47 +39,28 @@ def is_image(path: Path) -> bool:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[Path, str]]:
+def opened(path: Path) -> Iterator[Path]:
     """A folder of label maps, or that which their zip is unpacked into.
 
-    Beside it is said what was unpacked.
-
     Raises
     ------
     InputError
-        If it is neither.
+        If there is neither.
     UploadError
-        If it is a zip that the platform would refuse.
+        If it is not a zip that the platform would take.
     """
-    if not path.exists():
-        raise InputError(f"{safe(path)}: there is no such file or folder", _REMEDY)
-    if path.is_dir():
-        yield path, ""
-        return
-    if not path.is_file() or not is_zip(path):
-        problem = "it is neither a folder, nor a zip, nor an image"
-        raise InputError(f"{safe(path)}: {problem}", _REMEDY)
-    with tempfile.TemporaryDirectory(prefix="flare-check-") as folder:
-        yield Path(folder), unpack_zip(path, Path(folder))
+    if path.is_file():
+        with tempfile.TemporaryDirectory(prefix="flare-check-") as folder:
+            unpack_zip(path, Path(folder))
+            yield Path(folder)
+    elif path.is_dir():
+        yield path
+    else:
+        raise InputError(f"{safe(path)}: no folder, zip or image is there", _REMEDY)
 
 
-def is_zip(file: Path) -> bool:
-    """Whether a file is, or is called, a zip file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
-    try:
-        with file.open("rb") as content:
-            return file.suffix.lower() == ".zip" or content.read(4) == ZIP_MAGIC
-    except OSError as error:
-        raise InputError(f"{safe(file)}: it cannot be read ({why(error)})") from error
-
-
-def unpack_zip(file: Path, folder: Path) -> str:
-    """Unpack a zip file, and say in a few words what is in it.
+def unpack_zip(file: Path, folder: Path) -> None:
+    """Unpack a zip file.
 
     Raises
     ------
@@ -92,10 +71,14 @@ def unpack_zip(file: Path, folder: Path) -> str:
     try:
         with zipfile.ZipFile(file) as archive:
             entries = archive.infolist()
-            _check_entries(entries, name)
-            size = check_room(entries, name, folder)
-            files = [entry for entry in entries if not entry.is_dir()]
-            for entry in files:
+            for entry in entries:
+                if problem := _problem(entry):
+                    text = f"{name}: {problem} ({safe(entry.filename)})"
+                    raise UploadError(text, _ANEW)
+            check_room(entries, name, folder)
+            for entry in entries:
+                if entry.is_dir():
+                    continue
                 target = folder / entry.filename
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(entry) as content, target.open("xb") as unpacked:
@@ -111,16 +94,12 @@ def unpack_zip(file: Path, folder: Path) -> str:
         raise UploadError(
             f"{name}: it cannot be unpacked ({safe(reason)})", _ANEW
         ) from error
-    return f"{name}: {len(files)} files, {size / 2**20:.0f} MB unpacked."
 
 
-def check_room(entries: list[zipfile.ZipInfo], name: str, folder: Path) -> int:
+def check_room(entries: list[zipfile.ZipInfo], name: str, folder: Path) -> None:
     """Refuse a zip file of too many files, or of more than the disk has room for.
 
-    Returns
-    -------
-    int
-        Bytes of all files as the zip tells them; zipfile never unpacks more.
+    Sizes are as the zip tells them; zipfile never unpacks more.
     """
     if len(entries) > MOST_ENTRIES:
         raise UploadError(
@@ -133,29 +112,17 @@ def check_room(entries: list[zipfile.ZipInfo], name: str, folder: Path) -> int:
             f"{name}: it has no room here ({size / 2**30:.1f} GiB)",
             "Make room, or choose another disk with --output or TMPDIR.",
         )
-    return size
 
 
-def _check_entries(entries: list[zipfile.ZipInfo], name: str) -> None:
-    """Refuse what is not to be unpacked."""
-    backslashes = "its names have backslashes, which are no folders on the platform"
-    for what, found in (
-        (backslashes, [e.filename for e in entries if "\\" in e.orig_filename]),
-        (
-            "its names lead elsewhere",
-            [e.filename for e in entries if not _is_inside(e.filename)],
-        ),
-        (
-            "it is encrypted, or not compressed by Deflate",
-            [
-                e.filename
-                for e in entries
-                if e.flag_bits & _ENCRYPTED or e.compress_type not in _SUPPORTED
-            ],
-        ),
-    ):
-        if found:
-            raise UploadError(f"{name}: {what} ({listing(found)})", _ANEW)
+def _problem(entry: zipfile.ZipInfo) -> str:
+    """Why a file of a zip is not to be unpacked; empty if it is."""
+    if "\\" in entry.orig_filename:
+        return "its names have backslashes, which are no folders on the platform"
+    if not _is_inside(entry.filename):
+        return "its names lead elsewhere"
+    if entry.flag_bits & _ENCRYPTED or entry.compress_type not in _SUPPORTED:
+        return "it is encrypted, or not compressed by Deflate"
+    return ""
 
 
 def _is_inside(filename: str) -> bool:

@@ -178,8 +178,7 @@ class Client:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ((OURS, ["/data (teams)"], []), r"does not see /data \(teams\)"),
-        ((OURS, [], ["/data (teams)"]), r"sees /data \(teams\) through a link"),
+        ((OURS, ["/data (teams)"]), r"does not see /data \(teams\)"),
         # As an earlier version answers.
         ((("0.1", "unknown"), []), "runs flare 0.1 unknown, not "),
         (ModuleNotFoundError("No module named 'flare'"), "cannot run this program"),
@@ -187,13 +186,11 @@ class Client:
 )
 def test_a_worker_that_cannot_score_is_named(tmp_path, answer, words):
     with pytest.raises(ClusterError, match=f"Worker tcp://10.0.0.1:1: it {words}"):
-        cluster.check_workers(Client((OURS, [], []), answer), {"teams": tmp_path})
+        cluster.check_workers(Client((OURS, []), answer), {"teams": tmp_path})
 
 
 def test_a_worker_that_ends_while_it_is_asked_is_no_fault(tmp_path):
-    cluster.check_workers(
-        Client(OSError("closed"), (OURS, [], [])), {"teams": tmp_path}
-    )
+    cluster.check_workers(Client(OSError("closed"), (OURS, [])), {"teams": tmp_path})
 
 
 def test_only_what_teams_have_sent_must_be_no_link(tmp_path):
@@ -204,4 +201,4 @@ def test_only_what_teams_have_sent_must_be_no_link(tmp_path):
 
     found = cluster._look(folders | {"labels": "/none"})
 
-    assert found == (OURS, ["/none (labels)"], [f"{link} (teams)"])
+    assert found == (OURS, [f"{link} (teams)", "/none (labels)"])

@@ -263,15 +263,6 @@ def test_letters_of_other_scripts_are_seen(match):
     assert told(problem) == ("F03", "v\\u0430lidation_1.nii.gz")
 
 
-def test_two_folders_with_the_same_cases_are_named_and_not_their_files(match):
-    names = [f"{a}/{case}" for a in ("new", "old") for case in cases(1, 2, 3)]
-
-    (problem,) = match(names).problems
-
-    assert problem.finding.startswith("new/, old/: ")
-    assert problem.remedy.startswith("Keep one of the folders;")
-
-
 def test_missing_cases_may_be_in_an_archive(match):
     (problem,) = match(["case_001.nii.gz", "more/rest.zip"]).problems
 
