@@ -80,7 +80,7 @@ class LoadedImage:
     def fresh_volume(self) -> AbstractContextManager[Volume]:
         """An empty volume for an output."""
         size = self.conditions.limits.output_size
-        return output_volume(self.engine, self.empty, self._label, size)
+        return output_volume(self.engine, self.empty, label_of(self.key), size)
 
     def run(
         self, inputs: Path, volume: Volume, program: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class LoadedImage:
         Or, under the same conditions, a program of ours, see `image_tar`.
         """
         model = str(self.model) if self.model and not program else ""
-        made = self._container(str(inputs), volume.name, model, self._label)
+        made = self._container(str(inputs), volume.name, model, self.key)
         if program:
             made = replace(made, image=self.empty, command=program, environment=())
         return run_container(self.engine, made, self.conditions)
@@ -98,21 +98,15 @@ class LoadedImage:
     def command(self) -> str:
         """How a container is made, for the record."""
         model = "MODEL" if self.model else ""
-        made = self._container("INPUTS", "OUTPUTS", model, label_of("KEY"))
+        made = self._container("INPUTS", "OUTPUTS", model, "KEY")
         return self.engine.command_line(replace(made, image="IMAGE"))
 
-    @property
-    def _label(self) -> str:
-        return label_of(self.key)
-
-    def _container(
-        self, inputs: str, outputs: str, model: str, label: str
-    ) -> Container:
+    def _container(self, inputs: str, outputs: str, model: str, key: str) -> Container:
         contract = self.conditions.contract
         models = ((model, MODEL_FOLDER),) if model else ()
         return Container(
             image=self.image,
-            label=label,
+            label=label_of(key),
             limits=self.conditions.limits,
             reads=((inputs, contract.inputs), *models),
             writes=(outputs, contract.outputs),

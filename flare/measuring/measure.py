@@ -28,7 +28,7 @@ from flare.common.errors import (
     StoppedError,
     SubmissionError,
 )
-from flare.common.text import aligned, listing, safe
+from flare.common.text import aligned, listing, nearest, safe
 from flare.evaluation.check import find_images
 from flare.evaluation.submission.find import LabelMapFile, find_references
 from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
@@ -233,14 +233,20 @@ def measure_teams(
     """
     if not job.runnable:
         return ()
-    job.check()
+    _check(job)
     options, engine = job.options, find_engine(job.options.engine)
     with _opened_lanes(job, engine) as (pool, described), closing(pool):
         for wall in missing_walls(described):
             _log.info("Before you run images of others: %s", wall)
         lanes = pool.lanes()
         check_alike(lanes)
-        runs = replace(options.runs, caches=_caches(options, engine))
+        caches = options.runs.caches
+        if options.is_side_by_side:
+            caches = caches or Caches.WARM
+        else:
+            is_here = engine.folder() is not None
+            caches = choose_caches(caches, is_engine_here=is_here)
+        runs = replace(options.runs, caches=caches)
         for lane in lanes if options.is_side_by_side else ():
             gpu = f"GPU {lane.gpu.name} ({lane.gpu.uuid})" if lane.gpu else "no GPU"
             own = f"processors {lane.limits.cpus}, memory {lane.limits.memory}"
@@ -250,6 +256,23 @@ def measure_teams(
         dispatch.plan(is_here=options.cluster is None)
         dispatch.measure()
     return tuple(dispatch.failures.found.items())
+
+
+def _check(job: Job) -> None:
+    """See that what is asked for can be done."""
+    options, names = job.options, [case.case for case in job.cases]
+    unknown = sorted(set(options.rerun) - set(names))
+    if unknown:
+        near = nearest(unknown[0], names)
+        problem = f"there is no such case to run again{near}"
+        raise MeasurementError(listing(unknown), problem, "Check --rerun.")
+    about_one = (options.new_archive, options.paper, options.rerun)
+    if len(job.runnable) > 1 and any(about_one):
+        raise MeasurementError(
+            "--new-archive, --paper, --rerun",
+            "they are about one team, but several archives were given",
+            "Measure it alone.",
+        )
 
 
 @contextmanager
@@ -271,19 +294,6 @@ def _opened_lanes(job: Job, engine: Engine) -> Iterator[tuple[Pool, EngineRecord
         with opened_limits(options.limits) as (limits, gpu):
             lane = Lane(limits=limits, gpu=gpu.device if gpu else None)
             yield OwnPool(lane), described
-
-
-def _caches(options: Options, engine: Engine) -> Caches:
-    """What a run finds in the memory of the computer, as asked for or as possible."""
-    wanted = options.runs.caches
-    if not options.is_side_by_side:
-        return choose_caches(wanted, is_engine_here=engine.folder() is not None)
-    if wanted is Caches.COLD and options.lane_count > 1:
-        raise InputError(
-            "--caches cold: lanes of a computer share its caches",
-            "Measure with warm ones, which is the default.",
-        )
-    return wanted or Caches.WARM
 
 
 # --- What is told and noted ----------------------------------------------------------

@@ -302,6 +302,11 @@ class Options(MeasuringOptions):
                 f"--lanes {self.lanes}: it is for --gpu none, as each GPU has a lane",
                 "Name the GPUs instead: --gpu 0,1.",
             )
+        if self.runs.caches is Caches.COLD and self.lane_count > 1:
+            raise InputError(
+                "--caches cold: lanes of a computer share its caches",
+                "Measure with warm ones, which is the default.",
+            )
 
     @property
     def gpus(self) -> tuple[str, ...]:

@@ -38,16 +38,6 @@ class DeviceError(HostError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceState:
-    """What else a GPU tells; None where it does not."""
-
-    sm_clock_mhz: float | None = None
-    temperature_c: float | None = None
-    is_throttled: bool | None = None
-    """Whether heat or power slow it down."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """Which GPU it is."""
 
@@ -115,8 +105,11 @@ class NvmlSource:
             found += self._ask(f"{call}_v3") or self._ask(f"{call}_v2") or ()
         return frozenset(int(process.pid) for process in found)
 
-    def state(self) -> DeviceState:
-        """Clock, temperature and throttling now, as far as the driver tells."""
+    def state(self) -> tuple[float | None, float | None, bool]:
+        """Clock in MHz, temperature in C, and whether heat or power slow it down.
+
+        None, or not, where the driver does not tell.
+        """
         nvml, ask = self._nvml, self._ask
         reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons")
         slow = (
@@ -126,11 +119,9 @@ class NvmlSource:
             | nvml.nvmlClocksThrottleReasonHwThermalSlowdown
             | nvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown
         )
-        return DeviceState(
-            sm_clock_mhz=ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
-            temperature_c=ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
-            is_throttled=None if reasons is None else bool(reasons & slow),
-        )
+        clock = ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM)
+        temperature = ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU)
+        return clock, temperature, bool((reasons or 0) & slow)
 
     def _ask(self, name: str, *arguments: Any) -> Any:
         """What a call returns; None if the driver does not tell."""
@@ -294,7 +285,8 @@ class Sampler:
         self._clock, self._start = clock, 0.0
         self._samples: list[Sample] = []
         self._idle_mb: float | None = None
-        self._state = DeviceState()
+        self._clock_mhz: float | None = None
+        self._temperature_c: float | None = None
         self._strangers: set[int] = set()
         self._is_throttled = self._has_seen_own = False
         self._problem = ""
@@ -358,14 +350,14 @@ class Sampler:
             sample,
             host_memory_mb=memory,
             cpu_s=cpu_s,
-            sm_clock_mhz=self._state.sm_clock_mhz,
-            temperature_c=self._state.temperature_c,
+            sm_clock_mhz=self._clock_mhz,
+            temperature_c=self._temperature_c,
         )
 
     def _look_around(self, gpu: NvmlSource) -> None:
         """Ask for what changes slowly, with every tenth sample."""
-        self._state = gpu.state()
-        self._is_throttled |= bool(self._state.is_throttled)
+        self._clock_mhz, self._temperature_c, is_slow = gpu.state()
+        self._is_throttled |= is_slow
         # Before and after: a process may end, or begin, in between.
         before = self._own()
         found = gpu.processes()

@@ -18,7 +18,7 @@ from flare.common.engine import DOCKER, Engine
 from flare.common.errors import EngineError, FlareError, obey_stop
 from flare.common.files import remove_tree
 from flare.common.schema import dump
-from flare.common.text import listing, nearest, safe
+from flare.common.text import safe
 from flare.evaluation.submission.find import LabelMapFile
 from flare.measuring.archive.reading import Archive
 from flare.measuring.cleanup import clean_up
@@ -79,28 +79,6 @@ class Job:
     def runnable(self) -> tuple[Archive, ...]:
         """Archives without problems."""
         return tuple(archive for archive in self.archives if not archive.problems)
-
-    def check(self) -> None:
-        """See that what is asked for can be done.
-
-        Raises
-        ------
-        MeasurementError
-            If it cannot.
-        """
-        options, names = self.options, [case.case for case in self.cases]
-        unknown = sorted(set(options.rerun) - set(names))
-        if unknown:
-            near = nearest(unknown[0], names)
-            problem = f"there is no such case to run again{near}"
-            raise MeasurementError(listing(unknown), problem, "Check --rerun.")
-        about_one = (options.new_archive, options.paper, options.rerun)
-        if len(self.runnable) > 1 and any(about_one):
-            raise MeasurementError(
-                "--new-archive, --paper, --rerun",
-                "they are about one team, but several archives were given",
-                "Measure it alone.",
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,9 +171,9 @@ def run_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> Tr
             problem = error.finding
         else:
             run = found.run
-            if not run or not run.ended.problem:
+            problem = run.ended.problem if run else ""
+            if not problem:
                 return found
-            problem = run.ended.problem
         run_empty(image)
     message = f"the engine cannot run it: {safe(problem)}"
     return Trial(run=run, status=RunStatus.FAILED, message=message)

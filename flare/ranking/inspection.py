@@ -8,7 +8,6 @@ the odd one out.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os.path import lexists
@@ -24,9 +23,6 @@ from flare.results.csv_rows import TeamName, read_table
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_reading import Evaluation, EvaluationFile
 
-FEWEST_EQUAL = 3
-"""This many values other than 0 and 1 do not agree in every digit by chance."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copies:
@@ -36,22 +32,6 @@ class Copies:
     """The teams."""
     what: Text = "the same DSC and NSD in every digit, on all cases"
     """What is the same."""
-
-
-def find_copies(scores: Mapping[str, Mapping[Any, float]]) -> tuple[Copies, ...]:
-    """Teams with scores that agree too often for chance.
-
-    Parameters
-    ----------
-    scores : mapping
-        By team: DSC and NSD, by case and metric.
-    """
-    groups: defaultdict[Any, list[str]] = defaultdict(list)
-    for team, own in sorted(scores.items()):
-        # Of zeros and ones, equal values say nothing.
-        if sum(value not in (0, 1) for value in own.values()) >= FEWEST_EQUAL:
-            groups[frozenset(own.items())].append(team)
-    return tuple(Copies(teams=tuple(own)) for own in groups.values() if own[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

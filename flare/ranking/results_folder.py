@@ -15,7 +15,6 @@ from flare.ranking.inspection import (
     RollCall,
     Waiting,
     check_origins,
-    find_copies,
     read_archives,
 )
 from flare.results.archives_csv import read_flags, read_refused
@@ -114,11 +113,6 @@ def read_teams(
         if rows is not None
     }
     unfinished = {team: cases for team, cases in unfinished.items() if cases}
-    values = {
-        team: own.values
-        for team, own in scores.items()
-        if len(own.failed) < len(own.cases)
-    }
     roll = RollCall(
         refused=tuple(
             RefusedTeam(
@@ -132,7 +126,6 @@ def read_teams(
         replaced=replaced,
         not_scored_yet=waiting,
         not_measured_to_the_end=tuple(unfinished),
-        equal_results=find_copies(values),
         ignored=strays,
     )
     ignored = f"Ignored, as there are no results in them: {listing(strays)}"

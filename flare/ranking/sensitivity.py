@@ -71,15 +71,16 @@ def other_schemes(board: Board, tests: Sequence[PairTest]) -> tuple[Scheme, ...]
         Of these teams.
     """
     found, known = [], dict(zip(board.teams, board.final_ranks, strict=True))
-    for name, teams, ranks in _all_schemes(board, tests):
-        kept = [rank for team, rank in known.items() if team in teams]
-        before = dict(zip(teams, ranks_by_sums(np.array(kept)), strict=True))
+    for name, ranks, left_out in _all_schemes(board, tests):
+        teams = [team for team in board.teams if team != left_out]
+        kept = np.array([known[team] for team in teams])
+        before = dict(zip(teams, ranks_by_sums(kept), strict=True))
         scheme = Scheme(
             name=name,
             ranks=dict(zip(teams, ranks, strict=True)),
             before=before,
             tau=kendall_tau(list(before.values()), ranks),
-            left_out=next(iter(set(board.teams).difference(teams)), None),
+            left_out=left_out,
         )
         found.append(scheme)
     return tuple(found)
@@ -87,17 +88,17 @@ def other_schemes(board: Board, tests: Sequence[PairTest]) -> tuple[Scheme, ...]
 
 def _all_schemes(
     board: Board, tests: Sequence[PairTest]
-) -> Iterator[tuple[str, tuple[str, ...], tuple[int, ...]]]:
-    """Name, teams and ranks of each scheme."""
-    teams, rules = board.teams, board.rules
+) -> Iterator[tuple[str, tuple[int, ...], str | None]]:
+    """Name and ranks of each scheme, and the team that it leaves out."""
+    rules = board.rules
     for name, changed in _one_change(rules):
-        yield name, teams, replace(board, rules=changed).final_ranks
+        yield name, replace(board, rules=changed).final_ranks, None
     for average in Average:
         ranks = aggregate_ranks(board, average)
-        yield f"{average.value} of values, then rank", teams, ranks
+        yield f"{average.value} of values, then rank", ranks, None
     for is_adjusted, name in ((False, "unadjusted"), (True, "Holm")):
         ranks = ranks_by_tests(board, tests, is_adjusted=is_adjusted)
-        yield f"tests ({name}), then rank", teams, ranks
+        yield f"tests ({name}), then rank", ranks, None
     if len(rules.metrics) > 1:
         for index, metric in enumerate(rules.names):
             if rules.gate_dsc and metric == "dsc":
@@ -105,15 +106,12 @@ def _all_schemes(
             rest = rules.metrics[:index] + rules.metrics[index + 1 :]
             fewer = replace(rules, metrics=rest)
             found = ranks_of(np.delete(board.comparable, index, axis=2), fewer)
-            yield f"without {metric}", teams, ranks_by_sums(rank_sums(found, fewer))
-    if len(teams) > 2:
-        for number, team in enumerate(teams):
+            yield f"without {metric}", ranks_by_sums(rank_sums(found, fewer)), None
+    if len(board.teams) > 2:
+        for number, team in enumerate(board.teams):
             found = ranks_of(np.delete(board.comparable, number, axis=0), rules)
-            yield (
-                f"without team {printable(team)}",
-                tuple(other for other in teams if other != team),
-                ranks_by_sums(rank_sums(found, rules)),
-            )
+            ranks = ranks_by_sums(rank_sums(found, rules))
+            yield f"without team {printable(team)}", ranks, team
 
 
 def _one_change(rules: RankingRules) -> Iterator[tuple[str, RankingRules]]:

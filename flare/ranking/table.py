@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from flare.challenge.metrics import MetricName, metric_of
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Text
 from flare.common.text import listing, safe
-from flare.ranking.inspection import Origin, RollCall, find_copies
+from flare.ranking.inspection import Copies, Origin, RollCall
 from flare.ranking.ranks import Board, Values
 from flare.ranking.results_folder import (
     EMPTY,
@@ -35,6 +36,9 @@ from flare.results.csv_rows import (
 from flare.results.efficiency_csv import VALUES, known_metrics
 from flare.results.errors import RankingError
 from flare.results.team_folder import check_names
+
+FEWEST_EQUAL = 3
+"""This many values other than 0 and 1 do not agree in every digit by chance."""
 
 IN_MEMORY = Path("the DataFrame")
 """Stands in messages for the file that a table in memory does not have."""
@@ -196,15 +200,14 @@ def read_results(
     asked = [rule.metric for rule in metrics]
     if isinstance(source, pd.DataFrame) or source.is_file():
         results = _read_rows(source, asked, challenge)
-        told: dict[str, Any] = {
-            "roll": RollCall(equal_results=find_copies(_scores(results)))
-        }
+        told: dict[str, Any] = {"roll": RollCall()}
         is_measured = True
     elif source.is_dir():
         results, told, is_measured = read_teams(source, metrics, challenge)
     else:
         raise RankingError(str(source), "there is no such file or folder")
     file = str(IN_MEMORY if isinstance(source, pd.DataFrame) else source)
+    copies = find_copies(results)
     there = {own.metric for own in results if own.value is not None}
     efficiency = tuple(metric for metric in asked if metric in VALUES)
     left_out: tuple[str, ...] = ()
@@ -222,17 +225,22 @@ def read_results(
         rest = [metric for metric in wanted if metric in there]
         remedy = f"Rank by what there is: --metrics {','.join(rest)}." if rest else ""
         raise RankingError(file, f"no team has a value of {listing(absent)}", remedy)
+    told["roll"] = replace(told["roll"], equal_results=copies)
     return replace(table_of(results, wanted), left_out=left_out, **told)
 
 
-def _scores(results: Iterable[CaseResult]) -> dict[str, dict[Any, float]]:
-    """The scores by team, and then by case and metric."""
-    scores: dict[str, dict[Any, float]] = {}
-    for found in results:
-        if metric_of(found.metric) and found.value is not None:
-            own = scores.setdefault(found.team, {})
-            own[found.case, found.metric] = found.value
-    return scores
+def find_copies(results: Iterable[CaseResult]) -> tuple[Copies, ...]:
+    """Teams with scores that agree too often for chance."""
+    scores: defaultdict[str, set[tuple[str, str, float]]] = defaultdict(set)
+    for own in results:
+        if metric_of(own.metric) and own.value is not None:
+            scores[own.team].add((own.case, own.metric, own.value))
+    groups: defaultdict[frozenset[Any], list[str]] = defaultdict(list)
+    for team, found in sorted(scores.items()):
+        # Of zeros and ones, equal values say nothing.
+        if sum(value not in (0, 1) for *_, value in found) >= FEWEST_EQUAL:
+            groups[frozenset(found)].append(team)
+    return tuple(Copies(teams=tuple(own)) for own in groups.values() if own[1:])
 
 
 def _read_rows(

@@ -241,19 +241,16 @@ def read_efficiency(file: str | Path) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = list(read_by_case(Path(file)).values())
-    types = {
-        name: kind for name, kind in cell_types(CaseRecord).items() if name != "case"
-    }
-    numbers = {int: "Int64", float: "float64"}
-    columns = {
-        name: [row.number(name) if kind in numbers else row.text(name) for row in rows]
-        for name, kind in types.items()
-        if all(name in row.cells for row in rows)
-    }
-    index = pd.Index([row.case for row in rows], name="case")
-    kinds = {n: numbers[types[n]] for n in columns if types[n] in numbers}
-    return pd.DataFrame(columns, index=index).astype(kinds)
+    rows = read_by_case(Path(file))
+    index = pd.Index(list(rows), name="case")
+    types = {int: "Int64", float: "float64"}
+    columns = {}
+    for name, kind in cell_types(CaseRecord).items():
+        if name != "case" and all(name in row.cells for row in rows.values()):
+            read = Row.number if kind in types else Row.text
+            values = [read(row, name) for row in rows.values()]
+            columns[name] = pd.Series(values, index, dtype=types.get(kind))
+    return pd.DataFrame(columns, index=index)
 
 
 def known_metrics(challenge: Challenge) -> tuple[str, ...]:

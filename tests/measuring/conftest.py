@@ -20,7 +20,7 @@ from flare.measuring.archive.reading import read_archive
 from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import measure_teams
 from flare.measuring.options import FLARE, Caches, Options, RunOptions
-from flare.measuring.sampling import Device, DeviceState
+from flare.measuring.sampling import Device
 from flare.measuring.team import Job
 from flare.results.traces_csv import Sample
 from tests.builders.archives import FILES, save
@@ -92,7 +92,7 @@ class FakeGpu:
         return frozenset({1})
 
     def state(self):
-        return DeviceState(sm_clock_mhz=1410, temperature_c=40, is_throttled=False)
+        return 1410, 40, False
 
 
 class Bench:

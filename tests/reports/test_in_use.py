@@ -8,28 +8,33 @@ from flare.common.files import write_whole
 from flare.reports.measuring import measuring_page
 from flare.reports.render.html import page_html
 from tests.builders.hostile_pages import COMPARISONS, EVALUATIONS, ORGANS
-from tests.builders.pages import HOSTILE
 from tests.builders.running import eventful
 
 pytestmark = pytest.mark.browser
 
 
-def values_in(table, column, value="cell.dataset.v"):
-    """The numbers of a column, each made by some JavaScript from its cell."""
-    return table.locator(f"tbody tr > :nth-child({column})").evaluate_all(
-        f"cells => cells.map(cell => Number({value}))"
-    )
-
-
-def test_tables_sort_by_keyboard(open_page):
-    page = open_page("organiser").page
-    table = page.get_by_role("table", name="DSC of each case and organ")
-    head = table.get_by_role("columnheader", name="spleen")
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        ("organiser", "DSC of each case and organ", "cell.dataset.v"),
+        # With signs, and on a participant's page no more than their text.
+        *(
+            (kind, "differences of each case", "cell.dataset.v ?? cell.innerText")
+            for kind in COMPARISONS
+        ),
+    ],
+)
+def test_tables_sort_by_keyboard(open_page, kind, name, value):
+    page = open_page(kind).page
+    table = page.get_by_role("table", name=name).last
+    head = table.get_by_role("columnheader", name="pancreas")
 
     def values():
-        return values_in(table, column=5)
+        cells = table.locator("tbody tr > :nth-child(6)")
+        return cells.evaluate_all(f"cells => cells.map(cell => Number({value}))")
 
     before = values()
+    assert (min(before) < 0) == (kind in COMPARISONS)
     head.get_by_role("button").focus()
     page.keyboard.press("Enter")
     assert head.get_attribute("aria-sort") == "ascending"
@@ -40,55 +45,35 @@ def test_tables_sort_by_keyboard(open_page):
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Enter")
     assert head.get_attribute("aria-sort") is None
-    assert page.get_by_role("status").filter(has_text="Sorted by kidney").count() == 1
+    assert page.get_by_role("status").filter(has_text="Sorted by spleen").count() == 1
 
 
-@pytest.mark.parametrize("kind", COMPARISONS)
-def test_differences_sort_by_keyboard(open_page, kind):
-    """Though they have signs, and a participant's page has no more than their text."""
-    page = open_page(kind).page
-    table = page.get_by_role("table", name="differences of each case").last
-    head = table.get_by_role("columnheader", name="pancreas")
-
-    def values():
-        return values_in(table, 6, "cell.dataset.v ?? cell.innerText")
-
-    before = values()
-    head.get_by_role("button").focus()
-    page.keyboard.press("Enter")
-    assert head.get_attribute("aria-sort") == "ascending"
-    assert min(before) < 0 < max(before)
-    assert values() == sorted(before) != before
-    page.keyboard.press("Enter")
-    assert values() == sorted(before, reverse=True)
-
-
-@pytest.mark.parametrize("kind", COMPARISONS)
-def test_a_screen_reader_is_told_what_has_changed(open_page, kind):
+@pytest.mark.parametrize(
+    ("kind", "figure", "count", "table"),
+    [
+        *((kind, "DSC of each case: ", 1, "DSC over ") for kind in EVALUATIONS),
+        *(
+            (
+                kind,
+                "difference of each case: ",
+                2 * (int(kind[-1]) - 1),
+                "means, counts",
+            )
+            for kind in COMPARISONS
+        ),
+    ],
+)
+def test_a_screen_reader_is_told_what_figures_and_tables_show(
+    open_page, kind, figure, count, table
+):
     page = open_page(kind).page
 
-    name = "difference of each case: mean of organs mean"
-    figures = page.get_by_role("img", name=name)
-    assert figures.count() == 2 * (int(kind[-1]) - 1)
-    table = page.get_by_role("table", name="means, counts of cases, and tests").first
-    assert table.get_by_role("rowheader").all_inner_texts() == [
-        "mean of organs",
-        *ORGANS,
-    ]
-
-
-@pytest.mark.parametrize("kind", EVALUATIONS)
-def test_a_screen_reader_is_told_what_a_figure_shows(open_page, kind):
-    page = open_page(kind).page
-
-    figure = page.get_by_role("img", name="DSC of each case: mean of organs mean 0.")
-    assert figure.count() == 1
-    page.get_by_text("The numbers of this figure").first.click()
-    table = page.get_by_role("table", name=f"DSC over {len(HOSTILE) + 3} cases")
-    assert table.get_by_role("rowheader").all_inner_texts() == [
-        "mean of organs",
-        *ORGANS,
-    ]
+    figures = page.get_by_role("img", name=f"{figure}mean of organs mean")
+    assert figures.count() == count
+    for closed in page.get_by_text("The numbers of this figure").all()[:1]:
+        closed.click()
+    names = page.get_by_role("table", name=table).first.get_by_role("rowheader")
+    assert names.all_inner_texts() == ["mean of organs", *ORGANS]
 
 
 @pytest.mark.parametrize("kind", ["participant", "participant-ranked-team"])

@@ -71,7 +71,7 @@ def find_image(contents: Contents, team: str) -> Image:
     index: dict[str, Any] = {}
     entry: dict[str, Any] = {}
     if INDEX in contents.blobs:
-        index = fields_of(strict_json(contents.files.get(INDEX, b"")), "manifests")
+        index = _fields(contents, INDEX, "manifests")
     if MANIFEST in contents.blobs or not index:
         entry = _docker_entry(strict_json(contents.files.get(MANIFEST, b"")))
     if team:
@@ -88,13 +88,7 @@ def find_image(contents: Contents, team: str) -> Image:
     content = _small_file(contents, name)
     if any(_small_file(contents, other) != content for other, _ in found):
         raise BrokenError(f"{MANIFEST} and {INDEX} in it lead to different images")
-    configuration = fields_of(
-        strict_json(contents.files.get(name, b"")),
-        "config",
-        "os",
-        "architecture",
-        "rootfs",
-    )
+    configuration = _fields(contents, name, "config", "os", "architecture", "rootfs")
     fields_of(
         configuration.get("config") or {},
         *("Env", "Entrypoint", "Cmd", "WorkingDir", "User", "Volumes"),
@@ -180,9 +174,7 @@ def _find_manifests(
 def _document(contents: Contents, name: str) -> dict[str, Any]:
     """An index or a manifest, which cannot be both."""
     _small_file(contents, name)
-    document = fields_of(
-        strict_json(contents.files.get(name, b"")), "manifests", "config", "layers"
-    )
+    document = _fields(contents, name, "manifests", "config", "layers")
     if "manifests" in document and ("config" in document or "layers" in document):
         raise BrokenError(SENSELESS)
     return document
@@ -220,6 +212,11 @@ def _is_attestation(descriptor: Mapping[str, Any]) -> bool:
 
 
 # --- Files and layers -------------------------------------------------------------
+
+
+def _fields(contents: Contents, name: str, *names: str) -> dict[str, Any]:
+    """The object with such fields that a file holds."""
+    return fields_of(strict_json(contents.files.get(name, b"")), *names)
 
 
 def _small_file(contents: Contents, name: str) -> bytes:

@@ -206,9 +206,7 @@ PATH_CHARACTERS = 4096
 
 
 class Kind(Enum):
-    """What is at a path, if it is neither a link, of which the target is kept, nor a
-    script, of which the content is.
-    """  # noqa: D205  it is one sentence
+    """What is at a path; of a link, its target is kept, and a script's content."""
 
     FILE = "a file"
     FOLDER = "a folder"

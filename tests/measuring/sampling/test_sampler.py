@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from flare.measuring.sampling import ControlGroup, DeviceError, DeviceState, Sampler
+from flare.measuring.sampling import ControlGroup, DeviceError, Sampler
 from flare.results.traces_csv import Sample
 from tests.builders import wait_until
 
@@ -31,7 +31,7 @@ class ScriptedGpu:
         return frozenset(next(self.seen, ()))
 
     def state(self):
-        return next(self.states, DeviceState())
+        return next(self.states, (None, None, False))
 
 
 class ScriptedGroup:
@@ -143,7 +143,7 @@ def test_who_was_there_before_is_a_stranger_and_idle_memory_is_kept():
 
 
 def test_throttling_is_remembered():
-    states = [DeviceState(is_throttled=True), DeviceState(is_throttled=False)]
+    states = [(None, None, True), (None, None, False)]
 
     trace = sampled(ScriptedGpu([1.0] * 30, states=states), times(21))
 
@@ -198,9 +198,6 @@ def test_a_driver_that_hangs_is_noticed(monkeypatch):
     release.set()
 
     assert trace.problem == "the GPU has not answered for some time"
-
-
-# --- Control groups ---------------------------------------------------------------
 
 
 def write(file, text):
