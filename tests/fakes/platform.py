@@ -11,19 +11,13 @@ import ssl
 import threading
 import uuid
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 PHASE = "4a46b539-119b-4889-90bf-18818ffa3dd8"
 TOKEN = "0f3c9b7d55aa41e2-evaluator"
-TIMEOUT = timedelta(hours=24)
 
 UNKNOWN = 404, {"detail": "No Evaluation matches the given query."}
-FORBIDDEN = (
-    403,
-    {"detail": "You do not have permission to perform this action."},
-)
 NEEDED = {
     "Succeeded": ("metrics", "Metrics are required for successful evaluations."),
     "Failed": (
@@ -84,7 +78,7 @@ class FakePlatform(ThreadingHTTPServer):
     download, file, and model, model file): what goes wrong the next times ("endless": a
     file without its size). A number is
     a status; "reset" ends the connection at once, "deaf" only after the call was
-    obeyed, "slow" answers after a while, "short" ends a file in its middle. What ODD
+    obeyed, "short" ends a file in its middle. What ODD
     has is said in place of an answer. "other" is an answer about another evaluation. A
     download leads to "http" addresses, "nowhere", or in a "circle"; a file comes
     "unasked" in part only, the rest is "another" file's, or a "page" is in its place.
@@ -98,22 +92,14 @@ class FakePlatform(ThreadingHTTPServer):
         secure(self, certificate)
         self.api = f"https://localhost:{self.server_port}/api/v1/"
         self.users = {TOKEN: "evaluator"}
-        self.evaluators = {"evaluator"}
         self.evaluations, self.faults, self.log = {}, {}, []
-        self.passed = timedelta()
         self.listed, self.limit, self.count = [], 1000, None
         # The edition of December 2025 does not: there, a user can claim only once.
         self.forgets_finished = True
-        # It does so once an hour; until then a late answer is taken.
-        self.cancels_what_is_late = True
-        self.is_slow = threading.Event()
         self.lock = threading.Lock()
 
     def handle_error(self, request, client_address):
         """Say nothing of a client that has left."""
-
-    def now(self):
-        return datetime.now(UTC) + self.passed
 
     def submit(self, user, archive, *, phase=PHASE, model=None):
         """A user hands in an algorithm; the key of its evaluation."""
@@ -129,7 +115,6 @@ class FakePlatform(ThreadingHTTPServer):
             "created": f"2026-09-01T10:{59 - number:02}:00Z",
             "status": QUEUED,
             "claimed_by": None,
-            "claimed_at": None,
             "answers": [],
         }
         return pk
@@ -144,15 +129,6 @@ class FakePlatform(ThreadingHTTPServer):
         with self.lock:
             waiting = self.faults.get(name)
             return waiting.pop(0) if waiting else None
-
-    def cancel_what_is_late(self):
-        """What the platform does from time to time."""
-        if not self.cancels_what_is_late:
-            return
-        for found in self.evaluations.values():
-            at = found["claimed_at"]
-            if found["status"] == CLAIMED and at and self.now() - at > TIMEOUT:
-                found["status"] = CANCELLED
 
 
 def secure(server, certificate):
@@ -170,8 +146,6 @@ def running(server):
     try:
         yield server
     finally:
-        if isinstance(server, FakePlatform):
-            server.is_slow.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -213,8 +187,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def claimable(self):
         """A bare list, which is not in pages."""
-        if self.user() not in self.server.evaluators:
-            return 200, []
         found = [f for f in self.of_phase() if f["status"] == QUEUED]
         return 200, [self.external(one) for one in found]
 
@@ -241,8 +213,6 @@ class _Handler(BaseHTTPRequestHandler):
         found, user = self.found(self.path.split("/")[4]), self.user()
         if not found:
             return UNKNOWN
-        if user not in self.server.evaluators:
-            return FORBIDDEN
         if found["status"] != QUEUED:
             return 400, {"status": "You can only claim pending evaluations."}
         own = [o for o in self.server.evaluations.values() if o["claimed_by"] == user]
@@ -250,8 +220,7 @@ class _Handler(BaseHTTPRequestHandler):
             own = [o for o in own if o["status"] == CLAIMED]
         if own:
             return 400, {"status": "You can only claim one evaluation at a time."}
-        at = self.server.now()
-        found |= {"status": CLAIMED, "claimed_by": user, "claimed_at": at}
+        found |= {"status": CLAIMED, "claimed_by": user}
         return 200, self.external(found)
 
     def update(self):
@@ -259,8 +228,6 @@ class _Handler(BaseHTTPRequestHandler):
         found, user = self.found(self.path.split("/")[4]), self.user()
         if not found:
             return UNKNOWN
-        if user not in self.server.evaluators:
-            return FORBIDDEN
         if found["status"] != CLAIMED:
             text = "You need to claim an evaluation before you can update it."
             return 400, {"status": text}
@@ -288,7 +255,7 @@ class _Handler(BaseHTTPRequestHandler):
         parts = self.path.split("/")
         found = self.found(parts[-2])
         kind = "model" if parts[2] == "models" else "archive"
-        if not found or self.user() not in self.server.evaluators:
+        if not found:
             return 403, {"detail": "No."}
         if parts[-1] not in (found["file"], "m.tar.gz"):
             return 404, {"detail": "Not found."}
@@ -298,8 +265,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def address(self):
         """An image, or a model, with the address where it is now."""
-        found, user = self.found(self.path.split("/")[-2]), self.user()
-        if not found or user not in self.server.evaluators:
+        found = self.found(self.path.split("/")[-2])
+        if not found:
             return UNKNOWN
         whole = self.external(found)
         is_image = "/images/" in self.path
@@ -395,14 +362,11 @@ class _Handler(BaseHTTPRequestHandler):
             status, content = 401, {"detail": f"Invalid token {token}."}
         else:
             with server.lock:
-                server.cancel_what_is_late()
                 status, content = obey()
         server.log.append((name, fault or status))
         if fault == "deaf":
             self.connection.close()
             return
-        if fault == "slow":
-            server.is_slow.wait(5)
         if fault == "http":
             content = content.replace("https", "http")
         if fault == "nowhere":

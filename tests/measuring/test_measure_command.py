@@ -96,9 +96,6 @@ def test_cold_caches_are_refused_side_by_side(bench, measure):
     assert stderr.startswith("--caches cold: lanes of a computer share its caches")
 
 
-# --- The page ---------------------------------------------------------------------
-
-
 @pytest.fixture
 def pages(monkeypatch, bench):
     """Each page that was written, with the containers that there were meanwhile."""

@@ -30,20 +30,12 @@ STATUSES = {
     "good": (PREDICT, "ok", r""),
     "crash": (SCRIPTS["crash"], "failed", r"the container ended with exit code 3 a.*"),
     "hang": (SCRIPTS["hang"], "timed out", r"the container was ended after 0\.\d s"),
-    "hungry": (
-        HUNGRY,
-        "out of memory",
-        r".* exit code 137 .*: its memory did not .*",
-    ),
+    "hungry": (HUNGRY, "out of memory", r".* exit code 137 .* memory did not .*"),
     "silent": (SCRIPTS["silent"], "no output", r"it has written nothing to /workspa.*"),
     "misnamed": (SCRIPTS["misnamed"], "wrong output", r".*\[F03\]"),
     "text": (SCRIPTS["text"], "wrong output", r".*\[F06\]"),
     "link": (SCRIPTS["link"], "wrong output", r".*it is a link.*\[F06\]"),
-    "nobody": (
-        NOBODY,
-        "failed",
-        r"the engine cannot run it: unable to find user.*",
-    ),
+    "nobody": (NOBODY, "failed", r"the engine cannot run it: unable to find.*"),
 }
 """Each team's script, and what comes of it."""
 

@@ -23,9 +23,6 @@ def sha256(file):
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-# --- flare measure ------------------------------------------------------------------
-
-
 def test_a_team_is_measured_with_its_model(bench, measure):
     """It is there for every case, under its name, and gone in the end."""
     bench.archive("a", NEEDS_MODEL)
@@ -75,9 +72,6 @@ def test_a_model_needs_room(bench, monkeypatch):
     assert "0.5 GiB are free in" in str(error)
     assert "and the model needs 1.0. Make room there." in str(error)
     assert bench.engine.calls("create") == []
-
-
-# --- flare check ----------------------------------------------------------------------
 
 
 def test_check_reads_the_model_too(tmp_path, capfd):

@@ -102,32 +102,6 @@ def test_two_submissions_at_once(bench, external_platform, serve, hand_in):
     assert bench.engine.left() == []
 
 
-def test_an_image_that_is_none_or_cannot_be_loaded(
-    bench, external_platform, serve, hand_in
-):
-    external_platform.submit("none", b"no image")
-    hand_in("jane", PREDICT)
-    bench.engine.fail("image-load", "invalid tar header")
-
-    status, _, stderr = serve()
-
-    assert (status, stderr) == (0, "")
-    answers = external_platform.answers()
-    assert answers["none"][0]["error_message"].startswith("none.tar.gz: it is no tar")
-    assert "the engine cannot load it" in answers["jane"][0]["error_message"]
-
-
-def test_without_a_token_nothing_is_asked(external_platform, bench, capfd, monkeypatch):
-    for name in ("FLARE_GC_TOKEN", "FLARE_GC_TOKEN_FILE"):
-        monkeypatch.delenv(name, raising=False)
-
-    status = main(words(bench, external_platform))
-
-    assert status == 1
-    assert capfd.readouterr().err.startswith("There is no API token. Make one under")
-    assert external_platform.log == []
-
-
 # --- kill -9 ----------------------------------------------------------------------
 
 

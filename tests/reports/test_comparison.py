@@ -255,9 +255,8 @@ def test_an_evaluation_equals_itself(tmp_path, audience):
         pytest.param(
             {"liver": [0.5] * 100}, {"liver": [n / 100 for n in range(100)]}, id="100"
         ),
-        pytest.param(
-            {"liver": [0.5] * 4}, {"liver": [0.5] * 4, "spleen": [1.0] * 4}, id="organs"
-        ),
+        pytest.param({"liver": [0.5] * 6}, {"liver": [0.6, 0.4] * 3}, id="six cases"),
+        pytest.param({"liver": [0.5]}, {"liver": [0.6], "spleen": [1.0]}, id="organs"),
     ],
 )
 def test_few_and_many_scores_are_a_page_too(tmp_path, old, new, audience):
@@ -267,6 +266,7 @@ def test_few_and_many_scores_are_a_page_too(tmp_path, old, new, audience):
 
     rows = content_of(page, "DSC, new against old: differences of each case")
     assert len(rows) == len(next(iter(old.values())))
+    assert ("the test needs 6 cases" in page.lead[0].text) == (len(rows) < 6)
 
 
 @AUDIENCES

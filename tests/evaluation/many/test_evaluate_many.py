@@ -18,7 +18,7 @@ from flare.evaluation.options import Options
 from flare.evaluation.plan import with_options
 from flare.ranking.table import read_results
 from flare.results.archives_csv import Flag, read_flags
-from tests.builders import organ_boxes, write_nifti
+from tests.builders import organ_boxes, write_cases, write_nifti
 from tests.builders.errors import all_told, told
 from tests.builders.many import CASES, marked, voxels_read, write_teams, zipped
 from tests.builders.results import FLARE21, ranked
@@ -229,10 +229,7 @@ def test_all_cases_as_a_table(score):
     [
         (lambda folder: None, "it cannot be read as a folder"),
         (Path.mkdir, "neither a folder nor a zip file"),
-        (
-            lambda f: write_nifti(f / "case_1.nii.gz", organ_boxes()),
-            "label maps lie in",
-        ),
+        (lambda f: write_cases(f, ["case_1"]), "label maps lie in"),
     ],
 )
 def test_a_folder_without_teams_is_refused(tmp_path, make, problem):

@@ -307,6 +307,7 @@ def test_however_small_voxels_are_a_missing_mask_scores_0(kind):
 # --- Refusals ---------------------------------------------------------------------
 
 ARRAY = "a mask must be a numpy array of bool, along z, y, x, not "
+NIBABEL = nib.Nifti1Image(np.ones((1, 1, 1), np.uint8), np.eye(4))
 
 
 @pytest.mark.parametrize("metric", [flare.dice, flare.normalized_surface_dice])
@@ -318,18 +319,8 @@ ARRAY = "a mask must be a numpy array of bool, along z, y, x, not "
         (empty(), empty().view(np.uint8), TypeError, "not uint8: use labels == organ"),
         ([[[True]]], empty(), TypeError, f"{ARRAY}list"),
         (empty(), True, TypeError, f"{ARRAY}bool"),
-        (
-            nib.Nifti1Image(np.ones((1, 1, 1), np.uint8), np.eye(4)),
-            empty(),
-            TypeError,
-            f"{ARRAY}Nifti1Image",
-        ),
-        (
-            empty(),
-            sitk.Image(1, 1, 1, sitk.sitkUInt8),
-            TypeError,
-            f"{ARRAY}Image",
-        ),
+        (NIBABEL, empty(), TypeError, f"{ARRAY}Nifti1Image"),
+        (empty(), sitk.Image(1, 1, 1, sitk.sitkUInt8), TypeError, f"{ARRAY}Image"),
     ],
     ids=["shapes", "two axes", "labels", "list", "scalar", "nibabel", "SimpleITK"],
 )

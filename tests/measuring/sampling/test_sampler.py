@@ -200,9 +200,6 @@ def test_a_driver_that_hangs_is_noticed(monkeypatch):
     assert trace.problem == "the GPU has not answered for some time"
 
 
-# --- Control groups ---------------------------------------------------------------
-
-
 def write(file, text):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)

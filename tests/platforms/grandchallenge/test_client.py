@@ -11,7 +11,6 @@ from flare.common.errors import OutputError
 from flare.platforms.grandchallenge import client as client_module
 from flare.platforms.grandchallenge.client import (
     Client,
-    FileRefusedError,
     PlatformError,
     TooLargeError,
     read_token,
@@ -150,36 +149,6 @@ def test_a_host_of_files_that_refuses_is_asked_again_from_a_new_address(
     assert fetched(platform, calls, tmp_path / "x.tar.gz") == CONTENT
     assert platform.calls("download") == [302] * 3
     assert pauses == [1, 2]
-
-
-def test_a_host_of_files_that_keeps_refusing_ends_it_soon(
-    platform, calls, pauses, tmp_path, caplog
-):
-    """The log says which host it is."""
-    platform.faults["file"] = [403] * 99
-
-    with pytest.raises(PlatformError, match=r"127\.0\.0\.1 answers with status 403, 5"):
-        fetched(platform, calls, tmp_path / "x.tar.gz")
-
-    assert pauses == [1, 2, 4, 8]
-    assert "x.tar.gz: 127.0.0.1 answers with status 403; again in 1 s" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("call", "status", "host"),
-    [("download", 401, "localhost"), ("file", 404, r"127\.0\.0\.1")],
-)
-def test_a_file_that_a_host_does_not_give(
-    platform, calls, pauses, tmp_path, call, status, host
-):
-    platform.faults[call] = [status]
-
-    with pytest.raises(
-        FileRefusedError, match=rf"{host}: it does not give x\."
-    ) as error:
-        fetched(platform, calls, tmp_path / "x.tar.gz")
-
-    assert (error.value.status, pauses) == (status, [])
 
 
 @pytest.mark.parametrize("fault", ["http", "circle", "nowhere"])

@@ -7,18 +7,14 @@ import re
 import pytest
 
 import flare
-from flare.challenge.reading import challenge_names
 from flare.common.text import safe
 from flare.evaluation.errors import PhaseSettingsError
 from flare.platforms.grandchallenge.phase import (
     Order,
-    Phase,
-    is_rankable,
     read_phase,
     rounded,
     value_at,
 )
-from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.results.metrics_json import metrics_json
 from tests.builders import ROOT, run_program
 
@@ -117,32 +113,6 @@ def test_the_bundled_file_is_what_the_command_prints():
     assert run.stdout.decode() == SETTINGS.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("challenge", challenge_names())
-@pytest.mark.parametrize("phase", PHASES)
-def test_every_challenge_has_settings(challenge, phase):
-    rules = flare.read_challenge(challenge)
-
-    found = settings_for(rules)[phase]
-
-    assert len(found.extra_results_columns) == 1 + 2 * len(rules.organs)
-    for organ in rules.organs:
-        assert f"{organ.label} {organ.name}" in found.submission_page_markdown
-
-
-def test_what_the_three_phases_are_for(settings):
-    keys = ("submissions_limit_per_user_per_period", "submission_limit_period")
-    limits = {name: tuple(settings[name][key] for key in keys) for name in PHASES}
-
-    assert limits == {"sanity": (10, 1), "validation": (5, None), "test": (1, None)}
-    assert read_phase(SETTINGS, "validation").submission_limit_period is None
-    assert Phase(title="a", score_title="b", score_jsonpath="c").submission_limit_period
-    assert settings["validation"]["supplementary_file_choice"] == "req"
-    assert settings["validation"]["supplementary_file_label"] == "Short paper"
-    for name in PHASES:
-        assert settings[name]["display_all_metrics"] is False
-        assert settings[name]["give_algorithm_editors_job_view_permissions"] is False
-
-
 # --- Paths ------------------------------------------------------------------------
 
 
@@ -162,14 +132,6 @@ def test_what_the_three_phases_are_for(settings):
 )
 def test_a_path_is_keys_between_full_stops(path, value):
     assert value_at({"a": {"b": 1.5, "c d": None, "l": [7]}}, path) == value
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(1, True), (True, True), (None, False), ("1", False), ([1], False)],
-)
-def test_which_values_the_platform_ranks(value, expected):
-    assert is_rankable(value) == expected
 
 
 # --- Mistakes ---------------------------------------------------------------------

@@ -65,18 +65,10 @@ PHASE = Phase(
 
 
 def run_of(**changes):
-    values = {
-        "status": 0,
-        "stdout": b"log\n",
-        "stderr": b"",
-        "seconds": 1.0,
-        "process_bytes": 2**20,
-        "is_late": False,
-        "outputs": ("metrics.json",),
-        "metrics": json.dumps(METRICS).encode(),
-        **changes,
-    }
-    return Run(**values)
+    """A run that has gone well, but for what is changed."""
+    values = {"status": 0, "stdout": b"log\n", "seconds": 1.0, "process_bytes": 2**20}
+    values |= {"outputs": ("metrics.json",), "metrics": json.dumps(METRICS).encode()}
+    return Run(**values | changes)
 
 
 @pytest.mark.parametrize(
@@ -153,14 +145,7 @@ def test_what_an_organiser_is_warned_of(changes, warning):
 
 @pytest.mark.parametrize(
     ("asked", "instance"),
-    [
-        (4, (8, 2)),
-        (8, (8, 2)),
-        (9, (16, 2)),
-        (16, (16, 2)),
-        (17, (32, 4)),
-        (32, (32, 4)),
-    ],
+    [*((n, (8, 2)) for n in (4, 8)), *((n, (16, 2)) for n in (9, 16)), (17, (32, 4))],
 )
 def test_a_phase_has_a_whole_instance(asked, instance):
     phase = replace(PHASE, evaluation_requires_memory_gb=asked)

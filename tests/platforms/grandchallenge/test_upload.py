@@ -269,11 +269,7 @@ def test_a_zip_is_unpacked_as_the_platform_does(tmp_path, make, expected):
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        (["a", "b"], ["a", "b"]),
-        (["s/t/a", "s/u/b"], ["t/a", "u/b"]),
-        (["s/t/a"], ["a"]),
-        (["s/a", "s/b", "x"], ["s/a", "s/b", "x"]),
-        (["__MACOSX/s/._a", "s/.DS_Store", "s/a", "s/b"], ["a", "b"]),
+        (["s/t/a", "s/u/b", "s/.DS_Store", "__MACOSX/s/._a"], ["t/a", "u/b"]),
         ([".DS_Store"], []),
     ],
 )

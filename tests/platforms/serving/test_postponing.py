@@ -15,7 +15,6 @@ from flare.platforms.grandchallenge.client import PlatformError
 from flare.platforms.serving.journal import Entry, Journal, Step, status_text
 from flare.platforms.serving.serve import Service
 from flare.platforms.serving.source import GoneError, NotNowError, Submission
-from flare.platforms.serving.work import OverdueSignal
 from flare.results.errors import MeasurementError, RankingError
 from tests.fakes.submissions import BEGIN, FakeSource, FakeWork, Passing
 
@@ -277,23 +276,6 @@ def test_a_claim_that_has_to_wait_is_not_remembered(make, now):
     served(make(source, FakeWork()))
 
     assert [*source.answers] == ["a", "b"]
-
-
-def test_an_error_while_it_is_ended_is_not_its_own(make, now):
-    """What removes a container may fail, and takes the place of the signal."""
-    source, work = FakeSource("a"), FakeWork()
-
-    def measure(file):
-        try:
-            raise OverdueSignal
-        finally:
-            raise EngineError("it cannot be removed")
-
-    work.measure = measure
-
-    served(make(source, work))
-
-    assert source.answers["a"]["error_message"].endswith("[F18]")
 
 
 # --- The journal ------------------------------------------------------------------

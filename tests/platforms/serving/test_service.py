@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from flare.common.errors import EngineError
 from flare.measuring.archive.strict import ArchiveError
 from flare.platforms.serving.journal import Journal, Step
 from flare.platforms.serving.serve import Service
@@ -134,9 +135,15 @@ def test_no_answer_has_a_number_that_is_not_finite(serve):
 # --- The hours --------------------------------------------------------------------
 
 
-def test_a_submission_whose_time_is_over_fails_in_words(serve):
+NOT_REMOVED = EngineError("it cannot be removed")
+NOT_REMOVED.__context__ = OverdueSignal()
+
+
+@pytest.mark.parametrize("error", [OverdueSignal(), NOT_REMOVED])
+def test_a_submission_whose_time_is_over_fails_in_words(serve, error):
+    """What removes a container may fail, and takes the place of the signal."""
     source, work = FakeSource("a"), FakeWork()
-    work.finished, work.errors["measure"] = 2, [OverdueSignal()]
+    work.finished, work.errors["measure"] = 2, [error]
 
     serve(source, work)
 
