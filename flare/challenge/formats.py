@@ -36,11 +36,6 @@ class Format:
     """If it is read only where the challenge says what is in it, which `open_voxels` is
     told, too: what is wrong with such a file for other challenges."""
 
-    @property
-    def needs_layout(self) -> bool:
-        """Whether it is read only where the challenge says what is in it."""
-        return bool(self.elsewhere)
-
 
 FORMATS = (
     Format(name="NIfTI", suffixes=(".nii.gz", ".nii"), reader="nifti"),
@@ -56,7 +51,7 @@ FORMATS = (
 )
 """In the order in which a file is tried; the first suffix is the one to recommend."""
 
-SUFFIXES = tuple(s for each in FORMATS if not each.needs_layout for s in each.suffixes)
+SUFFIXES = tuple(s for each in FORMATS if not each.elsewhere for s in each.suffixes)
 """Of the formats that are read for every challenge."""
 
 ALL_SUFFIXES = tuple(s for each in FORMATS for s in each.suffixes)
@@ -66,7 +61,7 @@ SUFFIX = SUFFIXES[0]
 """The one to recommend."""
 
 ANY_SUFFIX = listing(SUFFIXES, last=" or ")
-ANY_FORMAT = listing((f.name for f in FORMATS if not f.needs_layout), last=" or ")
+ANY_FORMAT = listing((f.name for f in FORMATS if not f.elsewhere), last=" or ")
 """Those that are read for every challenge, as a message lists them."""
 
 CASE = "{case}"

@@ -208,9 +208,6 @@ class ChallengeError(AboutFile, OrganiserError):
 EDITIONS = Path(__file__).parent / "editions"
 """Folder of the challenges that come with the program."""
 
-EXTENDS = "extends"
-"""The key that names the challenge of which a file says only what is different."""
-
 KEPT = ("reported", "not_known")
 """Lists to which a file that extends another adds, and that it does not replace."""
 
@@ -277,7 +274,7 @@ def _read_layers(name: str) -> tuple[dict[Path, bytes], list[dict[str, Any]]]:
             raise ChallengeError(name, f"is not TOML ({safe(str(error))})") from error
         files[source] = content
         layers.append(values)
-        wanted = values.pop(EXTENDS, None)
+        wanted = values.pop("extends", None)
     return files, layers
 
 

@@ -163,11 +163,6 @@ class Limits:
     )
     """Runtime of the engine, such as runsc; empty for its default."""
 
-    @property
-    def has_gpu(self) -> bool:
-        """Whether it gets a GPU: once limits are opened, no name means none."""
-        return self.gpu not in ("", NO_GPU)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
@@ -209,8 +204,9 @@ def create_words(container: Container) -> Iterator[str]:
     yield from ("--label", container.label)
     if limits.runtime:
         yield from ("--runtime", limits.runtime)
-    # One GPU, or none, whatever the image and the engine have as their defaults.
-    if limits.has_gpu:
+    # One GPU, or none, whatever the image and the engine have as their defaults; of one
+    # that is to be measured, the name is known by now.
+    if limits.gpu not in ("", NO_GPU):
         yield from ("--gpus", f'"device={limits.gpu}"')
     else:
         yield from ("--env", "NVIDIA_VISIBLE_DEVICES=void")

@@ -29,7 +29,6 @@ from flare.evaluation.submission.find import (
     is_demonstration,
     refuse_twice,
 )
-from flare.evaluation.submission.match import Matching
 
 _IMAGES_REMEDY = (
     f"The folder of --images has to hold one {ANY_SUFFIX} file for each case."
@@ -89,9 +88,15 @@ def check_submission(
         If a folder or file cannot be read, or memory does not suffice.
     """
     try:
-        prepared = _prepare(
-            predictions, challenge, ground_truth, images, are_jobs_read=are_jobs_read
-        )
+        if ground_truth:
+            plan = plan_evaluation(predictions, ground_truth, challenge, Options())
+            prepared = plan.prepared
+        else:
+            references = _stand_ins(predictions, images, challenge) if images else None
+            submitted = find_submission(
+                predictions, references or (), challenge, are_jobs_read=are_jobs_read
+            )
+            prepared = prepare(submitted, references, challenge)
     except SubmissionError as error:  # before any file was looked at
         return Report(problems=(error,))
     problems = list(prepared.problems)
@@ -111,25 +116,6 @@ def check_submission(
         problems=tuple(problems),
         summary="" if problems else _summary(challenge, count, organs, unknown),
     )
-
-
-def _prepare(
-    predictions: Path,
-    challenge: Challenge,
-    ground_truth: Path | None,
-    images: Path | None,
-    *,
-    are_jobs_read: bool,
-) -> Matching:
-    """Check names and headers."""
-    if ground_truth:
-        plan = plan_evaluation(predictions, ground_truth, challenge, Options())
-        return plan.prepared
-    references = _stand_ins(predictions, images, challenge) if images else None
-    submitted = find_submission(
-        predictions, references or (), challenge, are_jobs_read=are_jobs_read
-    )
-    return prepare(submitted, references, challenge)
 
 
 def _stand_ins(

@@ -271,8 +271,23 @@ def record_of(
     run = counted_run(runs)
     trace = run.trace
     memory = trace.gpu_memory_mb
-    maximum, _ = _max_memory(trace, rule)
     maxima = [_max_memory(r.trace, rule)[0] for r in runs]
+    maximum, is_defined = _max_memory(trace, rule)
+    peak = max((mb for _, mb in memory), default=None)
+    doubts = [*trace.doubts]
+    if not is_defined:
+        doubts.append("no value of the memory is stable: the plain maximum is taken")
+    if peak and maximum is not None and maximum < 0.9 * peak:
+        doubts.append(f"the stable memory is far below its peak of {peak:.0f} MB")
+    if is_helped(runs):
+        fastest_s = min(r.runtime_s for r in runs)
+        doubts.append(
+            f"a repeat took {fastest_s:.2f} s, and the first run {run.runtime_s:.2f} s,"
+            " which counts: was something kept in between?"
+        )
+    if is_busy(run.other_cpu_s, run.runtime_s, own_cpus or cpus):
+        text = f"other programs took {run.other_cpu_s:.1f} s of the processors"
+        doubts.append(f"{text} meanwhile")
     cpu = [sample.cpu_s for sample in trace.samples if sample.cpu_s is not None]
     host = [s.host_memory_mb for s in trace.samples if s.host_memory_mb is not None]
     return CaseRecord(
@@ -280,7 +295,7 @@ def record_of(
         status=RunStatus.OK,
         runtime_s=run.runtime_s,
         max_gpu_memory_mb=maximum,
-        peak_gpu_memory_mb=_peak(trace),
+        peak_gpu_memory_mb=peak,
         idle_gpu_memory_mb=trace.idle_mb,
         gpu_memory_area_mb_s=area(memory) if memory else None,
         cpu_area_percent_s=100 * max(cpu) / cpus if cpu else None,
@@ -293,33 +308,9 @@ def record_of(
         samples=len(trace.samples),
         mean_interval_s=trace.mean_interval_s,
         longest_gap_s=trace.longest_gap_s,
-        doubts="; ".join(_doubts(runs, rule, own_cpus or cpus)),
+        doubts="; ".join(doubts),
         rerun=rerun,
     )
-
-
-def _doubts(runs: Sequence[ContainerRun], rule: MaxMemory, cpus: int) -> Iterator[str]:
-    run = counted_run(runs)
-    yield from run.trace.doubts
-    maximum, is_defined = _max_memory(run.trace, rule)
-    if not is_defined:
-        yield "no value of the memory is stable: the plain maximum is taken"
-    peak = _peak(run.trace)
-    if peak and maximum is not None and maximum < 0.9 * peak:
-        yield f"the stable memory is far below its peak of {peak:.0f} MB"
-    if is_helped(runs):
-        fastest_s = min(r.runtime_s for r in runs)
-        yield (
-            f"a repeat took {fastest_s:.2f} s, and the first run {run.runtime_s:.2f} s,"
-            " which counts: was something kept in between?"
-        )
-    if is_busy(run.other_cpu_s, run.runtime_s, cpus):
-        yield f"other programs took {run.other_cpu_s:.1f} s of the processors meanwhile"
-
-
-def _peak(trace: Trace) -> float | None:
-    """The plain maximum; None where no GPU was sampled."""
-    return max((mb for _, mb in trace.gpu_memory_mb), default=None)
 
 
 def _max_memory(trace: Trace, rule: MaxMemory) -> tuple[float | None, bool]:

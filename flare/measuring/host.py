@@ -80,28 +80,25 @@ class DiskWatch:
 
     def __init__(self, folder: Path | None, limit_bytes: int) -> None:
         self._folder, self._most = folder, Room(limit_bytes, MOST_FILES)
-        self._before = room(folder) if folder else None
+        self._before = self._now()
         self._alarm: tuple[Room, list[bool]] | None = None
         """What was free then, and whether bytes, and files, were why."""
+
+    def _now(self) -> Room:
+        return room(self._folder) if self._folder else Room(MANY, MANY)
 
     @property
     def is_full(self) -> bool:
         """Whether there was too little room already when this began."""
-        free = self._before or SPARE
-        return any(now < spare for now, spare in zip(free, SPARE, strict=True))
+        return any(now < spare for now, spare in zip(self._before, SPARE, strict=True))
 
     def is_alarming(self) -> bool:
         """Whether too much was taken, or too little is left."""
-        if self._folder and self._before:
-            now = room(self._folder)
-            short = [
-                free < spare or was - free > most
-                for was, free, spare, most in zip(
-                    self._before, now, SPARE, self._most, strict=True
-                )
-            ]
-            if any(short):
-                self._alarm = (now, short)
+        now = self._now()
+        rooms = zip(self._before, now, SPARE, self._most, strict=True)
+        short = [free < spare or was - free > most for was, free, spare, most in rooms]
+        if any(short):
+            self._alarm = (now, short)
         return self._alarm is not None
 
     def is_given_back(self) -> bool:
@@ -109,14 +106,13 @@ class DiskWatch:
 
         Asked when what is suspected has been removed: then it was its doing.
         """
-        if not self._folder or not self._before or not self._alarm:
+        if not self._alarm:
             return False
         at_alarm, short = self._alarm
+        rooms = zip(short, self._before, at_alarm, self._now(), strict=True)
         return any(
             is_short and was > then and (now - then) * 2 >= was - then
-            for is_short, was, then, now in zip(
-                short, self._before, at_alarm, room(self._folder), strict=True
-            )
+            for is_short, was, then, now in rooms
         )
 
 

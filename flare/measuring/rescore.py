@@ -82,9 +82,17 @@ def rescore(
         is_evaluated = (folder / METRICS_JSON).exists()
         if is_measured(folder) or (is_evaluated and (folder / PREDICTIONS).is_dir()):
             _log.info("%s:", safe(folder.name))  # above what its evaluation says
-            score = evaluate_team if is_measured(folder) else _evaluate_again
             with bulkhead(results, folder.name, errors.append), FolderLock(folder):
-                scored = score(folder, ground_truth, challenge, workers)
+                if is_measured(folder):
+                    scored = evaluate_team(folder, ground_truth, challenge, workers)
+                else:
+                    scored = evaluate(
+                        *(folder / PREDICTIONS, ground_truth),
+                        challenge=challenge,
+                        workers=workers,
+                        **_options(folder / METRICS_JSON),
+                    )
+                    write_metrics(scored, folder)
         elif not is_evaluated:
             continue  # no team's
         found = Rescored(
@@ -101,21 +109,6 @@ def rescore(
             "Give the folder that has one for each team.",
         )
     return tuple(done)
-
-
-def _evaluate_again(
-    folder: Path, ground_truth: Path, challenge: Challenge, workers: int | None
-) -> Results:
-    """Score a team that was only evaluated as it was, and write its metrics.json."""
-    results = evaluate(
-        folder / PREDICTIONS,
-        ground_truth,
-        challenge=challenge,
-        workers=workers,
-        **_options(folder / METRICS_JSON),
-    )
-    write_metrics(results, folder)
-    return results
 
 
 def _options(file: Path) -> dict[str, Any]:

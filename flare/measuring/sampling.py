@@ -112,13 +112,10 @@ class NvmlSource:
         """
         nvml, ask = self._nvml, self._ask
         reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons")
-        slow = (
-            nvml.nvmlClocksThrottleReasonSwPowerCap
-            | nvml.nvmlClocksThrottleReasonHwSlowdown
-            | nvml.nvmlClocksThrottleReasonSwThermalSlowdown
-            | nvml.nvmlClocksThrottleReasonHwThermalSlowdown
-            | nvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown
-        )
+        names = "SwPowerCap HwSlowdown SwThermalSlowdown HwThermalSlowdown"
+        names += " HwPowerBrakeSlowdown"
+        prefix = "nvmlClocksThrottleReason"
+        slow = sum(getattr(nvml, f"{prefix}{name}") for name in names.split())
         clock = ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM)
         temperature = ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU)
         return clock, temperature, bool((reasons or 0) & slow)

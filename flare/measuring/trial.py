@@ -242,14 +242,6 @@ MOST_MAPS = 4
 DEEPEST = 20
 """Folders within folders that a file may lie in."""
 
-_KINDS = {
-    tarfile.SYMTYPE: "a link",
-    tarfile.LNKTYPE: "a link",
-    tarfile.FIFOTYPE: "a pipe",
-    tarfile.CHRTYPE: "a device",
-    tarfile.BLKTYPE: "a device",
-}
-
 
 class WrongOutputError(Exception):
     """What a container has written cannot be right; the text says why."""
@@ -371,7 +363,8 @@ def _copy(content: IO[bytes], folder: Path, most_bytes: int) -> dict[str, str]:
             if member.isdir():
                 continue
             if not member.isreg():
-                others[name] = _KINDS.get(member.type, "no regular file")
+                is_link = member.issym() or member.islnk()
+                others[name] = "a link" if is_link else "no regular file"
                 continue
             if member.size > most_bytes:
                 size = f"{member.size} bytes are more than any label map of this CT"

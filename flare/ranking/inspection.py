@@ -178,8 +178,6 @@ ALIKE = (
     " evaluate."
 )
 
-SAME_CASES = "Compare evaluations of the same cases."
-
 NO_RULES = "metrics.json of an earlier version, without the rules of scoring"
 
 
@@ -351,7 +349,8 @@ def check_comparable(
         common &= set(other.cases)
         if not common:
             problem = "it has no case of those before it"
-            raise MetricsFileError(str(source), problem, SAME_CASES)
+            remedy = "Compare evaluations of the same cases."
+            raise MetricsFileError(str(source), problem, remedy)
     made = [each.evaluation for each in found]
     kinds = {
         "other reference labels": {own.references_sha256 for own in made},

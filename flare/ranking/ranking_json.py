@@ -5,13 +5,12 @@ The columns of the tables beside it are described here, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
 
 from flare.challenge.metrics import MetricName
 from flare.challenge.reading import Rule, scoring_rules
-from flare.challenge.rules import Challenge, RankedMetric
+from flare.challenge.rules import RankedMetric
 from flare.common.environment import __version__
 from flare.common.schema import (
     Count,
@@ -28,7 +27,6 @@ from flare.common.text import printable
 from flare.ranking.inspection import Origin, RollCall
 from flare.ranking.rank import Analysis
 from flare.ranking.ranks import Tau
-from flare.ranking.rules import RankingRules
 from flare.ranking.sensitivity import Sensitivity
 from flare.ranking.table import Missing
 from flare.ranking.uncertainty import ALPHA, Bootstrap, PairTest
@@ -205,10 +203,33 @@ class CaseRankRow(TypedDict):
 
 def ranking_content(analysis: Analysis) -> RankingFile:
     """What ranking.json holds."""
-    table = analysis.table
+    table, rules, tests = analysis.table, analysis.rules, analysis.tests
+    challenge, metrics = analysis.challenge, {test.metric for test in tests}
+    settings: RankingSettings = {
+        "version": __version__,
+        "challenge": challenge.key,
+        "challenge_name": challenge.name,
+        "challenge_sha256": challenge.checksum,
+        "scoring_rules": scoring_rules(challenge),
+        "ties": rules.ties.value,
+        "missing": rules.missing.value,
+        "efficiency_gate_dsc": rules.gate_dsc,
+        "metrics": dump(rules.metrics),
+    }
+    if rules.left_out:
+        settings["not_measured"] = list(rules.left_out)
+    pairs: PairTests = {
+        "test": "one-sided Wilcoxon signed-rank, paired by case, normal approximation",
+        "zeros": "cases without a difference are left out",
+        "missing": "the worst value of any team, or that of a failed run",
+        "adjustment": "Holm, over all ordered pairs of teams by one metric",
+        "family_size": len(tests) // len(metrics) if metrics else 0,
+        "alpha": ALPHA,
+        "pairs": dump(tests),
+    }
     content: RankingFile = {
         "interim": table.roll.interim_text or None,
-        "settings": _settings(analysis.challenge, analysis.rules),
+        "settings": settings,
         "decisions": list(analysis.decisions.lines),
         "teams": len(analysis.board.teams),
         "cases": list(table.cases),
@@ -244,7 +265,7 @@ def ranking_content(analysis: Analysis) -> RankingFile:
             }
             for scheme in analysis.schemes
         ],
-        "tests": _pairs(analysis.tests),
+        "tests": pairs,
         "flags": list(analysis.flags),
     }
     if analysis.bootstrap:
@@ -262,35 +283,3 @@ def shown(value: _Content) -> _Content:
     elif isinstance(value, list | tuple):
         found = type(value)(map(shown, value))
     return found  # type: ignore[return-value]
-
-
-def _settings(challenge: Challenge, rules: RankingRules) -> RankingSettings:
-    """What the ranking was made with."""
-    content: RankingSettings = {
-        "version": __version__,
-        "challenge": challenge.key,
-        "challenge_name": challenge.name,
-        "challenge_sha256": challenge.checksum,
-        "scoring_rules": scoring_rules(challenge),
-        "ties": rules.ties.value,
-        "missing": rules.missing.value,
-        "efficiency_gate_dsc": rules.gate_dsc,
-        "metrics": dump(rules.metrics),
-    }
-    if rules.left_out:
-        content["not_measured"] = list(rules.left_out)
-    return content
-
-
-def _pairs(tests: Sequence[PairTest]) -> PairTests:
-    """Which team is better than which other."""
-    metrics = {test.metric for test in tests}
-    return {
-        "test": "one-sided Wilcoxon signed-rank, paired by case, normal approximation",
-        "zeros": "cases without a difference are left out",
-        "missing": "the worst value of any team, or that of a failed run",
-        "adjustment": "Holm, over all ordered pairs of teams by one metric",
-        "family_size": len(tests) // len(metrics) if metrics else 0,
-        "alpha": ALPHA,
-        "pairs": dump(list(tests)),
-    }

@@ -191,7 +191,8 @@ def _results(
         row, kind = (rows or {}).get(case), ""
         if row and not row.is_ok:
             kind = f"status {row.status or 'missing'}"
-            failed[case] = f"{kind}: {row.message}" if row.message else kind
+            message = row.text("message")
+            failed[case] = f"{kind}: {message}" if message else kind
         ok = row if row and row.is_ok else None
         for rule in metrics:
             measured, is_there = None, bool(ok and rule.metric in ok.cells)

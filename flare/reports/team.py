@@ -185,7 +185,7 @@ def _run_parts(
         text = (run.status or "missing") + (", doubtful" if is_doubtful else "")
         shade = DOUBTFUL if is_doubtful else "" if run.is_ok else FAILED
         is_secret = run.is_unfinished and not is_organiser
-        message = NOT_AT_FAULT if is_secret else run.message
+        message = NOT_AT_FAULT if is_secret else run.text("message")
         cells = (
             run.case,
             Cell(text, css=f"left {shade}".strip()),

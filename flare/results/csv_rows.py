@@ -29,9 +29,6 @@ TeamName = Annotated[str, Is(about="Name of the team, as it is shown.", minLengt
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
-LARGEST = 1e15
-"""A larger number is a mistake: nothing that is ranked comes near it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -85,7 +82,8 @@ class Row:
 def value_problem(value: float, metric: str) -> str:
     """Why a metric cannot have a value; empty if it can."""
     known = metric_of(metric)
-    if not math.isfinite(value) or value > LARGEST:
+    # Nothing that is ranked comes near such a number: it is a mistake.
+    if not math.isfinite(value) or value > 1e15:
         return f"{metric} is {value}, which nothing that was measured is"
     if value < (known.range[0] if known else 0):
         # Not a sentinel of some other program: it would be the best running time.

@@ -154,11 +154,6 @@ class MeasuredCase(Row):
         return self.text("status")
 
     @property
-    def message(self) -> str:
-        """Why there are no values."""
-        return self.text("message")
-
-    @property
     def is_ok(self) -> bool:
         """Whether the case has values."""
         return self.status == RunStatus.OK.value

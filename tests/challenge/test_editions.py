@@ -143,6 +143,19 @@ def test_switching_a_rule_off_changes_what_it_is_about_and_nothing_else(
     assert {key: after[key] for key in values} == values
 
 
+@pytest.mark.parametrize(
+    "example", sorted((ROOT / "examples").rglob("*.toml")), ids=lambda path: path.stem
+)
+def test_perfect_predictions_by_an_example_are_perfect(example, tmp_path):
+    labels = np.zeros((8, 8, 100), dtype=np.uint8)
+    for number, organ in enumerate(flare.read_challenge(example).organs):
+        labels[2:6, 2:6, 5 * number : 5 * number + 4] = organ.label
+    write_nifti(tmp_path / "case_1.nii.gz", labels)
+
+    (case,) = flare.evaluate(tmp_path, tmp_path, challenge=example).cases
+    assert (case.dsc, case.nsd) == (1, 1)
+
+
 # --- The official scripts ---------------------------------------------------------
 
 

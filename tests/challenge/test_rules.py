@@ -1,33 +1,29 @@
 """Challenge files: what they hold, and how their mistakes are told."""
 
 import hashlib
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from importlib import import_module
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 
 import flare
-from flare.challenge.formats import FileNames, NpzRules
 from flare.challenge.metrics import METRICS, Better, is_score, metric_of
 from flare.challenge.reading import (
     ChallengeError,
     challenge_names,
     challenge_summary,
+    challenge_text,
     read_challenge,
 )
 from flare.challenge.rules import (
     AbsentOrgans,
-    AlgorithmRules,
-    BoardRules,
-    GridRules,
     Organ,
     RankedMetric,
-    ReportedRule,
-    UnknownLabelRules,
-    ZRange,
 )
 from flare.evaluation.metrics.dsc_nsd import compare_labels
+from flare.results.efficiency_csv import ranked_by_others
 from tests.builders import ORGANS, ROOT, run_program
 
 SMALL = """
@@ -276,23 +272,16 @@ def test_every_key_of_the_schema_is_documented():
     text = (ROOT / "docs" / "reference" / "challenge-files.md").read_text(
         encoding="utf-8"
     )
-    tables = {
-        "": flare.Challenge,
-        "organs.": Organ,
-        "absent_organs.": AbsentOrgans,
-        "z_range.": ZRange,
-        "unknown_labels.": UnknownLabelRules,
-        "grid.": GridRules,
-        "algorithm.": AlgorithmRules,
-        "board.": BoardRules,
-        "npz.": NpzRules,
-        "names.": FileNames,
-        "reported.": ReportedRule,
-        "ranking.": RankedMetric,
+    kinds = {
+        f"{key}.": kind
+        for key, hint in get_type_hints(flare.Challenge).items()
+        for kind in (hint, *get_args(hint))
+        if is_dataclass(kind)
     }
-    for table, kind in tables.items():
+    assert {"organs.", "grid.", "ranking.", "names."} <= kinds.keys()
+    for table, kind in {"": flare.Challenge, **kinds}.items():
         for key in set(kind.__dataclass_fields__) - {"key", "checksum"}:
-            if f"{key}." not in tables:
+            if f"{key}." not in kinds:
                 assert f"| `{table}{key}` |" in text
 
 
@@ -306,14 +295,12 @@ def challenge_command(*arguments):
 
 @pytest.mark.parametrize("name", challenge_names())
 def test_what_show_prints_is_the_challenge(tmp_path, name):
-    status, stdout, stderr = challenge_command("show", name)
-    file = tmp_path / f"{name}.toml"
-    file.write_text(stdout, encoding="utf-8")
+    file, text = tmp_path / f"{name}.toml", challenge_text(name)
+    file.write_text(text, encoding="utf-8")
 
-    assert (status, stderr) == (0, "")
     again, challenge = read_challenge(file), read_challenge(name)
     # Of a file that extends another, that one stands below it, in comments.
-    is_whole = "\nextends = " not in stdout
+    is_whole = "\nextends = " not in text
     checksum = again.checksum if is_whole else challenge.checksum
     assert replace(again, checksum=checksum) == challenge
 
@@ -353,12 +340,11 @@ def test_the_summary_says_what_a_file_means(read):
     assert (challenge.board.decimals, read(SMALL).board.decimals) == (3, None)
 
 
-@pytest.mark.parametrize("action", ["show", "validate"])
-def test_a_file_with_a_mistake_is_told_in_one_line(tmp_path, action):
+def test_a_file_with_a_mistake_is_told_in_one_line(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(SMALL.replace("label = 7", "label = 0"))
 
-    status, stdout, stderr = challenge_command(action, file)
+    status, stdout, stderr = challenge_command("validate", file)
 
     assert (status, stdout, stderr.count("\n")) == (1, "", 1)
     assert "mine.toml: organs[1].label is 0" in stderr
@@ -380,26 +366,27 @@ def test_validate_says_whether_teams_can_be_ranked(name, is_ranked):
     assert ("cannot be ranked" in stdout) == (not is_ranked)
 
 
-def test_validate_takes_a_metric_of_one_s_own_table(tmp_path):
-    """As rank does; a score of no organ, and a slip of the pen, are refused."""
-    text = (ROOT / "flare" / "challenge" / "editions" / "flare21.toml").read_text()
-    file = tmp_path / "mine.toml"
-    for metric, code in (
-        ("hd95", 0),
-        ("dsc_liver", 0),
-        ("cpu_s", 0),
-        ("dsc_heart", 1),
-        ("run_time_s", 1),
-    ):
-        better = "higher" if metric.startswith("dsc") else "lower"
-        rule = f'\n[[ranking]]\nmetric = "{metric}"\nbetter = "{better}"\n'
-        file.write_text(text + rule)
+@pytest.mark.parametrize(
+    ("metric", "problem"),
+    [
+        *(("hd95", ""), ("dsc_liver", ""), ("cpu_s", "")),
+        ("dsc_heart", "dsc_heart', which nothing here makes"),
+        ("run_time_s", r"\(did you mean runtime_s\?\)"),
+    ],
+)
+def test_a_metric_of_one_s_own_table_can_be_ranked(metric, problem):
+    """A score of no organ, and a slip of the pen, are refused."""
+    flare21 = read_challenge("flare21")
+    better = Better.HIGHER if metric.startswith("dsc") else Better.LOWER
+    rule = RankedMetric(metric=metric, better=better)
+    challenge = replace(flare21, ranking=(*flare21.ranking, rule))
 
-        status, stdout, stderr = challenge_command("validate", file)
-
-        assert status == code
-        assert ("othing here makes" in stdout) == (metric == "hd95")
-        assert ("(did you mean runtime_s?)" in stderr) == (metric == "run_time_s")
+    if problem:
+        with pytest.raises(ChallengeError, match=problem):
+            ranked_by_others(challenge, "mine.toml")
+    else:
+        others = ranked_by_others(challenge, "mine.toml")
+        assert others == (metric,) * (metric == "hd95")
 
 
 # --- Metrics ----------------------------------------------------------------------

@@ -93,9 +93,9 @@ def test_nothing_but_the_bytes_is_taken(take):
     [
         (tarfile.SYMTYPE, "a link"),
         (tarfile.LNKTYPE, "a link"),
-        (tarfile.FIFOTYPE, "a pipe"),
-        (tarfile.CHRTYPE, "a device"),
-        (tarfile.BLKTYPE, "a device"),
+        (tarfile.FIFOTYPE, "no regular file"),
+        (tarfile.CHRTYPE, "no regular file"),
+        (tarfile.BLKTYPE, "no regular file"),
     ],
 )
 def test_what_is_no_file_is_only_named(take, kind, what):

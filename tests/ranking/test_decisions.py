@@ -1,6 +1,5 @@
 """What the organisers decide: what it changes, and what is refused."""
 
-import json
 from fractions import Fraction
 
 import pytest
@@ -10,7 +9,6 @@ from flare.ranking.rank import rank_teams
 from flare.ranking.rules import RankingRules
 from flare.ranking.table import read_results
 from flare.results.errors import RankingError
-from tests.builders import run_flare
 from tests.builders.results import DSC, FLARE21, ROWS, ranked, write_table
 
 WHY = 'reason = "so"\ndate = "2026-01-01"\n'
@@ -59,12 +57,18 @@ def test_ranks_after_decisions(tmp_path, text, expected):
     assert decided(tmp_path, text) == expected
 
 
-def test_a_reason_cannot_forge_a_line_and_a_date_may_be_one_of_toml(tmp_path):
+def test_decisions_are_lines_that_no_reason_can_forge(tmp_path):
+    """A date may be one of TOML."""
     text = '[[withdrawn]]\ncase = "1"\nreason = "so\\nrank 1"\ndate = 2026-11-21\n'
+    text += decision("disqualified", team="c")
+    text += decision("out_of_competition", team="b")
 
-    found = lines_of(tmp_path, text)
-
-    assert found == ("Withdrawn: case 1: so\\nrank 1 (2026-11-21)",)
+    assert lines_of(tmp_path, text + decision("names", team="a", name="Alpha")) == (
+        "Withdrawn: case 1: so\\nrank 1 (2026-11-21)",
+        "Disqualified: c: so (2026-01-01)",
+        "Out of competition: b: so (2026-01-01)",
+        "Shown as Alpha: a: so (2026-01-01)",
+    )
 
 
 def test_a_decision_about_a_name_that_is_nearly_right(tmp_path):
@@ -126,47 +130,3 @@ def test_a_decision_that_cannot_be_is_refused(tmp_path, text, problem):
         decided(tmp_path, text)
 
     assert problem in str(caught.value)
-
-
-@pytest.mark.slow
-def test_decisions_are_printed_with_the_ranking(tmp_path):
-    (tmp_path / "decisions.toml").write_text(
-        decision("withdrawn", case="2")
-        + decision("disqualified", team="c")
-        + decision("out_of_competition", team="b")
-        + decision("names", team="a", name="Alpha")
-    )
-    file, out = write_table(tmp_path / "results.csv", ROWS), tmp_path / "out"
-    command = ["rank", file, "--metrics", "dsc", "--output", out]
-    run = run_flare(*command, "--decisions", tmp_path / "decisions.toml")
-
-    assert (run.returncode, run.stderr) == (0, "")
-    lines = run.stdout.splitlines()
-    assert [line.split() for line in lines[1:5:2]] == [
-        ["1", "Alpha", "1.0000", "1.00"],
-        ["-", "b", "1.50"],
-    ]
-    assert set(lines[2]) == {"-"}
-    assert lines[4].startswith("Below the line: out of competition, without rank")
-    told = [
-        "Withdrawn: case 2: so (2026-01-01)",
-        "Disqualified: c: so (2026-01-01)",
-        "Out of competition: b: so (2026-01-01)",
-        "Shown as Alpha: a: so (2026-01-01)",
-    ]
-    start = lines.index(told[0])
-    assert lines[start : start + 4] == told
-    written = json.loads((out / "ranking.json").read_text())
-    assert written["decisions"] == told
-    assert [found["team"] for found in written["ranking"]] == ["Alpha"]
-    assert written["out_of_competition"] == [{"team": "b", "mean_ranks": {"dsc": 1.5}}]
-    page = (out / "ranking.md").read_text()
-    assert "| Alpha | 1.0000 | 1.00 |" in page
-    assert "\n| - | b |  | 1.50 |\n\nLast ones: out of competition," in page
-    latex = (out / "ranking.tex").read_text()
-    assert "1 & Alpha & 1.0000 & 1.00 \\\\\n\\midrule\n- & b &  & 1.50 \\\\\n" in latex
-    assert (out / "report.txt").read_text() == run.stdout
-    # One team competes, on two cases: 1 / 1.
-    assert (out / "ranking.csv").read_text() == (
-        "team,rank,score,mean_rank_dsc\nAlpha,1,1,1\nb,,1.5,1.5\n"
-    )

@@ -315,22 +315,28 @@ def test_rules_that_cannot_be(challenge, options, problem):
 
 
 def test_the_files_of_the_contract(tmp_path):
-    """And a name that a spreadsheet would compute is made a text."""
-    rows = [("=a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.8)]
-    file = write_table(tmp_path / "results.csv", rows)
-    run = run_flare("rank", file, "--metrics", "dsc", "--output", tmp_path / "out")
+    """And a name that a spreadsheet would compute is made a text; c is a baseline."""
+    rows = [("=a", "1", "dsc", 0.9), ("b", "1", "dsc", 0.8), ("c", "1", "dsc", 0.7)]
+    file, decisions = write_table(tmp_path / "results.csv", rows), tmp_path / "d.toml"
+    decisions.write_text(
+        '[[out_of_competition]]\nteam = "c"\nreason = "so"\ndate = "2026-01-01"\n'
+    )
+    command = ["rank", file, "--metrics", "dsc", "--decisions", decisions]
+    run = run_flare(*command, "--output", tmp_path / "out")
 
     assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.splitlines()[:3] == [
+    lines = run.stdout.splitlines()
+    assert lines[5].startswith("Below the line: out of competition, without rank")
+    assert lines[:3] == [
         "rank  team  score   mean rank dsc",
         "1     =a    0.5000  1.00",
         "2     b     1.0000  2.00",
     ]
     assert (tmp_path / "out" / "ranking.csv").read_text() == (
-        "team,rank,score,mean_rank_dsc\n'=a,1,0.5,1\nb,2,1,2\n"
+        "team,rank,score,mean_rank_dsc\n'=a,1,0.5,1\nb,2,1,2\nc,,1.5,3\n"
     )
     assert (tmp_path / "out" / "case_ranks.csv").read_text() == (
-        "team,case,metric,rank\n'=a,1,dsc,1\nb,1,dsc,2\n"
+        "team,case,metric,rank\n'=a,1,dsc,1\nb,1,dsc,2\nc,1,dsc,3\n"
     )
     settings = json.loads((tmp_path / "out" / "ranking.json").read_text())["settings"]
     assert (settings["challenge"], settings["ties"]) == ("flare21", "min")

@@ -115,13 +115,6 @@ def test_metrics_json_has_the_keys_of_the_contract():
     assert content["evaluation"]["references_sha256"] == "ef"
 
 
-def test_with_one_case_only_std_is_null():
-    content = json.loads(metrics_json(make_results(case_score("a", 0.5, 0.25))))
-
-    nulls = {key for key, value in content["aggregates"].items() if value is None}
-    assert nulls == {key for key in content["aggregates"] if key.endswith("_std")}
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_what_is_not_finite_is_never_written(value):
     results = make_results(case_score("a", value, 1.0), case_score("b", 1.0, 1.0))

@@ -8,7 +8,6 @@ import pytest
 import flare
 from flare.results.errors import GroupsFileError, RankingError
 from flare.results.groups_csv import read_groups
-from tests.builders.pages import write_report
 from tests.builders.results import write_team
 
 MAKERS = {
@@ -51,16 +50,3 @@ def test_what_organisers_give_is_refused(results, make, tmp_path):
         read_groups(file, ["1"])
     with pytest.raises(RankingError):
         flare.rank(file, bootstrap=0)
-
-
-@ODD
-def test_a_written_ranking_without_its_values_is_refused(results, make, tmp_path):
-    flare.rank(results, bootstrap=0).write(tmp_path / "ranking")
-    values = tmp_path / "ranking" / "values.csv"
-    values.unlink()
-    make(values)
-
-    with pytest.raises(RankingError) as error:
-        write_report([tmp_path / "ranking"], tmp_path / "pages", is_organiser=True)
-
-    assert error.value.file == str(values)

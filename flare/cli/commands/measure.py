@@ -93,13 +93,9 @@ class Told(Scorer):
         from flare.reports.measuring import measuring_page, read_progress
         from flare.reports.render.html import page_html
 
-        problems = {
-            **{team: str(error) for team, error in self._failed.items()},
-            **{
-                team: f"measured, but not scored: {error}"
-                for team, error in self.unscored.found.items()
-            },
-        }
+        problems = {team: str(error) for team, error in self._failed.items()}
+        for team, error in self.unscored.found.items():
+            problems[team] = f"measured, but not scored: {error}"
         try:
             run = read_progress(
                 job.results,

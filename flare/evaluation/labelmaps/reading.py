@@ -163,12 +163,12 @@ def _read_header(
     if not start:
         raise DamagedFileError("", "the file is empty")
     for each in FORMATS:
-        if each.needs_layout and not npz:
+        if each.elsewhere and not npz:
             continue
         # Not at the top: an evaluation of NIfTI files starts sooner without others.
         reader: Any = import_module(f"flare.evaluation.labelmaps.{each.reader}")
         if reader.is_start(start):
-            more = [npz] if each.needs_layout else []
+            more = [npz] if each.elsewhere else []
             found: tuple[Header, Stream] = reader.open_voxels(file, *more)
             return found
     raise FileFormatError("", f"it is not a {ANY_FORMAT} file")

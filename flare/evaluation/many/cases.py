@@ -191,26 +191,10 @@ def rules_key(rules: Challenge, *, check_only: bool) -> str:
         "commit": source_commit(),
         "libraries": [library_version(name) for name in LIBRARIES],
     }
-    return _sha256(parts)
+    return json_sha256(parts)
 
 
-def key_of(pair: CasePair, rules: str, reference: str, prediction: str) -> str:
-    """What the outcome of a case is kept under.
-
-    Parameters
-    ----------
-    pair : CasePair
-        The case. The names of its files are in the messages, and so in the key.
-    rules : str
-        `rules_key`.
-    reference, prediction : str
-        SHA-256 of their files.
-    """
-    names = [pair.case, pair.reference.name, pair.prediction.name]
-    return _sha256([rules, reference, prediction, names])
-
-
-def _sha256(content: Any) -> str:
+def json_sha256(content: Any) -> str:
     """SHA-256 of what JSON can hold."""
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -49,36 +49,6 @@ class ClusterPool:
             yield executor
         finally:
             executor.shutdown(wait=False)
-
-
-@contextmanager
-def cluster_pool(
-    address: str,
-    folders: Mapping[str, Path],
-    on_start: Callable[[str], None] | None = None,
-) -> Iterator[ClusterPool]:
-    """Connect to a scheduler whose workers are as they should be.
-
-    Parameters
-    ----------
-    address : str
-        Of the scheduler.
-    folders : mapping of str to Path
-        What all workers have to see, by what it is for messages.
-    on_start : callable, optional
-        Told of the address of Dask's dashboard.
-
-    Raises
-    ------
-    ClusterError
-        If Dask is not installed, no worker answers, one is not as it should be, or
-        the scheduler is lost.
-    """
-    with connected(address) as client:
-        check_workers(client, folders)
-        if on_start:
-            on_start(client.dashboard_link)
-        yield ClusterPool(client)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from flare.evaluation.many.cases import (
     Batch,
     KeptScores,
     digest_of,
-    key_of,
+    json_sha256,
     rules_key,
     score_batch,
     split,
@@ -157,12 +157,15 @@ def _pool(
     if cluster is None:
         yield LocalPool(workers or available_cpus())
         return
-    from flare.evaluation.many.cluster import cluster_pool
+    from flare.evaluation.many.cluster import ClusterPool, check_workers, connected
 
     folders = {"teams": run.teams, "reference labels": run.ground_truth}
     folders["results"] = run.output
-    with cluster_pool(cluster, folders, on_start) as pool:
-        yield pool
+    with connected(cluster) as client:
+        check_workers(client, folders)
+        if on_start:
+            on_start(client.dashboard_link)
+        yield ClusterPool(client)
 
 
 @dataclass(kw_only=True)
@@ -274,9 +277,10 @@ class _Run:
         return team
 
     def _key(self, team: OpenTeam, pair: CasePair, prediction: str) -> str:
-        """What the outcome of a case is kept under."""
+        """What the outcome of a case is kept under: names of files are in messages."""
         reference = self._checksum(pair.reference.path)
-        return key_of(pair, team.rules, reference, prediction)
+        names = [pair.case, pair.reference.name, pair.prediction.name]
+        return json_sha256([team.rules, reference, prediction, names])
 
     def _take(self, done: Done[Batch, tuple[Attempt, ...]]) -> None:
         """Keep the outcomes of a batch, under the digests of what was really read."""

@@ -251,7 +251,7 @@ def _find_layers(
         zip(names, expected, strict=True), start=1
     ):
         name = posixpath.normpath(written)
-        blob = contents.blobs.get(contents.links.get(name, name))
+        blob = contents.blobs.get(name)
         text = f"its layer {number} of {len(names)}"
         if not blob:
             raise BrokenError(f"{text} ({safe(written)}) is not in it")

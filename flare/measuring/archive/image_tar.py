@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from flare.common.files import open_regular
 from flare.common.streams import PIECE_BYTES
@@ -61,13 +61,10 @@ class Contents:
     files: dict[str, bytes] = field(default_factory=dict)
     """All that may be JSON."""
     blobs: dict[str, Blob] = field(default_factory=dict)
-    """Every file."""
-    links: dict[str, str] = field(default_factory=dict)
-    """Names of layers that are stored under another name."""
+    """Every file, and layers that are stored under another name by both."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(NamedTuple):
     """A file or a link of the archive."""
 
     name: str
@@ -117,12 +114,8 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
                     f"it holds {safe(name)}, which is neither a file nor a folder"
                 )
             data = archive.extractfile(entry) if entry.isfile() else None
-            yield Member(
-                name=name,
-                target=target,
-                content=cast("io.BufferedReader", data or io.BytesIO()),
-                size=entry.size,
-            )
+            found = cast("io.BufferedReader", data or io.BytesIO())
+            yield Member(name, target, found, entry.size)
         if is_file_system:
             raise BrokenError(
                 "it is a file system (docker export), not an image: docker save"
@@ -151,11 +144,11 @@ def read_contents(path: Path) -> Contents:
     BrokenError
         If it cannot be read, or there is too much in it.
     """
-    found = Contents()
-    budget = Budget()
+    found, budget = Contents(), Budget()
+    links: dict[str, str] = {}
     for member in open_members(path, budget):
         if member.target:
-            found.links[member.name] = member.target
+            links[member.name] = member.target
             budget.note(len(member.target))
             continue
         content = member.content
@@ -167,10 +160,11 @@ def read_contents(path: Path) -> Contents:
                 found.files[member.name] = data
             content = io.BufferedReader(cast("io.RawIOBase", io.BytesIO(data)))
         found.blobs[member.name] = _read_blob(member.name, content, budget)
-    for name, target in found.links.items():
+    for name, target in links.items():
         blob = found.blobs.get(target)
-        if not blob or blob.problem:
+        if target in links or not blob or blob.problem:
             raise BrokenError(f"it holds {safe(name)}, a link that leads to no layer")
+        found.blobs[name] = blob
     return found
 
 

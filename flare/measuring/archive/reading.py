@@ -149,7 +149,16 @@ def read_archive(
     mounted = (contract.inputs, contract.outputs, *((MODEL_FOLDER,) if model else ()))
     try:
         image = find_image(read_contents(path), team_of(path) if is_named else "")
-        described = _describe(image)
+        configuration = without_volumes(image)
+        image_name, manifest, *_ = documents_of(configuration, image.layers)
+        described = {  # by the names in `Archive`
+            "configuration": configuration,
+            "layers": tuple(replace(blob, layer=Layer()) for blob in image.layers),
+            "image": image_name.removeprefix(BLOBS),
+            "manifest": manifest.removeprefix(BLOBS),
+            "overrides": environment_overrides(image.environment),
+            "unpacked_bytes": sum(b.layer.unpacked_bytes for b in image.layers),
+        }
         found.extend(_of_configuration(image, contract))
         found.extend(_of_content(image, contract, mounted))
     except BrokenError as error:
@@ -179,20 +188,6 @@ def read_archive(
 def team_of(archive: Path) -> str:
     """The team whose archive it is, by its name."""
     return archive.name.removesuffix(SUFFIX)
-
-
-def _describe(image: Image) -> dict[str, Any]:
-    """What is known of an image that was found, by the names in `Archive`."""
-    configuration = without_volumes(image)
-    image_name, manifest, *_ = documents_of(configuration, image.layers)
-    return {
-        "configuration": configuration,
-        "layers": tuple(replace(blob, layer=Layer()) for blob in image.layers),
-        "image": image_name.removeprefix(BLOBS),
-        "manifest": manifest.removeprefix(BLOBS),
-        "overrides": environment_overrides(image.environment),
-        "unpacked_bytes": sum(b.layer.unpacked_bytes for b in image.layers),
-    }
 
 
 # --- What is wrong, or doubtful ---------------------------------------------------

@@ -78,6 +78,7 @@ def surface_views(found: CaseFinding) -> list[Image]:
     """The surfels of all organs, of both label maps, from the sides of all planes."""
     corners: list[npt.NDArray[np.int32]] = []
     bands = []
+    starts = np.array([part.start for part in found.field.box], dtype=np.int32)
     for own in filter(None, (organ.surfaces for organ in found.organs)):
         for surface, distances in (
             (own.reference, own.to_prediction),
@@ -85,7 +86,7 @@ def surface_views(found: CaseFinding) -> list[Image]:
         ):
             band = np.zeros(surface.areas.size, dtype=np.uint8)
             band[surface.is_beyond] = 1 + np.digitize(distances, BANDS_MM, right=True)
-            corners.append(surface.corners - [part.start for part in found.field.box])
+            corners.append(surface.corners - starts)
             bands.append(band)
     shape = [found.field.pixels(axis) + 1 for axis in range(3)]
     every = np.concatenate(corners), np.concatenate(bands)
