@@ -108,7 +108,8 @@ def test_one_that_is_described_oddly_hides_no_other(
         (claimed, {}, [403], PlatformError, "status 403: A fault of Bearer .token"),
     ],
     ids=["another was faster", "ours is over", "ours, after a kill", "behind a page",
-         "obeyed, not answered", "of another one", "not heard", "refused", "gone", "in vain"],
+         "obeyed, not answered", "of another one", "not heard", "refused", "gone",
+         "asked about in vain"],
 )  # fmt: skip
 def test_what_comes_of_a_claim(platform, source, begin, change, faults, error, match):
     """After a kill, and behind a page, it is not known whether it was heard."""
