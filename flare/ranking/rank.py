@@ -8,7 +8,7 @@ cases and metrics, and divided by the number of teams.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -28,8 +28,6 @@ from flare.ranking.decisions import (
 )
 from flare.ranking.ranks import Board
 from flare.ranking.rules import (
-    SAMPLES,
-    SEED,
     MissingRule,
     RankingOptions,
     RankingRules,
@@ -224,9 +222,7 @@ def rank_results(
     if options.decisions:
         decisions = read_decisions(options.decisions)
         table = apply_decisions(table, decisions, str(options.decisions))
-    samples, seed = options.bootstrap, options.seed
-    found = analyse(table, challenge, rules, decisions, samples=samples, seed=seed)
-    return replace(found, shows_means=options.means)
+    return analyse(table, challenge, rules, decisions, options)
 
 
 def analyse(
@@ -234,9 +230,7 @@ def analyse(
     challenge: Challenge,
     rules: RankingRules,
     decisions: Decisions | None = None,
-    *,
-    samples: int = SAMPLES,
-    seed: int = SEED,
+    options: RankingOptions | None = None,
 ) -> Analysis:
     """Rank teams, and look at the ranking from all sides.
 
@@ -250,17 +244,16 @@ def analyse(
         How teams are ranked.
     decisions : Decisions, optional
         What the organisers have decided.
-    samples : int
-        Of the bootstrap; 0 for none.
-    seed : int
-        Of its generator.
+    options : RankingOptions, optional
+        What was chosen: the bootstrap, and who may see the means.
 
     Raises
     ------
     RankingError
         If results are missing, and the rules refuse that.
     """
-    decisions = decisions or Decisions()
+    decisions, options = decisions or Decisions(), options or RankingOptions()
+    samples, seed = options.bootstrap, options.seed
     standings = rank_teams(table, rules, decisions.guests)
     board = standings.board
     tests = compare_pairs(board)
@@ -277,6 +270,7 @@ def analyse(
         schemes=schemes,
         sensitivity=sensitivity_of(board, schemes),
         flags=find_flags(table, board),
+        shows_means=options.means,
     )
 
 

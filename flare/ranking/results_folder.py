@@ -102,11 +102,15 @@ def read_teams(
     made = {team: own.evaluation for team, own in scores.items()}
     origin = check_origins(made, challenge, path)
     measured = {f.name: read_measurement(f / MEASUREMENT_JSON) for f in scored}
-    efficiency = {f.name: _read_efficiency(f, scores[f.name].cases) for f in scored}
+    efficiency: dict[str, dict[str, MeasuredCase] | None] = {}
     results: list[CaseResult] = []
     for folder in scored:
-        own = scores[folder.name], efficiency[folder.name], measured[folder.name]
-        results += _results(folder.name, metrics, *own)
+        team, file, rows = folder.name, folder / EFFICIENCY_CSV, None
+        if lexists(file):
+            rows = read_by_case(file)
+            check_known_cases(file, rows, scores[team].cases)
+        efficiency[team] = rows
+        results += _results(team, metrics, scores[team], rows, measured[team])
     unfinished = {
         team: [c for c in scores[team].cases if c not in rows or rows[c].is_unfinished]
         for team, rows in efficiency.items()
@@ -159,18 +163,6 @@ def read_teams(
         ),
     }
     return results, told, any(map(is_measured, (*scored, *unscored)))
-
-
-def _read_efficiency(
-    folder: Path, cases: Sequence[str]
-) -> dict[str, MeasuredCase] | None:
-    """What was measured of a team, by case; None if nothing was."""
-    file = folder / EFFICIENCY_CSV
-    if not lexists(file):
-        return None
-    rows = read_by_case(file)
-    check_known_cases(file, rows, cases)
-    return rows
 
 
 def _results(

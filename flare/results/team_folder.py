@@ -162,8 +162,8 @@ def check_names(file: str, kind: str, names: Sequence[str]) -> None:
         if has_unseen(name):
             problem = f"{kind} {safe(ascii(name))} has characters that cannot be seen"
             raise RankingError(file, problem)
-    for same in _alike(names):
-        problem = f"{kind}s {listing(same)} differ only in spelling"
+    for both in confusable(names).items():
+        problem = f"{kind}s {listing(both)} differ only in spelling"
         raise RankingError(file, problem)
 
 
@@ -187,13 +187,15 @@ def confusable(names: Sequence[str], settled: Collection[str] = ()) -> dict[str,
     >>> confusable(["alpha", "Alpha"], settled=["alpha"])
     {'Alpha': 'alpha'}
     """
-    found = {}
-    every = [*dict.fromkeys([*settled, *names])]
-    for same in _alike(every):
-        for name in same:
-            if name not in settled:
-                found[name] = next(other for other in same if other != name)
-    return found
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for name in dict.fromkeys([*settled, *names]):
+        alike[plain_name(name)].append(name)
+    return {
+        name: next(other for other in same if other != name)
+        for same in alike.values()
+        for name in same
+        if same[1:] and name not in settled
+    }
 
 
 def has_unseen(name: str) -> bool:
@@ -207,14 +209,6 @@ def has_unseen(name: str) -> bool:
 def plain_name(name: str) -> str:
     """A name without the differences that a person would overlook."""
     return unicodedata.normalize("NFKC", name).casefold().strip()
-
-
-def _alike(names: Sequence[str]) -> list[list[str]]:
-    """Groups of names that are equal when they are plain."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for name in names:
-        found[plain_name(name)].append(name)
-    return [same for same in found.values() if len(same) > 1]
 
 
 WAIT_S = 60

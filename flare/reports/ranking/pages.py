@@ -169,7 +169,8 @@ def _analysis(folder: Path, told: Mapping[str, Any]) -> Analysis:
     text = f"see {RANKING_JSON}"
     joined = tuple(TeamDecision(team=team, reason=text, date=text) for team in guests)
     decisions = Decisions(out_of_competition=joined)
-    found = analyse(table, challenge, rules, decisions, samples=samples, seed=seed)
+    options = RankingOptions(bootstrap=samples, seed=seed)
+    found = analyse(table, challenge, rules, decisions, options)
     places = [
         (printable(s.team), s.rank, str(s.score))
         for s in found.standings.standings

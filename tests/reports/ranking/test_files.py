@@ -10,13 +10,21 @@ from flare.challenge.rules import RankedMetric
 from flare.ranking.decisions import CaseDecision, Decisions
 from flare.ranking.inspection import Origin
 from flare.ranking.rank import analyse
-from flare.ranking.rules import MissingRule, RankingRules, Ties, rules_of
+from flare.ranking.rules import (
+    MissingRule,
+    RankingOptions,
+    RankingRules,
+    Ties,
+    rules_of,
+)
 from flare.reports.methods import methods_text
 from flare.reports.ranking.files import analysis_text, write_analysis
 from flare.reports.ranking.teams import OwnResult
 from flare.reports.ranking.words import printed
 from flare.results import efficiency_csv
 from tests.builders.results import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table
+
+NO_DRAWS = RankingOptions(bootstrap=0)
 
 
 def analysis_of(values, rules=None, challenge=FLARE21, reason=None, **options):
@@ -30,9 +38,8 @@ def analysis_of(values, rules=None, challenge=FLARE21, reason=None, **options):
         },
         reason=reason,
     )
-    return analyse(
-        table, challenge, rules or RankingRules(metrics=(DSC, TIME)), **options
-    )
+    rules = rules or RankingRules(metrics=(DSC, TIME))
+    return analyse(table, challenge, rules, options=RankingOptions(**options))
 
 
 VALUES = {
@@ -44,7 +51,7 @@ VALUES = {
 @pytest.fixture
 def folder(tmp_path):
     """What is written of them."""
-    write_analysis(analysis_of(VALUES, samples=20), tmp_path)
+    write_analysis(analysis_of(VALUES, bootstrap=20), tmp_path)
     return tmp_path
 
 
@@ -108,7 +115,7 @@ def test_a_sheet_has_no_value_of_which_a_volume_follows(tmp_path, metric, head, 
     rules = RankingRules(metrics=(DSC, other))
     values = {("a", "c0", "dsc"): 0.9, ("a", "c0", metric): 7.125}
     values |= {("b", "c0", "dsc"): 0.8, ("b", "c0", metric): None}
-    analysis = analyse(make_table(values), FLARE21, rules, samples=0)
+    analysis = analyse(make_table(values), FLARE21, rules, options=NO_DRAWS)
 
     write_analysis(analysis, tmp_path)
 
@@ -126,7 +133,7 @@ def test_what_a_team_may_know_holds_whole_thousandths(value):
 
 def test_no_two_teams_share_a_sheet_where_large_and_small_letters_are_one(folder):
     """And those of an earlier ranking do not stay."""
-    analysis = analysis_of({team: [(0.5, 1.0)] for team in ("A.x", "a_x")}, samples=0)
+    analysis = analysis_of({team: [(0.5, 1.0)] for team in ("A.x", "a_x")}, bootstrap=0)
 
     write_analysis(analysis, folder)
 
@@ -158,7 +165,7 @@ def test_no_text_is_html_or_markdown(tmp_path, text, shown):
     rules = RankingRules(metrics=(DSC,))
 
     write_analysis(
-        analyse(table, FLARE21, rules, decisions, samples=0), tmp_path / "out"
+        analyse(table, FLARE21, rules, decisions, NO_DRAWS), tmp_path / "out"
     )
 
     (sheet,) = (f for f in (tmp_path / "out" / "sheets").iterdir() if f.stem != "b")
@@ -184,7 +191,7 @@ def test_no_text_is_html_or_markdown(tmp_path, text, shown):
 
 def test_a_sheet_explains_the_gate(tmp_path):
     rules = RankingRules(metrics=(DSC, TIME), gate_dsc=0.5)
-    write_analysis(analysis_of(VALUES, rules, samples=0), tmp_path)
+    write_analysis(analysis_of(VALUES, rules, bootstrap=0), tmp_path)
 
     text = (tmp_path / "sheets" / "team_a.md").read_text()
     assert "count only on cases with a DSC of at least 0.5; on others" in text
@@ -192,7 +199,7 @@ def test_a_sheet_explains_the_gate(tmp_path):
 
 def test_methods_say_what_was_really_done():
     """Every setting changes the sentence about it."""
-    text = methods_text(analysis_of(VALUES, samples=20, seed=4))
+    text = methods_text(analysis_of(VALUES, bootstrap=20, seed=4))
     assert text.startswith(
         "Ranked were 2 teams on each of 2 test cases by each of 2 metrics (dsc,"
         " higher is better; runtime_s, lower is better). A team's score is the mean of"
@@ -211,7 +218,7 @@ def test_methods_say_what_was_really_done():
         missing=MissingRule.WORST_PLUS_ONE,
         gate_dsc=0.25,
     )
-    text = methods_text(analysis_of(VALUES, rules, samples=0))
+    text = methods_text(analysis_of(VALUES, rules, bootstrap=0))
     for part in (
         *("the mean of the places", "the rank behind the highest rank"),
         "reached a DSC of 0.25; elsewhere they got the rank behind the",
@@ -222,7 +229,7 @@ def test_methods_say_what_was_really_done():
 
 def test_methods_say_how_values_were_made():
     """What DSC and NSD are, by which rules, and how it was measured."""
-    analysis = analysis_of(VALUES, samples=0)
+    analysis = analysis_of(VALUES, bootstrap=0)
     assert "The values were given as a table" in methods_text(analysis)
 
     measured = {
@@ -272,7 +279,7 @@ def test_methods_say_how_values_were_made():
 def test_methods_of_flare22():
     values = {(team, "1", metric): 0.5 for team in "ab" for metric in METRICS22}
     table = replace(make_table(values | {("b", "1", "dsc"): None}), origin=Origin())
-    text = methods_text(analyse(table, FLARE22, rules_of(FLARE22), samples=5))
+    text = methods_text(analyse(table, FLARE22, rules_of(FLARE22), options=NO_DRAWS))
 
     for part in (
         "the weighted mean of its ranks",
@@ -289,7 +296,7 @@ def test_missing_results_are_grouped_by_reason_not_by_file_name():
     values = {"a": [(0.9, 3)] * 12, "b": [(None, None)] * 12}
     reason = "CASE_pred.nii.gz: no case has this name"
 
-    text = analysis_text(analysis_of(values, samples=0, reason=reason))
+    text = analysis_text(analysis_of(values, bootstrap=0, reason=reason))
 
     assert (
         "Missing: b, DSC, Running time (s), 12 of 12 cases (c0, c1, c10, c11, c2, c3,"
@@ -302,7 +309,7 @@ def test_teams_whose_absence_moves_nobody_are_told_in_one_line():
         t: [(v, 3)] * 3 for t, v in zip("abcd", (0.9, 0.8, 0.7, 0.6), strict=True)
     }
 
-    lines = analysis_text(analysis_of(values, samples=0)).splitlines()
+    lines = analysis_text(analysis_of(values, bootstrap=0)).splitlines()
 
     assert lines[-1] == "  without any one of 4 teams: nobody moves"
     assert not [line for line in lines if "without team" in line]

@@ -13,7 +13,7 @@ from flare.challenge.metrics import METRICS, Better, Metric
 from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.means import ranking_means, team_means
 from flare.ranking.rank import analyse
-from flare.ranking.rules import MissingRule, RankingRules
+from flare.ranking.rules import MissingRule, RankingOptions, RankingRules
 from flare.reports.ranking.files import mean_files, mean_tables, page_text
 from flare.reports.ranking.page import public_ranking
 from tests.builders.results import DSC, FLARE21, TIME, make_table
@@ -39,7 +39,7 @@ def analysis_of(values, rules=RULES, guests=(), challenge=FLARE21):
     table = replace(table, metrics=rules.names, others=others)
     out = tuple(TeamDecision(team=t, reason="ours", date="today") for t in guests)
     decisions = Decisions(out_of_competition=out)
-    return analyse(table, challenge, rules, decisions, samples=0)
+    return analyse(table, challenge, rules, decisions, RankingOptions(bootstrap=0))
 
 
 def random_values(teams, columns=("dsc", "dsc_liver", "dsc_spleen"), cases=12):
