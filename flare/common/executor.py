@@ -38,7 +38,7 @@ FAULTS = ".faults"
 
 @contextmanager
 def bulkhead(
-    results: Path, name: str, tell: Callable[[FlareError], None]
+    results: Path, name: str, tell: Callable[[FlareError], object]
 ) -> Iterator[None]:
     """Go on behind the block, whatever error ends it; a stop of the program still does.
 

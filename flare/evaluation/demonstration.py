@@ -92,15 +92,12 @@ def write_demonstration(folder: Path, *, seed: int = SEED) -> Iterator[Path]:
 def _grid(spacing: Spacing) -> Grid:
     """A grid whose x runs to the left, y to the back and z to the head, as in a CT."""
     size_z, size_y, size_x = spacing
-    return Grid(
-        shape=SHAPE,
-        spacing=spacing,
-        affine=(
-            (-size_x, 0.0, 0.0, SHAPE[2] * size_x / 2),
-            (0.0, -size_y, 0.0, SHAPE[1] * size_y / 2),
-            (0.0, 0.0, size_z, -400.0),
-        ),
+    affine = (
+        (-size_x, 0.0, 0.0, SHAPE[2] * size_x / 2),
+        (0.0, -size_y, 0.0, SHAPE[1] * size_y / 2),
+        (0.0, 0.0, size_z, -400.0),
     )
+    return Grid(shape=SHAPE, spacing=spacing, affine=affine)
 
 
 def _label_maps(case: _Case, random: np.random.Generator) -> tuple[Labels, Labels]:

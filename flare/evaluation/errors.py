@@ -42,7 +42,7 @@ class DuplicateCasesError(SubmissionError):
     """
 
     code = "F02"
-    remedy = "Keep one file for each case."
+    remedy = "Keep one file for each case, with all its organs."
 
     def __init__(self, duplicates: Sequence[tuple[str, tuple[str, ...]]]) -> None:
         self.duplicates = tuple(duplicates)

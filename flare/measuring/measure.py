@@ -37,7 +37,7 @@ from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.container import opened_limits
 from flare.measuring.host import choose_caches, missing_walls
 from flare.measuring.lane import Lane, check_alike, divide, look_at_place
-from flare.measuring.lanes.dispatch import Dispatch, Failures, Listener
+from flare.measuring.lanes.dispatch import Dispatch, Listener, noted
 from flare.measuring.lanes.process import LocalPool, OwnPool, Pool
 from flare.measuring.options import Caches, Options
 from flare.measuring.rescore import evaluate_team
@@ -73,14 +73,16 @@ def read_job(options: Options) -> Job:
     if len(files) == 1 and results.name == team_of(files[0]):
         results = results.parent
     archives: list[Archive] = []
-    unread = Failures(results, lambda _, error: _log.info("%s", error))
+    unread: dict[str, FlareError] = {}
     for file in files:
-        with unread.noted(team_of(file)):
+        with noted(unread, results, team_of(file)):
             if file.is_file():
                 size = file.stat().st_size / 1e6
                 _log.info("reading %s (%.1f MB)", safe(file.name), size)
             model, contract = model_beside(file), options.contract
             archives.append(read_archive(file, contract=contract, model=model))
+    for error in unread.values():
+        _log.info("%s", error)
     for archive in archives:
         for found in archive.problems:
             _log.info("%s", found)
@@ -92,7 +94,7 @@ def read_job(options: Options) -> Job:
         results=results,
         cases=cases,
         archives=tuple(archives),
-        unread=tuple(unread.found.items()),
+        unread=tuple(unread.items()),
     )
 
 
@@ -164,18 +166,18 @@ class Scorer(Listener):
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.unscored = Failures(job.results)
+        self.unscored: dict[str, FlareError] = {}
 
     def on_team(self, team: str) -> None:
         """Score a team."""
         options, folder = self.job.options, self.job.results / team
-        with self.unscored.noted(team):
+        with noted(self.unscored, self.job.results, team):
             if options.ground_truth:
                 challenge, workers = self.job.challenge, options.workers
                 evaluate_team(folder, options.ground_truth, challenge, workers)
-        with self.unscored.noted(team):
+        with noted(self.unscored, self.job.results, team):
             _log.info("\n%s", team_table(folder, team))
-        if error := self.unscored.found.get(team):
+        if error := self.unscored.get(team):
             _log.info("%s: measured, but not scored: %s", team, error)
 
 
@@ -192,7 +194,7 @@ def measure(job: Job, scorer: Scorer) -> str:
     failed = measure_teams(job, scorer)
     for team, error in failed:
         _log.info("%s: not measured to the end: %s", team, error)
-    failed, unscored = (*job.unread, *failed), scorer.unscored.found
+    failed, unscored = (*job.unread, *failed), scorer.unscored
     write_refused(job.archives, job.results, (*failed, *unscored.items()))
     lines = {a.team: str(a.problems[0]) for a in job.archives if a.problems}
     lines |= {team: str(error) for team, error in failed}
@@ -255,7 +257,7 @@ def measure_teams(
         dispatch = Dispatch(job, engine, pool, listener or Listener())
         dispatch.plan(is_here=options.cluster is None)
         dispatch.measure()
-    return tuple(dispatch.failures.found.items())
+    return tuple(dispatch.failures.items())
 
 
 def _check(job: Job) -> None:

@@ -121,7 +121,8 @@ def test_several_problems_share_the_line_in_the_order_of_their_codes():
     )
 
     assert str(error) == (
-        "x/d.nii.gz, y/d.nii.gz: 2 files for case d. Keep one file for each case. [F02]"
+        "x/d.nii.gz, y/d.nii.gz: 2 files for case d."
+        " Keep one file for each case, with all its organs. [F02]"
         " Missing 1 of 4 cases: c.nii.gz. Submit all 4 files in one zip. [F05]"
         " b.nii.gz: the file is empty; a.nii.gz: its compressed data end early."
         " Check your own copy (gzip -t); write it anew if it is damaged, then zip and"

@@ -94,7 +94,7 @@ class Told(Scorer):
         from flare.reports.render.html import page_html
 
         problems = {team: str(error) for team, error in self._failed.items()}
-        for team, error in self.unscored.found.items():
+        for team, error in self.unscored.items():
             problems[team] = f"measured, but not scored: {error}"
         try:
             run = read_progress(

@@ -150,6 +150,9 @@ def any_header(content: bytes) -> Header:
         affine = header.get_best_affine()[:3].astype(np.float64)
     except (HeaderDataError, ValueError) as error:
         raise FileFormatError("", "its header has an impossible orientation") from error
+    offset, smallest = float(header["vox_offset"]), size + 4
+    if not smallest <= offset <= smallest + LARGEST_EXTENSION_BYTES:
+        raise FileFormatError("", f"its voxels cannot begin at byte {offset:.0f}")
     # As the official scripts take it: pixdim alone, and nibabel makes it positive.
     spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
     return Header(
@@ -157,7 +160,7 @@ def any_header(content: bytes) -> Header:
         dtype=_dtype(header),
         slope=float(slope),
         intercept=float(intercept),
-        voxel_offset=_voxel_offset(header, size),
+        voxel_offset=int(offset) - size,
     )
 
 
@@ -192,12 +195,3 @@ def _dtype(header: Any) -> np.dtype[Any]:
         raise FileFormatError("", unknown)
     check_type(dtype)
     return dtype
-
-
-def _voxel_offset(header: Any, size: int) -> int:
-    """Bytes to skip after the header."""
-    smallest = size + 4
-    offset = float(header["vox_offset"])
-    if not smallest <= offset <= smallest + LARGEST_EXTENSION_BYTES:
-        raise FileFormatError("", f"its voxels cannot begin at byte {offset:.0f}")
-    return int(offset) - size

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,32 +60,11 @@ class Listener:
         """Hear of a team whose measurement could not begin or go on."""
 
 
-class Failures:
-    """Teams whose measurement has ended by an error, see `flare.common.executor`.
-
-    Parameters
-    ----------
-    results : Path
-        The folder of all teams.
-    tell : callable, optional
-        Told of each team once, and of its first error.
-    """
-
-    def __init__(
-        self, results: Path, tell: Callable[[str, FlareError], None] | None = None
-    ) -> None:
-        self.found: dict[str, FlareError] = {}
-        self._results, self._tell = results, tell
-
-    def noted(self, team: str) -> AbstractContextManager[None]:
-        """Go on behind the block, whatever error ends it."""
-        return bulkhead(self._results, team, lambda error: self._note(team, error))
-
-    def _note(self, team: str, error: FlareError) -> None:
-        if team not in self.found:
-            self.found[team] = error
-            if self._tell:
-                self._tell(team, error)
+def noted(
+    found: dict[str, FlareError], results: Path, team: str
+) -> AbstractContextManager[None]:
+    """Go on behind the block, whatever error ends it, and note a team's first one."""
+    return bulkhead(results, team, lambda error: found.setdefault(team, error))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,7 +104,7 @@ class Dispatch:
     def __init__(
         self, job: Job, engine: Engine, pool: Pool, listener: Listener
     ) -> None:
-        self.failures = Failures(job.results, listener.on_failure)
+        self.failures: dict[str, FlareError] = {}
         self._job, self._engine, self._pool = job, engine, pool
         self._listener = listener
         self._images_sha256 = digest_of(job.cases)
@@ -152,7 +131,7 @@ class Dispatch:
             turn = Turn(archive=archive, left={*self._job.options.rerun})
             job = self._team_job(turn, self._pool.lanes()[0])
             with (
-                self.failures.noted(archive.team),
+                noted(self.failures, self._job.results, archive.team),
                 planned_team(job, is_here=is_here) as plan,
             ):
                 turn.left = {case.case for case in plan.todo}
@@ -161,6 +140,8 @@ class Dispatch:
                     self._queue.append(turn)
                 else:
                     self._done.append(archive.team)
+            if error := self.failures.get(archive.team):
+                self._listener.on_failure(archive.team, error)
         self._total = sum(len(turn.left) for turn in self._queue)
         if before := cases - self._total:
             going_on = ", going on" if self._total else ""
@@ -258,8 +239,9 @@ class Dispatch:
     def _fail(self, turn: Turn, error: FlareError) -> None:
         """Note what has ended the measurement of a team."""
         self._total -= len(turn.left)
-        with self.failures.noted(turn.archive.team):
+        with noted(self.failures, self._job.results, turn.archive.team):
             raise error
+        self._listener.on_failure(turn.archive.team, error)
 
     def _tell_done(self) -> None:
         while self._done and not self._running:
