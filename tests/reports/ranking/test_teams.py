@@ -151,6 +151,7 @@ def test_no_other_team_and_no_digit_too_many_is_on_a_team_s_own_page(tmp_path):
 def test_organisers_see_a_team_s_values_beside_the_median_of_the_others(tmp_path):
     """On case 1, others than b have 0.2, 0.6 and 0.7; on case 2, one has a result."""
     values = {"a": (0.2, 0.9), "b": (0.8, 0.4), "c": (0.6, ""), "d": (0.7, "")}
+    values |= {"e": ("", "")}
     rows = [
         (team, str(case), "dsc", value)
         for team, own in values.items()
@@ -166,11 +167,11 @@ def test_organisers_see_a_team_s_values_beside_the_median_of_the_others(tmp_path
         ("1", "0.800", "1", "0.600"),
         ("2", "0.400", "2", "0.900"),
     ]
-    # A missing result counts as 0: the means of the others are 0.55, 0.3 and 0.35.
+    # A missing result counts as 0: the means of the others are 0.55, 0.3, 0.35 and 0.
     (row,) = page.table("Means and mean ranks over 2 cases")
     assert [row["metric"], row["mean rank"]] == ["DSC", "1.50"]
     means = [row[head].exact for head in list(row)[1:] if head != "mean rank"]
-    assert means == pytest.approx([0.6, 0.3, 0.35, 0.55])
+    assert means == pytest.approx([0.6, 0.0, 0.325, 0.55])
 
 
 def test_decisions_change_which_pages_there_are(tmp_path):
