@@ -66,7 +66,7 @@ def test_figures_have_two_widths_and_formats_and_names_as_text(tmp_path):
     }
     for width, millimetres in (("column", 85), ("page", 175)):
         file = tmp_path / "out" / f"cases_dsc_{width}.svg"
-        assert {"case_001", "case_003", "liver", "left kidney"} <= texts(file)
+        assert {f"case_00{n}" for n in (1, 2, 3)} | {"liver"} <= texts(file)
         assert b"glyph" not in file.read_bytes()
         points = float(ET.parse(file).getroot().get("width").removesuffix("pt"))
         pdf = files[f"cases_dsc_{width}.pdf"]

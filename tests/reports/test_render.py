@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flare.challenge.metrics import METRICS
 from flare.common.text import printable
 from flare.reports.charts import value_axis
 from flare.reports.model import (
@@ -25,6 +26,7 @@ from flare.reports.model import (
     Steps,
     Tile,
     Words,
+    metric_shade,
     number_cell,
     table,
 )
@@ -187,6 +189,17 @@ def test_a_logarithmic_axis_has_several_ticks(values):
     assert 3 <= len(axis.ticks) <= 10
     for place, text in axis.ticks:
         assert place == pytest.approx(axis.scale(float(text)), abs=1e-3)
+
+
+def test_axes_and_shades_are_those_of_the_metric():
+    """Scores from 0.5 on; differences about 0; of distances, small ones are good."""
+    dsc, hd95, volume = (METRICS[n] for n in ("dsc", "hd95", "volume_difference"))
+
+    notes = [value_axis(dsc, [lowest, 1.0]).note for lowest in (0.5, 0.49)]
+    assert notes == ["The axis begins at 0.5.", ""]
+    assert value_axis(volume, [-0.1, 0.3]).scale(0.0) == 0.5
+    shades = [metric_shade(hd95, value) for value in (1.9, 2.0, 101.0)]
+    assert shades == ["s0", "s1", "s6"]
 
 
 def test_one_large_value_does_not_squeeze_all_others():

@@ -172,6 +172,7 @@ def test_effects_and_schemes_are_those_of_ranking_json(tmp_path):
 
     teams = [team["team"] for team in told["ranking"]]
     titles = {"dsc": "DSC", "max_gpu_memory_mb": "GPU memory (MB)"}
+    charts = {chart.title: chart for chart in parts_of(page, "tests")[1:]}
     for metric, title in titles.items():
         rows = content_of(page, f"{title}: effect of row against column")
         for test in told["tests"]["pairs"]:
@@ -180,6 +181,10 @@ def test_effects_and_schemes_are_those_of_ranking_json(tmp_path):
                 star = "*" if test["p_holm"] <= told["tests"]["alpha"] else ""
                 cell = row[str(teams.index(test["other"]) + 1)]
                 assert cell.text == f"{test['effect']:+.2f}{star}"
+                field = charts[title].rows[teams.index(test["team"])]
+                shade = f"e{sum(test['effect'] > bound for bound in (0.25, 0.5, 0.75))}"
+                shown = field.classes[teams.index(test["other"])]
+                assert shown == shade * bool(star)
     schemes = {row["scheme"].text: row for row in content_of(page, "Other schemes")}
     for scheme in told["schemes"]:
         if scheme["moved"]:

@@ -119,6 +119,12 @@ def other_draws(text):
     return json.dumps(content)
 
 
+def other_score(text):
+    content = json.loads(text)
+    content["ranking"][0]["score_exact"] = "1/7"
+    return json.dumps(content)
+
+
 VALUE = re.compile("^team_0,case_2,dsc,.*$", re.MULTILINE)
 TEAM = re.compile("^team_0,.*\n", re.MULTILINE)
 NOT_OURS = "it is no ranking.json that flare rank has written"
@@ -135,9 +141,12 @@ NOT_OURS = "it is no ranking.json that flare rank has written"
             *("values.csv", lambda text: TEAM.sub("", text), "values.csv"),
             "it does not belong to the ranking.json beside it",
         ),
-        (
-            *("ranking.json", other_draws, "values.csv"),
-            "it does not belong to the ranking.json beside it",
+        *(
+            (
+                *("ranking.json", other, "values.csv"),
+                "it does not belong to the ranking.json beside it",
+            )
+            for other in (other_draws, other_score)
         ),
         (
             *("values.csv", lambda text: text + "team_0,case_2,dsc,0.5\n"),
@@ -150,7 +159,16 @@ NOT_OURS = "it is no ranking.json that flare rank has written"
             *("ranking.json", NOT_OURS),
         ),
     ],
-    ids=["ranking", "team", "draws", "twice", "no values", "no JSON", "other JSON"],
+    ids=[
+        "value",
+        "team",
+        "draws",
+        "score",
+        "twice",
+        "no values",
+        "no JSON",
+        "other JSON",
+    ],
 )
 def test_files_that_do_not_belong_together_are_refused(
     written, tmp_path, name, spoil, named, problem
