@@ -142,11 +142,10 @@ def download(asked: Options, *, token: str) -> int:
         chosen = choose(_evaluations(client, asked.phase))
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as err:
         raise client.stranger() from err
-    names = [evaluation.user for evaluation in chosen]
     if not any("case" in evaluation.metrics for evaluation in chosen):
         problem = "the phase has no values of cases that this token may see"
         raise PlatformError(f"{safe(asked.api)}: {problem}", _ADMIN)
-    folders = _folders(asked.output, names)
+    folders = _folders(asked.output, [evaluation.user for evaluation in chosen])
     refused, failed = [], {}
     for number, evaluation in enumerate(chosen, start=1):
         folder = asked.output / folders[evaluation.user]

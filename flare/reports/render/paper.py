@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -59,10 +59,6 @@ _NAMES_MM = {"column": 24.0, "page": 42.0}
 
 _LETTERS = {"column": 18, "page": 34}
 """Of a name, by the figure's width."""
-
-Rectangle = tuple[float, float, float, float]
-"""Left, top, width, height."""
-
 
 # --- A chart ----------------------------------------------------------------------
 
@@ -191,7 +187,11 @@ def _draw_fields(axes: Axes, rows: Sequence[Fields]) -> None:
 
     Equal neighbours are one field, and what is absent is a line.
     """
-    places: dict[str, list[Rectangle]] = {}
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Outline
+
+    # By class: left, top, width and height of each.
+    places: dict[str, list[tuple[float, float, float, float]]] = {}
     for row, own in enumerate(rows):
         width, start = 1 / len(own.classes), 0
         for css, group in groupby(own.classes):
@@ -208,23 +208,16 @@ def _draw_fields(axes: Axes, rows: Sequence[Fields]) -> None:
             elif css:
                 field = (left, row - 0.45, width * number, 0.9)
                 places.setdefault(css, []).append(field)
-    for css, own_places in sorted(places.items()):
-        _fill(axes, own_places, _COLOURS[css])
-
-
-def _fill(axes: Axes, places: Iterable[Rectangle], colour: str) -> None:
-    """Rectangles of one colour, as one path."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path as Outline
-
-    corners = [
-        ((x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y))
-        for x, y, w, h in places
-    ]
     one = [Outline.MOVETO, *[Outline.LINETO] * 3, Outline.CLOSEPOLY]
-    points = np.array(corners, dtype=np.float64).reshape(-1, 2)
-    path = Outline(points, one * len(corners))
-    axes.add_patch(PathPatch(path, facecolor=colour, edgecolor="none", linewidth=0))
+    for css, own_places in sorted(places.items()):
+        corners = [
+            ((x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y))
+            for x, y, w, h in own_places
+        ]
+        points = np.array(corners, dtype=np.float64).reshape(-1, 2)
+        path = Outline(points, one * len(corners))
+        colour = {"facecolor": _COLOURS[css], "edgecolor": "none", "linewidth": 0}
+        axes.add_patch(PathPatch(path, **colour))
 
 
 def _write_numbers(axes: Axes, rows: Sequence[Fields], size: float) -> None:

@@ -105,9 +105,11 @@ def test_one_that_is_described_oddly_hides_no_other(
         (waiting, {}, ["object"], PlatformError, STRANGER),
         (waiting, {}, [403], PlatformError, "status 403: A fault of Bearer .token"),
         (waiting, None, [], GoneError, "status 404: No Evaluation matches"),
+        (claimed, {}, [403], PlatformError, "status 403: A fault of Bearer .token"),
     ],
     ids=["another was faster", "ours is over", "ours, after a kill", "behind a page",
-         "obeyed, not answered", "of another one", "not heard", "refused", "gone"],
+         "obeyed, not answered", "of another one", "not heard", "refused", "gone",
+         "asked about in vain"],
 )  # fmt: skip
 def test_what_comes_of_a_claim(platform, source, begin, change, faults, error, match):
     """After a kill, and behind a page, it is not known whether it was heard."""
@@ -117,7 +119,7 @@ def test_what_comes_of_a_claim(platform, source, begin, change, faults, error, m
         del platform.evaluations[submission.key]
     else:
         platform.evaluations[submission.key] |= change
-    platform.faults["claim"] = faults
+    platform.faults["status" if is_again else "claim"] = faults
 
     if error:
         with pytest.raises(error, match=match):

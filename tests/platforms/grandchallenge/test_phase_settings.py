@@ -9,6 +9,7 @@ from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import RankedMetric
 from flare.cli.main import main
 from flare.common.schema import dump
+from flare.evaluation.errors import PhaseSettingsError
 from flare.platforms.grandchallenge.phase import (
     Order,
     is_rankable,
@@ -16,6 +17,7 @@ from flare.platforms.grandchallenge.phase import (
     value_at,
 )
 from flare.platforms.grandchallenge.phase_settings import (
+    PhaseOptions,
     external_settings_for,
 )
 from flare.platforms.serving.work import returned_metrics
@@ -72,6 +74,15 @@ def test_the_page_says_what_an_image_needs():
 
     for words in ("4 pancreas. Upload", "needs a `USER`", "is in `/opt/ml/model`"):
         assert words in page
+
+
+@pytest.mark.parametrize("challenge", ["flare21", "flare22"])
+def test_a_phase_that_no_challenge_has_is_refused(challenge):
+    """By the bundled file, or by what an edition has."""
+    found = r"has no phase final \(found sanity, validation, test"
+
+    with pytest.raises(PhaseSettingsError, match=found):
+        PhaseOptions(phase="final").read(challenge)
 
 
 def test_a_gpu_of_flare_serve_is_refused_without_it(capfd):
