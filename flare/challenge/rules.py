@@ -46,7 +46,6 @@ class ReportedRule:
 STATISTICS = ("mean", "std", "min", "max", "median")
 """What is said of each metric over all cases; no organ can have such a name."""
 
-
 Decimals = Annotated[int, Is(minimum=0, maximum=15)]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")

@@ -16,11 +16,8 @@ from flare.common.options import argument, challenge_option, option, share, whol
 from flare.common.text import listing
 from flare.results.errors import RankingError
 
-SAMPLES = 1000
-"""Of the bootstrap."""
-
-SEED = 2021
-"""Of its random generator."""
+SAMPLES, SEED = 1000, 2021
+"""Of the bootstrap: how often cases are drawn, and where its generator starts."""
 
 
 class Ties(StrEnum):

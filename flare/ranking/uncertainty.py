@@ -26,7 +26,6 @@ from flare.results.csv_rows import TeamName
 CONFIDENCE = 0.95
 """Share of the samples in which a team's rank lies within its interval."""
 
-
 ALPHA = 0.05
 """Largest p of a difference that is called significant."""
 

@@ -26,7 +26,6 @@ _Record = TypeVar("_Record")
 Sha256OrEmpty = Annotated[str, Is(pattern="^[0-9a-f]{64}$", may_be_empty=True)]
 TeamName = Annotated[str, Is(about="Name of the team, as it is shown.", minLength=1)]
 
-
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 

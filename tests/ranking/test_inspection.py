@@ -241,22 +241,6 @@ def test_values_can_be_ranked_again(results, tmp_path):
     assert again.splitlines()[:3] == text.splitlines()[:3]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("team;case;metric;value\na;1;dsc;1\n", "team, case, metric, value; its col"),
-        ("team,case,dsc,nsd\na,1,1,1\n", "metric, value; its columns are: team, case"),
-        ("", "team, case, metric, value; it is empty"),
-    ],
-    ids=["semicolons", "wide", "empty"],
-)
-def test_a_table_of_another_form_says_what_was_found(tmp_path, text, problem):
-    file = tmp_path / "x.csv"
-    file.write_text(text)
-
-    assert refusal(file).problem.startswith(f"it has no column {problem}")
-
-
 # --- How results were made --------------------------------------------------------
 
 WORST = {"on_bad_case": "worst", "grid": "size", "unknown_labels": "ignore"}
@@ -372,12 +356,6 @@ def checked(folder, *evaluations):
         content["evaluation"] |= evaluation
         sources.append(write_json(folder / name / "metrics.json", content))
     return check_comparable(sources, [read_evaluation(source) for source in sources])
-
-
-def test_evaluations_by_equal_rules_can_be_compared(tmp_path):
-    rules = {"rules": {"decimals": 4}, "references_sha256": "b"}
-
-    assert checked(tmp_path, rules, rules, rules) == ()
 
 
 RULES = {"rules": {"decimals": 4}}
