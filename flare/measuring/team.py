@@ -180,7 +180,15 @@ def planned_team(of: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
         lock = locks.enter_context(FolderLock(of.folder, wait_s=of.lock_wait_s))
         if is_here:
             clean_up(of.engine, of.folder)
-        entry = _entry(of)
+        model = of.archive.model
+        entry = Entry(
+            team=of.team,
+            archive_sha256=of.archive.sha256,
+            model_sha256=model.sha256 if model else "",
+            paper=options.paper,
+            date=date.today().isoformat(),
+            reason=options.new_archive,
+        )
         ledger = results / LEDGER_CSV
         with FolderLock(results):
             if _put_aside(ledger, entry):
@@ -201,18 +209,6 @@ def planned_team(of: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
             or case.case in options.rerun
         ]
         yield TeamPlan(of=of, lock=lock, log=log, records=done, todo=tuple(todo))
-
-
-def _entry(of: TeamJob) -> Entry:
-    archive, options = of.archive, of.job.options
-    return Entry(
-        team=archive.team,
-        archive_sha256=archive.sha256,
-        model_sha256=archive.model.sha256 if archive.model else "",
-        paper=options.paper,
-        date=date.today().isoformat(),
-        reason=options.new_archive,
-    )
 
 
 def _settings(of: TeamJob) -> Settings:
