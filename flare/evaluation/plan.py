@@ -76,30 +76,9 @@ def plan_evaluation(
         As `flare.evaluate` does.
     """
     rules = with_options(challenge, options)
-    is_algorithm = os.path.lexists(predictions / JOBS_FILE_NAME)
-    is_hidden = is_algorithm and rules.algorithm.hide_cases
-    try:
-        references = find_references(ground_truth, rules)
-    except (GroundTruthError, InputError) as error:
-        if not is_hidden:
-            raise
-        _log.info("%s", error)
-        raise GroundTruthError(
-            "there is a mistake in their files, which the log names"
-        ) from error
-    is_demo = all(is_demonstration(file.case) for file in references)
-    if is_hidden:
-        references = _hidden(references)
-    try:
-        submitted = find_submission(predictions, references, rules)
-    except GroundTruthError as error:
-        if is_demo:
-            raise DemonstrationSetError from error
-        raise
-    if is_demo and not is_measured:
-        cases = {file.case for file in references}
-        if cases.isdisjoint(file.case for file in submitted.files):
-            raise DemonstrationSetError
+    references, submitted = _find_files(
+        predictions, ground_truth, rules, is_measured=is_measured
+    )
     return Plan(
         challenge=challenge,
         rules=rules,
@@ -136,6 +115,37 @@ def prepare(
         reasons=reasons,
         warnings=tuple(warnings),
     )
+
+
+def _find_files(
+    predictions: Path, ground_truth: Path, challenge: Challenge, *, is_measured: bool
+) -> tuple[tuple[LabelMapFile, ...], Folder]:
+    """The references, and what was submitted."""
+    is_algorithm = os.path.lexists(predictions / JOBS_FILE_NAME)
+    is_hidden = is_algorithm and challenge.algorithm.hide_cases
+    try:
+        references = find_references(ground_truth, challenge)
+    except (GroundTruthError, InputError) as error:
+        if not is_hidden:
+            raise
+        _log.info("%s", error)
+        raise GroundTruthError(
+            "there is a mistake in their files, which the log names"
+        ) from error
+    is_demo = all(is_demonstration(file.case) for file in references)
+    if is_hidden:
+        references = _hidden(references)
+    try:
+        submitted = find_submission(predictions, references, challenge)
+    except GroundTruthError as error:
+        if is_demo:
+            raise DemonstrationSetError from error
+        raise
+    if is_demo and not is_measured:
+        cases = {file.case for file in references}
+        if cases.isdisjoint(file.case for file in submitted.files):
+            raise DemonstrationSetError
+    return references, submitted
 
 
 def find_submission(

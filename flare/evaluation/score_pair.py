@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from flare.challenge.formats import NpzLayout, case_name
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.streams import PlainStream
-from flare.evaluation.errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.grid import (
-    LPS,
-    ONE_VOLUME,
     Grid,
-    Header,
-    check_sizes,
-    check_type,
-    make_placed_grid,
+    image_header,
+    image_values,
+    is_image,
     named,
 )
 from flare.evaluation.labelmaps.reading import LabelMap, read_labels
@@ -51,15 +43,15 @@ class ImageInMemory(LabelMapFile):
     def read_grid(self) -> Grid:
         """Its grid."""
         with named(self.name):
-            return _header_of(self.image).grid
+            return image_header(self.image).grid
 
     def read_labels(
         self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
     ) -> LabelMap:
         """Its labels."""
         with named(self.name):
-            values = PlainStream(BytesIO(_values_of(self.image).tobytes()))
-            return read_labels(values, _header_of(self.image), known, allocate)
+            values = PlainStream(BytesIO(image_values(self.image).tobytes()))
+            return read_labels(values, image_header(self.image), known, allocate)
 
 
 def score_pair(
@@ -140,7 +132,7 @@ def score_pair(
 
 def _source(value: object, kind: str, npz: NpzLayout | None) -> LabelMapFile:
     """What was given, as something to read."""
-    if _is_image(value):
+    if is_image(value):
         return ImageInMemory(case="", path=Path(), name=kind, image=value)
     if isinstance(value, (str, os.PathLike)):
         path = Path(value)
@@ -150,71 +142,3 @@ def _source(value: object, kind: str, npz: NpzLayout | None) -> LabelMapFile:
         f"{kind} must be an image of SimpleITK or nibabel, or the path of a file,"
         f" not {type(value).__name__}"
     )
-
-
-# --- Images in memory -------------------------------------------------------------
-
-
-def _is_simpleitk(value: object) -> bool:
-    """Whether something is an image of SimpleITK, which takes half a second to load."""
-    return hasattr(value, "GetPixelIDTypeAsString")
-
-
-def _is_image(value: object) -> bool:
-    """Whether something is an image of nibabel or SimpleITK."""
-    return _is_simpleitk(value) or hasattr(value, "dataobj")
-
-
-def _header_of(image: Any) -> Header:
-    """What the header of an image of nibabel or SimpleITK would promise, in a file."""
-    if _is_simpleitk(image):
-        return _simpleitk_header(image)
-    header = image.header
-    spacing = np.array(header.get_zooms(), dtype=np.float64)
-    if "pixdim" in getattr(header, "keys", tuple)():  # as `nifti` takes it
-        spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
-    affine = header.get_best_affine() if image.affine is None else image.affine
-    steps = np.array(affine[:3], dtype=np.float64)
-    shape = check_sizes(image.shape)
-    grid = make_placed_grid(shape, steps[:, :3].T, spacing, steps[:, 3], np.ones(3))
-    data = image.dataobj
-    check_type(data.dtype)
-    slope, intercept = getattr(data, "slope", 1), getattr(data, "inter", 0)
-    return Header(
-        grid=grid, dtype=data.dtype, slope=float(slope), intercept=float(intercept)
-    )
-
-
-def _simpleitk_header(image: Any) -> Header:
-    """The same of SimpleITK, whose positions are in LPS."""
-    kind = image.GetPixelIDTypeAsString()
-    if image.GetNumberOfComponentsPerPixel() != 1:
-        raise FileFormatError("", "its voxels have several channels", ONE_VOLUME)
-    if kind.startswith("label"):  # to look at its voxels would end the whole program
-        raise FileFormatError(
-            "",
-            f"its voxels are of type {kind}, expected numbers",
-            "Use SimpleITK.LabelMapToLabel first.",
-        )
-    spacing, origin = np.array(image.GetSpacing()), np.array(image.GetOrigin())
-    turn = np.array(image.GetDirection()).reshape(spacing.size, spacing.size)
-    # Each column of the direction is where an axis of the voxels points.
-    axes = turn.T * spacing[:, np.newaxis]
-    grid = make_placed_grid(check_sizes(image.GetSize()), axes, spacing, origin, LPS)
-    dtype = _values_of(image).dtype
-    check_type(dtype)
-    return Header(grid=grid, dtype=dtype)
-
-
-def _values_of(image: Any) -> npt.NDArray[Any]:
-    """The stored values of an image, of shape (Z, Y, X)."""
-    if _is_simpleitk(image):
-        import SimpleITK as sitk  # which is loaded already
-
-        return np.asarray(sitk.GetArrayViewFromImage(image))
-    data = image.dataobj
-    try:  # nibabel reads them when they are needed
-        return np.asarray(getattr(data, "get_unscaled", lambda: data)()).T
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        problem = "its voxels cannot be read from its file"
-        raise DamagedFileError("", problem) from error

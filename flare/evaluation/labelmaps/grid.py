@@ -1,4 +1,4 @@
-"""What the header of a label map promises, and how the grids of two of them differ.
+"""What the header of a label map promises, and how two grids differ.
 
 Whatever would change the meaning of the voxels, and is not known here, is refused.
 Readers do not know what their file is called: their errors name none, and `named` lets
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.common.errors import FileError
-from flare.evaluation.errors import FileFormatError
+from flare.evaluation.errors import DamagedFileError, FileFormatError
 
 ONE_VOLUME = (
     "Take the argmax over the classes if these are probabilities, and save one 3-D"
@@ -241,6 +242,86 @@ def make_placed_grid(
     affine[:count, 3] = origin[:count]
     sizes = [*spacing, 1, 1][:3]
     return make_grid(shape, sizes, affine * to_ras[:, np.newaxis])
+
+
+# --- Images in memory -------------------------------------------------------------
+
+
+def _is_simpleitk(value: object) -> bool:
+    """Whether something is an image of SimpleITK, which takes half a second to load."""
+    return hasattr(value, "GetPixelIDTypeAsString")
+
+
+def is_image(value: object) -> bool:
+    """Whether something is an image of nibabel or SimpleITK."""
+    return _is_simpleitk(value) or hasattr(value, "dataobj")
+
+
+def image_header(image: Any) -> Header:
+    """What the header of an image of nibabel or SimpleITK would promise, in a file.
+
+    Raises
+    ------
+    FileFormatError
+        If it is of a kind that no label map has.
+    """
+    if _is_simpleitk(image):
+        return _simpleitk_header(image)
+    header = image.header
+    spacing = np.array(header.get_zooms(), dtype=np.float64)
+    if "pixdim" in getattr(header, "keys", tuple)():  # as `nifti` takes it
+        spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
+    affine = header.get_best_affine() if image.affine is None else image.affine
+    steps = np.array(affine[:3], dtype=np.float64)
+    shape = check_sizes(image.shape)
+    grid = make_placed_grid(shape, steps[:, :3].T, spacing, steps[:, 3], np.ones(3))
+    data = image.dataobj
+    check_type(data.dtype)
+    slope, intercept = getattr(data, "slope", 1), getattr(data, "inter", 0)
+    return Header(
+        grid=grid, dtype=data.dtype, slope=float(slope), intercept=float(intercept)
+    )
+
+
+def _simpleitk_header(image: Any) -> Header:
+    """The same of SimpleITK, whose positions are in LPS."""
+    kind = image.GetPixelIDTypeAsString()
+    if image.GetNumberOfComponentsPerPixel() != 1:
+        raise FileFormatError("", "its voxels have several channels", ONE_VOLUME)
+    if kind.startswith("label"):  # to look at its voxels would end the whole program
+        raise FileFormatError(
+            "",
+            f"its voxels are of type {kind}, expected numbers",
+            "Use SimpleITK.LabelMapToLabel first.",
+        )
+    spacing, origin = np.array(image.GetSpacing()), np.array(image.GetOrigin())
+    turn = np.array(image.GetDirection()).reshape(spacing.size, spacing.size)
+    # Each column of the direction is where an axis of the voxels points.
+    axes = turn.T * spacing[:, np.newaxis]
+    grid = make_placed_grid(check_sizes(image.GetSize()), axes, spacing, origin, LPS)
+    dtype = image_values(image).dtype
+    check_type(dtype)
+    return Header(grid=grid, dtype=dtype)
+
+
+def image_values(image: Any) -> npt.NDArray[Any]:
+    """The stored values of an image, of shape (Z, Y, X).
+
+    Raises
+    ------
+    DamagedFileError
+        If nibabel, which reads them when they are needed, cannot do so.
+    """
+    if _is_simpleitk(image):
+        import SimpleITK as sitk  # which is loaded already
+
+        return np.asarray(sitk.GetArrayViewFromImage(image))
+    data = image.dataobj
+    try:
+        return np.asarray(getattr(data, "get_unscaled", lambda: data)()).T
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        problem = "its voxels cannot be read from its file"
+        raise DamagedFileError("", problem) from error
 
 
 # --- How a prediction's grid differs from its reference's -------------------------

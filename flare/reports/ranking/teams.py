@@ -319,7 +319,8 @@ def team_page(own: OwnStanding, field: InField | None = None) -> Page:
         if field:
             heads.append(f"others' {metric.title}")
             columns.append(list(map(metric.shaded, field.others[number])))
-    caption = "Values and ranks of each case; a rank has a shade of its own"
+    others = ", and the median of the other teams" if field else ""
+    caption = f"Values and ranks of each case{others}; a rank has a shade of its own"
     every = table(caption, heads, zip(*columns, strict=True), words=("case",))
     means = _means_table(own, field.means if field else None, values)
     told: list[Part] = [means, *(Words(note, "note") for note in own.notes)]

@@ -151,7 +151,8 @@ def draws_text(found: Bootstrap) -> str:
     )
     if found.has_shared_first:
         text += (
-            " Teams share first place in some draws: the shares add up to over 100 %."
+            " Teams share first place in some draws: the shares add up to more than"
+            " 100 %."
         )
     if found.kendall_tau:
         low, middle, high = found.kendall_tau

@@ -62,6 +62,7 @@ def sent(folder, content):
         ({"x": "-> .", "x/manifest.json": OTHER}, "x, a link that leads to no layer"),
         ({"x": "-> manifest.json"}, "x, a link that leads to no layer"),
         ({"x": "-> /etc/passwd"}, "x, a link that leads to no layer"),
+        ({"x": "-> 0/layer.tar", "y": "-> x"}, "y, a link that leads to no layer"),
     ],
 )
 def test_second_manifests_and_links(tmp_path, more, problem):
