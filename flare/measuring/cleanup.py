@@ -59,14 +59,9 @@ class Made:
     """IDs of images that were not there before, and may lack a tag yet."""
 
     @property
-    def empty_tag(self) -> str:
-        """For our own image."""
-        return f"flare-measure-empty-{self.key}:latest"
-
-    @property
-    def team_tag(self) -> str:
-        """For the team's image."""
-        return f"flare-measure-team-{self.key}:latest"
+    def tags(self) -> tuple[str, ...]:
+        """Those of our own image and of the team's."""
+        return tuple(f"flare-measure-{n}-{self.key}:latest" for n in ("empty", "team"))
 
     @property
     def work(self) -> Path:
@@ -113,7 +108,7 @@ def guarded(
     write_whole(team_folder / STATE, json.dumps(state))
     guard = subprocess.Popen(
         engine.guard_command(
-            *(label_of(made.key), (made.empty_tag, made.team_tag), made.images),
+            *(label_of(made.key), made.tags, made.images),
             made.work,
             pause_s=PAUSE_S,
             loading_s=LOADING_S,
@@ -165,7 +160,7 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
     if not made:
         return
     engine.remove_labelled(label_of(made.key))
-    engine.remove_tags(made.empty_tag, made.team_tag)
+    engine.remove_tags(*made.tags)
     engine.remove_untagged(*(f"sha256:{image}" for image in made.images))
     remove_tree(made.work)
     if made.work.exists():

@@ -164,13 +164,17 @@ def _run(
     finally:
         sampler.stop(0.0)
     ended = engine.ended(container)
+    own = [sample.cpu_s for sample in trace.samples if sample.cpu_s is not None]
+    other_cpu_s = None
+    if own and busy_before is not None and busy_after is not None:
+        other_cpu_s = max(0.0, busy_after - busy_before - max(own))
     return ContainerRun(
         runtime_s=runtime_s,
         end=end,
         ended=ended,
         trace=trace,
         log=_log(engine, container, ended.problem),
-        other_cpu_s=_other_cpu_s(busy_before, busy_after, trace),
+        other_cpu_s=other_cpu_s,
     )
 
 
@@ -193,16 +197,6 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float, watch: DiskWatch) 
                 return End.FILLED_DISK
     finally:
         os.close(descriptor)
-
-
-def _other_cpu_s(
-    before: float | None, after: float | None, trace: Trace
-) -> float | None:
-    """Processor time of all but the container; None where that is not known."""
-    own = [sample.cpu_s for sample in trace.samples if sample.cpu_s is not None]
-    if before is None or after is None or not own:
-        return None
-    return max(0.0, after - before - max(own))
 
 
 def _log(engine: Engine, container: str, problem: str) -> bytes:

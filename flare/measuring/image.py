@@ -151,9 +151,9 @@ def loaded_image(
     is_there, _ = find_image(engine, archive)
     images = () if is_there else (archive.image, archive.manifest)
     with guarded(engine, folder, images=images, lock=lock) as place:
-        empty = engine.import_image(image_tar(), place.empty_tag)
+        empty = engine.import_image(image_tar(), place.tags[0])
         with place.loading():
-            image = load_image(engine, archive, place.team_tag)
+            image = load_image(engine, archive, place.tags[1])
         model = None
         if archive.model:
             needed = archive.model.unpacked_bytes + SPARE_BYTES

@@ -115,7 +115,7 @@ class TeamJob:
 class TeamPlan:
     """What is to be done of a team, whose folder is locked."""
 
-    of: TeamJob
+    task: TeamJob
     lock: FolderLock
     """Of the team's folder."""
     log: MeasurementLog
@@ -127,7 +127,7 @@ class TeamPlan:
     and those asked for."""
 
 
-def measure_team(of: TeamJob) -> Iterator[CaseRecord]:
+def measure_team(task: TeamJob) -> Iterator[CaseRecord]:
     """Run all cases of a team that are left to do, and keep what is measured.
 
     Yields
@@ -141,10 +141,10 @@ def measure_team(of: TeamJob) -> Iterator[CaseRecord]:
     FlareError
         If the team cannot be measured, or its image not be loaded.
     """
-    for folder in of.after:
-        with suppress(MeasurementError), FolderLock(folder, wait_s=of.lock_wait_s):
+    for folder in task.after:
+        with suppress(MeasurementError), FolderLock(folder, wait_s=task.lock_wait_s):
             pass
-    with planned_team(of) as plan:
+    with planned_team(task) as plan:
         names = [case.case for case in plan.todo]
         yield from [plan.records[n] for n in plan.records if n not in names]
         if plan.todo:
@@ -154,12 +154,12 @@ def measure_team(of: TeamJob) -> Iterator[CaseRecord]:
 
 
 @contextmanager
-def planned_team(of: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
+def planned_team(task: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
     """Lock the folder of a team, enter it in the ledger, and see what is left to do.
 
     Parameters
     ----------
-    of : TeamJob
+    task : TeamJob
         The team, and all that its measurement needs.
     is_here : bool
         Whether its containers run on this computer, and what a run has left is seen.
@@ -174,64 +174,60 @@ def planned_team(of: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
     MeasurementError
         If the team has sent another archive, or was measured in another way.
     """
-    results, options = of.job.results, of.job.options
+    results, options = task.job.results, task.job.options
     with ExitStack() as locks:
         # Before anything of the team is read, so that nobody else changes it.
-        lock = locks.enter_context(FolderLock(of.folder, wait_s=of.lock_wait_s))
+        lock = locks.enter_context(FolderLock(task.folder, wait_s=task.lock_wait_s))
         if is_here:
-            clean_up(of.engine, of.folder)
-        entry = _entry(of)
+            clean_up(task.engine, task.folder)
+        model = task.archive.model
+        entry = Entry(
+            team=task.team,
+            archive_sha256=task.archive.sha256,
+            model_sha256=model.sha256 if model else "",
+            paper=options.paper,
+            date=date.today().isoformat(),
+            reason=options.new_archive,
+        )
         ledger = results / LEDGER_CSV
         with FolderLock(results):
             if _put_aside(ledger, entry):
                 locks.close()
-                lock = locks.enter_context(FolderLock(of.folder))
+                lock = locks.enter_context(FolderLock(task.folder))
             log = MeasurementLog(
-                of.folder / MEASUREMENT_JSON,
-                dump(_settings(of)),
+                task.folder / MEASUREMENT_JSON,
+                dump(_settings(task)),
                 accepted=OF_HOST if options.unlike_host else (),
             )
             register(ledger, entry)
-        done = read_records(of.folder / EFFICIENCY_CSV)
+        done = read_records(task.folder / EFFICIENCY_CSV)
         todo = [
             case
-            for case in of.job.cases
+            for case in task.job.cases
             if case.case not in done
             or done[case.case].status is RunStatus.ENGINE_ERROR
             or case.case in options.rerun
         ]
-        yield TeamPlan(of=of, lock=lock, log=log, records=done, todo=tuple(todo))
+        yield TeamPlan(task=task, lock=lock, log=log, records=done, todo=tuple(todo))
 
 
-def _entry(of: TeamJob) -> Entry:
-    archive, options = of.archive, of.job.options
-    return Entry(
-        team=archive.team,
-        archive_sha256=archive.sha256,
-        model_sha256=archive.model.sha256 if archive.model else "",
-        paper=options.paper,
-        date=date.today().isoformat(),
-        reason=options.new_archive,
-    )
-
-
-def _settings(of: TeamJob) -> Settings:
-    archive, options = of.archive, of.job.options
+def _settings(task: TeamJob) -> Settings:
+    archive, options = task.archive, task.job.options
     assert options.runs.caches
     found = Settings(
         archive_sha256=archive.sha256,
-        **asdict(of.lane.limits),
+        **asdict(task.lane.limits),
         interval_s=options.runs.interval_s,
         repeats=options.runs.repeats,
         caches=options.runs.caches.value,
-        **measuring_rules(of.job.challenge),
-        images_sha256=of.images_sha256,
+        **measuring_rules(task.job.challenge),
+        images_sha256=task.images_sha256,
         processor=describe_host()["processor"],
         **options.contract.settings(),
         model_sha256=archive.model.sha256 if archive.model else "",
         container_engine="" if options.engine == DOCKER else options.engine,
     )
-    return replace(found, **of.lane.settings())
+    return replace(found, **task.lane.settings())
 
 
 def _put_aside(ledger: Path, entry: Entry) -> bool:
@@ -266,16 +262,16 @@ def _put_aside(ledger: Path, entry: Entry) -> bool:
 @contextmanager
 def _opened(plan: TeamPlan) -> Iterator[LoadedImage]:
     """Load a team's image, and see what the engine itself costs."""
-    job, lane = plan.of.job, plan.of.lane
+    job, lane = plan.task.job, plan.task.lane
     runs = job.options.runs
     assert runs.caches
-    _log.info("loading the image of %s", safe(plan.of.team))
+    _log.info("loading the image of %s", safe(plan.task.team))
     with (
         open_gpu(lane.gpu.uuid) if lane.gpu else nullcontext() as gpu,
         loaded_image(
-            plan.of.archive,
-            plan.of.folder,
-            engine=plan.of.engine,
+            plan.task.archive,
+            plan.task.folder,
+            engine=plan.task.engine,
             conditions=Conditions(
                 limits=lane.limits,
                 contract=job.options.contract,
@@ -296,7 +292,7 @@ def _opened(plan: TeamPlan) -> Iterator[LoadedImage]:
 
 def _run(plan: TeamPlan, image: LoadedImage, case: LabelMapFile) -> CaseRecord:
     """Run a case until a repeat fails, and write its row and its files."""
-    job, folder = plan.of.job, plan.of.folder
+    job, folder = plan.task.job, plan.task.folder
     runs: list[ContainerRun] = []
     files: Sequence[Path] = ()
     status, message = RunStatus.OK, ""
@@ -345,12 +341,12 @@ def _failed(
 
 def _keep(plan: TeamPlan, record: CaseRecord) -> None:
     plan.records[record.case] = record
-    write_records(plan.records.values(), plan.of.folder / EFFICIENCY_CSV)
+    write_records(plan.records.values(), plan.task.folder / EFFICIENCY_CSV)
 
 
 def _rerun_note(plan: TeamPlan, case: LabelMapFile) -> str:
     """Why a case is run again, and its outcome before."""
-    before, options = plan.records.get(case.case), plan.of.job.options
+    before, options = plan.records.get(case.case), plan.task.job.options
     if not before or case.case not in options.rerun:
         return before.rerun if before else ""
     was = before.status.value
@@ -364,9 +360,9 @@ def _made_with(
     plan: TeamPlan, image: LoadedImage, empty_s: Sequence[float]
 ) -> dict[str, Any]:
     """All that may matter when the values of a team are questioned."""
-    archive, options, lane = plan.of.archive, plan.of.job.options, plan.of.lane
+    archive, options, lane = plan.task.archive, plan.task.job.options, plan.task.lane
     gpu, unlike = image.conditions.gpu, plan.log.unlike
-    described = plan.of.engine.describe()
+    described = plan.task.engine.describe()
     return {
         "team": archive.team,
         "archive": archive.path.name,

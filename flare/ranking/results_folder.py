@@ -77,8 +77,8 @@ def read_teams(
     Returns
     -------
     tuple
-        By the metrics that were asked for, and by other scores that are there; what a
-        `ResultTable` has besides; and whether teams were measured.
+        The results by the metrics that were asked for, and by other scores that are
+        there; what a `ResultTable` has besides; and whether teams were measured.
 
     Raises
     ------

@@ -38,7 +38,7 @@ with (
         with place.loading():
             print("ready", flush=True)
             time.sleep(600)
-    empty = engine.import_image(image_tar(), place.empty_tag)
+    empty = engine.import_image(image_tar(), place.tags[0])
     with output_volume(engine, empty, label_of(place.key), "1m"):
         print("ready", flush=True)
         time.sleep(600)

@@ -83,6 +83,8 @@ def test_what_is_answered_is_not_measured_again(bench, serve):
     status, stdout, _ = serve()
 
     assert (status, stdout) == (0, "")
+    ready = "Everything is ready; 1 submissions are answered already\n"
+    assert serve("--dry-run")[1] == ready
     assert not file.exists()
     (bench.sent / "bad.tar.gz").write_bytes(b"other")
     assert "bad.tar.gz: returned\n" in serve()[1]

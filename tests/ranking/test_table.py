@@ -145,9 +145,13 @@ def test_cases_that_would_be_formulas_are_the_same_in_both_files(tmp_path):
 def test_a_status_counts_before_what_stands_beside_it(tmp_path):
     """Whatever placeholder a failed case has, and however the status is written."""
     rows = [("c1", "OK", 5, 9), ("c2", "failed", -1, "nan"), ("c3", "ok", 5, 9)]
-    write_team(tmp_path / "a", {"c1": 0.9, "c2": 0.9, "c3": 0.9}, rows)
+    scores = {"c1": 0.9, "c2": 0.9, "c3": 0.9, "c4": None}
+    write_team(tmp_path / "a", scores, [*rows, ("c4", "ok", "", 9)])
 
     assert missing_of(read_results(tmp_path, WITH_TIME, FLARE21)) == {
+        ("a", "c4", "dsc"): "there is no row",
+        ("a", "c4", "runtime_s"): "the value is empty",
+    } | {
         ("a", case, metric): f"status {status}"
         for case, status in (("c1", "OK"), ("c2", "failed"))
         for metric in ("dsc", "runtime_s")

@@ -123,7 +123,8 @@ class ClusterPool(Pool):
         self._told: queue.SimpleQueue[tuple[str, Message | None]] = queue.SimpleQueue()
         self._looked_at = self._lost_at = time.monotonic()
         self._topic = f"flare-measure-{uuid.uuid4().hex}"
-        client.subscribe_topic(self._topic, self._hear)
+        told = self._told.put
+        client.subscribe_topic(self._topic, lambda event: told(pickle.loads(event[1])))
         self.places: list[Place] = []
         self._take(self._new())
         if not self._workers:
@@ -179,11 +180,6 @@ class ClusterPool(Pool):
             with suppress(Exception):  # the scheduler may be gone
                 job.future.cancel()
         self._running.clear()
-
-    # --- What workers tell --------------------------------------------------------
-
-    def _hear(self, event: tuple[float, bytes]) -> None:
-        self._told.put(pickle.loads(event[1]))
 
     # --- Which workers there are --------------------------------------------------
 

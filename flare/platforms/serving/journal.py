@@ -271,8 +271,6 @@ def _as_written(file: Path) -> Iterator[None]:
 def _entry(content: dict[str, Any]) -> Entry:
     """What was kept of a submission, all of which can be used, or an error."""
     entry = Entry(**{**content, "step": Step(content["step"])})
-    for at in entry.times.values():
-        datetime.fromisoformat(at)
     entry.ends_at(HOURS)
     others = {"place": "", "times": entry.times[entry.step.value]}
     texts = content | entry.place | others

@@ -276,8 +276,7 @@ class Service:
             self._claims.failed(self._now())
         except GoneError as error:
             # Until then, it may be the rights of the token's user that are missing.
-            is_over = self._now() >= entry.claimed + timedelta(hours=self._hours)
-            if error.told or not is_over:
+            if self._now() < entry.claimed + timedelta(hours=self._hours):
                 self._postpone(entry, error.error, told=str(error.told or ""))
             else:
                 _log.warning("%s: it is given up: %s", title, error)

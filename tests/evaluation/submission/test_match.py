@@ -263,6 +263,14 @@ def test_letters_of_other_scripts_are_seen(match):
     assert told(problem) == ("F03", "v\\u0430lidation_1.nii.gz")
 
 
+def test_cases_that_are_there_twice_are_named_together(match):
+    names = [*BOTH, "a/case_002.nii.gz", "c/case_002.nii.gz", "case_003.nii.gz"]
+
+    (problem,) = match(names).problems
+
+    assert problem.finding.endswith("files for case case_001, likewise for case_002")
+
+
 def test_missing_cases_may_be_in_an_archive(match):
     (problem,) = match(["case_001.nii.gz", "more/rest.zip"]).problems
 

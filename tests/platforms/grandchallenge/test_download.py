@@ -145,16 +145,6 @@ def test_folders_are_called_like_users_where_that_is_possible(tmp_path):
     assert _folders(tmp_path, [*expected]) == expected
 
 
-def test_a_user_who_looks_like_another_one_has_a_folder_of_its_own(tmp_path):
-    """Nobody can tell who is the true one; the third is of full width."""
-    folders = _folders(tmp_path, ["carl", "Carl", "\uff23arl", "dora"])
-
-    assert folders["carl"].startswith("carl-")
-    assert folders["dora"] == "dora"
-    assert folders["Carl"] == "carl-dc953bc5"
-    assert folders["\uff23arl"].startswith("arl-")
-
-
 def test_a_folder_of_an_earlier_download_stays_with_its_user(tmp_path):
     """Also under a name that was given otherwise."""
     kept = {"user-x_y_org-12345678": "x@y.org", "Carl": "Carl", "eve": "mallory"}

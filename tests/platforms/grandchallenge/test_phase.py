@@ -187,26 +187,18 @@ def test_a_mistake_names_the_field_the_value_and_what_is_allowed(
     assert str(caught.value).endswith("Phase settings explains every field. [G04]")
 
 
+MOST = {"title": 64, "supplementary_file_label": 32, "supplementary_url_help_text": 128}
+NUMBERS = ("score_decimal_places", "evaluation_requires_memory_gb")
+
+
 @pytest.mark.parametrize(
     "values",
     [
-        {
-            "title": "x" * 64,
-            "score_jsonpath": "a" * 255,
-            "score_decimal_places": 20,
-            "evaluation_requires_memory_gb": 32,
-            "supplementary_file_label": "x" * 32,
-            "submission_limit_period": None,
-            "supplementary_url_help_text": "x" * 128,
-        },
-        {
-            "title": "x",
-            "score_decimal_places": 0,
-            "submission_limit_period": 1,
-            "evaluation_requires_memory_gb": 4,
-        },
+        {key: "x" * most for key, most in {**MOST, "score_jsonpath": 255}.items()},
+        {**dict(zip(NUMBERS, (20, 32), strict=True)), "submission_limit_period": None},
+        {**dict(zip(NUMBERS, (0, 4), strict=True)), "submission_limit_period": 1},
+        {"title": "x"},
     ],
-    ids=["most", "least"],
 )
 def test_what_is_just_allowed(tmp_path, values):
     (tmp_path / "settings.json").write_text(json.dumps({"mine": {**GOOD, **values}}))

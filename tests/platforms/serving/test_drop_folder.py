@@ -35,7 +35,7 @@ def titles(source):
 @pytest.mark.parametrize(
     ("ago", "expected"),
     [
-        ({"a": 60, "a.model": 60, "b.model": 60}, ["a.tar.gz"]),
+        ({"a": 60, "a.model": 60, "b.model": 60, ".c": 60}, ["a.tar.gz"]),
         ({"a": 60, "a.model": 9}, []),
         ({"a": 9, "a.model": 60}, []),
         ({"a": 11, "a.model": 11}, ["a.tar.gz"]),

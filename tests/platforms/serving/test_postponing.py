@@ -120,6 +120,7 @@ def test_it_is_answered_when_its_hours_are_nearly_over(
     run_until_answered(service, source, now)
 
     assert source.answers["a"]["status"] == "Failed"
+    assert service.journal.entries["a"].fault
     assert source.answers["a"]["error_message"].endswith(code)
     assert "no Docker" not in source.answers["a"]["error_message"]
     assert LAST <= source.at["a"] < LAST + timedelta(minutes=2)
@@ -139,6 +140,21 @@ def test_a_file_that_never_comes_is_the_submission_s_fault(make, now):
     served(service)
 
     assert source.answers["a"]["error_message"].endswith("[F15]")
+
+
+def test_one_whose_hours_are_over_goes_first(make, now):
+    """Although another one has waited for longer."""
+    source, work = FakeSource("a"), failing(FAULT, "a", "b")
+    service = make(source, work)
+    served(service)
+    now.at += timedelta(hours=1)
+    source.names = ("a", "b")
+    served(service)
+    now.at = BEGIN + LAST
+
+    assert service.serve_one()
+
+    assert [*source.answers] == ["a"]
 
 
 # --- What concerns all ------------------------------------------------------------
@@ -175,6 +191,31 @@ def test_a_computer_that_cannot_measure_claims_nothing(make, now):
     assert looked == [0, 1, 2, 4, 8, 16, 32, 64, 124]
     assert source.answers["a"]["status"] == "Succeeded"
     assert source.log.count(("claim", "a", False)) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"), [("", [0, 1, 2, 4, 5, 6, 7]), ("b", [0, 1, 2, 4, 4, 5, 6])]
+)
+def test_pauses_begin_anew_where_nothing_waits_or_one_was_answered(
+    make, now, names, expected
+):
+    """The fourth look is without an error."""
+    source, looked = FakeSource(*names), []
+    real = source.claimable
+
+    def claimable():
+        looked.append((now() - BEGIN) / timedelta(minutes=1))
+        if len(looked) == 7:
+            raise KeyboardInterrupt
+        if len(looked) != 4:
+            raise PlatformError("it cannot be reached")
+        return real()
+
+    source.claimable = claimable
+    with pytest.raises(KeyboardInterrupt):
+        make(source, FakeWork()).run(60, now.sleep)
+
+    assert looked == expected
 
 
 @pytest.mark.parametrize(
