@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from flare.challenge.formats import NO_NPZ, PLAIN_NAMES, FileNames, NpzRules
 from flare.challenge.metrics import METRICS, SCORES, Better, MetricName, metric_of
-from flare.common.schema import Amount, Is, Length, Positive, Share, check
+from flare.common.schema import Amount, Checked, Is, Length, Positive, Share, check
 from flare.common.text import listing
 
 RULES_NOTE = "rules as participants report them, not confirmed by the organisers"
@@ -22,7 +22,7 @@ RULES_NOTE = "rules as participants report them, not confirmed by the organisers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedRule:
+class ReportedRule(Checked):
     """A rule, or several, that participants report."""
 
     rule: str
@@ -36,6 +36,7 @@ class ReportedRule:
 
     def __post_init__(self) -> None:
         """Check the values."""
+        Checked.__post_init__(self)
         check(bool(self.rule.strip()), "rule", self.rule, "a rule in words")
         check(bool(self.source), "source", [], "at least one link")
         for link in self.source:
@@ -101,7 +102,7 @@ class MaxMemory(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Organ:
+class Organ(Checked):
     """One structure that is scored."""
 
     label: Annotated[int, Is(minimum=1, maximum=255)]
@@ -117,6 +118,7 @@ class Organ:
 
     def __post_init__(self) -> None:
         """Check the values."""
+        Checked.__post_init__(self)
         _check_name("name", self.name)
         check(
             self.name not in STATISTICS,
@@ -127,7 +129,7 @@ class Organ:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AbsentOrgans:
+class AbsentOrgans(Checked):
     """DSC and NSD of an organ that one label map, or neither, contains."""
 
     in_both: Share = 1.0
@@ -155,7 +157,7 @@ class UnknownLabelRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GridRules:
+class GridRules(Checked):
     """When two grids count as the same."""
 
     compare: GridComparison = GridComparison.STRICT
@@ -165,7 +167,7 @@ class GridRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankedMetric:
+class RankedMetric(Checked):
     """One metric of the final ranking."""
 
     metric: MetricName
@@ -187,6 +189,7 @@ class RankedMetric:
 
     def __post_init__(self) -> None:
         """Check the values."""
+        Checked.__post_init__(self)
         _check_name("metric", self.metric)
         is_short = round(self.weight, 4) == self.weight
         check(is_short, "weight", self.weight, "at most four decimals")
@@ -205,7 +208,7 @@ class AlgorithmRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoardRules:
+class BoardRules(Checked):
     """What a public leaderboard may tell."""
 
     decimals: Decimals | None = None
@@ -214,7 +217,7 @@ class BoardRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Challenge:
+class Challenge(Checked):
     """The rules of one challenge: what its file says, key by key."""
 
     key: str
@@ -263,6 +266,7 @@ class Challenge:
 
     def __post_init__(self) -> None:
         """Check what belongs together."""
+        Checked.__post_init__(self)
         check(bool(self.name.strip()), "name", self.name, "a name for people")
         check(bool(self.organs), "organs", [], "at least one organ")
         _check_unique("organs", "label", [organ.label for organ in self.organs])

@@ -117,7 +117,7 @@ _BOUNDS = {
     "exclusiveMinimum": (operator.gt, "above"),
     "maximum": (operator.le, "at most"),
 }
-"""What `build` checks of what `Is` says."""
+"""What is checked of what `Is` says."""
 
 
 class RuleError(ValueError):
@@ -128,6 +128,29 @@ def check(holds: bool, key: str, value: object, expected: str) -> None:
     """Raise unless a rule holds; the text names key, value and what is allowed."""
     if not holds:
         raise RuleError(f"{key} is {safe(repr(value))}, expected {expected}")
+
+
+def _check_bounds(value: float, rules: Is, key: str) -> None:
+    """Raise unless a number is within the bounds of its type."""
+    bounds = {name: own for name, own in rules.said.items() if name in _BOUNDS}
+    expected = " and ".join(f"{_BOUNDS[k][1]} {own:g}" for k, own in bounds.items())
+    holds = all(_BOUNDS[name][0](value, own) for name, own in bounds.items())
+    check(holds and (not bounds or math.isfinite(value)), key, value, expected)
+
+
+class Checked:
+    """A record whose numbers are within their bounds also where no `build` makes it."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        """Check the bounds."""
+        for key, hint in _hints(type(self)).items():  # type: ignore[arg-type]
+            value = getattr(self, key)
+            is_union = get_origin(hint) in (UnionType, Union)
+            for part in get_args(hint) if is_union else (hint,):
+                if get_origin(part) is Annotated and value is not None:
+                    _check_bounds(value, get_args(part)[1], key)
 
 
 def build(
@@ -187,10 +210,7 @@ def _convert(value: object, hint: Any, key: str) -> Any:
     if get_origin(hint) is Annotated:
         hint, rules, *_ = get_args(hint)
         found = _convert(value, hint, key)
-        bounds = {name: own for name, own in rules.said.items() if name in _BOUNDS}
-        expected = " and ".join(f"{_BOUNDS[k][1]} {own:g}" for k, own in bounds.items())
-        holds = all(_BOUNDS[name][0](found, own) for name, own in bounds.items())
-        check(holds, key, found, expected)
+        _check_bounds(found, rules, key)
         return found
     if get_origin(hint) is tuple:
         if not isinstance(value, list):

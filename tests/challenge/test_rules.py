@@ -225,6 +225,22 @@ def test_a_mistake_names_file_key_value_and_what_is_allowed(read, old, new, prob
     assert caught.value.file.endswith("mine.toml")
 
 
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        (lambda flare21: flare21, {"decimals": 16}),
+        (lambda flare21: flare21.organs[0], {"label": 0}),
+        (lambda flare21: flare21.organs[0], {"tolerance_mm": float("nan")}),
+        (lambda flare21: flare21.grid, {"tolerance_mm": 0.0}),
+        (lambda flare21: flare21.absent_organs, {"in_both": 1.5}),
+        (lambda flare21: flare21.ranking[0], {"tolerance": -1.0}),
+    ],
+)
+def test_no_challenge_that_a_program_makes_breaks_a_bound(part, change):
+    with pytest.raises(ValueError, match=f"^{next(iter(change))} is .*, expected a"):
+        replace(part(flare.read_challenge("flare21")), **change)
+
+
 def test_values_at_the_bound_are_allowed(read):
     for found in (0, 15):
         text = FULL.replace("decimals = 4", f"decimals = {found}")
