@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from statistics import fmean, median
 from time import time
@@ -240,7 +240,8 @@ def _tiles(run: Progress, alarms: int) -> list[Tile]:
     part = f"{run.done / run.total:.0%}" if run.total else ""
     told = "not known"
     if left is not None:
-        told = str(timedelta(minutes=math.ceil(left / 60)))
+        hours, minutes = divmod(math.ceil(left / 60), 60)
+        told = f"{hours} h {minutes} min" if hours else f"{minutes} min"
     look = "see the first table" if alarms else ""
     rows = (
         ("Cases done", f"{run.done} of {run.total}", part),

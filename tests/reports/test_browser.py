@@ -187,7 +187,7 @@ FIRST_SCREEN = {
         *("Ranks when other cases are drawn", "11"),
     ),
     "organiser-measuring": (
-        *("Measuring 11 teams on 12 cases", "101 of 132", "7 of 11", "0:18:00"),
+        *("Measuring 11 teams on 12 cases", "101 of 132", "7 of 11", "18 min"),
         *("To be looked at", "archive refused", "timed out", "team_02", "few samples"),
     ),
     "organiser-cases": ("All 2 cases.", "hard", "look swapped", "easy", "No voxel is"),

@@ -33,7 +33,7 @@ def test_cases_are_counted():
     assert {tile.name: tile.value for tile in page.tiles} == {
         "Cases done": "2 of 6",
         "Teams done": "0 of 2",
-        "Time left, estimated": "0:01:00",
+        "Time left, estimated": "1 min",
         "To be looked at": "2",
     }
     a, b = rows_of(parts_of(page, "teams")[0])

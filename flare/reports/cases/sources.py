@@ -266,11 +266,17 @@ def read_ct(path: Path, name: str) -> Any:
     verify_voxels(path, name)
     sitk.ProcessObject.SetGlobalWarningDisplay(False)  # type: ignore[no-untyped-call]
     # Headers of tilted gantries are sheared; where voxels lie is not asked of ITK.
-    os.environ["ITK_NIFTI_SFORM_PERMISSIVE"] = "1"
+    permissive = "ITK_NIFTI_SFORM_PERMISSIVE"
+    before = os.environ.get(permissive)
+    os.environ[permissive] = "1"
     try:
         return sitk.ReadImage(path)
     except RuntimeError as error:
         raise FileFormatError(name, "SimpleITK cannot read it") from error
+    finally:
+        del os.environ[permissive]
+        if before is not None:
+            os.environ[permissive] = before
 
 
 def grey(values: npt.NDArray[np.number]) -> _Pixels:

@@ -66,7 +66,7 @@ def test_what_is_outside_of_the_window_is_black_or_white():
 
 @pytest.mark.parametrize("kind", ["<i2", ">i2", "<f4"])
 def test_a_ct_of_a_tilted_gantry_is_read_however_it_is_stored(tmp_path, kind):
-    """SimpleITK would refuse its header, which is sheared."""
+    """SimpleITK would refuse its header, which is sheared; and does so afterwards."""
     sheared = np.diag([8.0, 8.0, 8.0, 1.0])
     sheared[1, 2] = 3.0
     voxels = np.arange(-1000, -1000 + 4 * 5 * 6).reshape(4, 5, 6)
@@ -76,6 +76,8 @@ def test_a_ct_of_a_tilted_gantry_is_read_however_it_is_stored(tmp_path, kind):
     found = sitk.GetArrayFromImage(read_ct(file, file.name))
 
     assert np.array_equal(found, voxels)
+    with pytest.raises(RuntimeError, match="orthonormal"):
+        sitk.ReadImage(file)
 
 
 def test_a_ct_that_simpleitk_cannot_read_is_refused(tmp_path):
