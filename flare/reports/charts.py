@@ -59,7 +59,8 @@ def log_axis(values: Sequence[float]) -> Axis:
     low, high = math.log10(min(values)), math.log10(max(values))
     middle, half = (low + high) / 2, max((high - low) / 2 * 1.04, 0.17)
     start, width = middle - half, 2 * half
-    powers = range(math.floor(start), math.ceil(start + width) + 1)
+    # Beyond these, a power of ten is 0 or no float at all.
+    powers = range(max(math.floor(start), -307), min(math.ceil(start + width), 307) + 1)
     ticks: list[tuple[float, str]] = []
     for factors in ((1,), (1, 2, 5), (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)):
         if len(ticks) < 3:

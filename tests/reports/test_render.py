@@ -191,6 +191,14 @@ def test_a_logarithmic_axis_has_several_ticks(values):
         assert place == pytest.approx(axis.scale(float(text)), abs=1e-3)
 
 
+def test_a_logarithmic_axis_holds_any_time():
+    """Of these, powers of ten are 0, or beyond all floats."""
+    for values in ([1e-320, 10.0], [10.0, 1.7e308]):
+        axis = value_axis("runtime_s", values)
+
+        assert 0 < axis.scale(values[0]) < axis.scale(values[1]) < 1
+
+
 def test_axes_and_shades_are_those_of_the_metric():
     """Scores from 0.5 on; differences about 0; of distances, small ones are good."""
     dsc, hd95, volume = (METRICS[n] for n in ("dsc", "hd95", "volume_difference"))
