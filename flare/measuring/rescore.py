@@ -86,13 +86,14 @@ def rescore(
                 if is_measured(folder):
                     scored = evaluate_team(folder, ground_truth, challenge, workers)
                 else:
-                    scored = evaluate(
+                    again = evaluate(
                         *(folder / PREDICTIONS, ground_truth),
                         challenge=challenge,
                         workers=workers,
                         **_options(folder / METRICS_JSON),
                     )
-                    write_metrics(scored, folder)
+                    write_metrics(again, folder)
+                    scored = again
         elif not is_evaluated:
             continue  # no team's
         found = Rescored(
@@ -118,7 +119,7 @@ def _options(file: Path) -> dict[str, Any]:
         if "decimals" in found:
             found["decimals"] = int(found["decimals"])
         Options(**found)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise RankingError(
             str(file),
             "it does not say what the team was evaluated with",

@@ -46,7 +46,8 @@ def raw_zip(members, *, count=None, flags=0):
     """A zip whose directory says what it is told.
 
     Each member has its name and content; its size, checksum and method if they are to
-    be others than the right ones; and its place if it is to lie elsewhere.
+    be others than the right ones; its place if it is to lie elsewhere; and its extra
+    field, if there is to be one in the directory.
     """
     content, directory = b"", b""
     for member in members:
@@ -59,13 +60,14 @@ def raw_zip(members, *, count=None, flags=0):
         place = member.get("place", len(content))
         if "place" not in member:
             content += _local(name, method, crc, packed, size)
+        extra = member.get("extra", b"")
         directory += struct.pack(
             "<4s6H3I5H2I",
             *(b"PK\x01\x02", 20, 20, flags, method, 0, 0, crc),
             *(member.get("packed_size", len(packed)), size, len(name)),
-            *(0, 0, 0, 0, 0, place),
+            *(len(extra), 0, 0, 0, 0, place),
         )
-        directory += name
+        directory += name + extra
     count = len(members) if count is None else count
     end = (0, 0, count, count, len(directory), len(content), 0)
     return content + directory + struct.pack("<4s4H2IH", b"PK\x05\x06", *end)

@@ -1,13 +1,14 @@
 """Kept predictions are scored anew, and what was measured stays."""
 
 import json
+import math
 import re
 import shutil
 
 import pytest
 
 from flare.challenge.reading import read_challenge
-from flare.common.errors import InputError
+from flare.common.errors import InputError, OutputError
 from flare.evaluation.evaluate import evaluate
 from flare.measuring.measure import team_table
 from flare.measuring.rescore import evaluate_team, rescore
@@ -134,7 +135,10 @@ def test_a_team_that_was_only_evaluated_is_scored_with_its_own_options(
     assert not (folder / "efficiency.csv").exists()
 
 
-BAD = (None, [], {"grid": "loose"}, {"speed": "high"}, {"decimals": "two"})
+BAD = (
+    *(None, [], {"grid": "loose"}, {"speed": "high"}),
+    *({"decimals": "two"}, {"decimals": math.inf}),
+)
 
 
 def test_a_team_that_cannot_be_scored_stops_no_other(results, labels):
@@ -167,6 +171,18 @@ def test_a_team_in_the_middle_of_its_measurement_gets_interim_scores(results, la
 
     assert metrics(results)["failed"] == {"case_2": "no file was submitted"}
     assert found.after[0] == metrics(results)["aggregates"]["dsc_mean"]
+
+
+def test_what_cannot_be_written_is_not_told_as_new_scores(results, labels, monkeypatch):
+    evaluated(results, labels, "b")
+
+    def full(*_):
+        raise OutputError("the disk is full")
+
+    monkeypatch.setattr("flare.measuring.rescore.write_metrics", full)
+    for found in rescore(results, labels, read_challenge("flare21"), workers=1):
+        assert found.error
+        assert set(found.after) == {None}
 
 
 def test_a_folder_without_teams(tmp_path, labels):

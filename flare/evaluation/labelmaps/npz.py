@@ -12,6 +12,7 @@ import math
 import os
 import re
 import struct
+import warnings
 from typing import BinaryIO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
@@ -194,9 +195,11 @@ def _read_members(file: BinaryIO) -> dict[str, _Member]:
     _check(is_plain, "its directory is not where it says, or in ZIP64")
     is_small = 1 <= count <= MEMBERS and length <= count * ENTRY_BYTES
     _check(is_small, f"it has {count} members, or long names, expected a few arrays")
+    faults = (BadZipFile, ValueError, NotImplementedError, Warning, struct.error)
     try:
-        entries = ZipFile(file).infolist()
-    except (BadZipFile, ValueError, NotImplementedError, struct.error) as error:
+        with warnings.catch_warnings(action="error"):  # of an empty name, on stderr
+            entries = ZipFile(file).infolist()
+    except faults as error:
         raise DamagedStreamError("its directory is damaged") from error
     found = {entry.filename: _located(file, entry, start) for entry in entries}
     _check(len(found) == len(entries), "two of its members have one name")
@@ -211,6 +214,8 @@ def _located(file: BinaryIO, entry: ZipInfo, directory: int) -> _Member:
     is_plain = not entry.flag_bits & _ENCRYPTED
     is_plain &= entry.compress_type in (ZIP_STORED, ZIP_DEFLATED)
     _check(is_plain, "it is encrypted, or not compressed by Deflate")
+    most = max(entry.header_offset, entry.compress_size, entry.file_size)
+    _check(most < 2**32, "it is a ZIP64 file, for more than 4 GiB")
     file.seek(entry.header_offset)
     header = file.read(_LOCAL.size).ljust(_LOCAL.size)
     magic, *_, name_length, extra_length = _LOCAL.unpack(header)

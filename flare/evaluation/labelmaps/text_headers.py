@@ -168,7 +168,7 @@ def _open_nrrd(file: BinaryIO) -> tuple[Header, Stream]:
         if key in fields:  # vectors are in brackets
             fields[key] = re.sub(r"[(),]", " ", fields[key])
     if "spacedirections" in fields:
-        numbers = _vector(fields, ("spacedirections",), np.zeros(count * count))
+        numbers = _vector(fields, ("spacedirections",), np.full(count * count, np.nan))
         axes = numbers.reshape(count, count)
     else:
         axes = np.diag(_vector(fields, ("spacings",), np.ones(count)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -51,6 +52,9 @@ from flare.results.team_folder import FolderLock, is_measured
 
 USE = "scored into"
 """What is done to a folder that is locked."""
+
+PAUSE_S = 1.0
+"""Tables of teams are written so often at most: each time, all rows are read, too."""
 
 
 def evaluate_many(
@@ -184,6 +188,8 @@ class _Run:
     def __post_init__(self) -> None:
         """Begin with no team."""
         self._checksum = lru_cache(maxsize=None)(file_checksum)
+        self._rows: dict[str, tuple[list[Refusal], list[Flag]]] = {}
+        self._written_at = time.monotonic()
         self._open: dict[str, OpenTeam] = {}
         self._done: list[ScoredTeam] = []
         self._scored, self._known = 0, 0
@@ -211,6 +217,7 @@ class _Run:
             for team in self._open.values():
                 team.stack.close()
             remove_tree(self.output / UNPACKED)
+            self._write_rows()
         return tuple(sorted(self._done, key=lambda found: found.team))
 
     def _tell_progress(self, teams: int) -> None:
@@ -329,8 +336,7 @@ class _Run:
             write_metrics(results, self.output / name)
         flags = tuple(mirrored_lines(attempts))
         rows = [Flag(team=name, flag=line) for line in flags]
-        replace_rows(self.output, Refusal, (), [name])
-        replace_rows(self.output, Flag, rows, [name])
+        self._settle(name, [], rows)
         means = {name: results.mean(name) for name in results.cases[0].by_metric}
         return ScoredTeam(
             team=name,
@@ -362,8 +368,7 @@ class _Run:
         refusal = Refusal(
             team=submission.team, archive=submission.path.name, problem=str(error)
         )
-        replace_rows(self.output, Refusal, [refusal], [submission.team])
-        replace_rows(self.output, Flag, (), [submission.team])
+        self._settle(submission.team, [refusal], [])
         self._tell(
             ScoredTeam(
                 team=submission.team,
@@ -372,6 +377,22 @@ class _Run:
                 refusal=str(error),
             )
         )
+
+    def _settle(self, team: str, refusals: list[Refusal], flags: list[Flag]) -> None:
+        """Let these be the rows of a team, in tables that are written now and then."""
+        self._rows[team] = refusals, flags
+        if time.monotonic() > self._written_at + PAUSE_S:
+            self._write_rows()
+
+    def _write_rows(self) -> None:
+        """Write what became of teams since this was done last."""
+        found = self._rows.values()
+        refusals = chain.from_iterable(own for own, _ in found)
+        flags = chain.from_iterable(own for _, own in found)
+        replace_rows(self.output, Refusal, refusals, self._rows)
+        replace_rows(self.output, Flag, flags, self._rows)
+        self._rows.clear()
+        self._written_at = time.monotonic()
 
     def _tell(self, found: ScoredTeam) -> None:
         """Tell the outcome of a team."""

@@ -55,8 +55,8 @@ class Image:
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """Its variables, as NAME=VALUE."""
-        return tuple(map(str, self.settings.get("Env") or ()))
+        """Its variables, as NAME=VALUE, if these are texts."""
+        return tuple(self.settings.get("Env") or ())
 
 
 def find_image(contents: Contents, team: str) -> Image:

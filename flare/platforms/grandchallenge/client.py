@@ -313,15 +313,16 @@ class Client:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             part.unlink(missing_ok=True)  # of a program that was ended
-            with part.open("xb") as content:
-                self._again(safe(file.name), fetch_rest)
-            part.replace(file)
+            try:
+                with part.open("xb") as content:
+                    self._again(safe(file.name), fetch_rest)
+                part.replace(file)
+            finally:
+                part.unlink(missing_ok=True)
         except OSError as error:
             raise unwritable(part, error) from error
         except ValueError as error:  # of an address that is none
             raise self.stranger() from error
-        finally:
-            part.unlink(missing_ok=True)
 
     def _again(self, what: str, attempt: Callable[[int], Found]) -> Found:
         """Try something, given which try it is, until it does not fail on the way."""

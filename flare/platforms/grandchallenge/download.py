@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
+from flare.common.errors import unwritable
 from flare.common.files import json_at, remove_tree, write_whole
 from flare.common.options import option
 from flare.common.schema import DateTime, Text
@@ -339,8 +340,8 @@ def _unpack(folder: Path) -> None:
         return
     part = folder / f".{PREDICTIONS}.part"
     remove_tree(part)  # of a download that was ended
-    part.mkdir()
     try:
+        part.mkdir()
         prepare_input(folder / UPLOAD, part)
         part.replace(target)
     except UploadError as error:
@@ -348,5 +349,7 @@ def _unpack(folder: Path) -> None:
             f"{UPLOAD} is not unpacked: {error.finding}",
             f"Unpack it into {PREDICTIONS} yourself.",
         ) from error
+    except OSError as error:
+        raise unwritable(part, error) from error
     finally:
         remove_tree(part)

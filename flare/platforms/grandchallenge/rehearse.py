@@ -19,7 +19,7 @@ from typing import Any
 
 from flare.challenge.reading import challenge_names
 from flare.common.docker import Docker
-from flare.common.errors import EngineError
+from flare.common.errors import EngineError, InputError
 from flare.common.files import at
 from flare.common.options import argument, option, positive
 from flare.common.text import aligned, listing, safe
@@ -93,11 +93,16 @@ class Options:
 
         Raises
         ------
+        InputError
+            If there is nothing to rehearse.
         EngineError
             If the image cannot be used, or its challenge is not one of the program's.
         PhaseSettingsError
             If the settings cannot be read.
         """
+        if not self.submission.exists():
+            problem = f"{safe(self.submission)}: there is no such file or folder"
+            raise InputError(problem)
         if self.settings.phase_settings:
             return self.settings.read()
         variables = _inspect(Docker(self.engine), self.image).get("Env") or []

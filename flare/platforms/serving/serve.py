@@ -198,7 +198,8 @@ class Service:
         self._hours, self._now, self._on_step = hours, now, on_step
         self.journal = Journal(folder, source.name, now)
         self._paused: defaultdict[str, _Backoff] = defaultdict(_Backoff)
-        self._claims = _Backoff(errors=-1)  # behind the first one, there is no pause
+        # Behind the first error, there is no pause.
+        self._claims, self._in_a_row = _Backoff(errors=-1), _Backoff(errors=-1)
         self._told_of: set[str] = set()
 
     def run(
@@ -273,7 +274,9 @@ class Service:
         except NotNowError as error:
             _log.warning("%s: it has to wait: %s", title, error)
             self.journal.forget(entry)
-            self._claims.failed(self._now())
+            if not is_again:  # else it is claimed anew at once
+                self._claims = _Backoff()
+                self._claims.failed(self._now())
         except GoneError as error:
             # Until then, it may be the rights of the token's user that are missing.
             if self._now() < entry.claimed + timedelta(hours=self._hours):
@@ -293,7 +296,7 @@ class Service:
         now, paused = self._now(), self._paused[entry.key]
         if not (paused.errors or told) and isinstance(error, HostError):
             # The first one may be of that submission alone; two in a row hardly are.
-            self._claims.failed(now)
+            self._in_a_row.failed(now)
         paused.failed(now, error)
         if (end := entry.ends_at(self._hours)) > now:
             paused.until = min(paused.until, end)
@@ -327,7 +330,7 @@ class Service:
 
     def _begun(self) -> Entry | None:
         """The first submission that can be claimed now, written down."""
-        if self._now() < self._claims.until:
+        if self._now() < max(self._claims.until, self._in_a_row.until):
             return None
         for submission in self._source.claimable():
             if submission.key in self.journal.entries:
@@ -357,7 +360,7 @@ class Service:
         self._source.answer(entry, answer, is_again=is_sent)
         self._done(entry, Step.RETURNED)
         if not entry.fault:  # so this computer works
-            self._claims = _Backoff(errors=-1)
+            self._claims, self._in_a_row = _Backoff(errors=-1), _Backoff(errors=-1)
 
     def _scored(self, entry: Entry) -> Entry:
         """Determine the outcome of a submission, and write it down."""

@@ -442,6 +442,7 @@ REFUSED = {
     "its header has an impossible orientation": [
         patched(252, "<i2", 1, 0, *np.float32([2, 2, 2]).view("<i2")),
     ],
+    "its header has positions that are not finite": [nrrd(**{"space directions": ""})],
     "its header has 3 numbers for spacedirections, expected 9": [
         nrrd(**{"space directions": "(1,0,0)"})
     ],

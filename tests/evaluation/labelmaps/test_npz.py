@@ -1,6 +1,8 @@
 """Label maps in .npz files: read as NumPy does, and refused where they are hostile."""
 
 import random
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -201,6 +203,14 @@ def zip64(content):
     return content[:-22] + b"PK\6\7".ljust(20, b"\0") + end
 
 
+def in_64_bits(number, **changes):
+    """A file whose first member has a number that takes more than 32 bits."""
+    return raw_zip(plain(extra=struct.pack("<2HQ", 1, 8, number), **changes))
+
+
+# Gives the member, whose name it is for, an empty one; zipfile only warns of it.
+NAMELESS = struct.pack("<2HBL", 0x7075, 5, 1, zlib.crc32(b"segs.npy"))
+
 SIZED = "{'descr': '%s', 'fortran_order': %s, 'shape': (10, 16, 20), }\n"
 
 TYPED = "its array segs is of type {}, expected uint8"
@@ -245,7 +255,17 @@ HOSTILE = {
     "its header has impossible positions": [npz(spacing=XYZ * 1e10)],
     "two of its members have one name": [raw_zip([*plain(), *plain()[:1]])],
     "its members lie over one another": [overlapping(*members())],
-    "a member is not where its directory says": [raw_zip(plain(place=0))],
+    "a member is not where its directory says": [
+        raw_zip(plain(place=0)),
+        raw_zip(plain(place=2**32 - 1)),
+    ],
+    "it is a ZIP64 file, for more than 4 GiB": [
+        in_64_bits(2**62, place=2**32 - 1),
+        in_64_bits(2**64 - 1, place=2**32 - 1),
+        in_64_bits(2**32, size=2**32 - 1),
+        in_64_bits(2**32, packed_size=2**32 - 1),
+    ],
+    "its directory is damaged": [raw_zip(plain(extra=NAMELESS))],
     None: [
         raw_zip(plain(packed_size=99)),
         raw_zip(plain(), count=0xFFFF),

@@ -12,12 +12,19 @@ import flare
 from flare.common.errors import InputError, OutputError
 from flare.common.text import safe
 from flare.evaluation.many import cases
+from flare.evaluation.many import score as many
 from flare.evaluation.many.cases import rules_key
 from flare.evaluation.many.teams import UNPACKED
 from flare.evaluation.options import Options
 from flare.evaluation.plan import with_options
 from flare.ranking.table import read_results
-from flare.results.archives_csv import Flag, read_flags
+from flare.results.archives_csv import (
+    Flag,
+    Refusal,
+    read_flags,
+    read_refused,
+    replace_rows,
+)
 from tests.builders import organ_boxes, write_cases, write_nifti
 from tests.builders.errors import all_told, told
 from tests.builders.many import CASES, marked, voxels_read, write_teams, zipped
@@ -133,6 +140,26 @@ def test_a_bad_team_gets_its_line_and_the_others_go_on(score, tmp_path):
     ]
     assert told(rows[0]["problem"])[0] == "F05"
     assert told(rows[1]["problem"]) == ("H06", "gamma.zip")
+
+
+def test_rows_of_many_teams_are_not_written_for_each(score, tmp_path, monkeypatch):
+    """Each time, all rows are read: with a thousand teams, that took half a minute."""
+    written = []
+
+    def write(results, kind, rows, teams):
+        written.append([kind, *teams])
+        replace_rows(results, kind, rows, teams)
+
+    monkeypatch.setattr(many, "replace_rows", write)
+    monkeypatch.setattr(many, "PAUSE_S", 1e9, raising=False)
+    for team in TEAMS:
+        (tmp_path / "teams" / team / "case_2.nii.gz").unlink()
+
+    score()
+
+    assert written == [[Refusal, *TEAMS], [Flag, *TEAMS]]
+    rows = read_refused(tmp_path / "results")
+    assert [row.team for row in rows] == [*TEAMS]
 
 
 def test_cases_that_look_mirrored_are_flagged_for_organisers_alone(score, tmp_path):

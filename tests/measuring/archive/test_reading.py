@@ -229,6 +229,7 @@ def test_names(tmp_path, problem):
         refused(SENSELESS, manifest=[{"RepoTags": 5, "Config": "x", "Layers": []}]),
         refused(SENSELESS, Entrypoint=5),
         refused(SENSELESS, Env=5),
+        refused(SENSELESS, Env=["A=b", None]),
         refused("its working directory is no path", WorkingDir="x" * 5000),
         refused("its manifest, or its configuration, has NaN", Extra=float("nan")),
         refused("its manifest, or its configuration, has repotags twice",

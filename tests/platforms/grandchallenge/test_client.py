@@ -215,6 +215,13 @@ def test_a_full_disk_needs_room_and_no_mount(platform, calls, monkeypatch, tmp_p
     assert caught.value.remedy.startswith("Make room on its disk")
 
 
+def test_a_folder_that_cannot_be_made_is_the_computer_s_fault(calls, tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(OutputError, match=r"x\.tar\.gz"):
+        calls.fetch("https://localhost/x", tmp_path / "file" / "x.tar.gz")
+
+
 # --- Tokens -----------------------------------------------------------------------
 
 SECRET = "df41b403eac8ca19"

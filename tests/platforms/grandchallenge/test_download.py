@@ -349,6 +349,21 @@ def test_a_download_that_breaks_off_is_of_one_team_alone(platform, fetch, tmp_pa
     assert not [*(tmp_path / "alice").glob(".*")]
 
 
+def test_a_disk_without_room_is_no_fault_of_the_program(
+    platform, fetch, tmp_path, monkeypatch
+):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    uploaded(platform, alice=zipped(a=b"x"))
+    monkeypatch.setattr(download_module, "prepare_input", full)
+
+    run = fetch(tmp_path, "--predictions")
+
+    assert told(error_of(run))[0] == "H02"
+    assert "Traceback" not in run[1]
+
+
 # --- Refusals ---------------------------------------------------------------------
 
 

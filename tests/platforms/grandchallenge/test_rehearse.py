@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from flare.cli.main import main
-from flare.common.errors import EngineError
+from flare.common.errors import EngineError, InputError
 from flare.evaluation.errors import UploadError
 from flare.platforms.grandchallenge.phase import Phase, read_phase
 from flare.platforms.grandchallenge.phase_settings import PhaseOptions
@@ -261,6 +261,11 @@ def test_the_settings_are_those_of_the_image_s_challenge(engine, environment, or
     options = Options(submission=PREDICTIONS, engine=engine(Env=environment))
 
     assert len(options.phase().extra_results_columns) == 1 + 2 * organs
+
+
+def test_a_submission_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match="nothing: there is no such file or folder"):
+        Options(submission=tmp_path / "nothing").phase()
 
 
 def test_a_challenge_of_one_s_own_needs_its_settings(engine):

@@ -176,6 +176,19 @@ def test_two_in_a_row_let_the_others_wait(make, now):
     assert set(source.answers) == {"d", "e", "f"}
 
 
+def test_two_in_a_row_may_be_days_apart(make, now):
+    """Between them nothing waited, and nothing was answered either."""
+    source = FakeSource("a")
+    service = make(source, failing(NO_ENGINE, *"ab"))
+    served(service)
+    served(service)
+    source.names = ("a", "b")
+    served(service)
+    source.names = ("a", "b", "c")
+
+    assert set(served(service)) == {"a", "b"}
+
+
 def test_a_computer_that_cannot_measure_claims_nothing(make, now):
     """No engine, or no room: nothing is begun, and it is looked at less and less."""
     source, work, looked = FakeSource("a"), FakeWork(), []
@@ -310,10 +323,14 @@ def test_a_claim_that_has_to_wait_is_not_remembered(make, now):
     With one token, it waits for the submission that is postponed here.
     """
     source = FakeSource("a", "b")
-    source.errors["claim", "b"] = [NotNowError("this user has claimed another one")]
+    source.errors["claim", "b"] = [NotNowError("this user has claimed another one")] * 9
+    service = make(source, failing(NO_ENGINE, "a"))
+    for minutes in range(5):
+        assert set(served(service)) == {"a"}
+        assert source.log.count(("claim", "b", False)) == minutes + 1
+        now.at += timedelta(minutes=1)
 
-    entries = served(make(source, failing(NO_ENGINE, "a")))
-    assert set(entries) == {"a"}
+    source.errors.clear()
     served(make(source, FakeWork()))
 
     assert [*source.answers] == ["a", "b"]
