@@ -25,7 +25,7 @@ from flare.reports.scores import (
     OwnScores,
     difference_interval,
     evaluation_names,
-    own_name,
+    own_names,
     own_scores,
     scores_of,
 )
@@ -144,11 +144,8 @@ def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Compariso
 
 def _own_names(cases: Sequence[str], files: Sequence[EvaluationFile]) -> list[str]:
     """What cases are called by the first of these evaluations that has a file."""
-    found = []
-    for number, case in enumerate(cases, start=1):
-        own = (file.prediction_files.get(case, "") for file in files)
-        found.append(own_name(next(filter(None, own), ""), number))
-    return found
+    own = ((file.prediction_files.get(case, "") for file in files) for case in cases)
+    return own_names([next(filter(None, names), "") for names in own])
 
 
 # --- Differences ------------------------------------------------------------------

@@ -310,10 +310,8 @@ def own_scores(
     """
     exact = scores_of(found)
     files = [found.prediction_files.get(case, "") for case in exact.cases]
-    names = {
-        case: own_name(file, number)
-        for number, (case, file) in enumerate(zip(exact.cases, files, strict=True), 1)
-    } | {case: case for case in exact.cases if case in known}
+    names = dict(zip(exact.cases, own_names(files), strict=True))
+    names |= {case: case for case in exact.cases if case in known}
     return OwnScores(
         challenge=exact.challenge,
         cases=tuple(names.values()),
@@ -327,9 +325,24 @@ def own_scores(
     )
 
 
-def own_name(file: str, number: int) -> str:
-    """What a case is called without the name of its reference; numbers are from 1."""
-    return case_of(file) if file else f"case {number}, without a file"
+def own_names(files: Sequence[str]) -> list[str]:
+    """What cases are called without the names of their references.
+
+    Where there is no file, or several of one name, a case has its number, from 1.
+
+    Examples
+    --------
+    >>> own_names(["a.nii.gz", "", "b.mha", "b.nrrd"])
+    ['a', 'case 2, without a file', 'b (3)', 'b (4)']
+    """
+    names, numbers = list(map(case_of, files)), range(1, len(files) + 1)
+    several = {name for name, times in Counter(names).items() if times > 1}
+    return [
+        (f"{name} ({n})" if name in several else name)
+        if file
+        else f"case {n}, without a file"
+        for file, name, n in zip(files, names, numbers, strict=True)
+    ]
 
 
 # --- Groups of cases --------------------------------------------------------------

@@ -337,3 +337,20 @@ def test_cases_are_called_by_the_participants_own_files(tmp_path):
     assert [*row.values()] == [
         *("case 2, without a file", "scored", "not scored: no file"),
     ]
+
+
+def test_files_of_one_name_are_told_apart(tmp_path):
+    """A case that was scored is not said to have failed as its namesake has."""
+    contents = [metrics_content({"liver": [0.9, 0.0, 0.5]}) for _ in range(2)]
+    for content in contents:
+        content["case"]["alg_fname"] = dict.fromkeys("012", "mine.nii.gz")
+    contents[1]["failed"] = {"case_002": "it ended"}
+
+    page = Page(compare(tmp_path, *contents, organiser=False))
+
+    rows = page.table("DSC, new against old: differences of each case")
+    assert sorted((row["case"], row["remark"]) for row in rows) == [
+        ("mine (1)", ""),
+        ("mine (2)", "not scored: new"),
+        ("mine (3)", ""),
+    ]
