@@ -42,7 +42,10 @@ VALUES_CSV = "values.csv"
 
 _REMEDY = "Rank the results anew: flare rank RESULTS --output FOLDER."
 _NOT_OURS = "it is no ranking.json that flare rank has written"
-_BAD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+_BAD = (
+    *(ValueError, KeyError, TypeError, AttributeError, RecursionError),
+    OverflowError,
+)
 
 
 def ranking_pages(
@@ -128,7 +131,7 @@ def read_written(folder: Path) -> tuple[Analysis, dict[str, Any]]:
         told = json.loads(read_regular(file))
         analysis = _analysis(folder, told)
         words = {"interim": told["interim"] or "", "decisions": (*told["decisions"],)}
-        return replace(analysis, flags=tuple(told["flags"])), words
+        return replace(analysis, flags=tuple(map(str, told["flags"]))), words
     except OSError as error:
         problem = f"it cannot be read ({why(error)})"
         raise RankingError(str(file), problem, _REMEDY) from error
@@ -156,7 +159,7 @@ def _analysis(folder: Path, told: Mapping[str, Any]) -> Analysis:
         efficiency_gate_dsc=rules.gate_dsc,
     )
     reasons = {
-        (m["team"], m["case"], m["metric"]): (m["reason"], m["kind"])
+        (m["team"], m["case"], m["metric"]): (str(m["reason"]), str(m["kind"]))
         for m in told["missing"]
     }
     guests = [str(team["team"]) for team in told["out_of_competition"]]

@@ -199,3 +199,27 @@ def test_means_of_what_was_written_are_shown_where_that_is_chosen(written, tmp_p
     assert main(["report", str(written), "--output", str(page), "--means"]) == 0
 
     assert len(Page(page.read_text(encoding="utf-8")).table("Means over 6 cases")) == 4
+
+
+def test_what_is_told_in_words_may_be_anything(written, tmp_path):
+    file = written / "ranking.json"
+    told = json.loads(file.read_text(encoding="utf-8"))
+    told["flags"] = [None, 7]
+    for missing in told["missing"]:
+        missing |= {"reason": [], "kind": -1}
+    file.write_text(json.dumps(told), encoding="utf-8")
+
+    write_report([written], tmp_path / "pages", is_organiser=True)
+
+    assert told["missing"]
+    assert "None" in (tmp_path / "pages/index.html").read_text(encoding="utf-8")
+
+
+def test_a_number_beyond_all_others_is_not_ours(written, tmp_path):
+    file = written / "ranking.json"
+    told = json.loads(file.read_text(encoding="utf-8"))
+    told["settings"]["metrics"][0]["tolerance"] = 10**400
+    file.write_text(json.dumps(told), encoding="utf-8")
+
+    with pytest.raises(RankingError, match=NOT_OURS):
+        write_report([written], tmp_path / "page.html", is_organiser=True)
