@@ -58,10 +58,11 @@ class Row:
         text = self.cells.get(column, "").strip()
         if not text:
             return None
-        if text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
-            raise self.error(f"{safe(text)} is not finite")
-        if not _NUMBER.fullmatch(text):
+        is_word = text.lower().lstrip("+-") in ("nan", "inf", "infinity")
+        if not is_word and not _NUMBER.fullmatch(text):
             raise self.error(f"{safe(text)} is no number")
+        if is_word or math.isinf(float(text)):
+            raise self.error(f"{safe(text)} is not finite")
         return float(text)
 
     def value(self, metric: str, column: str = "") -> float | None:

@@ -253,6 +253,7 @@ def test_ends_of_the_scale_can_be(tmp_path):
         ([("a", " ", "dsc", 1)], "line 2: the team or the case is empty"),
         ([("a", "1", "dsc", "nan")], "line 2: nan is not finite"),
         ([("a", "1", "dsc", "inf")], "line 2: inf is not finite"),
+        ([("a", "1", "dsc", "1e400")], "line 2: 1e400 is not finite"),
         ([("a", "1", "dsc", -1)], "line 2: dsc is -1, negative"),
         (
             [("Team", "1", "dsc", 1), ("team", "1", "dsc", 1)],
