@@ -64,12 +64,7 @@ def values_of(table, column="value"):
     return {key: value for key, value in found.items() if key[2] in table.metrics}
 
 
-METRICS21 = [rule.metric for rule in FLARE21.ranking]
-
-
 FLARE22 = flare.read_challenge("flare22")
-
-
 METRICS22 = [rule.metric for rule in FLARE22.ranking]
 
 

@@ -165,6 +165,8 @@ def read_archive(
         found.append((str(error), ""))
     except (TypeError, AttributeError, KeyError, ValueError):
         found.append((SENSELESS, ""))
+    # A script, or a list of variables, may repeat what is wrong a million times.
+    found = [*dict.fromkeys(found)][:20]
     problems: list[ArchiveError | ModelError] = [
         ArchiveError(path.name, *each) for each in found if isinstance(each, tuple)
     ]

@@ -190,6 +190,14 @@ def test_empty_entries_of_the_library_path_are_left_out(tmp_path, value, run_wit
 # --- What is refused --------------------------------------------------------------
 
 
+def test_what_is_repeated_is_told_once_and_no_list_is_endless(tmp_path):
+    script = b"CUDA_VISIBLE_DEVICES=1 python predict.py\n" * 99
+    variables = [f"CUDA_VISIBLE_DEVICES={gpu}" for gpu in range(1, 99)]
+
+    one_problem(save(tmp_path, FILES | {"workspace/predict.sh": script}))
+    assert len(findings(save(tmp_path, Env=variables))) == 20
+
+
 NAMES = {
     "a team's name cannot be the name of an image": ("Team_A.tar.gz", "team a.tar.gz"),
     "its name begins with a sign that a spreadsheet takes": ("-team.tar.gz",),
