@@ -185,7 +185,8 @@ class FileFormatError(FileError):
     a link, has four dimensions (probabilities: take the argmax over the classes),
     holds colours, or keeps its voxels in a second file (`.mhd`, `.nhdr`, `.hdr` with
     `.img`). Save it as `.nii.gz`:
-    `SimpleITK.WriteImage(image, "validation_001.nii.gz")`.
+    `SimpleITK.WriteImage(image, "validation_001.nii.gz")`. An archive within the zip is
+    not opened: zip the label maps themselves.
 
     NumPy's `.npz` files are read only where the challenge says what is in them, as for
     the tasks from RECIST to 3-D of FLARE 2025 and 2026. The labels have to be numbers
