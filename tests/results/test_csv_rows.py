@@ -4,7 +4,7 @@ import csv
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flare.results.archives_csv import Entry, Refusal
@@ -34,6 +34,7 @@ RECORDS = st.one_of(
 
 
 @given(RECORDS)
+@example(CaseRecord(case="c", status=RunStatus.FAILED, samples=10**400))
 def test_what_is_written_comes_back(record):
     """Also texts that a spreadsheet would take for formulas."""
     kind = type(record)
