@@ -240,7 +240,8 @@ def read_curves(folder: Path) -> tuple[MemoryCurve, ...]:
     RankingError
         If a trace cannot be read, or a cell is no number.
     """
-    return tuple(map(_curve, sorted((folder / TRACES).glob("*.csv"))))
+    found = {file.stem: file for file in (folder / TRACES).glob("*.csv")}
+    return tuple(_curve(found[case]) for case in sorted(found))
 
 
 def _curve(file: Path) -> MemoryCurve:

@@ -93,6 +93,12 @@ def test_time_left_is_that_of_the_last_cases(times, expected):
     assert seconds_left(running(cases, *teams)) == expected
 
 
+def test_the_time_left_is_told_in_hours_and_minutes():
+    page = measuring_page(running(CASES, team_run("a", [record("case_1", 3000.0)])))
+
+    assert page.tiles[2].value == "1 h 40 min"
+
+
 def test_a_team_that_has_ended_needs_no_time():
     a = team_run("a", [record("case_1", 7.0)])
     b = team_run("b", problem="gone")

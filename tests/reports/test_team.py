@@ -88,12 +88,14 @@ def test_a_curve_keeps_every_peak_of_a_long_trace():
 
 def test_a_trace_of_another_program_may_have_fewer_columns(tmp_path):
     (tmp_path / "traces").mkdir()
-    (tmp_path / "traces" / "a.csv").write_text(
-        "seconds,gpu_memory_mb\n0.5,10.4\n1,\n1.25,30.6\n"
-    )
+    for case in ("a-b", "a"):
+        (tmp_path / "traces" / f"{case}.csv").write_text(
+            "seconds,gpu_memory_mb\n0.5,10.4\n1,\n1.25,30.6\n"
+        )
 
-    curve = read_curves(tmp_path)[0]
+    curve, other = read_curves(tmp_path)
 
+    assert (curve.case, other.case) == ("a", "a-b")
     assert (curve.samples, curve.gpu, curve.host) == (3, ((50, 10), (125, 31)), ())
 
 
