@@ -195,13 +195,13 @@ def _read_members(file: BinaryIO) -> dict[str, _Member]:
     _check(is_plain, "its directory is not where it says, or in ZIP64")
     is_small = 1 <= count <= MEMBERS and length <= count * ENTRY_BYTES
     _check(is_small, f"it has {count} members, or long names, expected a few arrays")
-    faults = (BadZipFile, ValueError, NotImplementedError, Warning, struct.error)
     try:
-        with warnings.catch_warnings(action="error"):  # of an empty name, on stderr
+        with warnings.catch_warnings(action="ignore"):  # of second names, on stderr
             entries = ZipFile(file).infolist()
-    except faults as error:
+    except (BadZipFile, ValueError, NotImplementedError, struct.error) as error:
         raise DamagedStreamError("its directory is damaged") from error
-    found = {entry.filename: _located(file, entry, start) for entry in entries}
+    # A second name, in Unicode, is one for some versions of Python alone.
+    found = {entry.orig_filename: _located(file, entry, start) for entry in entries}
     _check(len(found) == len(entries), "two of its members have one name")
     places = sorted((first, entry.compress_size) for first, entry in found.values())
     for (first, packed), (following, _) in itertools.pairwise(places):

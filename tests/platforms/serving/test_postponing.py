@@ -363,7 +363,7 @@ ENTRY = dump(Entry(key="k", team="a", title="a", step=Step.RETURNED, times=TIMES
         *({**ENTRY, key: 1} for key in (*ENTRY, "else")),
         *({**ENTRY, "times": times} for times in (
             *({"claiming": str(BEGIN)}, {"returned": str(BEGIN)}),
-            *({**TIMES, "claiming": at} for at in (1, "", "9999-12-31")),
+            *({**TIMES, "claiming": at} for at in (1, "", "9999-12-31T23:59")),
         )),
         {**ENTRY, "place": {"image": 1}},
     ],
