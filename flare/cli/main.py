@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent / "commands"
 command does, and its ``PLACE`` is the group and the place within it, from 1 on."""
 
 GROUPS = ("For participants", "For organisers", "For everybody", "For developers")
-"""By whom commands are for; flare.sh has the same list at its top."""
+"""Who commands are for; flare.sh lists them without Python."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -57,7 +57,7 @@ def test_flare_sh_lists_the_commands_without_anything_installed(words, called):
     )
 
     assert (run.returncode, run.stderr) == (0, "")
-    assert f"\n\n{commands_text()}\n\n" in run.stdout
+    assert run.stdout.endswith(f"\n\n{commands_text()}\n")
 
 
 def test_a_number_below_0_and_a_text_with_spaces_are_values(tmp_path):
