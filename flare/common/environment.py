@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import math
 import os
@@ -13,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from flare.common.text import shell_word
 
@@ -190,6 +190,13 @@ def _numbers(file: Path) -> list[int]:
     return [int(word) for word in words if word.isdigit() and int(word) > 0]
 
 
+def _libc() -> Any:
+    """The functions of the C library."""
+    import ctypes  # takes 2 ms, which no help needs
+
+    return ctypes.CDLL(None)
+
+
 def end_with(parent: int) -> None:
     """End this process when its parent ends, however that is.
 
@@ -199,7 +206,7 @@ def end_with(parent: int) -> None:
         Process ID that the parent had when it made this process.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it was killed before we asked
             os._exit(1)
 
@@ -214,7 +221,7 @@ def reuse_freed_memory() -> None:
     glibc allocates.
     """
     try:
-        mallopt = ctypes.CDLL(None).mallopt
+        mallopt = _libc().mallopt
     except (AttributeError, OSError, TypeError):  # musl, macOS
         return
     mallopt(_MMAP_THRESHOLD, LARGEST_KEPT_BYTES)
