@@ -40,6 +40,8 @@ LEFT: dict[tuple[str, str], str] = {
     ("measure", "--unlike-lanes"): "measure on computers and GPUs of one kind",
     ("measure", "--model"): "put TEAMNAME.model.tar.gz beside the archive",
     ("phase-settings", "--contract"): "say on the page how images are run",
+    ("phase-settings", "--input-socket"): "say on the page how images are run",
+    ("phase-settings", "--output-path"): "say on the page how images are run",
     ("serve", "--log"): "RESULTS/.serve/journal.json has each step",
 }
 """Options of earlier versions, by command and flag, and what to use instead."""
