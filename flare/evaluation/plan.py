@@ -208,6 +208,7 @@ def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
     }
     return Provenance(
         challenge=plan.challenge.key,
+        challenge_name=plan.challenge.name,
         challenge_sha256=plan.challenge.checksum,
         rules=rules,
         rules_sha256=rules_digest(rules),

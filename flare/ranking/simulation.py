@@ -73,6 +73,7 @@ def write_simulation(
     rules = scoring_rules(challenge)
     evaluation: dict[str, Any] = {
         "challenge": challenge.key,
+        "challenge_name": challenge.name,
         "challenge_sha256": challenge.checksum,
         "rules": rules,
         "rules_sha256": rules_digest(rules),

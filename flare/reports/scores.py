@@ -25,7 +25,7 @@ from flare.common.text import count, listing, safe
 from flare.reports.model import Cell, metric_shade, number_cell
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.metrics_reading import EvaluationFile
+from flare.results.metrics_reading import Evaluation, EvaluationFile
 
 CONFIDENCE = 0.95
 
@@ -246,7 +246,7 @@ def scores_of(found: EvaluationFile) -> CaseScores:
     metrics = [name for name in METRICS if name in SCORES or name in told]
     columns = [*metrics, *(f"{name}_{organ}" for name in metrics for organ in organs)]
     return CaseScores(
-        challenge=challenge_title(found.evaluation.challenge),
+        challenge=challenge_title(found.evaluation),
         cases=found.cases,
         organs=tuple(organs),
         values={
@@ -263,16 +263,21 @@ def scores_of(found: EvaluationFile) -> CaseScores:
     )
 
 
-def challenge_title(key: object) -> str:
-    """What a challenge is called in print: by its name, if it comes with the program.
+def challenge_title(evaluation: Evaluation) -> str:
+    """What a challenge is called in print: by its name, or its key where none is told.
 
     Examples
     --------
-    >>> challenge_title("flare21"), challenge_title("mine"), challenge_title(None)
-    ('FLARE 2021', 'mine', '')
+    >>> challenge_title(Evaluation(challenge="mine", challenge_name="MINE-26"))
+    'MINE-26'
+    >>> challenge_title(Evaluation(challenge="flare21"))
+    'FLARE 2021'
+    >>> challenge_title(Evaluation(challenge="mine"))
+    'mine'
     """
-    name = str(key or "")
-    return read_challenge(name).name if name in challenge_names() else name
+    key = evaluation.challenge
+    is_bundled = not evaluation.challenge_name and key in challenge_names()
+    return read_challenge(key).name if is_bundled else evaluation.challenge_name or key
 
 
 def evaluation_names(sources: Sequence[Path]) -> tuple[str, ...]:

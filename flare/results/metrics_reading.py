@@ -31,6 +31,7 @@ class Evaluation:
     """How scores were made, as far as a metrics.json tells it; empty where not."""
 
     challenge: str = ""
+    challenge_name: str = ""
     challenge_sha256: str = ""
     references_sha256: str = ""
     rules_sha256: str = ""

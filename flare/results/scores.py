@@ -112,6 +112,8 @@ class Provenance:
 
     challenge: Text
     """Name of the challenge, as given to `--challenge`."""
+    challenge_name: Text = field(default="", metadata=OMIT)
+    """Its name for people; files of version 0.2.0 do not have it."""
     challenge_sha256: Sha256
     """SHA-256 of the bytes of its file, and of those that it extends behind them."""
     rules: Annotated[Mapping[str, Rule], Is(each=EACH_RULE)]

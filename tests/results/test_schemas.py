@@ -75,9 +75,13 @@ def test_a_schema_is_one_and_describes_every_key_in_a_sentence(name):
 
 
 def test_a_ranking_reads_only_what_every_metrics_json_has():
-    """The note is for papers alone; names are told where a challenge sets them."""
+    """Notes are for papers, names where a challenge sets them, titles for pages."""
     required = SCHEMAS["metrics"]["properties"]["evaluation"]["required"]
-    read = {f.name for f in fields(Evaluation)} - {"rules_note", "names"}
+    read = {f.name for f in fields(Evaluation)} - {
+        "rules_note",
+        "names",
+        "challenge_name",
+    }
     assert set(required) == read
 
 

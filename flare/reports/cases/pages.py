@@ -109,7 +109,7 @@ def case_pages(
     (evaluation,) = evaluation_names([metrics])
     empty = Page(
         title="",
-        kicker=challenge_title(found.evaluation.challenge),
+        kicker=challenge_title(found.evaluation),
         audience_note=ORGANISERS_NOTE,
         sections=[],
     )

@@ -1,6 +1,7 @@
 """Pages of cases: what they draw, what they state, and that they stand anything."""
 
 import base64
+import json
 import re
 import zlib
 
@@ -8,6 +9,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
+from flare.challenge.reading import challenge_text
 from flare.reports.cases.drawing import PLANES
 from flare.reports.cases.pages import organ_table
 from flare.reports.cases.pictures import (
@@ -17,6 +19,9 @@ from flare.reports.cases.pictures import (
     view,
     volume,
 )
+from flare.reports.comparison_page import comparison_page
+from flare.reports.evaluation import organiser_page
+from flare.results.metrics_reading import read_evaluation
 from tests.builders import ORGANS, organ_boxes, read_metrics
 from tests.builders.case_pages import (
     SLOT_AFFINE,
@@ -26,6 +31,7 @@ from tests.builders.case_pages import (
     rows_by_name,
     slot_and_stray,
 )
+from tests.builders.pages import write_json
 
 SLOT = {"affine": SLOT_AFFINE, "spacing": SLOT_SPACING}
 
@@ -264,6 +270,26 @@ def test_what_is_wrong_beyond_eight_lines_stands_below(tmp_path):
     assert wrong.parts[0].items[8:] == ["and 4 more, below the organs"]
     assert organs.parts[-2].text == "More that is wrong"
     assert len(organs.parts[-1].items) == 4
+
+
+def test_pages_call_an_own_challenge_by_its_name_and_by_its_key_in_older_files(
+    tmp_path,
+):
+    own = tmp_path / "hep.toml"
+    own.write_text(challenge_text("flare21").replace('"FLARE 2021"', '"HEPATIC-26"'))
+    made = evaluated(tmp_path, {"a": [organ_boxes()] * 2}, challenge=own)
+
+    def kickers():
+        source = made.metrics
+        yield made.drawn()["a"].kicker
+        yield organiser_page(read_evaluation(source)).kicker
+        yield comparison_page([source, source], is_organiser=False).kicker
+
+    assert {*kickers()} == {"HEPATIC-26"}
+    content = json.loads(made.metrics.read_text())
+    assert content["evaluation"].pop("challenge_name") == "HEPATIC-26"
+    write_json(made.metrics, content)
+    assert {*kickers()} == {"hep"}
 
 
 def test_a_case_that_failed_has_words_instead_of_pictures(tmp_path):
