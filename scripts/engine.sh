@@ -4,6 +4,11 @@
 
 IMAGE="${FLARE_IMAGE:-flare-eval}"
 ENGINE="${FLARE_ENGINE:-}"
+# Anything else would be read as an option by the programs that it is handed to.
+if [[ ! $IMAGE =~ ^[A-Za-z0-9][A-Za-z0-9._:/@-]*$ ]]; then
+  printf 'FLARE_IMAGE is %q, which is no name of an image, such as flare-eval:latest. Set it to one, or unset it.\n' "$IMAGE" >&2
+  exit 2
+fi
 if [[ -z $ENGINE ]]; then
   ENGINE=$(command -v docker || command -v podman || true)
 fi

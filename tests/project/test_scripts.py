@@ -64,6 +64,10 @@ def basics(tmp_path):
             2,
             "build.sh: flare21.toml has",
         ),
+        *(
+            (f"FLARE_IMAGE=--privileged {script}", 2, "FLARE_IMAGE is --privileged, wh")
+            for script in ("build.sh", "export.sh", "rehearse.sh x")
+        ),
         ("FLARE_ENGINE=none build.sh", 1, "none is not installed. Install it, or set"),
         ("FLARE_ENGINE=FOLDER/true export.sh /x", 1, "There is no folder /x."),
         ("FLARE_VENV=FOLDER/v demo.sh", 1, "No Python 3.11 or newer was found."),
@@ -237,3 +241,49 @@ def test_the_container_of_the_service_copies_no_labels():
     lines = (ROOT / "Dockerfile.service").read_text("utf-8")
     copied = re.findall(r"^COPY (?!--from)(\S+) ", lines, re.MULTILINE)
     assert copied == ["requirements-service.txt", "flare"]
+
+
+def test_every_image_that_a_build_begins_with_is_pinned():
+    """There is no default base: whoever builds gives that of base-image.txt."""
+    lines = (ROOT / "Dockerfile.service").read_text("utf-8")
+    base, cli = re.findall(r"^ARG (?:BASE|CLI)(.*)$", lines, re.MULTILINE)
+    assert base == ""
+    assert re.fullmatch(r"=docker:28-cli@sha256:[0-9a-f]{64}", cli)
+
+
+DIGESTS = {
+    "python:3.13-slim": "sha256:" + "1" * 64,
+    "docker:28-cli": "sha256:" + "2" * 64,
+}
+
+
+def test_both_images_are_renewed(tmp_path):
+    """The engine knows the digest from another registry, too, and of another image."""
+    for name in ("scripts/help.sh", "scripts/engine.sh", "scripts/renew-base.sh"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("base-image.txt", "Dockerfile.service"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    digests = ""
+    for tag, digest in DIGESTS.items():
+        own = f"a.b/{tag.partition(':')[0]}@{digest}"
+        digests += f"*{tag}) echo other@sha256:{'3' * 64}; echo {own};;\n"
+    engine = tmp_path / "engine"
+    engine.write_text(
+        f'#!/bin/sh\n[ "$1" = image ] || exit 0\ncase $5 in\n{digests}esac\n'
+    )
+    engine.chmod(0o755)
+
+    for said in ("Wrote", "is up to date"):
+        run = run_command(
+            tmp_path / "scripts/renew-base.sh",
+            env={"PATH": "/usr/bin:/bin", "FLARE_ENGINE": str(engine)},
+        )
+        assert (run.returncode, run.stderr) == (0, "")
+        assert run.stdout.count(said) == 2
+
+    base, cli = DIGESTS.items()
+    assert (tmp_path / "base-image.txt").read_text() == f"{'@'.join(base)}\n"
+    before = (ROOT / "Dockerfile.service").read_text("utf-8")
+    after = (tmp_path / "Dockerfile.service").read_text("utf-8")
+    assert after == re.sub("docker:28-cli@.*", "@".join(cli), before)
