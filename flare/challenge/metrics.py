@@ -122,7 +122,7 @@ METRICS = {
             range=(0.0, math.inf),
             better=Better.LOWER,
             worst=None,
-            decimals=1,
+            decimals=2,
             bounds=(100.0, 50.0, 20.0, 10.0, 5.0, 2.0),
         ),
         Metric(
@@ -136,7 +136,7 @@ METRICS = {
             range=(0.0, math.inf),
             better=Better.LOWER,
             worst=None,
-            decimals=1,
+            decimals=2,
             bounds=(50.0, 20.0, 10.0, 5.0, 2.0, 1.0),
         ),
         Metric(

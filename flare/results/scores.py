@@ -215,7 +215,7 @@ class Results:
     def __repr__(self) -> str:
         """Return one short line: the rules, how many cases there are, and the means."""
         means = ", ".join(
-            f"{METRICS[name].title} {self.mean(name):.{METRICS[name].decimals + 1}f}"
+            f"{METRICS[name].title} {self.mean(name):z.{METRICS[name].decimals + 1}f}"
             for name in self.cases[0].by_metric
         )
         return (
@@ -294,7 +294,7 @@ def results_table(results: Results) -> str:
             for metric, name in columns:
                 column = f"{metric.name}_{organ}" if organ else metric.name
                 cell = statistics(metrics[column])[name]
-                row.append("-" if cell is None else f"{cell:.{metric.decimals + 1}f}")
+                row.append("-" if cell is None else f"{cell:z.{metric.decimals + 1}f}")
             rows.append(row)
     width = max(len(row[0]) for row in rows)
     widths = [max(6, *map(len, column)) for column in list(zip(*rows, strict=True))[1:]]

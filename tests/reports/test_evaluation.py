@@ -77,7 +77,7 @@ def test_the_median_stands_beside_a_mean_of_distances(tmp_path):
     tile = page_of(tmp_path, content).tiles[2]
 
     assert (tile.name, tile.value, tile.note) == (
-        *("Mean HD95 (mm)", "24.0", "median 2.5"),
+        *("Mean HD95 (mm)", "24.00", "median 2.50"),
     )
 
 

@@ -112,7 +112,7 @@ def on_case(progress: Progress) -> Callable[[int, int, Attempt], None]:
         outcome = str(attempt.problem or "read")
         if attempt.score:
             outcome = " ".join(
-                f"{METRICS[name].title} {value:.{METRICS[name].decimals}f}"
+                f"{METRICS[name].title} {METRICS[name].text(value)}"
                 for name, value in attempt.score.by_metric.items()
             )
         case = safe(attempt.pair.case)

@@ -123,7 +123,7 @@ def _tell_team(found: ScoredTeam) -> None:
         from flare.challenge.metrics import METRICS
 
         means = " ".join(
-            f"{METRICS[name].title} {mean:.{METRICS[name].decimals + 1}f}"
+            f"{METRICS[name].title} {mean:z.{METRICS[name].decimals + 1}f}"
             for name, mean in found.means.items()
         )
         _log.info(

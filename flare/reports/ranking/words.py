@@ -42,7 +42,7 @@ class Printed:
 
     def text(self, value: float) -> str:
         """A value, or a mean of values."""
-        return f"{value:.{self.decimals}f}"
+        return f"{value:z.{self.decimals}f}"
 
     def cell(self, value: float | None, **more: Any) -> Cell:
         """A value in a table, or that there is none."""
@@ -62,6 +62,8 @@ def printed(name: str) -> Printed:
     ['Running time (s)', 'DSC of left kidney', 'vol']
     >>> printed("dsc_liver").text(0.97394), printed("runtime_s").text(12.345)
     ('0.974', '12.3')
+    >>> printed("hd95").text(4.236), printed("volume_difference").text(-0.0002)
+    ('4.24', '0.000')
     """
     known, organ = metric_of(name), organ_of(name).replace("_", " ")
     if known:

@@ -103,7 +103,7 @@ def dot_tips(
     from markupsafe import Markup
 
     lines = [
-        " ".join("-" if value is None else f"{value:.{decimals}f}" for value in row)
+        " ".join("-" if value is None else f"{value:z.{decimals}f}" for value in row)
         for row in rows
     ]
     content = {"names": list(map(safe, names)), "rows": lines}

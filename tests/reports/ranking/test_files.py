@@ -105,7 +105,7 @@ def test_a_sheet_has_the_team_s_own_values_and_no_other_s(folder):
     ("metric", "head", "row"),
     [
         ("volume_difference", "Volume difference: rank", "1"),
-        ("hd95", "HD95 (mm) | rank", "7.1 | 1"),
+        ("hd95", "HD95 (mm) | rank", "7.12 | 1"),
         ("voe", "voe: rank", "1"),
     ],
 )
@@ -122,7 +122,7 @@ def test_a_sheet_has_no_value_of_which_a_volume_follows(tmp_path, metric, head, 
     text = (tmp_path / "sheets" / "a.md").read_text()
     assert f"| case | DSC | rank | {head} |\n" in text
     assert f"| c0 | 0.900 | 1 | {row} |\n" in text
-    assert "7.12" not in text
+    assert "7.125" not in text
 
 
 @pytest.mark.parametrize("value", [0.671046, 671.0, True])
