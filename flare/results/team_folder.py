@@ -67,6 +67,9 @@ _IMAGE = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
 _DERIVED = re.compile(r".*-[0-9a-f]{8}")
 """Names as `folder_of` makes them."""
 
+_DELETED = re.compile(r"deleted [0-9a-f]{8}")
+"""Names as `deleted_user` makes them: no user has a space in its name."""
+
 
 def name_problem(team: str) -> str:
     """Why no team can have a name, to follow that name; empty if one can.
@@ -94,11 +97,23 @@ def name_problem(team: str) -> str:
     return ""
 
 
+def deleted_user(key: str) -> str:
+    """The name of a user whose account the platform has deleted, by a submission's key.
+
+    Examples
+    --------
+    >>> folder_of(deleted_user("4a46b539-119b-4889-90bf-18818ffa3dd8"))
+    'deleted-4a46b539'
+    """
+    return f"deleted {key[:8]}"
+
+
 def folder_of(user: str, *, is_image: bool = False) -> str:
     """The folder of a platform's user: the name itself, or one made from it.
 
-    What is made ends with eight digits of the name's SHA-256. A user whose own name has
-    such an end gets a made one, too, so that nobody can take the folder of another.
+    What is made ends with eight digits of the name's SHA-256, or of the key of a
+    submission whose account was deleted. A user whose own name has such an end gets a
+    made one, too, so that nobody can take the folder of another.
 
     Parameters
     ----------
@@ -114,6 +129,8 @@ def folder_of(user: str, *, is_image: bool = False) -> str:
     >>> folder_of("jane-doe-4e148699")
     'jane-doe-4e148699-a365f831'
     """
+    if _DELETED.fullmatch(user):
+        return user.replace(" ", "-")
     is_usable = not name_problem(user) and len(user) <= _LONGEST_USER
     is_usable &= not _DERIVED.fullmatch(plain_name(user))
     if is_usable and (_IMAGE.fullmatch(user) or not is_image):

@@ -13,7 +13,7 @@ import re
 import stat
 import time
 import uuid
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +29,7 @@ from flare.common.environment import __version__
 from flare.common.errors import HostError, unwritable
 from flare.common.options import option
 from flare.common.text import printable, safe, shell_word, why
+from flare.results.team_folder import deleted_user
 
 _log = logging.getLogger(__name__)
 
@@ -108,6 +109,12 @@ def key(text: str) -> str:
         raise ValueError(
             f"{text!r} is not a key such as 4a46b539-119b-4889-90bf-18818ffa3dd8"
         ) from None
+
+
+def user_of(submission: Mapping[str, Any], key: str) -> str:
+    """The name of who has submitted; one made of the key if the account was deleted."""
+    creator = submission["creator"]
+    return deleted_user(key) if creator is None else str(creator["username"])
 
 
 def read_token(variables: MutableMapping[str, str] = os.environ) -> str:

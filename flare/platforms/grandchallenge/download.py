@@ -6,6 +6,7 @@ evaluations at a time, with the metrics.json of each.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from flare.common.errors import unwritable
-from flare.common.files import json_at, remove_tree, write_whole
+from flare.common.files import at, json_at, remove_tree, write_whole
 from flare.common.options import option
 from flare.common.schema import DateTime, Text
 from flare.common.text import listing, safe
@@ -27,6 +28,7 @@ from flare.platforms.grandchallenge.client import (
     PlatformError,
     api_option,
     key,
+    user_of,
 )
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON
@@ -65,8 +67,16 @@ UPLOAD = "predictions.zip"
 PAGE = 20
 """Evaluations that are asked for at a time; each comes with its metrics.json."""
 
-MOST_EVALUATIONS = 100_000
-"""Of a phase."""
+MOST_CALLS = 1000
+"""For the evaluations of a phase: 20,000, if its pages are as large as asked for."""
+
+_ODD = PlatformError(
+    "the platform describes this evaluation in an unknown way, and it is left out",
+    "Ask the platform's staff.",
+)
+
+_MALFORMED = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
+"""What an answer raises that is not as we know it."""
 
 _ADMIN = "The token has to be of an admin."
 """What is to be done where the values of cases are not given."""
@@ -134,20 +144,24 @@ def download(asked: Options, *, token: str) -> int:
     ------
     PlatformError
         If the platform refuses, or does not answer; or, after all other teams, if the
-        metrics or the upload of one cannot be had.
+        metrics or the upload of one cannot be had, or an evaluation is not as we know
+        them.
     OutputError
         If a file cannot be written.
     """
     client = Client(asked.api, token)
+    records = _records(asked.output).values()
+    users = {str(at(record, "evaluation")): record["username"] for record in records}
     try:
-        chosen = choose(_evaluations(client, asked.phase))
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as err:
-        raise client.stranger() from err
+        scored, odd = _evaluations(client, asked.phase, users)
+    except _MALFORMED as error:
+        raise client.stranger() from error
+    chosen = choose(scored)
     if not any("case" in evaluation.metrics for evaluation in chosen):
         problem = "the phase has no values of cases that this token may see"
         raise PlatformError(f"{safe(asked.api)}: {problem}", _ADMIN)
     folders = _folders(asked.output, [evaluation.user for evaluation in chosen])
-    refused, failed = [], {}
+    refused, failed = [], dict.fromkeys(odd, _ODD)
     for number, evaluation in enumerate(chosen, start=1):
         folder = asked.output / folders[evaluation.user]
         rank = f"rank {evaluation.rank}" if evaluation.rank else "not on the board"
@@ -205,14 +219,7 @@ def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
     Raises a `PlatformError` if the folder of a user is a link, or that of another one,
     too.
     """
-    records = {
-        file.parent.name: _record(file.parent) for file in output.glob(f"*/{RECORD}")
-    }
-    owners = {
-        folder: record["username"]
-        for folder, record in sorted(records.items())
-        if isinstance(record.get("username"), str)
-    }
+    owners = {folder: record["username"] for folder, record in _records(output).items()}
     alike = confusable(users, settled=owners)
     folders = {
         user: derived_folder(user) if user in {*alike, *owners} else folder_of(user)
@@ -235,6 +242,18 @@ def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
     return folders
 
 
+def _records(output: Path) -> dict[str, dict[str, Any]]:
+    """What earlier downloads say of each folder that they have given to a user."""
+    records = {
+        file.parent.name: _record(file.parent) for file in output.glob(f"*/{RECORD}")
+    }
+    return {
+        folder: record
+        for folder, record in sorted(records.items())
+        if isinstance(record.get("username"), str)
+    }
+
+
 def _record(folder: Path) -> dict[str, Any]:
     """What an earlier download says of a team's folder; nothing if there was none."""
     found = json_at(folder / RECORD)
@@ -244,43 +263,71 @@ def _record(folder: Path) -> dict[str, Any]:
 # --- The API ----------------------------------------------------------------------
 
 
-def _evaluations(client: Client, phase: str) -> list[Evaluation]:
-    found: dict[str, Evaluation] = {}
+def _evaluations(
+    client: Client, phase: str, users: Mapping[str, str]
+) -> tuple[list[Evaluation], list[str]]:
+    """The evaluations of a phase that were scored, and the keys of odd ones.
+
+    An odd one is described in a way that we do not know. `users` has the names that
+    evaluations have had in an earlier download, which outlast their accounts.
+    """
+    scored: dict[str, Evaluation] = {}
+    odd: list[str] = []
     seen: set[str] = set()
     params = {"submission__phase": phase, "limit": str(PAGE)}
-    while True:
+    for calls in itertools.count(1):
         params["offset"] = str(len(seen))
         reply = client.call("GET", "evaluations/", params=params)
         if reply.status != 200:
             raise client.refusal(reply)
         page, count = reply.content["results"], int(reply.content["count"])
-        if count > MOST_EVALUATIONS:
-            raise client.stranger()
         for value in page:
-            if value["status"] == SUCCEEDED:
-                evaluation = _evaluation(value, phase)
-                if isinstance(evaluation.metrics, dict):
-                    found[evaluation.record["evaluation"]] = evaluation
-        new = {str(value["pk"]) for value in page} - seen
+            pk = str(at(value, "pk"))
+            try:
+                if value["status"] == SUCCEEDED:
+                    evaluation = _evaluation(value, phase, users)
+                    if isinstance(evaluation.metrics, dict):
+                        scored[pk] = evaluation
+            except _MALFORMED:
+                odd.append(pk)
+        new = {str(at(value, "pk")) for value in page} - seen
         seen |= new
         if not new or len(seen) >= count:
-            return list(found.values())
+            break
+        if calls + (count - len(seen)) / len(new) > MOST_CALLS:
+            problem = f"{count} evaluations, {len(new)} at a time"
+            raise PlatformError(
+                f"{safe(client.api)}: it has {problem}, which takes more than"
+                f" {MOST_CALLS} calls",
+                "Is --api right? If so, ask the platform's staff.",
+            )
+    if odd and not scored:
+        raise client.stranger()
+    return [*scored.values()], odd
 
 
-def _evaluation(value: Mapping[str, Any], phase: str) -> Evaluation:
+def _evaluation(
+    value: Mapping[str, Any], phase: str, users: Mapping[str, str]
+) -> Evaluation:
     """An evaluation as the API describes it."""
     metrics = None
     for output in value["outputs"]:
         socket = output.get("socket") or output["interface"]
         if socket["slug"] == "metrics-json-file":
             metrics = output["value"]
-    submission = value["submission"]
+    pk, submission = key(value["pk"]), value["submission"]
+    user = user_of(submission, pk)
+    if submission["creator"] is None:
+        user = users.get(pk, user)
+    created = datetime.fromisoformat(value["created"])
+    if created.tzinfo is None:  # it could not be compared with others
+        raise ValueError("a time without its zone")
     url = str(submission.get("predictions_file") or "")
     record: Record = {
-        "evaluation": str(value["pk"]),
+        "evaluation": pk,
         "phase": phase,
-        "username": str(submission["creator"]["username"]),
-        "created": datetime.fromisoformat(value["created"]).isoformat(),
+        "username": user,
+        "created": created.isoformat(),
         "predictions_file": url.partition("?")[0],
     }
     return Evaluation(

@@ -28,6 +28,7 @@ from flare.platforms.grandchallenge.client import (
     TooLargeError,
     api_option,
     key,
+    user_of,
 )
 from flare.platforms.serving.source import (
     Answer,
@@ -204,8 +205,8 @@ class PhaseSource:
     def _submission(self, value: Mapping[str, Any]) -> Submission:
         """An evaluation, as the platform describes it."""
         try:
-            user = str(value["submission"]["creator"]["username"])
             key = str(uuid.UUID(value["pk"]))
+            user = user_of(value["submission"], key)
             image, model = value["algorithm_image"], value["algorithm_model"]
             place = {
                 "image": _plain(image["image"]),

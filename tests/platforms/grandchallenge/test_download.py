@@ -279,6 +279,88 @@ def test_metrics_that_are_none_keep_nobody_else_from_theirs(
     assert numbers(tmp_path) == {"bob": 2, "carl": 3}
 
 
+def test_a_deleted_account_is_a_team_of_its_own(platform, fetch, tmp_path):
+    """The platform then has no creator; that of each evaluation may be another one.
+
+    No user can be called so that the folder of one is theirs.
+    """
+    uploaded(platform, alice=None, bob=None, carl=None)
+    platform.listed += [evaluation(4, "deleted-00000002")]
+    for entry, first in zip(platform.listed[1:3], "26", strict=True):
+        entry["submission"]["creator"] = None
+        entry["pk"] = f"0000000{first}-0000-0000-0000-000000000000"
+
+    status, _, stderr = fetch(tmp_path)
+
+    assert (status, stderr) == (0, "")
+    teams = numbers(tmp_path)
+    assert teams.pop("deleted-00000002") == 2
+    assert teams.pop("deleted-00000006") == 3
+    assert teams.pop("alice") == 1
+    (name,) = teams
+    assert name.startswith("deleted-00000002-")
+    assert file_problems(tmp_path / "deleted-00000002/platform.json", "platform") == []
+
+
+def test_an_account_that_is_deleted_later_keeps_its_folder(platform, fetch, tmp_path):
+    """Its result would else be there twice."""
+    uploaded(platform, alice=None, bob=None)
+    fetch(tmp_path)
+    platform.listed[0]["submission"]["creator"] = None
+
+    assert fetch(tmp_path)[0] == 0
+
+    assert numbers(tmp_path) == {"alice": 1, "bob": 2}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"outputs": None},
+        {"submission": None},
+        {"submission": {"creator": {}}},
+        {"rank": float("inf")},
+        {"created": "2026-09-01"},
+        {"pk": 7},
+        None,
+    ],
+    ids=str,
+)
+def test_one_odd_evaluation_keeps_nobody_else_from_theirs(
+    platform, fetch, tmp_path, change
+):
+    """It is named, after all others; nobody is ranked without it by accident."""
+    uploaded(platform, alice=None, bob=None)
+    odd = evaluation(3, "carl")
+    platform.listed.insert(1, change and {**odd, **change})
+
+    run = fetch(tmp_path)
+
+    key = (change or {"pk": None}).get("pk", odd["pk"])
+    assert error_of(run).startswith(f"{key}: the platform describes this evaluation")
+    assert numbers(tmp_path) == {"alice": 1, "bob": 2}
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "calls", "last"), [(100_000, 0, 1, 100_000), (4, 2, 3, 8)]
+)
+def test_a_phase_in_tiny_pages_is_not_asked_for_thousands_of_times(
+    platform, fetch, tmp_path, monkeypatch, first, more, calls, last
+):
+    """Neither when a page tells it at once, nor when the count grows as it is read."""
+    monkeypatch.setattr(download_module, "MOST_CALLS", 3)
+    grown = property(lambda server: first + more * len(server.calls("list")))
+    monkeypatch.setattr(type(platform), "count", grown, raising=False)
+    platform.limit = 2
+    platform.listed = [evaluation(number, "alice") for number in range(9)]
+
+    line = error_of(fetch(tmp_path))
+
+    assert platform.calls("list") == [200] * calls
+    assert f"/api/v1/: it has {last} evaluations, 2 at a time, which takes mo" in line
+    assert "more than 3 calls. Is --api right?" in line
+
+
 # --- What was submitted -----------------------------------------------------------
 
 
@@ -377,7 +459,12 @@ def test_a_disk_without_room_is_no_fault_of_the_program(
         ([{"status": "Succeeded"}], None, {}, STRANGER),
         ([evaluation(1, "a", rank=float("inf"))], None, {}, STRANGER),
         ([evaluation(1, "a", created="yesterday")], None, {}, STRANGER),
-        ([evaluation(1, "a")], None, {"count": 10**18}, STRANGER),
+        (
+            [evaluation(1, "a")],
+            None,
+            {"count": 10**18},
+            "more than 1000 calls. Is --api ",
+        ),
         ([evaluation(1, "a")], None, {"count": float("nan")}, STRANGER),
         ([evaluation(1, "a")], None, {"count": float("inf")}, STRANGER),
         ([evaluation(1, "a", submission=None)], None, {}, STRANGER),

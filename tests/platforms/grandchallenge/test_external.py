@@ -90,6 +90,24 @@ def test_one_that_is_described_oddly_hides_no_other(
     assert caplog.text.count(f"{odd}: not claimed") == 1
 
 
+def test_a_submission_of_a_deleted_account_is_served(platform, source, monkeypatch):
+    """The platform says null where its creator was."""
+    pk, real = platform.submit("jane", b"image"), Client.call
+
+    def call(client, *words, **more):
+        reply = real(client, *words, **more)
+        values = reply.content if isinstance(reply.content, list) else [reply.content]
+        for value in values:
+            value["submission"]["creator"] = None
+        return reply
+
+    monkeypatch.setattr(Client, "call", call)
+    (submission,) = source.claimable()
+
+    assert source.claim(submission, is_again=False) == submission
+    assert (submission.key, submission.team) == (pk, "deleted-00000000")
+
+
 # --- Claims -----------------------------------------------------------------------
 
 
