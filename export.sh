@@ -8,7 +8,7 @@
 #   --renew-labels    other bytes for the same labels, by the time in the header of gzip:
 #                     the platform refuses a tarball that it has already
 #
-# FOLDER (default: this one) gets IMAGE.tar.gz, here flare-eval.tar.gz, and
+# FOLDER (default: that of this script) gets IMAGE.tar.gz, here flare-eval.tar.gz, and
 # IMAGE-ground-truth.tar.gz, which can be uploaded as a phase's ground truth instead.
 # Each file is complete or not there at all. FLARE_IMAGE and FLARE_ENGINE are as in
 # build.sh.

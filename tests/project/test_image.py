@@ -165,33 +165,78 @@ def test_the_image_holds_only_what_a_run_needs_and_can_be_imported(image):
     assert who == ["flare", "/home/flare"]
 
 
-def test_a_challenge_and_labels_of_ones_own_are_baked_in(image, tmp_path):
-    """Labels that are nested, linked, their owner's alone, and of two formats.
+@pytest.fixture(scope="module")
+def own_image(image, tmp_path_factory):
+    """The image of a challenge of one's own, and its labels, named in its own way.
 
-    With decimals for the board, as an option.
+    They are nested, linked, their owner's alone, and of two formats.
     """
-    labels = write_cases(tmp_path / "labels" / "nested", case_names(2))
-    (labels / "validation_002.nii.gz").rename(tmp_path / "elsewhere")
-    (labels / "validation_002.nii.gz").symlink_to(tmp_path / "elsewhere")
-    (labels / "validation_001.nii.gz").chmod(0o600)
-    (labels / "validation_003.mha").write_bytes(metaimage_bytes(organ_boxes()))
-    moved = organ_boxes(shift=1)
-    folder = write_cases(tmp_path / "input", case_names(3), labels=moved)
-
-    options = ("--ground-truth", tmp_path / "labels", "--decimals", "3")
-    options += ("--challenge", ROOT / "examples" / "two-organs.toml")
+    folder = tmp_path_factory.mktemp("own")
+    labels = write_cases(
+        folder / "labels" / "nested", case_names(2), suffix="_gt.nii.gz"
+    )
+    (labels / "validation_002_gt.nii.gz").rename(folder / "elsewhere")
+    (labels / "validation_002_gt.nii.gz").symlink_to(folder / "elsewhere")
+    (labels / "validation_001_gt.nii.gz").chmod(0o600)
+    (labels / "validation_003_gt.mha").write_bytes(metaimage_bytes(organ_boxes()))
+    example = (ROOT / "examples" / "two-organs.toml").read_text("utf-8")
+    names = '[names]\nreference = "{case}_gt"\nprediction = "{case}_pred"\n'
+    metrics = 'metrics = ["dsc", "nsd", "hd95"]\n'
+    (folder / "hepatic.toml").write_text(metrics + example + names, "utf-8")
+    options = ("--ground-truth", folder / "labels", "--decimals", "3")
+    options += ("--challenge", folder / "hepatic.toml")
     with built(f"{IMAGE}-own", *options) as name:
-        run = run_image(name, folder, tmp_path / "out")
+        yield name, folder / "labels"
+
+
+def test_a_challenge_and_labels_of_ones_own_are_baked_in(own_image, tmp_path):
+    """With decimals for the board, as an option."""
+    moved = organ_boxes(shift=1)
+    cases = case_names(3)
+    folder = write_cases(tmp_path / "input", cases, labels=moved, suffix="_pred.nii.gz")
+
+    run = run_image(own_image[0], folder, tmp_path / "out")
 
     assert (run.returncode, run.stderr) == (0, b"")
     content = read_metrics(tmp_path / "out")
-    assert content["evaluation"]["challenge"] == "two-organs"
+    assert content["evaluation"]["challenge"] == "hepatic"
     assert "dsc_spleen" in content["case"]
     assert "dsc_kidney" not in content["case"]
     assert len(content["case"]["dsc"]) == 3
     assert content["evaluation"]["options"]["decimals"] == "3"
     assert len(str(content["aggregates"]["dsc_mean"])) <= len("0.859")
-    assert not (ROOT / "flare/challenge/editions/two-organs.toml").exists()
+    assert not (ROOT / "flare/challenge/editions/hepatic.toml").exists()
+
+
+@pytest.mark.gate
+def test_a_challenge_of_ones_own_is_rehearsed_with_its_labels(own_image):
+    """As the pages say: only `build.sh` is told the challenge."""
+    name, labels = own_image
+
+    run = call("./rehearse.sh", labels, image=name)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    row = re.sub(" +", " ", run.stdout.decode().partition("board's row:\n")[2])
+    assert row.splitlines() == [
+        *(" Mean DSC 1.0000 ± 0.0000", " Mean NSD 1.0000 ± 0.0000"),
+        " Mean HD95 (mm) 0.0000 ± 0.0000",
+        *(" Liver DSC 1.0000 ± 0.0000", " Liver NSD 1.0000 ± 0.0000"),
+        " Liver HD95 (mm) 0.0000 ± 0.0000",
+        *(" Spleen DSC 1.0000 ± 0.0000", " Spleen NSD 1.0000 ± 0.0000"),
+        " Spleen HD95 (mm) 0.0000 ± 0.0000",
+    ]
+
+
+def test_a_challenge_of_ones_own_is_exported(own_image, tmp_path):
+    name, _ = own_image
+
+    run = call("./export.sh", tmp_path, image=name)
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *(f"{name}-ground-truth.tar.gz", f"{name}.tar.gz"),
+    ]
+    assert "Its numbers are rounded to 3 decimals." in run.stdout.decode()
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ _log = logging.getLogger(__name__)
 @takes(Options)
 def command(asked: Options) -> None:
     """Rank several results as the platform would."""
-    phase = asked.settings.read()
     results = [read_result(file) for file in asked.files]
+    phase = asked.phase(results)
     rows, left_out = rank_results(results, phase)
     if asked.output:
         write_leaderboard(rows, phase, asked.output)

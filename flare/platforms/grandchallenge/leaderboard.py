@@ -15,10 +15,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+from flare.challenge.reading import challenge_names
 from flare.common.files import csv_text, write_whole
 from flare.common.options import argument, option
 from flare.common.schema import Family, Is, Positive, Text
-from flare.common.text import aligned, printable
+from flare.common.text import aligned, listing, printable
+from flare.evaluation.errors import PhaseSettingsError
 from flare.platforms.grandchallenge.phase import (
     Order,
     Phase,
@@ -27,7 +29,7 @@ from flare.platforms.grandchallenge.phase import (
     problem_at,
     value_at,
 )
-from flare.platforms.grandchallenge.phase_settings import PhaseOptions
+from flare.platforms.grandchallenge.phase_settings import STANDARD, PhaseOptions
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import read_object
 
@@ -44,6 +46,29 @@ class Options:
         "Write the leaderboard as a table, too.", default=None, metavar="FILE.csv"
     )
     settings: PhaseOptions
+
+    def phase(self, results: Sequence[Result]) -> Phase:
+        """The phase, by the settings of the results' challenge if none are given.
+
+        Raises
+        ------
+        PhaseSettingsError
+            If the settings cannot be read, or are not known for the results.
+        """
+        if self.settings.phase_settings:
+            return self.settings.read()
+        names = {str(value_at(one.metrics, "evaluation.challenge")) for one in results}
+        challenges = sorted(names - {""}) or [STANDARD]
+        if challenges[1:] or challenges[0] not in challenge_names():
+            problem = (
+                f"there are none for results of the challenge {listing(challenges)}"
+            )
+            remedy = (
+                "Give what flare phase-settings --challenge FILE prints as"
+                " --phase-settings."
+            )
+            raise PhaseSettingsError("Settings", problem, remedy)
+        return self.settings.read(challenges[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

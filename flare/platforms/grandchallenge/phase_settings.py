@@ -201,8 +201,8 @@ class PhaseOptions:
         metavar="NAME",
     )
     phase_settings: Path | None = option(
-        "Read them from this file (default: phase-settings.json beside evaluate.py;"
-        " rehearse takes those of the image's challenge if that is another edition).",
+        "Read them from this file (default: phase-settings.json beside evaluate.py; for"
+        " an image or results of another challenge, the settings that fit it).",
         default=None,
         metavar="FILE",
     )
@@ -222,5 +222,5 @@ class PhaseOptions:
         made = {**settings_for(rules), "external": external_settings_for(rules)}
         if self.phase not in made:
             problem = f"has no phase {safe(self.phase)} (found {listing(made)})"
-            raise PhaseSettingsError(f"phase-settings of {challenge}", problem)
+            raise PhaseSettingsError(f"phase-settings of {rules.key}", problem)
         return made[self.phase]

@@ -94,27 +94,27 @@ class Options:
         Raises
         ------
         InputError
-            If there is nothing to rehearse.
+            If there is nothing to rehearse, or no such ground truth.
         EngineError
-            If the image cannot be used, or its challenge is not one of the program's.
+            If the image cannot be used, or does not tell its challenge.
         PhaseSettingsError
             If the settings cannot be read.
         """
-        if not self.submission.exists():
-            problem = f"{safe(self.submission)}: there is no such file or folder"
-            raise InputError(problem)
+        for path in filter(None, (self.submission, self.ground_truth)):
+            if not path.exists():
+                raise InputError(f"{safe(path)}: there is no such file or folder")
         if self.settings.phase_settings:
             return self.settings.read()
-        variables = _inspect(Docker(self.engine), self.image).get("Env") or []
+        engine = Docker(self.engine)
+        variables = _inspect(engine, self.image).get("Env") or []
         environment = dict(variable.partition("=")[::2] for variable in variables)
         challenge = environment.get("FLARE_CHALLENGE") or STANDARD
-        if challenge not in challenge_names():
-            raise EngineError(
-                f"{self.image}: its challenge, {safe(challenge)}, is known to it alone",
-                "Give what flare phase-settings --challenge FILE prints as"
-                " --phase-settings.",
-            )
-        return self.settings.read(challenge)
+        if challenge in challenge_names():
+            return self.settings.read(challenge)
+        with tempfile.TemporaryDirectory(prefix="flare-rehearsal-") as folder:
+            file = Path(folder, Path(challenge).stem).with_suffix(".toml")
+            file.write_bytes(_challenge_text(engine, self.image, challenge))
+            return self.settings.read(str(file))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +234,23 @@ def _inspect(engine: Docker, image: str) -> dict[str, Any]:
         raise EngineError(f"{image}: it is for {found['Architecture']}, not for amd64")
     configuration: dict[str, Any] = found["Config"]
     return configuration
+
+
+def _challenge_text(engine: Docker, image: str, challenge: str) -> bytes:
+    """The file of a challenge that is only in an image."""
+    run = engine.run(
+        *("run", "--rm", "--platform", "linux/amd64", "--network", "none"),
+        *("--entrypoint", "python", image, "-m", "flare", "challenge", "show"),
+        challenge,
+    )
+    if run.returncode:
+        problem = f"{image}: it does not tell its challenge, {safe(challenge)}"
+        remedy = (
+            "Build it anew, or give what flare phase-settings --challenge FILE prints"
+            " as --phase-settings."
+        )
+        raise EngineError(problem, remedy)
+    return run.stdout
 
 
 def instance_of(phase: Phase) -> tuple[int, int]:

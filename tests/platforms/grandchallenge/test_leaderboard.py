@@ -17,6 +17,7 @@ from flare.platforms.grandchallenge.phase import (
     ScoringMethod,
 )
 from tests.builders import run_flare
+from tests.builders.errors import all_told
 
 SCORE = "m.dsc"
 
@@ -159,6 +160,43 @@ def test_a_result_is_called_like_its_folder(tmp_path):
 
     assert found == Result(name="team a", metrics={"m": {"dsc": None}})
     assert read_result(tmp_path / "team_b.json").name == "team_b"
+
+
+def scored_by(folder, challenge):
+    evaluation = {"evaluation": {"challenge": challenge}} if challenge else {}
+    content = {**evaluation, "aggregates": {"dsc_mean": 0.5, "dsc_aorta_mean": 0.25}}
+    return write(folder / (challenge or "old"), json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("challenges", "columns"),
+    [
+        # An organ of FLARE 2022 that FLARE 2021 does not have.
+        (["flare22", ""], ["Aorta DSC", "0.2500"]),
+        (["flare21"], ["Liver DSC"]),
+        ([""], ["Liver DSC"]),
+    ],
+)
+def test_the_columns_are_those_of_the_results_challenge(tmp_path, challenges, columns):
+    files = [scored_by(tmp_path, challenge) for challenge in challenges]
+
+    run = run_flare("leaderboard", *files, "--phase", "sanity")
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert all(text in run.stdout for text in columns)
+    assert ("Aorta" in run.stdout) == ("flare22" in challenges)
+
+
+@pytest.mark.parametrize("challenges", [["mine"], ["flare21", "flare22"]])
+def test_results_whose_columns_are_not_known(tmp_path, challenges):
+    files = [scored_by(tmp_path, challenge) for challenge in challenges]
+
+    run = run_flare("leaderboard", *files)
+
+    assert (run.returncode, run.stdout) == (1, "")
+    assert all_told(run.stderr) == [("G04", "Settings")]
+    assert f"results of the challenge {', '.join(challenges)}." in run.stderr
+    assert "as --phase-settings." in run.stderr
 
 
 def test_the_command(tmp_path):

@@ -170,14 +170,17 @@ def rehearsed(**asked):
 def engine(make_engine):
     """An engine with one image, whose container writes what it is told."""
 
-    def make(*, usage=None, files=(), status=0, stderr="", **changes):
+    def make(*, usage=None, files=(), status=0, stderr="", challenge="", **changes):
         settings = {"Entrypoint": ["python"], "Cmd": ["-m", "flare"], "User": "flare"}
         settings |= {"WorkingDir": "/opt/app", "Env": []} | changes
         architecture = settings.pop("Architecture", "amd64")
         image = [{"Architecture": architecture, "Config": settings}]
         return make_engine(
             f"if words[:2] == ['image', 'inspect']: print({json.dumps(image)!r})",
-            "if words[0] == 'run':",
+            f"if {challenge!r} and 'show' in words:",
+            f"    print({challenge!r})",
+            "    sys.exit()",
+            "if words[0] == 'run' and 'show' not in words:",
             "    volumes = [w.rsplit(':', 1) for w in words if w.count(':') == 1]",
             "    folders = {place: pathlib.Path(path) for path, place in volumes}",
             f"    for name, text in {dict(files)!r}.items():",
@@ -186,7 +189,7 @@ def engine(make_engine):
             "    if usage: (folders['/rehearsal/result'] / 'usage.json').write_text(",
             "        json.dumps(usage))",
             f"    sys.stderr.write({stderr!r})",
-            f"    sys.exit({status})",
+            f"if words[0] == 'run': sys.exit({status})",
         ).program
 
     return make
@@ -239,11 +242,9 @@ def test_an_engine_or_an_image_that_is_not_there(make_engine):
             rehearsed(image="mine", engine=engine)
 
 
-@pytest.mark.parametrize("content", [None, b"no tarball"])
-def test_labels_that_are_no_tarball(engine, tmp_path, content):
+def test_labels_that_are_no_tarball(engine, tmp_path):
     file = tmp_path / "labels.tar.gz"
-    if content:
-        file.write_bytes(content)
+    file.write_bytes(b"no tarball")
 
     with pytest.raises(UploadError):
         rehearsed(image="mine", engine=engine(usage=USAGE), ground_truth=file)
@@ -263,19 +264,47 @@ def test_the_settings_are_those_of_the_image_s_challenge(engine, environment, or
     assert len(options.phase().extra_results_columns) == 1 + 2 * organs
 
 
-def test_a_submission_that_is_not_there(tmp_path):
+@pytest.mark.parametrize("option", ["submission", "ground_truth"])
+def test_a_submission_or_labels_that_are_not_there(tmp_path, option):
+    paths = {"submission": PREDICTIONS, option: tmp_path / "nothing"}
+
     with pytest.raises(InputError, match="nothing: there is no such file or folder"):
-        Options(submission=tmp_path / "nothing").phase()
+        Options(**paths).phase()
 
 
-def test_a_challenge_of_one_s_own_needs_its_settings(engine):
-    own = engine(Env=["FLARE_CHALLENGE=two-organs"])
+OWN = """
+name = "Mine"
+metrics = ["dsc", "nsd", "hd95"]
+[[organs]]
+label = 1
+name = "liver"
+tolerance_mm = 1
+"""
+
+
+def test_the_challenge_of_an_image_is_asked_of_the_image(engine, make_engine):
+    """One of one's own, which only the image has, unless settings are given."""
+    program = engine(Env=["FLARE_CHALLENGE=mine"], challenge=OWN)
     file = PhaseOptions(phase_settings=ROOT / "phase-settings.json")
+    of_file = Options(submission=PREDICTIONS, engine=program, settings=file)
 
-    with pytest.raises(EngineError, match="two-organs, is known to it alone"):
-        Options(submission=PREDICTIONS, engine=own).phase()
-    given = Options(submission=PREDICTIONS, engine=own, settings=file)
-    assert given.phase() == VALIDATION
+    assert of_file.phase() == VALIDATION
+    phase = Options(submission=PREDICTIONS, engine=program, image="its").phase()
+    titles = [column.title for column in phase.extra_results_columns]
+    assert titles == [
+        *("Mean NSD", "Mean HD95 (mm)"),
+        *("Liver DSC", "Liver NSD", "Liver HD95 (mm)"),
+    ]
+    command = make_engine.state()["calls"][-1]
+    words = ["its", "-m", "flare", "challenge", "show", "mine"]
+    assert (command[0], command[-6:]) == ("run", words)
+
+
+def test_an_image_that_does_not_tell_its_challenge(engine):
+    silent = engine(Env=["FLARE_CHALLENGE=two-organs"], status=1)
+
+    with pytest.raises(EngineError, match="does not tell its challenge, two-organs"):
+        Options(submission=PREDICTIONS, engine=silent).phase()
 
 
 @pytest.mark.parametrize(
