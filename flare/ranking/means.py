@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flare.challenge.metrics import Better, MetricName, metric_of, metrics_in
+from flare.challenge.metrics import Better, Metric, MetricName, metric_of, metrics_in
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Count, Text
 from flare.ranking.rank import Analysis
@@ -33,7 +33,8 @@ class Mean:
     """Name of the team."""
     n: Count
     """Cases that count. A missing result counts as the challenge's value of a failed
-    run, or else as the metric's worst value; without either, it is left out."""
+    run, or else as the metric's worst value, which of a distance may be the diagonal of
+    the case's grid, as metrics.json has it; where none is known, it is left out."""
     missing: Count
     """Results that are missing, whether or not they count."""
     mean: float | None
@@ -58,8 +59,9 @@ class Means:
     """The best of each metric and organ, and those that no test tells from it."""
     guests: frozenset[str]
     """Teams out of competition, which come last and are never best."""
-    counted: Mapping[str, float | None]
-    """What a missing result counts as, by metric; None where it is left out."""
+    counted: Mapping[str, Sequence[float | None]]
+    """What a missing result counts as, by metric and case; None where it is left
+    out."""
     cases: int
     is_tested: bool
     """Whether there were tests."""
@@ -117,18 +119,15 @@ def team_means(
     competing = teams[: len(teams) - len(guests)]
     rows: list[Mean] = []
     best: set[Mean] = set()
-    counted: dict[str, float | None] = {}
+    counted: dict[str, list[float | None]] = {}
     for name, organ in _columns(table, challenge, has_organs=has_organs):
         metric, column = metric_of(name), f"{name}_{organ}" if organ else name
-        value = ranked[name].failed if is_filled and name in ranked else None
-        if value is None and metric:
-            value = metric.worst
-            value = challenge.worst_distance_mm if value is None else value
-        counted[name] = value
+        failed = ranked[name].failed if is_filled and name in ranked else None
+        counted[name] = _missing_values(metric, failed, table, challenge)
         values = table.cube("value", teams, [column])[:, :, 0]
         missing = np.isnan(values).sum(axis=1).tolist()
-        if value is not None:
-            values = np.where(np.isnan(values), value, values)
+        worst = np.array(counted[name], dtype=np.float64)  # NaN for None
+        values = np.where(np.isnan(values), worst, values)
         own = [
             _mean_of(name, organ, team, values[n], missing[n])
             for n, team in enumerate(teams)
@@ -159,6 +158,20 @@ def team_means(
         cases=len(table.cases),
         is_tested=analysis is not None,
     )
+
+
+def _missing_values(
+    metric: Metric | None, failed: float | None, table: ResultTable, rules: Challenge
+) -> list[float | None]:
+    """What a missing result counts as on each case; None where nobody has told it."""
+    values = [failed]
+    if metric:
+        values += [metric.worst, rules.worst_distance_mm]
+    for value in values:
+        if value is not None:
+            return [value] * len(table.cases)
+    distances = table.worst_distances if metric else {}
+    return [distances.get(case) for case in table.cases]
 
 
 def _mean_of(metric: str, organ: str, team: str, values: Values, missing: int) -> Mean:

@@ -40,6 +40,7 @@ _MEAN_RANKS = Family(
     "^[a-z][a-z0-9_]*$", "METRIC", "Mean rank by one metric.", MeanRank
 )
 _MeanRanks = Annotated[dict[str, float], Is(families=[_MEAN_RANKS])]
+_WORST = ("CASE", "What every distance of the case is then, in mm.")
 _Ranked = Annotated[dict[str, Any], Is(like=RankedMetric)]
 
 
@@ -64,6 +65,9 @@ class RankingFile(TypedDict):
     """What all results were made with; null if they came as a table."""
     missing: list[Missing]
     """Ranked results that are not there."""
+    worst_distances_mm: NotRequired[Annotated[dict[str, Length], Is(each=_WORST)]]
+    """Only where a metrics.json tells distances of a case that could not be scored:
+    means of teams have them in place of what is missing."""
     recount: Annotated[list[Sensitivity], Is(minItems=1)]
     """What first place depends on, for each team that has it."""
     schemes: list[SchemeContent]
@@ -268,6 +272,8 @@ def ranking_content(analysis: Analysis) -> RankingFile:
         "tests": pairs,
         "flags": list(analysis.flags),
     }
+    if table.worst_distances:
+        content["worst_distances_mm"] = dict(table.worst_distances)
     if analysis.bootstrap:
         content["bootstrap"] = dump(analysis.bootstrap)
     return shown(content)

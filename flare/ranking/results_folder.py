@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from os.path import lexists
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from flare.challenge.metrics import METRICS
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import listing, safe, shell_word
 from flare.ranking.inspection import (
@@ -152,6 +154,7 @@ def read_teams(
             ),
             *unlike_teams(measured),
         ),
+        "worst_distances": dict(_worst_distances(scores.values())),
         "roll": roll,
         "origin": replace(
             origin,
@@ -163,6 +166,15 @@ def read_teams(
         ),
     }
     return results, told, any(map(is_measured, (*scored, *unscored)))
+
+
+def _worst_distances(scores: Iterable[EvaluationFile]) -> Iterator[tuple[str, float]]:
+    """The distances of cases that could not be scored, as metrics.json has them."""
+    distances = {name for name, metric in METRICS.items() if metric.worst is None}
+    for found in scores:
+        for case, metric in product(found.failed, distances):
+            if (case, metric) in found.values:
+                yield case, found.values[case, metric]
 
 
 def _results(

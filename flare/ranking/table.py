@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,9 @@ class ResultTable:
     """Teams, and what was said of them when they were scored."""
     origin: Origin | None = None
     """What the results were made with; None for a table, which does not tell."""
+    worst_distances: Mapping[str, float] = field(default_factory=dict)
+    """By case: what every distance of a label map is, in mm, that could not be scored;
+    only of cases of which a metrics.json tells it."""
     left_out: tuple[str, ...] = ()
     """Metrics that were asked for, and that nobody has, as no team was measured."""
 

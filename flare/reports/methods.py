@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from flare.challenge.metrics import SCORES, metric_of, metrics_in
+from flare.challenge.metrics import SCORES, Metric, metric_of, metrics_in
 from flare.challenge.reading import further_rules, scoring_rules
 from flare.challenge.rules import MaxMemory, RankedMetric
 from flare.common.environment import __version__
@@ -15,9 +15,11 @@ from flare.ranking.rank import Analysis
 from flare.ranking.rules import MissingRule, Ties
 from flare.ranking.uncertainty import ALPHA, CONFIDENCE
 from flare.reports.ranking.words import left_out_text
-from flare.reports.scores import METHOD
+from flare.reports.scores import METHOD, title_within
 from flare.results.metrics_reading import EvaluationFile
 from flare.results.traces_csv import STABLE_SHARE
+
+_Value = TypeVar("_Value")
 
 _TIES = {
     Ties.MIN: "the best of the places that they take together",
@@ -38,7 +40,7 @@ _MISSING = {
 
 _OPTIONS = {
     "--on-bad-case worst": (
-        "Cases whose label map was missing or could not be used scored 0."
+        "Cases whose label map was missing or could not be used scored {worst}."
     ),
     "--grid size": (
         "Of the grids of label maps, the numbers of voxels alone had to be those of the"
@@ -48,7 +50,7 @@ _OPTIONS = {
         "Labels that the challenge does not define counted as background."
     ),
 }
-"""What options of an evaluation mean, in a paper."""
+"""What options of an evaluation mean, in a paper; with the worst values."""
 
 SCORES_DEFINED = (
     "The Dice similarity coefficient (DSC) of an organ is twice the volume that"
@@ -149,18 +151,22 @@ def _scoring_sentences(analysis: Analysis) -> Iterator[str]:
     if not any(metric_of(rule.metric) for rule in analysis.rules.metrics):
         return
     if origin is None:
-        yield "The values were given as a table, which does not tell their origin."
-        return
+        yield (
+            "The values were given as a table, which does not tell their origin; what"
+            " follows are the rules of the challenge."
+        )
+    rules = scoring_rules(challenge)
     yield from _defined(challenge.metrics, challenge.rules_note)
-    yield from _rule_sentences(scoring_rules(challenge))
+    yield from _rule_sentences(rules)
     for key, value in further_rules(challenge).items():
         yield f"{key.replace('_', ' ').capitalize()}: {value}."
-    words = origin.options.split()
+    words = origin.options.split() if origin else []
     for option, own in zip(words[::2], words[1::2], strict=False):
         if option == "--decimals":
             yield f"Scores were rounded to {own} decimal places."
-        yield _OPTIONS.get(f"{option} {own}", "")
-    yield _digest(origin.references_sha256)
+        text = _OPTIONS.get(f"{option} {own}", "")
+        yield text.format(worst=_worst_text(rules))
+    yield _digest(origin.references_sha256 if origin else "")
 
 
 def _defined(columns: Iterable[str], note: str) -> Iterator[str]:
@@ -287,6 +293,8 @@ def _evaluation_sentences(found: EvaluationFile) -> Iterator[str]:
         yield "By which tolerances and rules is not on record."
     if failed:
         yield f"Cases that were not scored, and got the worst value instead: {failed}."
+        if evaluation.rules:
+            yield f"That is {_worst_text(evaluation.rules)}."
     if evaluation.options:
         options = ", ".join(f"{k} {v}" for k, v in evaluation.options.items())
         yield f"Options of the evaluation: {options}."
@@ -312,32 +320,25 @@ def _rule_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
     if groups:
         parts = (f"{mm} mm ({_organs(o)})" for (_, mm), o in sorted(groups.items()))
         yield f"Tolerances were {'; '.join(parts)}."
-    both, reference, prediction = (
-        rules.get(f"absent_organs.in_{where}")
-        for where in ("both", "reference", "prediction")
-    )
-    if None not in (both, reference, prediction):
+    metrics = _metrics(rules)
+    is_told = "absent_organs.in_both" in rules
+    asked = metrics if is_told else ()
+    absent = _by_value((_absent_values(metric, rules), metric) for metric in asked)
+    for (both, reference, prediction), titles in absent.items():
+        start = f"By {titles}, an" if len(absent) > 1 else "An"
         yield (
-            f"An organ in neither label map scored {_number(both)}, one that only the"
-            f" prediction has {_number(reference)}, and one that only the reference has"
-            f" {_number(prediction)}."
+            f"{start} organ in neither label map scored {both}, one that only the"
+            f" prediction has {reference}, and one that only the reference has"
+            f" {prediction}."
         )
-    asked = metrics_in(str(rules.get("metrics", "")).split(", "))
-    distances = [metric.title for metric in asked if metric.worst is None]
-    if distances:
-        names = listing(distances, last=" and ")
-        worst = rules.get("worst_distance_mm")
-        diagonal = "the diagonal of the reference's grid"
-        far = f"{_number(worst)} mm" if worst else diagonal
-        yield f"Where one label map alone has an organ, {names} counted as {far}."
     left_out = [
         key.removeprefix("in_mean of ")
         for key, value in rules.items()
         if key.startswith("in_mean of ") and not value
     ]
     means = f" without {_organs(left_out)}" if left_out else ""
-    scores = listing(["DSC", "NSD", *distances], last=" and ")
-    yield f"{scores} of a case are the means over its organs{means}."
+    names = _names(metrics)
+    yield f"{names} of a case are the means over its organs{means}."
     if organs := rules.get("z_range.organs"):
         yield (
             f"{_organs(str(organs).split(', '))}: scored only between the lowest and"
@@ -347,7 +348,53 @@ def _rule_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
     if least := rules.get("smallest_dsc_for_nsd"):
         yield f"The NSD of an organ was 0 where its DSC was below {_number(least)}."
     if (decimals := rules.get("decimals")) is not None:
-        yield f"DSC and NSD of organs were rounded to {decimals} decimals."
+        yield f"{names} of organs were rounded to {decimals} decimals."
+
+
+def _metrics(rules: Mapping[str, Any]) -> tuple[Metric, ...]:
+    """What was computed; early rules do not tell it, and had DSC and NSD alone."""
+    return metrics_in(str(rules.get("metrics", ", ".join(SCORES))).split(", "))
+
+
+def _names(metrics: Iterable[Metric]) -> str:
+    """Metrics within a sentence."""
+    titles = (title_within(metric).partition(" (")[0] for metric in metrics)
+    return listing(titles, last=" and ")
+
+
+def _worst_value(metric: Metric, rules: Mapping[str, Any]) -> str:
+    """What an organ of a case counts as that could not be scored."""
+    if metric.worst is not None:
+        return _number(metric.worst)
+    worst = rules.get("worst_distance_mm")
+    return f"{_number(worst)} mm" if worst else "the diagonal of the reference's grid"
+
+
+def _absent_values(metric: Metric, rules: Mapping[str, Any]) -> tuple[str, ...]:
+    """What an organ scores in neither map, in the prediction, and in the reference."""
+    if metric.name in SCORES:
+        places = ("both", "reference", "prediction")
+        return tuple(_number(rules.get(f"absent_organs.in_{own}")) for own in places)
+    worst, unit = _worst_value(metric, rules), f" {metric.unit}".rstrip()
+    # A signed metric has its worst value only where the prediction lacks the organ.
+    too_large = worst if metric.better else _number(-(metric.worst or 0))
+    return f"{_number(metric.best)}{unit}", too_large, worst
+
+
+def _by_value(pairs: Iterable[tuple[_Value, Metric]]) -> dict[_Value, str]:
+    """The names of the metrics that share a value."""
+    found: dict[_Value, list[Metric]] = {}
+    for value, metric in pairs:
+        found.setdefault(value, []).append(metric)
+    return {value: _names(metrics) for value, metrics in found.items()}
+
+
+def _worst_text(rules: Mapping[str, Any]) -> str:
+    """The worst value of every metric."""
+    worst = _by_value((_worst_value(own, rules), own) for own in _metrics(rules))
+    if len(worst) == 1:
+        return next(iter(worst))
+    return listing((f"{value} by {names}" for value, names in worst.items()))
 
 
 def _number(value: object) -> str:

@@ -83,8 +83,8 @@ class PublicRanking:
     means: Mapping[str, Sequence[tuple[float | None, int]]]
     """By metric and place: the mean over the cases, and how many results are missing;
     empty where only organisers may know it."""
-    counted: Mapping[str, float | None]
-    """What missing results count as in means, by metric that is ranked."""
+    counted: Mapping[str, Sequence[float | None]]
+    """What missing results count as in means, by metric that is ranked and case."""
     notes: tuple[str, ...]
     """By which metrics nobody is ranked, who does not compete, and what missing results
     count as."""

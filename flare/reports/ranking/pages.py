@@ -165,6 +165,13 @@ def _analysis(folder: Path, told: Mapping[str, Any]) -> Analysis:
     guests = [str(team["team"]) for team in told["out_of_competition"]]
     samples, seed = int(drawn.get("samples", 0)), int(drawn.get("seed", 0))
     table = _table(folder / VALUES_CSV, reasons, rules)
+    told_distances = told.get("worst_distances_mm", {})
+    distances = {
+        case: float(told_distances[printable(case)])
+        for case in table.cases
+        if printable(case) in told_distances
+    }
+    table = replace(table, worst_distances=distances)
     ranked = [str(team["team"]) for team in told["ranking"]]
     names = sorted(map(printable, table.teams)), list(map(printable, table.cases))
     is_equal = names == (sorted([*ranked, *guests]), list(told["cases"]))

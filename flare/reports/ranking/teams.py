@@ -95,8 +95,8 @@ class OwnStanding:
     """Of the team; empty without bootstrap, and for a team out of competition."""
     draws_note: str
     interim: str
-    counted: Mapping[str, float | None]
-    """What missing results count as in means, by metric."""
+    counted: Mapping[str, _Values]
+    """What missing results count as in means, by metric and case."""
 
     @property
     def place(self) -> str:
@@ -254,7 +254,8 @@ def in_field(analysis: Analysis, public: PublicRanking, team: str) -> InField:
         medians = np.nanmedian(values[1:], axis=0)
     means = []
     for name in names:
-        none = public.counted[name]
+        counted = _without_none(public.counted[name])
+        none = fmean(counted) if counted else None
         told = zip(public.places, public.means[name], strict=True)
         by_team = {own.team: none if mean is None else mean for own, (mean, _) in told}
         theirs = [own for rival in rivals if (own := by_team[rival]) is not None]
@@ -365,7 +366,7 @@ def _means_table(
     for number, (metric, mean_rank) in enumerate(
         zip(own.metrics, own.mean_ranks, strict=True)
     ):
-        counted = own.counted.get(metric.name)
+        counted = own.counted[metric.name]
         means = field[number] if field else [_mean(values[number], counted)]
         mean, *others = (metric.cell(value, exact=bool(field)) for value in means)
         rank = number_cell(mean_rank, decimals=2, css=rank_shade(mean_rank, own.teams))
@@ -380,12 +381,18 @@ def _means_table(
     return table(caption, heads, rows, words=("metric",))
 
 
-def _mean(values: _Values, counted: float | None) -> float | None:
+def _mean(values: _Values, counted: _Values) -> float | None:
     """The mean, in which missing values count, or are left out; None of no value."""
-    known = [value for value in values if value is not None]
-    if known and counted is not None:
-        known += [counted] * (len(values) - len(known))
-    return fmean(known) if known else None
+    if not _without_none(values):
+        return None
+    pairs = zip(values, counted, strict=True)
+    filled = [other if value is None else value for value, other in pairs]
+    return fmean(_without_none(filled))
+
+
+def _without_none(values: _Values) -> list[float]:
+    """The values that are there."""
+    return [value for value in values if value is not None]
 
 
 def _missing(missing: Sequence[tuple[str, str, str]]) -> list[Part]:

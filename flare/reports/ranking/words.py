@@ -102,22 +102,27 @@ def left_out_text(metrics: Sequence[str]) -> str:
     return f"Not ranked: {names}, as no team was measured."
 
 
-def counted_text(counted: Mapping[str, float | None]) -> str:
-    """What missing results count as, by metric.
+def counted_text(counted: Mapping[str, Sequence[float | None]]) -> str:
+    """What missing results count as, by metric and case.
 
     Examples
     --------
-    >>> counted_text({"dsc": 0.0, "nsd": 0.0, "runtime_s": None})
+    >>> counted_text({"dsc": [0.0], "nsd": [0.0], "runtime_s": [None]})
     'counts as DSC 0, NSD 0; of Running time (s), it is left out'
-    >>> counted_text({"runtime_s": None})
+    >>> counted_text({"runtime_s": [None]})
     'is left out'
+    >>> counted_text({"hd95": [44.68, None, 51.5]})
+    "counts as HD95 (mm) the diagonal of the case's grid"
     """
-    values = [
-        f"{printed(metric).title} {value:.10g}"
-        for metric, value in counted.items()
-        if value is not None
-    ]
-    out = [printed(metric).title for metric, value in counted.items() if value is None]
+    values, out = [], []
+    for metric, by_case in counted.items():
+        title, different = printed(metric).title, set(by_case)
+        if different == {None}:
+            out.append(title)
+        elif len(different) == 1:
+            values.append(f"{title} {by_case[0]:.10g}")
+        else:
+            values.append(f"{title} the diagonal of the case's grid")
     if not values:
         return "is left out"
     rest = f"; of {listing(out, last=' and ')}, it is left out" if out else ""

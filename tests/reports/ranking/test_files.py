@@ -230,7 +230,14 @@ def test_methods_say_what_was_really_done():
 def test_methods_say_how_values_were_made():
     """What DSC and NSD are, by which rules, and how it was measured."""
     analysis = analysis_of(VALUES, bootstrap=0)
-    assert "The values were given as a table" in methods_text(analysis)
+    told = methods_text(analysis)
+    for sentence in (
+        "The values were given as a table, which does not tell their origin; what"
+        " follows are the rules of the challenge. The Dice similarity",
+        "Tolerances were 1 mm (kidney, liver, pancreas, spleen).",
+        f"challenge file flare21 (SHA-256 {FLARE21.checksum[:12]}).",
+    ):
+        assert sentence in told
 
     measured = {
         "processor": ("Xeon",),
@@ -268,6 +275,10 @@ def test_methods_say_how_values_were_made():
     ):
         assert sentence in text
     assert "--" not in text
+    far = replace(FLARE21, metrics=("dsc", "nsd", "hd95"))
+    assert "used scored 0 by DSC and NSD, the diagonal of the reference's grid by" in (
+        methods_text(replace(analysis, table=table, challenge=far))
+    )
     other = flare.read_challenge("flare26-pancancer")
     reported = methods_text(replace(analysis, table=table, challenge=other))
     assert "scored by rules as participants report them, not confirmed" in reported

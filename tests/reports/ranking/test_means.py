@@ -1,8 +1,11 @@
 """The tables of means, beside pandas, SciPy, and what is worked out by hand."""
 
+import json
+import math
 from dataclasses import replace
 from itertools import permutations
 
+import nibabel as nib
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,12 +13,18 @@ from scipy.stats import wilcoxon
 
 import flare
 from flare.challenge.metrics import METRICS, Better, Metric
+from flare.challenge.reading import challenge_text
+from flare.cli.main import main
 from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.means import ranking_means, team_means
 from flare.ranking.rank import analyse
 from flare.ranking.rules import MissingRule, RankingOptions, RankingRules
 from flare.reports.ranking.files import mean_files, mean_tables, page_text
 from flare.reports.ranking.page import public_ranking
+from flare.reports.ranking.pages import ranking_pages
+from flare.reports.render.html import page_html
+from tests.builders import case_names, organ_boxes, write_cases
+from tests.builders.pages import content_of
 from tests.builders.results import DSC, FLARE21, TIME, make_table
 
 RULES = RankingRules(metrics=(DSC, TIME))
@@ -114,6 +123,53 @@ def test_a_missing_distance_counts_as_the_worst_one_of_the_challenge(worst, n, m
         (row,) = (row for row in means.rows if row.metric == "hd95")
         assert (row.n, row.missing) == (n, 1)
         assert row.mean == pytest.approx(mean)
+
+
+def test_a_case_left_out_costs_the_diagonal_of_its_grid_in_every_table(tmp_path):
+    """As in metrics.json and on a board; also on pages of a written ranking."""
+    known, labels = case_names(3), organ_boxes()
+    references = write_cases(tmp_path / "labels", known)
+    header = nib.load(references / f"{known[2]}.nii.gz").header
+    diagonal = math.hypot(*np.multiply(header.get_data_shape(), header.get_zooms()))
+    own, results, told = tmp_path / "own.toml", tmp_path / "results", {}
+    own.write_text(
+        'metrics = ["dsc", "nsd", "hd95", "assd"]\n'
+        + challenge_text("flare21").partition("[[ranking]]")[0]
+        + '[[ranking]]\nmetric = "hd95"\nbetter = "lower"\n'
+    )
+    for team, cases in {"all": known, "most": known[:2]}.items():
+        maps = write_cases(tmp_path / team, cases, labels=labels)
+        found = flare.evaluate(
+            maps, references, challenge=own, on_bad_case="worst", workers=1
+        )
+        told[team] = flare.write_metrics(found, results / team).read_text()
+    expected = json.loads(told["most"])["aggregates"]
+    assert expected["hd95_mean"] == pytest.approx(diagonal / 3)
+
+    main(
+        ["rank", str(results), "--challenge", str(own), "--output", str(tmp_path / "r")]
+    )
+
+    for row in pd.read_csv(tmp_path / "r" / "means.csv", keep_default_na=False).iloc:
+        column = "_".join(filter(None, (row.metric, row.organ, "mean")))
+        if row.team == "most":
+            assert (row.n, row["mean"]) == (3, pytest.approx(expected[column]))
+    options = RankingOptions(challenge=str(own), bootstrap=0)
+    for is_written, source in ((False, results), (True, tmp_path / "r")):
+        for is_organiser in (True, False):
+            pages = dict(
+                ranking_pages(
+                    source,
+                    options,
+                    is_written=is_written,
+                    is_organiser=is_organiser,
+                    has_teams=True,
+                )
+            )
+            row = content_of(pages["teams/most.html"], "Means and mean ranks")[0]
+            assert float(row["mean"].text) == pytest.approx(diagonal / 3, abs=0.06)
+            text = page_html(pages["teams/most.html"])
+            assert "HD95 (mm) the diagonal of the case&#39;s grid" in text
 
 
 def test_a_page_has_the_mean_of_a_team_of_which_half_the_times_are_missing():
