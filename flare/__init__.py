@@ -11,12 +11,14 @@ Those of all teams, on as many processes as there are; each case is scored only 
     scored = flare.evaluate_many("teams", "labels", "results")
     scored.to_frame()                        # a row for each team and case
 
-One prediction and its reference, as images of SimpleITK or nibabel, or as files:
+One prediction and its reference, as images of SimpleITK or nibabel, or as files; or as
+arrays of labels along z, y, x, also tensors, by a challenge or by labels alone:
 
     score = flare.score_pair(reference, prediction, challenge="flare21")
+    flare.score_pair(first, second, spacing=(2.5, 0.8, 0.8), labels={"liver": 1})
     score.dsc, score.nsd, score.organs
 
-Two masks, which are numpy arrays of bool along z, y, x:
+Two masks along z, y, x, which are arrays of bool, or of 0 and 1:
 
     flare.dice(reference, prediction)
     flare.normalized_surface_dice(reference, prediction, (2.5, 0.8, 0.8), tolerance=1.0)

@@ -1,20 +1,24 @@
-"""Scores one pair of label maps: files, or images in memory."""
+"""Scores one pair of label maps: files, or images and arrays in memory."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from flare.challenge.formats import NpzLayout, case_name
 from flare.challenge.reading import read_challenge
-from flare.challenge.rules import Challenge
+from flare.challenge.rules import Challenge, UnknownLabels
+from flare.common.schema import build
 from flare.common.streams import PlainStream
 from flare.evaluation.labelmaps.grid import (
+    ArrayImage,
     Grid,
     image_header,
     image_values,
@@ -22,7 +26,8 @@ from flare.evaluation.labelmaps.grid import (
     named,
 )
 from flare.evaluation.labelmaps.reading import LabelMap, read_labels
-from flare.evaluation.metrics.finder import Labels
+from flare.evaluation.metrics.dsc_nsd import three_lengths
+from flare.evaluation.metrics.finder import Labels, Spacing
 from flare.evaluation.options import Options
 from flare.evaluation.plan import with_options
 from flare.evaluation.scoring.case import score_case
@@ -36,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageInMemory(LabelMapFile):
-    """An image of nibabel or SimpleITK, which has no file."""
+    """An image of nibabel or SimpleITK, or an array, which has no file."""
 
     image: Any
 
@@ -59,6 +64,9 @@ def score_pair(
     prediction: Any,
     challenge: str | Challenge = "flare21",
     *,
+    spacing: Sequence[float] | None = None,
+    labels: Mapping[str, int] | None = None,
+    tolerance: float | None = None,
     grid: Literal["strict", "size"] | None = None,
     unknown_labels: Literal["refuse", "ignore"] | None = None,
 ) -> CaseScore:
@@ -66,14 +74,24 @@ def score_pair(
 
     Parameters
     ----------
-    reference, prediction : image of SimpleITK or nibabel, or str or Path
-        Label maps: images in memory, or files, in any mixture. Nothing is changed.
-        A file is verified down to its checksum; an image is taken as it is.
+    reference, prediction : array, image of SimpleITK or nibabel, or str or Path
+        Label maps in any mixture. Nothing is changed. Arrays are of shape (Z, Y, X),
+        and of NumPy or of what has ``__array__``, as a tensor on the CPU; whole numbers
+        of any type are labels. A file is verified down to its checksum; what is in
+        memory is taken as it is.
     challenge : str or Challenge
         Name of a bundled challenge, path of a TOML file, or a challenge read before.
+    spacing : sequence of float, optional
+        Voxel size in mm along z, y, x. Arrays need it; nothing else may have it.
+    labels : mapping of str to int, optional
+        In place of a challenge: the label of each organ by its name, in lower-case
+        letters, digits and underscores. All other labels are background, and an organ
+        counts 1 where neither has it, 0 where one has it.
+    tolerance : float, optional
+        Of the NSD in mm, beside `labels`; 1 mm if it is not given.
     grid : {"strict", "size"}, optional
         How strictly grids are compared, if not as the challenge says. With "size", the
-        log warns of other differences.
+        log warns of other differences. Of an array, size and spacing are compared.
     unknown_labels : {"refuse", "ignore"}, optional
         What unknown labels in the prediction mean, if not what the challenge says.
 
@@ -88,9 +106,11 @@ def score_pair(
     Raises
     ------
     TypeError
-        If something is neither an image nor a path.
+        If something is neither an array, an image nor a path, or `spacing` or `labels`
+        is of another type.
     ValueError
-        If another argument has no value listed above; says what is allowed.
+        If another argument has no value listed above, or does not go with the others;
+        says what is allowed.
     SubmissionError
         If the prediction cannot be scored: its grid, its labels, or its file.
     OrganiserError
@@ -115,12 +135,34 @@ def score_pair(
     >>> score = score_pair(image, image, "flare21")
     >>> score.organs[0].organ, score.organs[0].dsc, score.nsd
     ('liver', 1.0, 1.0)
+
+    The same label maps as arrays, by their labels alone; a voxel more is the spleen's:
+
+    >>> prediction = labels.copy()
+    >>> prediction[0, 0, 0] = 3
+    >>> score = score_pair(
+    ...     labels,
+    ...     prediction,
+    ...     spacing=(2.5, 0.8, 0.8),
+    ...     labels={"liver": 1, "spleen": 3},
+    ...     tolerance=1.0,
+    ... )
+    >>> {organ.organ: organ.dsc for organ in score.organs}, score.dsc
+    ({'liver': 1.0, 'spleen': 0.0}, 0.5)
     """
     options = Options(grid=grid, unknown_labels=unknown_labels)
+    if labels is not None:
+        challenge = _challenge_of(labels, tolerance, challenge)
+    elif tolerance is not None:
+        raise ValueError("tolerance goes with labels: a challenge has its own")
     if not isinstance(challenge, Challenge):
         challenge = read_challenge(challenge)
-    first = _source(reference, "reference", challenge.npz.layout("reference"))
-    second = _source(prediction, "prediction", challenge.npz.layout("prediction"))
+    arrays = [kind for kind in (reference, prediction) if _is_array(kind)]
+    if spacing is not None and not arrays:
+        raise ValueError("spacing goes with arrays: files and images have their own")
+    size = three_lengths(spacing) if arrays else None
+    first = _source(reference, "reference", challenge.npz.layout("reference"), size)
+    second = _source(prediction, "prediction", challenge.npz.layout("prediction"), size)
     rules = with_options(challenge, options)
     case = (second if second.file_name else first).case
     pair = CasePair(case=case, reference=first, prediction=second)
@@ -130,15 +172,46 @@ def score_pair(
     return score_case(pair, rules)
 
 
-def _source(value: object, kind: str, npz: NpzLayout | None) -> LabelMapFile:
-    """What was given, as something to read."""
-    if is_image(value):
+def _challenge_of(
+    labels: Mapping[str, int], tolerance: float | None, challenge: str | Challenge
+) -> Challenge:
+    """Make a challenge of labels alone."""
+    if challenge != "flare21":
+        raise ValueError("give a challenge or labels, not both")
+    if not isinstance(labels, Mapping):
+        text = "labels must be a mapping such as {'liver': 1}"
+        raise TypeError(f"{text}, not {type(labels).__name__}")
+    tolerance_mm = 1.0 if tolerance is None else tolerance
+    organs = [
+        {"name": name, "label": label, "tolerance_mm": tolerance_mm}
+        for name, label in labels.items()
+    ]
+    others = dict.fromkeys(("reference", "prediction"), UnknownLabels.IGNORE.value)
+    rules = {"name": "labels", "organs": organs, "unknown_labels": others}
+    try:
+        return build(Challenge, rules, key="labels", checksum="")
+    except ValueError as error:
+        raise ValueError(f"labels and tolerance: {error}") from error
+
+
+def _is_array(value: object) -> bool:
+    """Whether something is an array of NumPy, or becomes one."""
+    return hasattr(value, "__array__") and not is_image(value)
+
+
+def _source(
+    value: object, kind: str, npz: NpzLayout | None, spacing: Spacing | None
+) -> LabelMapFile:
+    """Make something to read of an argument."""
+    if _is_array(value) and spacing:
+        value = ArrayImage(values=np.asarray(value), spacing=spacing)
+    if isinstance(value, ArrayImage) or is_image(value):
         return ImageInMemory(case="", path=Path(), name=kind, image=value)
     if isinstance(value, (str, os.PathLike)):
         path = Path(value)
         case = case_name(path, may_be_npz=npz is not None) or ""
         return LabelMapFile(case=case, path=path, name=path.name, npz=npz)
     raise TypeError(
-        f"{kind} must be an image of SimpleITK or nibabel, or the path of a file,"
-        f" not {type(value).__name__}"
+        f"{kind} must be an array, an image of SimpleITK or nibabel, or the path of a"
+        f" file, not {type(value).__name__}"
     )

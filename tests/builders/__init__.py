@@ -95,6 +95,16 @@ TYPES = {
 }
 
 
+class Tensor:
+    """As torch's, which NumPy makes an array of."""
+
+    def __init__(self, values):
+        self._values = values
+
+    def __array__(self, dtype=None):
+        return self._values
+
+
 def metaimage_bytes(labels, *, dtype="<u1", compressed=True, voxels=None, **changes):
     """A .mha file on the grid of `AFFINE`; keywords replace lines of its header."""
     dtype = np.dtype(dtype)

@@ -1,5 +1,7 @@
 """flare.score_pair: files and images in memory score what an evaluation says."""
 
+from dataclasses import replace
+
 import nibabel as nib
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import flare
 from flare.evaluation.errors import DamagedFileError
 from tests.builders import (
     AFFINE,
+    Tensor,
     metaimage_bytes,
     nifti_bytes,
     nrrd_bytes,
@@ -16,6 +19,7 @@ from tests.builders import (
     write_gzip,
     write_nifti,
 )
+from tests.oracles import brute_force_dsc, brute_force_nsd
 
 OBLIQUE = AFFINE.copy()
 """Turned by 30 degrees about z."""
@@ -182,8 +186,181 @@ def test_a_file_that_nibabel_has_opened_and_cannot_read(tmp_path):
         flare.score_pair(image(np.zeros((30, 30, 30), np.uint8)), nib.load(path))
 
 
+# --- Arrays -------------------------------------------------------------------------
+
+
+SPACING = (2.5, 0.8, 0.8)
+"""Of the files of the builders, along z, y, x."""
+
+
+def random_maps(dtype=np.uint8):
+    """Four organs that have something to do with each other."""
+    random = np.random.default_rng(5)
+    reference = random.integers(0, 5, (6, 7, 9))
+    is_changed = random.random(reference.shape) < 0.3
+    prediction = np.where(is_changed, random.integers(0, 5, (6, 7, 9)), reference)
+    return reference.astype(dtype), prediction.astype(dtype)
+
+
+KINDS = {
+    **{
+        name: lambda array, name=name: array.astype(name)
+        for name in ("i8", ">i2", "f4")
+    },
+    "half": lambda array: array.astype(np.float16),
+    "Fortran": np.asfortranarray,
+    "a view": lambda array: np.repeat(array, 2, axis=2)[:, :, ::2],
+    "a tensor": lambda array: Tensor(array.astype(np.int64)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arrays_score_what_files_of_their_grid_score(tmp_path, kind):
+    """With all metrics; a MetaImage holds its spacing in decimal digits."""
+    rules = flare.read_challenge("flare21")
+    rules = replace(rules, metrics=("dsc", "nsd", "hd95", "assd", "volume_difference"))
+    maps, files = random_maps(), []
+    for folder, labels in zip(("references", "predictions"), maps, strict=True):
+        files.append(tmp_path / folder / "case_1.mha")
+        files[-1].parent.mkdir()
+        files[-1].write_bytes(metaimage_bytes(labels, compressed=False))
+    reference, prediction = files
+    expected = flare.evaluate(
+        prediction.parent, reference.parent, challenge=rules
+    ).cases[0]
+    first, second = map(KINDS[kind], maps)
+
+    score = flare.score_pair(first, second, rules, spacing=SPACING)
+
+    assert score.organs == expected.organs
+    assert score.by_metric == expected.by_metric
+    assert 0 < score.dsc < 1
+    assert score.by_metric["hd95"] > 0
+    for other in (reference, sitk.ReadImage(reference)):  # beside an array
+        mixed = flare.score_pair(other, second, rules, spacing=SPACING)
+        assert mixed.organs == expected.organs
+
+
+def test_arrays_by_labels_and_a_tolerance_equal_brute_force():
+    """Labels that are not asked for are background; the mean is over those that are."""
+    reference, prediction = random_maps()
+    labels = {"spleen": 3, "liver": 1}
+
+    score = flare.score_pair(
+        reference, prediction, spacing=SPACING, labels=labels, tolerance=2.5
+    )
+
+    assert [organ.organ for organ in score.organs] == ["spleen", "liver"]
+    for organ in score.organs:
+        masks = [array == labels[organ.organ] for array in (reference, prediction)]
+        assert organ.dsc == brute_force_dsc(*masks)
+        nsd = brute_force_nsd(*masks, SPACING, 2.5)
+        assert organ.nsd == pytest.approx(nsd, abs=1e-12)
+    assert score.dsc == sum(organ.dsc for organ in score.organs) / 2
+    assert score.unknown_labels == (2, 4)
+    default = flare.score_pair(reference, prediction, spacing=SPACING, labels=labels)
+    nsd = brute_force_nsd(reference == 3, prediction == 3, SPACING, 1.0)
+    assert default.organs[0].nsd == pytest.approx(nsd, abs=1e-12)
+
+
+def test_a_mask_of_bool_is_label_1():
+    reference, prediction = (array == 1 for array in random_maps())
+
+    score = flare.score_pair(
+        Tensor(reference), prediction, spacing=SPACING, labels={"tumour": 1}
+    )
+
+    assert score.dsc == brute_force_dsc(reference, prediction)
+
+
+def changed(value):
+    """Labels as numbers with a point, one of which is something else."""
+    array = organ_boxes().astype(np.float64)
+    array[0, 0, 0] = value
+    return array
+
+
+NO_LABEL_MAPS = {
+    "four axes": (lambda: organ_boxes()[np.newaxis], "F06", "three axes"),
+    "two axes": (lambda: organ_boxes()[0], "F06", "three axes"),
+    "no voxel": (lambda: np.zeros((0, 3, 3)), "F06", "impossible numbers of voxels"),
+    "complex": (lambda: organ_boxes().astype(complex), "F06", "type complex128"),
+    "objects": (lambda: organ_boxes().astype(object), "F06", "type object"),
+    "NaN": (lambda: changed(np.nan), "F10", "found nan"),
+    "a fraction": (lambda: changed(0.5), "F10", "found 0.5"),
+    "another size": (lambda: organ_boxes()[1:], "F07", "size is 20 x 16 x 9 voxels"),
+    "a label": (lambda: changed(9), "F11", "unknown label 9"),
+}
+
+
+@pytest.mark.parametrize("name", NO_LABEL_MAPS)
+def test_arrays_that_are_no_label_maps_are_refused(name):
+    make, code, words = NO_LABEL_MAPS[name]
+
+    with pytest.raises(flare.SubmissionError) as error:
+        flare.score_pair(organ_boxes(), make(), spacing=SPACING)
+
+    assert str(error.value).startswith("prediction: ")
+    assert words in str(error.value)
+    assert error.value.code == code
+    assert "\n" not in str(error.value)
+    if code in ("F06", "F10"):
+        with pytest.raises(flare.OrganiserError, match=f"reference: .*{words}"):
+            flare.score_pair(make(), organ_boxes(), spacing=SPACING)
+
+
+def test_an_array_beside_an_image_of_another_spacing_is_refused():
+    with pytest.raises(
+        flare.SubmissionError, match=r"voxel size is 0\.8 x 0\.8 x 3 mm"
+    ):
+        flare.score_pair(image(organ_boxes()), organ_boxes(), spacing=(3, 0.8, 0.8))
+
+
+LIVER = {"liver": 1}
+
+NO_ARGUMENTS = {
+    "no spacing": ({}, TypeError, "spacing must be 3 numbers.*: None"),
+    "two numbers": ({"spacing": (1, 1)}, ValueError, "spacing must be 3 numbers"),
+    "below 0": ({"spacing": (1, -1, 1)}, ValueError, "must be positive and finite: -1"),
+    "tolerance": (
+        {"spacing": SPACING, "tolerance": 1},
+        *(ValueError, "tolerance goes with labels"),
+    ),
+    "both": (
+        {"spacing": SPACING, "labels": LIVER, "challenge": "flare22"},
+        *(ValueError, "a challenge or labels, not both"),
+    ),
+    "a list": ({"spacing": SPACING, "labels": [1]}, TypeError, "a mapping .* not list"),
+    "none": ({"spacing": SPACING, "labels": {}}, ValueError, "at least one organ"),
+    "turned": (
+        {"spacing": SPACING, "labels": {1: "liver"}},
+        *(ValueError, r"organs\[1\].label is 'liver', expected a whole"),
+    ),
+    "a label": (
+        {"spacing": SPACING, "labels": {"liver": 300}},
+        *(ValueError, r"organs\[1\].label is 300, expected .* 255"),
+    ),
+    "no tolerance": (
+        {"spacing": SPACING, "labels": LIVER, "tolerance": 0},
+        *(ValueError, r"tolerance_mm is 0\.0, expected above 0"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_ARGUMENTS)
+def test_arguments_that_do_not_go_together_are_refused(name):
+    arguments, error, words = NO_ARGUMENTS[name]
+
+    with pytest.raises(error, match=words) as caught:
+        flare.score_pair(organ_boxes(), organ_boxes(), **arguments)
+
+    assert "\n" not in str(caught.value)
+
+
 def test_what_is_no_argument_is_refused():
-    with pytest.raises(TypeError, match=r"reference must be .* not ndarray"):
-        flare.score_pair(organ_boxes(), "x.nii.gz")
+    with pytest.raises(TypeError, match=r"reference must be .* not list"):
+        flare.score_pair(organ_boxes().tolist(), "x.nii.gz")
+    with pytest.raises(ValueError, match="spacing goes with arrays"):
+        flare.score_pair(image(organ_boxes()), "x.nii.gz", spacing=SPACING)
     with pytest.raises(ValueError, match="grid is 'Size', expected 'strict' or 'size'"):
         flare.score_pair("x", "y", grid="Size")

@@ -244,7 +244,29 @@ def make_placed_grid(
     return make_grid(shape, sizes, affine * to_ras[:, np.newaxis])
 
 
+def make_unplaced_grid(
+    shape: tuple[int, int, int], spacing_xyz: Iterable[float]
+) -> Grid:
+    """A grid of what tells its spacing alone, and not where it lies.
+
+    Parameters and errors are those of `make_grid`.
+    """
+    spacing = np.array(tuple(spacing_xyz))
+    affine = np.column_stack([np.diag(spacing), np.zeros(3)])
+    return make_grid(shape, spacing, affine, is_placed=False)
+
+
 # --- Images in memory -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayImage:
+    """An array of labels, of which nobody says where it lies."""
+
+    values: npt.NDArray[Any]
+    """Expected to be of shape (Z, Y, X)."""
+    spacing: tuple[float, float, float]
+    """Voxel size in mm along z, y, x."""
 
 
 def _is_simpleitk(value: object) -> bool:
@@ -260,11 +282,15 @@ def is_image(value: object) -> bool:
 def image_header(image: Any) -> Header:
     """What the header of an image of nibabel or SimpleITK would promise, in a file.
 
+    So would that of an `ArrayImage`.
+
     Raises
     ------
     FileFormatError
         If it is of a kind that no label map has.
     """
+    if isinstance(image, ArrayImage):
+        return _array_header(image)
     if _is_simpleitk(image):
         return _simpleitk_header(image)
     header = image.header
@@ -281,6 +307,18 @@ def image_header(image: Any) -> Header:
     return Header(
         grid=grid, dtype=data.dtype, slope=float(slope), intercept=float(intercept)
     )
+
+
+def _array_header(image: ArrayImage) -> Header:
+    """The same of an array."""
+    shape = image.values.shape
+    if len(shape) != 3:
+        problem = f"its shape is {shape}, expected three axes (z, y, x)"
+        raise FileFormatError("", problem, ONE_VOLUME)
+    grid = make_unplaced_grid(check_sizes(shape[::-1]), image.spacing[::-1])
+    dtype = image_values(image).dtype
+    check_type(dtype)
+    return Header(grid=grid, dtype=dtype)
 
 
 def _simpleitk_header(image: Any) -> Header:
@@ -312,6 +350,9 @@ def image_values(image: Any) -> npt.NDArray[Any]:
     DamagedFileError
         If nibabel, which reads them when they are needed, cannot do so.
     """
+    if isinstance(image, ArrayImage):
+        is_mask = image.values.dtype == np.bool_
+        return image.values.view(np.uint8) if is_mask else image.values
     if _is_simpleitk(image):
         import SimpleITK as sitk  # which is loaded already
 

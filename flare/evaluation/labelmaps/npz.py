@@ -27,7 +27,7 @@ from flare.evaluation.errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.grid import (
     Header,
     check_sizes,
-    make_grid,
+    make_unplaced_grid,
 )
 
 SPACING = "spacing"
@@ -89,9 +89,7 @@ def open_voxels(file: BinaryIO, layout: NpzLayout) -> tuple[Header, Stream]:
     stream = _MemberStream(file, member)
     dtype, shape = _read_line(stream, member, layout.labels)
     sizes = check_sizes(shape[::-1])
-    affine = np.column_stack([np.diag(spacing), np.zeros(3)])
-    grid = make_grid(sizes, spacing, affine, is_placed=False)
-    return Header(grid=grid, dtype=dtype), stream
+    return Header(grid=make_unplaced_grid(sizes, spacing), dtype=dtype), stream
 
 
 def _arrays(members: dict[str, _Member], layout: NpzLayout) -> dict[str, _Member]:

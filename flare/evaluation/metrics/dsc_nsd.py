@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from flare.evaluation.metrics.distances import Sides
 
 
+class Array(Protocol):
+    """An array of NumPy, or what ``numpy.asarray`` makes one of, such as a tensor."""
+
+    def __array__(self) -> npt.NDArray[Any]:
+        """Its values."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
     """How well one label of a prediction agrees with the reference."""
@@ -38,13 +45,14 @@ class Agreement:
     """Of both surfaces, if they were asked for and both have the label."""
 
 
-def dice(reference: Mask, prediction: Mask) -> float:
+def dice(reference: Array, prediction: Array) -> float:
     """Twice the shared volume, divided by the sum of both volumes.
 
     Parameters
     ----------
-    reference, prediction : ndarray of bool, shape (Z, Y, X)
-        Masks of one organ on the same grid. Never modified.
+    reference, prediction : array, shape (Z, Y, X)
+        Masks of one organ on the same grid: bool, or 0 and 1 of any type, in an array
+        of NumPy or what has ``__array__``, as a tensor on the CPU. Never modified.
 
     Returns
     -------
@@ -54,9 +62,10 @@ def dice(reference: Mask, prediction: Mask) -> float:
     Raises
     ------
     TypeError
-        If a mask is no numpy array of bool, but an image, a list, or labels.
+        If a mask is no array of numbers, but an image or a list.
     ValueError
-        If the masks are not three-dimensional, or their shapes differ.
+        If a mask has other values than 0 and 1, is not three-dimensional, or has
+        another shape than the other.
 
     Notes
     -----
@@ -76,23 +85,24 @@ def dice(reference: Mask, prediction: Mask) -> float:
     >>> dice(reference, prediction)
     0.5
     """
-    _check_masks(reference, prediction)
+    first, second = _masks(reference, prediction)
     return dice_of_counts(
-        int(np.count_nonzero(reference)),
-        int(np.count_nonzero(prediction)),
-        int(np.count_nonzero(reference & prediction)),
+        int(np.count_nonzero(first)),
+        int(np.count_nonzero(second)),
+        int(np.count_nonzero(first & second)),
     )
 
 
 def normalized_surface_dice(
-    reference: Mask, prediction: Mask, spacing: Spacing, tolerance: float
+    reference: Array, prediction: Array, spacing: Spacing, tolerance: float
 ) -> float:
     """Share of both surfaces that lies within `tolerance` of the other surface.
 
     Parameters
     ----------
-    reference, prediction : ndarray of bool, shape (Z, Y, X)
-        Masks of one organ on the same grid. Never modified.
+    reference, prediction : array, shape (Z, Y, X)
+        Masks of one organ on the same grid: bool, or 0 and 1 of any type, in an array
+        of NumPy or what has ``__array__``, as a tensor on the CPU. Never modified.
     spacing : tuple of float
         Voxel size in mm along z, y, x: the order of the array axes.
     tolerance : float
@@ -106,11 +116,12 @@ def normalized_surface_dice(
     Raises
     ------
     TypeError
-        If a mask is no numpy array of bool, but an image, a list, or labels; if
-        `spacing` or `tolerance` is not made of numbers.
+        If a mask is no array of numbers, but an image or a list; if `spacing` or
+        `tolerance` is not made of numbers.
     ValueError
-        If the masks are not three-dimensional, their shapes differ, `spacing` is not 3
-        numbers, or `spacing` or `tolerance` is not positive and finite.
+        If a mask has other values than 0 and 1, is not three-dimensional, or has
+        another shape than the other; if `spacing` is not 3 numbers, or `spacing` or
+        `tolerance` is not positive and finite.
 
     Notes
     -----
@@ -140,13 +151,14 @@ def normalized_surface_dice(
     return _compare_masks(reference, prediction, spacing, tolerance).nsd
 
 
-def hd95(reference: Mask, prediction: Mask, spacing: Spacing) -> float:
+def hd95(reference: Array, prediction: Array, spacing: Spacing) -> float:
     """Distance within which 95 % of the area of each surface are from the other one.
 
     Parameters
     ----------
-    reference, prediction : ndarray of bool, shape (Z, Y, X)
-        Masks of one organ on the same grid. Never modified.
+    reference, prediction : array, shape (Z, Y, X)
+        Masks of one organ on the same grid: bool, or 0 and 1 of any type, in an array
+        of NumPy or what has ``__array__``, as a tensor on the CPU. Never modified.
     spacing : tuple of float
         Voxel size in mm along z, y, x: the order of the array axes.
 
@@ -182,7 +194,7 @@ def hd95(reference: Mask, prediction: Mask, spacing: Spacing) -> float:
     return _distance(hausdorff_95, reference, prediction, spacing)
 
 
-def assd(reference: Mask, prediction: Mask, spacing: Spacing) -> float:
+def assd(reference: Array, prediction: Array, spacing: Spacing) -> float:
     """Mean distance of both surfaces from each other, weighted by area.
 
     Parameters, errors, and the values for empty masks are those of `hd95`.
@@ -214,8 +226,8 @@ def assd(reference: Mask, prediction: Mask, spacing: Spacing) -> float:
 
 def _distance(
     metric: Callable[[Agreement], float | None],
-    reference: Mask,
-    prediction: Mask,
+    reference: Array,
+    prediction: Array,
     spacing: Spacing,
 ) -> float:
     """A distance of two masks."""
@@ -225,21 +237,23 @@ def _distance(
         return value
     if not found.reference_voxels and not found.prediction_voxels:
         return 0.0
-    return math.hypot(*(n * mm for n, mm in zip(reference.shape, spacing, strict=True)))
+    shape = np.asarray(reference).shape
+    return math.hypot(*(n * mm for n, mm in zip(shape, spacing, strict=True)))
 
 
 def _compare_masks(
-    reference: Mask,
-    prediction: Mask,
+    reference: Array,
+    prediction: Array,
     spacing: Spacing,
     tolerance: float,
     *,
     has_distances: bool = False,
 ) -> Agreement:
     """How two masks agree, as the only label of two label maps."""
-    _check_masks(reference, prediction)
-    first = np.ascontiguousarray(reference).view(np.uint8)
-    second = np.ascontiguousarray(prediction).view(np.uint8)
+    first, second = (
+        np.ascontiguousarray(mask).view(np.uint8)
+        for mask in _masks(reference, prediction)
+    )
     tolerances = {1: tolerance}
     return compare_labels(
         first, second, spacing, tolerances, has_distances=has_distances
@@ -297,12 +311,8 @@ def compare_labels(
         from flare.evaluation.metrics.distances import Surfels
 
     _check_shapes(reference, prediction)
-    spacing = _three_numbers(spacing)
-    for length in (*spacing, *tolerances.values()):
-        if not (0 < length < math.inf):
-            raise ValueError(
-                f"spacing and tolerance must be positive and finite: {length}"
-            )
+    spacing = three_lengths(spacing)
+    _check_lengths(tolerances.values())
     in_reference, in_prediction = occupied or (
         find_labels(labels, tuple(tolerances)) for labels in (reference, prediction)
     )
@@ -326,24 +336,38 @@ def compare_labels(
     return agreements
 
 
-def _check_masks(reference: Mask, prediction: Mask) -> None:
-    """Refuse what is not a pair of boolean volumes of one shape."""
-    for mask in (reference, prediction):
-        if not isinstance(mask, np.ndarray):
-            # They may be anything: callers need not check types.
-            raise TypeError(
-                "a mask must be a numpy array of bool, along z, y, x,"
-                f" not {type(mask).__name__}"
-            )
-        if mask.dtype != np.bool_:
-            raise TypeError(
-                f"a mask must be boolean, not {mask.dtype}: use labels == organ"
-            )
-    _check_shapes(reference, prediction)
+def _masks(reference: Array, prediction: Array) -> tuple[Mask, Mask]:
+    """Two masks as volumes of bool of one shape; refuse what is none."""
+    first, second = _mask(reference), _mask(prediction)
+    _check_shapes(first, second)
+    return first, second
 
 
-def _three_numbers(spacing: object) -> Spacing:
-    """A spacing as floats, whatever kind of numbers, and of sequence, it is made of."""
+def _mask(value: Array) -> Mask:
+    """Make an array of 0 and 1, whatever its type, one of bool."""
+    if not hasattr(value, "__array__"):
+        # They may be anything: callers need not check types.
+        raise TypeError(
+            "a mask must be an array of 0 and 1, along z, y, x,"
+            f" not {type(value).__name__}"
+        )
+    values = np.asarray(value)
+    if values.dtype == np.bool_:
+        return values
+    if values.dtype.kind not in "iuf":
+        raise TypeError(f"a mask must be an array of 0 and 1, not of {values.dtype}")
+    mask: Mask = values != 0
+    is_odd = values != mask  # NaN is unlike anything
+    if is_odd.any():
+        raise ValueError(
+            "a mask must have the values 0 and 1 alone,"
+            f" not {values[is_odd][0]:g}: use labels == organ"
+        )
+    return mask
+
+
+def three_lengths(spacing: object) -> Spacing:
+    """Make a spacing, of whatever kind of numbers and of sequence, one of floats."""
     text = f"spacing must be 3 numbers, in mm along z, y, x: {spacing!r}"
     try:
         lengths: tuple[Any, ...] = tuple(spacing)  # type: ignore[arg-type]
@@ -354,7 +378,17 @@ def _three_numbers(spacing: object) -> Spacing:
     if len(lengths) != 3:
         raise ValueError(text)
     z, y, x = map(float, lengths)
+    _check_lengths((z, y, x))
     return z, y, x
+
+
+def _check_lengths(lengths: Iterable[float]) -> None:
+    """Refuse what is no length in mm."""
+    for length in lengths:
+        if not (0 < length < math.inf):
+            raise ValueError(
+                f"spacing and tolerance must be positive and finite: {length}"
+            )
 
 
 def _is_number(value: object) -> bool:

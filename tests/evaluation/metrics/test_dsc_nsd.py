@@ -15,6 +15,7 @@ import flare
 from flare.evaluation.metrics import finder, surfaces, surfels
 from flare.evaluation.metrics.dsc_nsd import compare_labels
 from flare.evaluation.metrics.finder import ball_rows
+from tests.builders import Tensor
 from tests.builders.fewer import few_fast
 from tests.oracles import brute_force_dsc, brute_force_nsd
 
@@ -304,9 +305,46 @@ def test_however_small_voxels_are_a_missing_mask_scores_0(kind):
     assert nsd == 0.0
 
 
+@pytest.mark.parametrize("kind", ["bool", "u1", "i8", ">i2", "f4", "f2", Tensor])
+def test_masks_of_0_and_1_are_masks_of_whatever_type(kind):
+    """A cube of 4 x 4 x 4 voxels loses its last slice, 2.5 mm thick.
+
+    The slice's centre, 2.5 mm away, has over 5 % of the surface.
+    """
+    reference = box((2, 6), (2, 6), (2, 6))
+    prediction = box((2, 5), (2, 6), (2, 6))
+    spacing = (2.5, 0.8, 0.8)
+    expected = surface_distance.compute_surface_distances(
+        reference, prediction, spacing
+    )
+    nsd = brute_force_nsd(reference, prediction, spacing, 1.0)
+    masks = [
+        Tensor(mask.astype("i8")) if kind is Tensor else mask.astype(kind)
+        for mask in (reference, prediction)
+    ]
+
+    assert flare.dice(*masks) == 2 * 48 / (64 + 48)
+    found = flare.normalized_surface_dice(*masks, spacing, 1.0)
+    assert found == pytest.approx(nsd, abs=EXACT)
+    assert flare.hd95(*masks, spacing) == 2.5
+    means = surface_distance.compute_average_surface_distance(expected)
+    areas = [expected[f"surfel_areas_{side}"].sum() for side in ("gt", "pred")]
+    mean = np.average(means, weights=areas)
+    assert flare.assd(*masks, spacing) == pytest.approx(mean, abs=EXACT)
+
+
 # --- Refusals ---------------------------------------------------------------------
 
-ARRAY = "a mask must be a numpy array of bool, along z, y, x, not "
+ARRAY = "a mask must be an array of 0 and 1, along z, y, x, not "
+
+
+def values(odd):
+    """A mask in numbers, one of which is no part of a mask."""
+    mask = empty().astype(np.float64)
+    mask[3, 4, 5] = odd
+    return mask
+
+
 NIBABEL = nib.Nifti1Image(np.ones((1, 1, 1), np.uint8), np.eye(4))
 
 
@@ -316,13 +354,18 @@ NIBABEL = nib.Nifti1Image(np.ones((1, 1, 1), np.uint8), np.eye(4))
     [
         (empty(), empty((8, 8, 9)), ValueError, "found (8, 8, 8) and (8, 8, 9)"),
         (empty((8, 8)), empty((8, 8)), ValueError, "found (8, 8) and (8, 8)"),
-        (empty(), empty().view(np.uint8), TypeError, "not uint8: use labels == organ"),
+        (empty(), values(2), ValueError, "not 2: use labels == organ"),
+        (values(-1), empty(), ValueError, "not -1: use labels == organ"),
+        (empty(), values(0.5), ValueError, "not 0.5: use labels == organ"),
+        (empty(), values(math.nan), ValueError, "not nan: use labels == organ"),
+        (empty(), empty().astype(complex), TypeError, "not of complex128"),
+        (empty(), np.int64(1), ValueError, "found (8, 8, 8) and ()"),
         ([[[True]]], empty(), TypeError, f"{ARRAY}list"),
         (empty(), True, TypeError, f"{ARRAY}bool"),
         (NIBABEL, empty(), TypeError, f"{ARRAY}Nifti1Image"),
         (empty(), sitk.Image(1, 1, 1, sitk.sitkUInt8), TypeError, f"{ARRAY}Image"),
     ],
-    ids=["shapes", "two axes", "labels", "list", "scalar", "nibabel", "SimpleITK"],
+    ids=lambda own: own if isinstance(own, str) else "",
 )
 def test_what_is_not_a_pair_of_masks_is_refused(metric, first, second, error, text):
     more = () if metric is flare.dice else ((1, 1, 1), 1)
