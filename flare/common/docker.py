@@ -44,12 +44,18 @@ _CONTENT = re.compile(
 )
 """What engines say where they cannot use what an image holds."""
 
+_CONFIGURATION = re.compile(r"json: cannot unmarshal|parsing time|invalid character")
+"""Where they cannot use its configuration: fields in it may be called Timeout."""
+
 _HOST = re.compile(
     r"no space|quota|input/output|memory|open files|read-only|connect|time ?out"
     r"|deadline|kill|cancel",
     re.IGNORECASE,
 )
 """What they say where the computer is why."""
+
+_MAYBE_HOST = re.compile(r"busy|denied|refused|EOF")
+"""What they say of it where they do not name what the image holds."""
 
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 """Names of files, as some messages have them,"""
@@ -230,7 +236,7 @@ class Docker(Engine):
         pipe = subprocess.PIPE
         return self.begin("image", "load", "--quiet", stdin=pipe, stderr=pipe)
 
-    def load_error(self, said: bytes) -> tuple[EngineError, bool]:
+    def load_error(self, said: bytes) -> tuple[EngineError, bool | None]:
         """Why an image could not be loaded, and whether its content is why."""
         text = said.decode("utf-8", "replace")
         return self.failure(said, "image"), is_of_content(text)
@@ -381,8 +387,10 @@ class Docker(Engine):
         )
 
 
-def is_of_content(said: str) -> bool:
+def is_of_content(said: str) -> bool | None:
     """Whether an engine that cannot load an image names what the image holds.
+
+    False if it names something of the computer, and None if it names neither.
 
     The image's author chose the names of files in it, so they decide nothing: what
     counts is what comes before the first one, and the reason behind the last colon.
@@ -393,7 +401,14 @@ def is_of_content(said: str) -> bool:
     own, *rest = _PATH.split(_TAIL.sub("", _QUOTED.sub("", said)), maxsplit=1)
     _, colon, reason = "".join(rest).rpartition(": ")
     reason = _PATH.split(reason)[0] if colon else ""
-    return bool(_CONTENT.search(own)) and not _HOST.search(f"{own}\n{reason}")
+    if _CONFIGURATION.search(own) and "connect" not in own:
+        return True
+    words = f"{own}\n{reason}"
+    if _HOST.search(words):
+        return False
+    if _CONTENT.search(own):
+        return True
+    return None if words.strip() and not _MAYBE_HOST.search(words) else False
 
 
 def _end_with_us() -> Callable[[], None] | None:

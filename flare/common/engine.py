@@ -341,8 +341,11 @@ class Engine(Protocol):
     def begin_load(self) -> subprocess.Popen[bytes]:
         """Begin to load what ``docker save`` writes; its stderr is for `load_error`."""
 
-    def load_error(self, said: bytes) -> tuple[EngineError, bool]:
-        """Why an image could not be loaded, and whether its content is why."""
+    def load_error(self, said: bytes) -> tuple[EngineError, bool | None]:
+        """Why an image could not be loaded, and whether its content is why.
+
+        None if the engine names neither that nor anything of the computer.
+        """
 
     def tag(self, image: str, tag: str) -> None:
         """Give an image a tag."""

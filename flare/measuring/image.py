@@ -49,6 +49,10 @@ class LoadError(ArchiveError):
     """An engine cannot load what a team's archive holds."""
 
 
+class UnexplainedError(EngineError):
+    """An engine cannot load an image, and names nothing of the computer as why."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedImage:
     """A team's image in the engine, and one of ours beside it."""
@@ -190,9 +194,11 @@ def load_image(engine: Engine, archive: Archive, tag: str) -> str:
     """Load the image of an archive under a tag of ours, and return its ID.
 
     The engine never sees the file of the team: what it loads is written by
-    `flare.measuring.archive.reading.write_image`, and names no tag. Only what the
-    engine says of its content is the archive's fault. Anything else is the host's, as
-    where others use the engine at the same time, and is tried again.
+    `flare.measuring.archive.reading.write_image`, and names no tag. What the engine
+    says of its content is the archive's fault. Anything else is tried again, as others
+    may use the engine at the same time. In the end, what the engine says of the
+    computer is the host's fault. If it names neither, the archive is at fault: the
+    engine works, as it has taken an image of ours just before.
 
     Parameters
     ----------
@@ -218,7 +224,11 @@ def load_image(engine: Engine, archive: Archive, tag: str) -> str:
         except EngineError as error:
             engine.describe()
             _log.info("Loading %s again: %s", safe(archive.path.name), error.finding)
-    return _load(engine, archive, tag)
+    try:
+        return _load(engine, archive, tag)
+    except UnexplainedError as error:
+        engine.describe()
+        raise LoadError(archive.path.name, _cannot(error)) from error
 
 
 def _load(engine: Engine, archive: Archive, tag: str) -> str:
@@ -281,10 +291,12 @@ def _feed(engine: Engine, archive: Archive) -> None:
     if process.returncode:
         error, is_of_content = engine.load_error(said)
         if is_of_content:
-            raise LoadError(
-                archive.path.name, f"the engine cannot load it ({error.finding})"
-            )
-        raise error
+            raise LoadError(archive.path.name, _cannot(error))
+        raise error if is_of_content is False else UnexplainedError(error.finding)
+
+
+def _cannot(error: EngineError) -> str:
+    return f"the engine cannot load it ({error.finding})"
 
 
 # --- An image of our own ----------------------------------------------------------

@@ -37,13 +37,16 @@ def sha256(content):
     return hashlib.sha256(content).hexdigest()
 
 
-def configuration(*layers, **settings):
-    """The configuration of an image with such layers, which are tar files."""
+def configuration(*layers, top=None, **settings):
+    """The configuration of an image with such layers, which are tar files.
+
+    `top` has what stands beside the settings.
+    """
     diff_ids = [f"sha256:{sha256(layer)}" for layer in layers or (tar(FILES),)]
     rootfs = {"type": "layers", "diff_ids": diff_ids}
     found = {"os": "linux", "architecture": "amd64", "rootfs": rootfs}
     found |= {key: settings.pop(key) for key in list(settings) if key in found}
-    return found | {"config": {"WorkingDir": "/workspace", **settings}}
+    return found | {"config": {"WorkingDir": "/workspace", **settings}} | (top or {})
 
 
 def save(
@@ -74,6 +77,69 @@ def save(
     file = folder / name
     file.write_bytes(gzip.compress(content, 1) if compress else content)
     return file
+
+
+A_TIME = "a time such as 2026-11-24T10:00:00Z"
+
+OF_NO_ENGINE = [
+    ({"top": {"created": "yesterday"}}, f'"yesterday" for created, expected {A_TIME}'),
+    ({"top": {"created": 5}}, f"5 for created, expected {A_TIME}"),
+    ({"top": {"created": ""}}, f'"" for created, expected {A_TIME}'),
+    (
+        {"top": {"created": "2026-01-01 10:00:00Z"}},
+        f'"2026-01-01 10:00:00Z" for created, expected {A_TIME}',
+    ),
+    (
+        {"top": {"created": "2026-02-30T10:00:00Z"}},
+        f'"2026-02-30T10:00:00Z" for created, expected {A_TIME}',
+    ),
+    (
+        {"top": {"created": "2026-01-01T10:00:60Z"}},
+        f'"2026-01-01T10:00:60Z" for created, expected {A_TIME}',
+    ),
+    ({"top": {"author": 5}}, "5 for author, expected a text"),
+    ({"top": {"comment": []}}, "[] for comment, expected a text"),
+    ({"top": {"Size": "5"}}, '"5" for Size, expected a whole number'),
+    ({"top": {"os.features": "x"}}, '"x" for os.features, expected a list'),
+    ({"top": {"history": "x"}}, '"x" for history, expected a list'),
+    ({"top": {"history": ["x"]}}, '"x" for history[1], expected an object'),
+    (
+        {"top": {"history": [{}, {"empty_layer": "true"}]}},
+        '"true" for history[2].empty_layer, expected true or false',
+    ),
+    (
+        {"top": {"history": [{"created": "x"}]}},
+        f'"x" for history[1].created, expected {A_TIME}',
+    ),
+    ({"top": {"config": []}}, "[] for config, expected an object"),
+    (
+        {"top": {"container_config": {"Env": "x"}}},
+        '"x" for container_config.Env, expected a list',
+    ),
+    ({"User": 0}, "0 for config.User, expected a text"),
+    ({"StopSignal": 9}, "9 for config.StopSignal, expected a text"),
+    ({"Tty": "yes"}, '"yes" for config.Tty, expected true or false'),
+    ({"Env": 5}, "5 for config.Env, expected a list"),
+    ({"Env": ["A=b", 5]}, "5 for config.Env[2], expected a text"),
+    ({"Entrypoint": 5}, "5 for config.Entrypoint, expected a list"),
+    ({"Cmd": [["x"]]}, '["x"] for config.Cmd[1], expected a text'),
+    ({"Labels": ["a"]}, '["a"] for config.Labels, expected an object'),
+    ({"Labels": {"a": True}}, "true for config.Labels.a, expected a text"),
+    (
+        {"ExposedPorts": {"80/tcp": 1}},
+        "1 for config.ExposedPorts.80/tcp, expected an o",
+    ),
+    ({"Volumes": ["/x"]}, '["/x"] for config.Volumes, expected an object'),
+    ({"StopTimeout": 1.5}, "1.5 for config.StopTimeout, expected a whole number"),
+    ({"StopTimeout": 2**63}, "9223372036854775808 for config.StopTimeout, expected a"),
+    ({"Healthcheck": []}, "[] for config.Healthcheck, expected an object"),
+    (
+        {"Healthcheck": {"Interval": "30s"}},
+        '"30s" for config.Healthcheck.Interval, expected a whole number',
+    ),
+]
+"""Configurations that Docker 20.10 loads none of, and what is said of them. It says,
+such as "json: cannot unmarshal number into Go struct field Config.config.User"."""
 
 
 def findings(file):

@@ -64,8 +64,16 @@ def test_a_container_that_cannot_be_removed(make_engine):
 LAYER = "Error response from daemon: failed to register layer: "
 
 
-OF_THE_CONTENT, OF_THE_COMPUTER = (
+OF_THE_CONTENT, OF_THE_COMPUTER, OF_NEITHER = (
     [
+        # Docker 20.10 and 28, of a configuration.
+        "json: cannot unmarshal number into Go struct field Config.config.StopTimeout"
+        " of type int",
+        r'parsing time "\"yesterday\"" as "\"2006-01-02T15:04:05Z07:00\"": cannot parse'
+        r' "yesterday\"" as "2006"',
+        r'parsing time "\"2026-01-01T10:00:60Z\"": second out of range',
+        "Error response from daemon: invalid character 'ÿ' looking for beginning of"
+        " value",
         LAYER + "lsetxattr /usr/bin/pkill: operation not supported",
         LAYER + "lsetxattr /opt/memory/timeout.py: operation not supported",
         LAYER + "lsetxattr /a no space left on device/x: operation not supported",
@@ -85,10 +93,20 @@ OF_THE_CONTENT, OF_THE_COMPUTER = (
         "Error processing tar file(write /x: no space left on device): exit status 1",
         "Error processing tar file(signal: killed): ",
         "processing tar file: i/o timeout",
+        # A proxy on the way to an engine elsewhere answers with a page.
+        "error during connect: invalid character '<' looking for beginning of value",
+        "unexpected EOF",
+        "",
+    ],
+    [
+        "Error response from daemon: invalid manifest, layers length mismatch",
+        "Error response from daemon: no such thing /opt/busy: unheard of",
     ],
 )
 
 
-@pytest.mark.parametrize("said", [*OF_THE_CONTENT, *OF_THE_COMPUTER])
+@pytest.mark.parametrize("said", [*OF_THE_CONTENT, *OF_THE_COMPUTER, *OF_NEITHER])
 def test_names_in_an_image_do_not_change_whose_fault_it_is(said):
-    assert is_of_content(said) == (said in OF_THE_CONTENT)
+    expected = None if said in OF_NEITHER else said in OF_THE_CONTENT
+
+    assert is_of_content(said) is expected

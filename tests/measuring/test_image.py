@@ -7,12 +7,13 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from flare.common.docker import Docker
+from flare.common.docker import Docker, is_of_content
 from flare.common.errors import EngineError
 from flare.measuring import image as loading_module
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.image import LoadError, load_image
-from tests.builders import ROOT
+from tests.builders import ROOT, run_command
+from tests.builders.archives import OF_NO_ENGINE, save
 
 ARCHIVE = ROOT / "tests" / "data" / "archives" / "docker-20.archive"
 
@@ -99,23 +100,30 @@ def test_an_image_with_the_wrong_id_under_a_right_name(archive, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("said", "kind", "loads"),
     [
-        ("Error processing tar file(exit status 1): /x: invalid argument", LoadError),
-        ("failed to register layer: lsetxattr security.capability /x", LoadError),
-        ("failed to register layer: write /x: no space left on device", EngineError),
-        ("error during connect: EOF", EngineError),
-        ("no\nroom", EngineError),
+        (
+            "Error processing tar file(exit status 1): /x: invalid argument",
+            LoadError,
+            1,
+        ),
+        ("failed to register layer: lsetxattr security.capability /x", LoadError, 1),
+        ("json: cannot unmarshal number into Go struct field X", LoadError, 1),
+        # Of neither: the engine has taken an image of ours just before.
+        ("no such\nthing", LoadError, 3),
+        ("failed to register layer: write /x: no space left on device", EngineError, 3),
+        ("error during connect: EOF", EngineError, 3),
+        ("", EngineError, 3),
     ],
 )
-def test_only_what_names_the_content_is_the_archive_s_fault(archive, said, kind):
+def test_whose_fault_it_is_that_an_image_cannot_be_loaded(archive, said, kind, loads):
     engine = Loader(words=saying(said))
 
     with pytest.raises(kind) as caught:
         load_image(engine, archive, OURS)
 
     assert type(caught.value) is kind
-    assert len(engine.loads) == (1 if kind is LoadError else 3)
+    assert len(engine.loads) == loads
 
 
 def test_an_engine_that_ends_while_it_loads_is_no_team_s_fault(archive, monkeypatch):
@@ -155,3 +163,18 @@ def test_a_disk_that_cannot_be_looked_at_ends_loading(archive, monkeypatch):
 
     with pytest.raises(EngineError, match=r"be looked at \(stale file handle\)"):
         load_image(Loader(words=("sleep", "60")), archive, OURS)
+
+
+# --- What a real engine says --------------------------------------------------------
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(("settings", "_"), OF_NO_ENGINE, ids=lambda value: str(value))
+def test_no_engine_loads_what_is_refused_before_it(docker, tmp_path, settings, _):
+    file = save(tmp_path, **settings, compress=False, tags=[])
+
+    with file.open("rb") as content:
+        run = run_command(docker, "image", "load", "--quiet", stdin=content)
+
+    assert run.returncode == 1
+    assert is_of_content(run.stderr)

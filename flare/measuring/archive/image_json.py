@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flare.common.text import listing, safe
+from flare.measuring.archive.configuration import checked_configuration
 from flare.measuring.archive.image_tar import Blob, Contents
 from flare.measuring.archive.strict import (
     SENSELESS,
@@ -55,7 +56,7 @@ class Image:
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """Its variables, as NAME=VALUE, if these are texts."""
+        """Its variables, as NAME=VALUE."""
         return tuple(self.settings.get("Env") or ())
 
 
@@ -88,11 +89,7 @@ def find_image(contents: Contents, team: str) -> Image:
     content = _small_file(contents, name)
     if any(_small_file(contents, other) != content for other, _ in found):
         raise BrokenError(f"{MANIFEST} and {INDEX} in it lead to different images")
-    configuration = _fields(contents, name, "config", "os", "architecture", "rootfs")
-    fields_of(
-        configuration.get("config") or {},
-        *("Env", "Entrypoint", "Cmd", "WorkingDir", "User", "Volumes"),
-    )
+    configuration = checked_configuration(content)
     layers = tuple(_find_layers(contents, names, configuration))
     return Image(content=content, configuration=configuration, layers=layers)
 
@@ -237,12 +234,12 @@ def _check_digest(name: str, sha256: str) -> None:
 def _find_layers(
     contents: Contents, names: Sequence[str], configuration: Mapping[str, Any]
 ) -> Iterator[Blob]:
-    rootfs = fields_of(configuration.get("rootfs"), "diff_ids")
+    rootfs = configuration.get("rootfs") or {}
     if len(names) > MOST_LAYERS:
         raise BrokenError(
             f"it has {len(names)} layers, and engines take {MOST_LAYERS} at most"
         )
-    expected = [str(diff_id) for diff_id in rootfs.get("diff_ids") or []]
+    expected = rootfs.get("diff_ids") or []
     if len(names) != len(expected):
         raise BrokenError(
             f"it has {len(names)} layers, but its configuration {len(expected)}"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from flare.common.text import listing, safe
+from flare.measuring.archive.configuration import excesses
 from flare.measuring.archive.image_json import (
     BLOBS,
     PLATFORM,
@@ -221,6 +222,8 @@ def _of_configuration(image: Image, contract: Contract) -> Iterator[Finding]:
             yield "it has neither an ENTRYPOINT nor a CMD", remedy
     elif entrypoint:
         yield from _of_entrypoint(entrypoint)
+    for excess in excesses(image.settings):
+        yield excess, "Set fewer, or shorter ones, in the Dockerfile."
     for line in image.environment:
         name, _, value = line.partition("=")
         if name == "BASH_ENV" and value:

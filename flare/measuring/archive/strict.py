@@ -291,7 +291,7 @@ SENSELESS = "its manifest, or its configuration, makes no sense"
 
 
 def strict_json(content: bytes) -> Any:
-    """What a small file holds; None if that is no JSON.
+    """What a small file holds; None if that is no JSON in UTF-8.
 
     Raises
     ------
@@ -299,7 +299,9 @@ def strict_json(content: bytes) -> Any:
         If it has a number, or a key, that only some readers understand.
     """
     try:
-        return json.loads(content, object_pairs_hook=_table, parse_constant=_constant)
+        # Of bytes, Python would read other encodings, too, which engines do not.
+        text = content.decode("utf-8")
+        return json.loads(text, object_pairs_hook=_table, parse_constant=_constant)
     except (ValueError, RecursionError):
         return None
 

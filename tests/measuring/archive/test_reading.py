@@ -14,7 +14,15 @@ from flare.measuring.archive.model import read_model
 from flare.measuring.archive.reading import of_script, read_archive
 from flare.measuring.archive.strict import ModelError
 from tests.builders import run_flare
-from tests.builders.archives import FILES, SCRIPT, configuration, findings, save, tar
+from tests.builders.archives import (
+    FILES,
+    OF_NO_ENGINE,
+    SCRIPT,
+    configuration,
+    findings,
+    save,
+    tar,
+)
 from tests.builders.archives import sha256 as digest_of
 from tests.builders.models import model_bytes
 
@@ -235,9 +243,6 @@ def test_names(tmp_path, problem):
         refused("its manifest names no configuration, or no layers",
                 manifest=[{"RepoTags": ["team_a:latest"], "Config": "x.json"}]),
         refused(SENSELESS, manifest=[{"RepoTags": 5, "Config": "x", "Layers": []}]),
-        refused(SENSELESS, Entrypoint=5),
-        refused(SENSELESS, Env=5),
-        refused(SENSELESS, Env=["A=b", None]),
         refused("its working directory is no path", WorkingDir="x" * 5000),
         refused("its manifest, or its configuration, has NaN", Extra=float("nan")),
         refused("its manifest, or its configuration, has repotags twice",
@@ -310,6 +315,61 @@ def test_images_that_cannot_be_run(tmp_path, layers, options, problem):
     begin, _, end = problem.partition(" ... ")
     assert found.startswith(begin)
     assert found.endswith(end)
+
+
+@pytest.mark.parametrize(("settings", "problem"), OF_NO_ENGINE)
+def test_a_configuration_that_no_engine_would_load(tmp_path, settings, problem):
+    found = one_problem(save(tmp_path, **settings))
+
+    assert found.startswith(f"its configuration has {problem}")
+
+
+def test_what_engines_take_in_a_configuration(tmp_path):
+    """What is null, of any field, and what no engine knows."""
+    history = [{"created": "2026-11-24T10:00:00.123456789+01:00", "empty_layer": True}]
+    top = {"created": "0001-01-01T00:00:00Z", "history": history, "author": None}
+    unknown = {"Memory": "a lot", "Labels": {"a": None}, "Healthcheck": None}
+
+    archive = read_archive(save(tmp_path, top=top, **unknown, StopTimeout=2**63 - 1))
+
+    assert (archive.problems, archive.doubts) == ((), ())
+
+
+def test_a_configuration_in_another_encoding(tmp_path):
+    """Python would read it; Docker says "invalid character"."""
+    written = json.dumps(configuration()).encode("utf-16-le")
+
+    file = save(tmp_path, more={f"{digest_of(CONFIG)}.json": written})
+
+    assert one_problem(file) == SENSELESS
+
+
+KIBS = "x" * 1024
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"Env": [f"V{n}=" for n in range(1001)]}, "1,001 Env, of"),
+        ({"Env": [f"V{n}={KIBS}" for n in range(64)]}, "64 Env, of 66,"),
+        ({"Labels": {f"{n}": "" for n in range(1001)}}, "1,001 Labels, of"),
+        ({"Volumes": {f"/{n}": {} for n in range(1001)}}, "1,001 Volumes, of"),
+        ({"ExposedPorts": {f"{n}/tcp": {} for n in range(1001)}}, "1,001 Exposed"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_more_than_an_engine_should_be_given(tmp_path, settings, text):
+    """Docker compares each variable with all others, for each container."""
+    found = one_problem(save(tmp_path, **settings))
+
+    assert found.startswith(f"its configuration has {text}")
+    assert found.endswith(" bytes, expected at most 1,000, of 65,536")
+
+
+def test_as_much_as_an_engine_may_be_given(tmp_path):
+    variables = [f"V{n}=" for n in range(1000)]
+
+    assert findings(save(tmp_path, Env=variables, Labels={"a": KIBS * 63})) == []
 
 
 CHOSEN = "predict.sh sets CUDA_VISIBLE_DEVICES to"
