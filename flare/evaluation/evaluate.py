@@ -331,7 +331,7 @@ def _unusable(
         if names:
             verb = "scores" if len(names) == 1 else "score"
             count = f"{len(names)} of {cases} cases {verb} 0"
-            line = f"{count}: {reason} ({listing(names.values())})"
+            line = f"{count}: {reason} ({listing(dict.fromkeys(names.values()))})"
             found.append(LowScores(reason=line, cases=tuple(names)))
     return found
 

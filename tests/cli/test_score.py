@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -67,6 +68,25 @@ def test_a_team_that_is_refused_is_the_last_word(words, tmp_path, is_damaged):
     assert [" ".join(row.split()) for row in run.stdout.splitlines()[-4:]] == [
         *("teams 2", "refused 1", f"cases scored now {scored}", "known already 0"),
     ]
+
+
+def test_results_of_a_team_that_is_gone_are_named(words, tmp_path):
+    """They are ranked like the others; one that was measured was never submitted."""
+    results = tmp_path / "results"
+    assert run_flare(*words, *ONE).returncode == 0
+    (results / "delta").mkdir()
+    (results / "delta" / "efficiency.csv").touch()
+    (tmp_path / "teams" / "beta").rename(tmp_path / "beta")
+    shutil.copy(results / "alpha" / "metrics.json", results / "delta")
+
+    run = run_flare(*words, *ONE)
+
+    assert (run.returncode, run.stderr) == (0, "")
+    line = (
+        f"In {safe(results)}, but not in {safe(tmp_path / 'teams')}: beta. They are"
+        " ranked, too, until you remove them."
+    )
+    assert run.stdout.splitlines()[-1] == line
 
 
 def test_the_table_of_scores_is_ranked_like_the_folders(words, tmp_path):

@@ -239,6 +239,25 @@ def test_on_bad_case_worst_of_an_empty_submission(tmp_path, ground_truth):
     assert [bool(case.failure) for case in results.cases] == [True] * 3
 
 
+@pytest.mark.parametrize("submitted", [(), ("validation_002",)])
+def test_on_bad_case_worst_tells_of_archives_that_are_not_opened(
+    tmp_path, ground_truth, submitted
+):
+    """As of a zip within the zip: nobody learns else why all cases score 0."""
+    folder = write_cases(tmp_path / "input", (*submitted, "more"))
+    (folder / "more.nii.gz").rename(folder / "inner.zip")
+
+    results = flare.evaluate(folder, ground_truth, on_bad_case="worst")
+
+    reason = "no file was submitted but an archive, which is not opened"
+    count = 3 - len(submitted)
+    line = f"{count} of 3 cases score 0: {reason} (inner.zip)"
+    assert line in results.warnings
+    assert [low.reason for low in results.low_scores] == [line]
+    failures = [case.failure for case in results.cases if case.failure]
+    assert failures == [f"inner.zip: {reason}"] * count
+
+
 def test_the_demonstration_set_is_meant_only_where_someone_says_so(tmp_path):
     """To score 0 for bad cases is another matter, and to submit nothing, too."""
     labels = write_cases(tmp_path / "labels", ["demo_001"])

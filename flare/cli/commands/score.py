@@ -98,6 +98,11 @@ def command(asked: Asked) -> None:
         )
     _write_means(asked)
     _log.info("\n%s", _summary(scored))
+    if scored.not_submitted:
+        _log.info(
+            "In %s, but not in %s: %s. They are ranked, too, until you remove them.",
+            *(safe(asked.output), safe(asked.teams), listing(scored.not_submitted)),
+        )
     if asked.csv:
         from flare.results.metrics_reading import write_scores
 

@@ -147,7 +147,9 @@ def evaluate_many(
             on_team=on_team,
         )
         done = run.score(submissions, partial(_pool, run, workers, cluster, on_start))
-    return ScoredTeams(output=output, teams=done)
+    gone = settled.difference(submission.team for submission in submissions)
+    not_submitted = sorted(team for team in gone if not is_measured(output / team))
+    return ScoredTeams(output=output, teams=done, not_submitted=tuple(not_submitted))
 
 
 @contextmanager

@@ -221,6 +221,9 @@ class ScoredTeams:
 
     output: Path
     teams: tuple[ScoredTeam, ...]
+    not_submitted: tuple[str, ...] = ()
+    """Teams that have scores in the output, but submitted nothing that lies there now;
+    those that were measured are not among them."""
 
     def to_frame(self) -> pd.DataFrame:
         """A table with a row for each team and case, and a column for each metric."""

@@ -136,6 +136,12 @@ class Folder:
     durations_s: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What the platform says of the running times of its jobs, by case."""
 
+    @property
+    def archives(self) -> tuple[str, ...]:
+        """Names of archives, which are not opened."""
+        found = (file.name for file in self.files)
+        return tuple(name for name in found if suffix_of(name, ARCHIVE_SUFFIXES))
+
 
 def find_label_maps(
     folder: Path,

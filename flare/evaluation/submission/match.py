@@ -17,7 +17,7 @@ from flare.evaluation.errors import (
     NothingToScoreError,
     UnexpectedCasesError,
 )
-from flare.evaluation.submission.find import ARCHIVE_SUFFIXES, Folder, LabelMapFile
+from flare.evaluation.submission.find import Folder, LabelMapFile
 
 EXAMPLE = "validation_001"
 """What a case may be called, where none is known."""
@@ -25,6 +25,10 @@ EXAMPLE = "validation_001"
 Reason = tuple[str, tuple[str, ...]]
 """Why a case cannot be scored, in equal words for all cases of which the same is wrong;
 and the files that are meant."""
+
+
+UNOPENED = "no file was submitted but an archive, which is not opened"
+"""Why a case cannot be scored that may be in an archive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +52,8 @@ class Matching:
     warnings: tuple[str, ...] = ()
     """Differences of grids that the challenge lets pass."""
     reasons: Mapping[str, Reason] = field(default_factory=dict)
-    """By case, as far as files were submitted that cannot be used."""
+    """By case, as far as files were submitted that cannot be used; where there are
+    archives, every case may be in them."""
 
 
 def match_cases(
@@ -67,14 +72,17 @@ def match_cases(
     asked = {case: file.asked for case, file in known.items()}
     example = next(iter(asked.values()), challenge.names.prediction_of(EXAMPLE))
     strays = _strays(folder, known)
+    archives = folder.archives
+    reasons: dict[str, Reason] = dict.fromkeys(
+        asked if archives else (), (UNOPENED, archives)
+    )
     if not strays and all(file.is_foreign for file in folder.files):
         what = next((file.problem.problem for file in folder.files if file.problem), "")
         names = [file.name for file in folder.files] or [*folder.ignored]
         problem = NothingToScoreError(names, example, what)
-        return Matching(pairs=(), problems=(problem,))
+        return Matching(pairs=(), problems=(problem,), reasons=reasons)
 
     problems: list[SubmissionError] = []
-    reasons: dict[str, Reason] = {}
     submitted = _submitted(folder.files, known)
     expected = submitted if references is None else known
     pairs, broken = [], []
@@ -123,13 +131,10 @@ def _name_problems(
     if files:
         yield UnexpectedCasesError(files, next(iter(asked.values())))
     if missing:
-        archives = [
-            file.name
-            for file in folder.files
-            if file.name.lower().endswith(ARCHIVE_SUFFIXES)
-        ]
         absent = [asked[case] for case in missing]
-        yield MissingCasesError(absent, len(asked), archives, folder.is_algorithm)
+        yield MissingCasesError(
+            absent, len(asked), folder.archives, folder.is_algorithm
+        )
 
 
 def _strays(folder: Folder, expected: Container[str]) -> dict[str, str]:
