@@ -39,8 +39,10 @@ def is_image(path: Path) -> bool:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Path]:
+def opened(path: Path, remedy: str = _REMEDY) -> Iterator[Path]:
     """A folder of label maps, or that which their zip is unpacked into.
+
+    `remedy` is what to do where there is neither.
 
     Raises
     ------
@@ -56,7 +58,7 @@ def opened(path: Path) -> Iterator[Path]:
     elif path.is_dir():
         yield path
     else:
-        raise InputError(f"{safe(path)}: no folder, zip or image is there", _REMEDY)
+        raise InputError(f"{safe(path)}: there is no such file or folder", remedy)
 
 
 def unpack_zip(file: Path, folder: Path) -> None:

@@ -26,7 +26,7 @@ class CaseOptions:
     predictions: Path = option(
         "With --ground-truth, the predictions that were scored.",
         default=None,
-        metavar="DIR",
+        metavar="DIR|ZIP",
     )
     images: Path | None = option(
         "Draw the pages of cases over these CTs, named like the cases.",

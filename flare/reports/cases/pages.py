@@ -12,6 +12,7 @@ from flare.challenge.metrics import metrics_in
 from flare.common.files import file_names
 from flare.common.text import count, listing, safe
 from flare.evaluation.metrics.finder import ReusedMemory
+from flare.evaluation.submission.unpack import opened
 from flare.reports.cases.findings import (
     TILTED_DEGREES,
     CaseFinding,
@@ -76,6 +77,8 @@ ROUNDED = 0.006
 WEAK_LOSS = 0.1
 """An organ that loses less of its DSC has no line, unless none loses more."""
 
+_REMEDY = "Give the folder of the predictions, or their zip."
+
 FOLDER = "cases"
 """Below the folder of a report."""
 
@@ -105,7 +108,19 @@ def case_pages(
         If one cannot be read.
     """
     links = case_links(found, options)
-    files = find_case_files(metrics, found, options, tuple(links))
+    with opened(options.predictions, _REMEDY) as predictions:
+        files = find_case_files(metrics, found, options, predictions, tuple(links))
+        yield from _pages(metrics, found, files, links, on_drawn)
+
+
+def _pages(
+    metrics: Path,
+    found: EvaluationFile,
+    files: CaseFiles,
+    links: Mapping[str, str],
+    on_drawn: OnDrawn | None,
+) -> Iterator[tuple[str, Page]]:
+    """The same, from the files of the cases."""
     (evaluation,) = evaluation_names([metrics])
     empty = Page(
         title="",

@@ -82,9 +82,15 @@ class CaseFiles:
 
 
 def find_case_files(
-    metrics: Path, found: EvaluationFile, options: CaseOptions, cases: Sequence[str]
+    metrics: Path,
+    found: EvaluationFile,
+    options: CaseOptions,
+    predictions: Path,
+    cases: Sequence[str],
 ) -> CaseFiles:
     """Find the files of some cases, and see that they are what was evaluated.
+
+    `predictions` is the folder that `options` have, or of what is in its zip.
 
     Raises
     ------
@@ -95,7 +101,7 @@ def find_case_files(
         If a folder cannot be read, or a file in it.
     """
     challenge, decimals = _rules(metrics, found)
-    truth, predictions, name = options.ground_truth, options.predictions, metrics.name
+    truth, name = options.ground_truth, metrics.name
     ends = ("", *(f"_{organ.name}" for organ in challenge.organs))
     needed = [f"{metric}{end}" for metric in challenge.metrics for end in ends]
     for case in cases:
@@ -103,12 +109,9 @@ def find_case_files(
             if (case, metric) not in found.values:
                 problem = f"it has no {metric} of case {safe(case)}"
                 raise MetricsFileError(str(metrics), problem)
-    for folder, what in ((truth, "reference labels"), (predictions, "predictions")):
-        if not folder.is_dir():
-            raise InputError(
-                f"{safe(folder)}: there is no such folder",
-                f"Give the folder of the {what}.",
-            )
+    if not truth.is_dir():
+        problem = f"{safe(truth)}: there is no such folder"
+        raise InputError(problem, "Give the folder of the reference labels.")
     references = find_references(truth, challenge)
     here = {file.case for file in references}
     for case in found.cases:
@@ -133,7 +136,7 @@ def find_case_files(
             continue
         if case not in pairs:
             raise MetricsFileError(
-                str(predictions),
+                str(options.predictions),
                 "there is no label map that can be scored of case"
                 f" {safe(case)}, which {safe(name)} has",
                 _REMEDY,

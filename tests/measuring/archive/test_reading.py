@@ -498,7 +498,7 @@ def test_the_command_says_all_that_is_wrong(tmp_path):
     [
         (("{archive}", "--images", "."), "--images, --ground-truth: they are for"),
         ((".", "--run", "x"), "--run, --model: they are for an image, TEAMNAME"),
-        (("no.tar.gz",), "no.tar.gz: no folder, zip or image is there."),
+        (("no.tar.gz",), "no.tar.gz: there is no such file or folder. Give"),
         (("{archive}", "--run", "no.nii.gz"), "no.nii.gz: there is no such image."),
     ],
 )

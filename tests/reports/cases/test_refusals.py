@@ -1,6 +1,9 @@
 """Label maps that a metrics.json was not made from get no page."""
 
 import json
+import tempfile
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +93,7 @@ REFUSALS = {
     "no references": (renamed("references"),
         "H01", "references", "there is no such folder"),
     "no predictions": (renamed("predictions"),
-        "H01", "predictions", "there is no such folder"),
+        "H01", "predictions", "there is no such file or folder"),
     "a CT that is missing": (removed("images", "b_0000.nii.gz"),
         "H01", "images", "there is no CT of case b"),
     "a CT on another grid": (
@@ -113,6 +116,28 @@ def test_a_report_is_refused(made, what):
     assert told(error.value) == (code, file)
     assert problem in str(error.value)
     assert not (made.pages / "index.html").exists()
+
+
+def test_predictions_may_be_in_their_zip(made, tmp_path, monkeypatch):
+    """As `flare score` takes them; nothing of it stays, and messages name the zip."""
+    from_folder = {path.name: path.read_bytes() for path in made.write().iterdir()}
+    with zipfile.ZipFile("predictions.zip", "w") as archive:
+        for file in made.predictions.iterdir():
+            archive.write(file, f"team/{file.name}")
+    (scratch := tmp_path / "scratch").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    zipped = replace(made, predictions=Path("predictions.zip"), pages=Path("zipped"))
+
+    from_zip = {path.name: path.read_bytes() for path in zipped.write().iterdir()}
+
+    assert from_zip == from_folder
+    assert list(scratch.iterdir()) == []
+    predicted(organ_boxes(shift=2))(made)
+    with zipfile.ZipFile("predictions.zip", "w") as archive:
+        archive.write(made.predictions / "a.nii.gz", "team/a.nii.gz")
+    with pytest.raises(FlareError) as error:
+        zipped.write()
+    assert told(error.value) == ("G05", "predictions.zip")
 
 
 def test_cases_that_are_not_drawn_need_no_prediction(made):
