@@ -56,7 +56,9 @@ class Means:
     rows: tuple[Mean, ...]
     """By metric and organ, and by team in the order of the ranking."""
     best: frozenset[Mean]
-    """The best of each metric and organ, and those that no test tells from it."""
+    """The best of each metric and organ."""
+    level: frozenset[Mean]
+    """Others that no test tells from the best."""
     guests: frozenset[str]
     """Teams out of competition, which come last and are never best."""
     counted: Mapping[str, Sequence[float | None]]
@@ -119,6 +121,7 @@ def team_means(
     competing = teams[: len(teams) - len(guests)]
     rows: list[Mean] = []
     best: set[Mean] = set()
+    level: set[Mean] = set()
     counted: dict[str, list[float | None]] = {}
     for name, organ in _columns(table, challenge, has_organs=has_organs):
         metric, column = metric_of(name), f"{name}_{organ}" if organ else name
@@ -149,10 +152,13 @@ def team_means(
             tests = list(compare_pairs(board))
         # Not one that flatters, as results are missing that it leaves out.
         whole = [row for row in own[: len(competing)] if row.n == len(table.cases)]
-        best |= _best(whole, better, tests if analysis else None)
+        first = _best(whole, better)
+        best |= first
+        level |= _level(whole, first, tests) if analysis else set()
     return Means(
         rows=tuple(rows),
         best=frozenset(best),
+        level=frozenset(level),
         guests=guests,
         counted=counted,
         cases=len(table.cases),
@@ -193,18 +199,22 @@ def _mean_of(metric: str, organ: str, team: str, values: Values, missing: int) -
     )
 
 
-def _best(
-    rows: Sequence[Mean], better: Better, tests: Sequence[PairTest] | None
-) -> set[Mean]:
-    """The best mean, and those that are not significantly worse, if there are tests."""
+def _best(rows: Sequence[Mean], better: Better) -> set[Mean]:
+    """The best mean; several that are equal."""
     means = {row: row.mean for row in rows if row.mean is not None}
     if not means:
         return set()
     best = (max if better is Better.HIGHER else min)(means.values())
-    first = {row for row, mean in means.items() if mean == best}
-    if tests is None:
-        return first
+    return {row for row, mean in means.items() if mean == best}
+
+
+def _level(
+    rows: Sequence[Mean], best: set[Mean], tests: Sequence[PairTest]
+) -> set[Mean]:
+    """Those that are not significantly worse than the best."""
     told = {(t.team, t.other) for t in tests if t.p_holm <= ALPHA}
-    return first | {
-        row for row in means if any((own.team, row.team) not in told for own in first)
+    return {
+        row
+        for row in set(rows) - best
+        if any((first.team, row.team) not in told for first in best)
     }

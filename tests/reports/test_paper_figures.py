@@ -182,6 +182,8 @@ def test_tables_of_groups_have_means_with_intervals(found, undrawn):
     latex = (folder / "groups.tex").read_text()
     assert f"Asia & 3 & liver & 0.913 & {low:.3f} to {high:.3f} " in latex
     assert "not given & 1 & liver & 0.000 & too few cases " in latex
+    shrunk = latex.count("\\linewidth\\else\\width\\fi}{!}{%\n\\begin{tabular}")
+    assert shrunk == latex.count("\\begin{tabular}") > 0
 
 
 # --- A ranking --------------------------------------------------------------------

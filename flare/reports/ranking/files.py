@@ -165,13 +165,16 @@ MOST_COLUMNS = 5
 """Of a table: with more, a paper's page is too narrow."""
 
 
+LEVEL = "\u2020"
+"""Stands behind a mean that no test tells from the best."""
+
+
 def mean_files(means: Means, title: str) -> Iterator[tuple[str, str]]:
     """The names and texts of means.csv, means.md and means.tex; for organisers."""
     yield "means.csv", rows_text(Mean, means.rows)
     tables = list(mean_tables(means, title))
     yield "means.md", "\n".join(_mean_lines(tables))
-    printed = [latex(own, name, fits=True) for name, own in tables]
-    yield "means.tex", latex_file(printed)
+    yield "means.tex", latex_file([latex(own, name) for name, own in tables])
 
 
 def _public_lines(analysis: Analysis) -> list[str]:
@@ -252,9 +255,10 @@ def _cell(own: Mean, means: Means, kind: str) -> Cell:
         quartiles = own.median, own.first_quartile, own.third_quartile
         text = "{} ({} to {})".format(*(metric.text(value or 0) for value in quartiles))
     number = f" (n = {own.n})" if own.n < means.cases else ""
-    return Cell(
-        text + number, css=BEST if kind == "means" and own in means.best else ""
-    )
+    if kind != "means":
+        return Cell(text + number)
+    sign = LEVEL if own in means.level else ""
+    return Cell(text + number + sign, css=BEST if own in means.best else "")
 
 
 def _note(means: Means, metrics: Sequence[str], kind: str) -> str:
@@ -269,9 +273,9 @@ def _note(means: Means, metrics: Sequence[str], kind: str) -> str:
         note += f" Out of competition: {guests}."
     if kind == "means" and means.is_tested:
         note += (
-            " Bold: the best mean of all cases, and those that one-sided Wilcoxon tests"
-            f" paired by case do not tell from it ({100 * ALPHA:g} %, after Holm over"
-            " all ordered pairs of teams, in each column)."
+            f" Bold: the best mean of all cases; {LEVEL}: one-sided Wilcoxon tests"
+            f" paired by case do not tell it from the best ({100 * ALPHA:g} %, after"
+            " Holm over all ordered pairs of teams, in each column)."
         )
     elif kind == "means":
         note += " Bold: the best mean of all cases; no test was made."

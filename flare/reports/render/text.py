@@ -21,6 +21,7 @@ _LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "\u00b1": r"$\pm$",
+    "\u2020": r"$^{\dagger}$",
     **{char: f"\\{char}" for char in "&%$#_{}"},
 }
 
@@ -75,10 +76,10 @@ def markdown(table: Table) -> list[str]:
     return [lines[0], "|" + "---|" * len(heads), *lines[1:]]
 
 
-def latex(table: Table, label: str, *, fits: bool = False) -> str:
-    """A table in LaTeX; a line parts the rows that stand apart.
+def latex(table: Table, label: str) -> str:
+    """A table in LaTeX, shrunk if it is wider than the text.
 
-    One that fits is shrunk if it is wider than the text.
+    A line parts the rows that stand apart.
     """
     ranked, apart = _cells(table, escaped_latex, r"\textbf{{{}}}")
     body = [r"\toprule"]
@@ -98,10 +99,10 @@ def latex(table: Table, label: str, *, fits: bool = False) -> str:
             r"\centering",
             rf"\caption{{{escaped_latex(table.caption)}}}",
             rf"\label{{tab:{label}}}",
-            *([_SHRUNK] if fits else []),
+            _SHRUNK,
             rf"\begin{{tabular}}{{{columns}}}",
             *(*body, r"\bottomrule"),
-            r"\end{tabular}" + "}" * fits,
+            r"\end{tabular}}",
             r"\end{table}",
         ]
     )
@@ -110,7 +111,7 @@ def latex(table: Table, label: str, *, fits: bool = False) -> str:
 def latex_file(tables: Sequence[str]) -> str:
     """The content of a file of such tables: what it needs, in a comment, and they."""
     text = "\n\n".join(tables)
-    names = "booktabs,graphicx" if _SHRUNK in text else "booktabs"
+    names = "booktabs,graphicx"
     needs = rf"% In the preamble: \usepackage{{{names}}}"
     if _BEYOND_PDFLATEX.search(text):
         names += ",fontspec"

@@ -64,12 +64,13 @@ def test_tables_for_papers(folder):
         "| 2 | b & c | 0.8750 | 1.50 | 2.00 |\n"
     )
     assert (folder / "ranking.tex").read_text() == (
-        "% In the preamble: \\usepackage{booktabs}\n"
+        "% In the preamble: \\usepackage{booktabs,graphicx}\n"
         "\\begin{table}\n"
         "\\centering\n"
         "\\caption{Ranking of FLARE 2021: scores, and mean ranks by each metric;"
         " smaller is better.}\n"
         "\\label{tab:ranking}\n"
+        "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
         "\\begin{tabular}{rlrrr}\n"
         "\\toprule\n"
         "Rank & Team & Score & DSC & Running time (s) \\\\\n"
@@ -77,7 +78,7 @@ def test_tables_for_papers(folder):
         "1 & team\\_a & 0.6250 & 1.50 & 1.00 \\\\\n"
         "2 & b \\& c & 0.8750 & 1.50 & 2.00 \\\\\n"
         "\\bottomrule\n"
-        "\\end{tabular}\n"
+        "\\end{tabular}}\n"
         "\\end{table}\n"
     )
 

@@ -24,7 +24,7 @@ from flare.reports.ranking.page import public_ranking
 from flare.reports.ranking.pages import ranking_pages
 from flare.reports.render.html import page_html
 from tests.builders import case_names, organ_boxes, write_cases
-from tests.builders.pages import content_of
+from tests.builders.pages import content_of, rows_of
 from tests.builders.results import DSC, FLARE21, TIME, make_table
 
 RULES = RankingRules(metrics=(DSC, TIME))
@@ -86,9 +86,9 @@ def test_numbers_are_those_of_pandas(tmp_path):
 @pytest.mark.parametrize(
     ("rules", "expected", "note"),
     [
-        (RULES, [("0.400 \u00b1 0.529", "6.0 \u00b1 1.4 (n = 2)")],
+        (RULES, [("0.400 \u00b1 0.529\u2020", "6.0 \u00b1 1.4 (n = 2)")],
          "counts as DSC 0; of Running time (s), it is left out."),
-        (VALUE, [("0.400 \u00b1 0.529", "1204.0 \u00b1 2075.0")],
+        (VALUE, [("0.400 \u00b1 0.529\u2020", "1204.0 \u00b1 2075.0\u2020")],
          "counts as DSC 0, Running time (s) 3600."),
     ],
 )  # fmt: skip
@@ -197,7 +197,7 @@ def told_apart(columns):
 
 
 @pytest.mark.parametrize("column", ["dsc", "dsc_liver", "dsc_spleen"])
-def test_bold_are_the_best_and_those_that_the_test_does_not_tell_from_it(column):
+def test_bold_is_the_best_and_marked_what_the_test_does_not_tell_from_it(column):
     """By organ, which is not ranked, too; a team out of competition never is."""
     values = random_values("abcde", cases=15)
     rules = RankingRules(metrics=(DSC,))
@@ -208,10 +208,18 @@ def test_bold_are_the_best_and_those_that_the_test_does_not_tell_from_it(column)
     told = told_apart(columns)
     expected = {team for team in "abcd" if (best, team) not in told}
     organ = column.partition("_")[2]
-    found = {own.team for own in means.best if own.organ == organ}
-    assert found == expected
+    found = [
+        {own.team for own in rows if own.organ == organ}
+        for rows in (means.best, means.level)
+    ]
+    assert found == [{best}, expected - {best}]
     assert 1 < len(expected) < 4, "or else the test would say little"
-    table = dict(mean_tables(means, "T"))["means"]
+    name, head = ("means_dsc", organ) if organ else ("means", "DSC")
+    table = dict(mean_tables(means, "T"))[name]
+    for row in rows_of(table):
+        marked = row[head].text.endswith("\u2020")
+        assert marked == (row["Team"].text in expected - {best})
+        assert (row[head].css == "best") == (row["Team"].text == best)
     assert "Holm over all ordered pairs of teams" in table.caption
     assert "Out of competition: e." in table.caption
     assert table.quiet == [4]
