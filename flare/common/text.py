@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -102,6 +103,32 @@ def printable(name: str | Path) -> str:
         char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
         for char in text
     )
+
+
+_LEFTWARD = (
+    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
+    "\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
+_LEFTWARD_WORDS = re.compile(rf"{_LEFTWARD}[\w-]*(?: {_LEFTWARD}[\w-]*)*")
+"""Words that are read from right to left, without the numbers beside them."""
+
+
+def isolated(text: str, begin: str = "\u2068", end: str = "\u2069") -> str:
+    """A text whose words from right to left do not turn around the numbers beside them.
+
+    Parameters
+    ----------
+    text : str
+        Of any direction; all of it may be shown.
+    begin, end : str
+        What stands around such words; the isolates of Unicode unless said otherwise.
+
+    Examples
+    --------
+    >>> isolated("team \u05d0\u05d1 0.9", "<bdi>", "</bdi>")
+    'team <bdi>\u05d0\u05d1</bdi> 0.9'
+    """
+    return _LEFTWARD_WORDS.sub(lambda found: f"{begin}{found[0]}{end}", text)
 
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")

@@ -9,7 +9,7 @@ from flare.challenge.metrics import SCORES, Metric, metric_of, metrics_in
 from flare.challenge.reading import further_rules, scoring_rules
 from flare.challenge.rules import MaxMemory, RankedMetric
 from flare.common.environment import __version__
-from flare.common.text import count, listing, printable
+from flare.common.text import count, isolated, listing, printable
 from flare.ranking.inspection import RollCall
 from flare.ranking.rank import Analysis
 from flare.ranking.rules import MissingRule, Ties
@@ -64,7 +64,7 @@ SCORES_DEFINED = (
 
 def methods_text(analysis: Analysis) -> str:
     """The paragraph, without line breaks."""
-    return printable(" ".join(filter(None, _sentences(analysis))))
+    return isolated(printable(" ".join(filter(None, _sentences(analysis)))))
 
 
 def _sentences(analysis: Analysis) -> Iterator[str]:
@@ -278,7 +278,7 @@ def _missing_text(analysis: Analysis) -> str:
 
 def evaluation_methods(found: EvaluationFile) -> str:
     """The paragraph, without line breaks."""
-    return printable(" ".join(filter(None, _evaluation_sentences(found))))
+    return isolated(printable(" ".join(filter(None, _evaluation_sentences(found)))))
 
 
 def _evaluation_sentences(found: EvaluationFile) -> Iterator[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from flare.challenge.metrics import RUNTIME
 from flare.common.files import csv_text, write_whole
-from flare.common.text import count, printable
+from flare.common.text import count, isolated, printable
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme
 from flare.reports.charts import field_chart
@@ -100,7 +100,7 @@ def write_plates(plates: Sequence[Plate], folder: Path) -> None:
                     file = folder / f"{plate.name}_{width}.{form}"
                     write_whole(file, figure_file(figure, form))
             captions.append(f"{plate.name}: {printable(plate.caption)}\n")
-    write_whole(folder / "captions.txt", "\n".join(captions))
+    write_whole(folder / "captions.txt", isolated("\n".join(captions)))
 
 
 def file_stem(text: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from flare.common.files import csv_text, write_whole
-from flare.common.text import aligned, count, listing, printable
+from flare.common.text import aligned, count, isolated, listing, printable
 from flare.ranking.means import Mean, Means, ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis
 from flare.ranking.ranking_json import ranking_content
@@ -97,7 +97,7 @@ def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     yield "ranking.tex", latex_text(analysis)
     yield from mean_files(ranking_means(analysis), _title(analysis))
     yield "methods.txt", methods_text(analysis)
-    yield "report.txt", analysis_text(analysis)
+    yield "report.txt", isolated(analysis_text(analysis))
 
 
 def _in_order(column: pd.Series[float]) -> list[tuple[Key, float]]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
 from flare.common.environment import __version__
-from flare.common.text import printable, safe
+from flare.common.text import isolated, printable, safe
 from flare.reports.model import MANY_ROWS, Page, Raw
 
 if TYPE_CHECKING:
@@ -28,6 +29,13 @@ _SCRIPTS = ("sort.js", "tips.js", "marks.js", "print.js")
 
 _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 """What could end a script, or begin a comment in it."""
+
+_PARTS = re.compile(
+    r"<(script|style|title)\b.*?</\1>|(?P<drawn><text\b.*?</text>)|<[^>]*>"
+    r"|(?P<words>[^<]+)",
+    re.DOTALL,
+)
+"""Of a page: what is no text, words in drawings, tags, and all other words."""
 
 
 def page_html(page: Page, *scripts: str, style: str = "") -> str:
@@ -56,7 +64,19 @@ def page_html(page: Page, *scripts: str, style: str = "") -> str:
         "script": Markup(script),
         "version": __version__,
     }
-    return _environment().get_template("page.html").render(page=page, shell=shell)
+    html = _environment().get_template("page.html").render(page=page, shell=shell)
+    has_leftward = isolated(html) != html  # few pages have
+    return _PARTS.sub(_isolated, html) if has_leftward else html
+
+
+def _isolated(part: re.Match[str]) -> str:
+    """A part of a page, in which names keep their direction to themselves.
+
+    Drawings know no element for that, but characters; a tag has none of either.
+    """
+    if part["words"]:
+        return isolated(part["words"], "<bdi>", "</bdi>")
+    return isolated(part["drawn"]) if part["drawn"] else part[0]
 
 
 def macro_html(template: str, macro: str, **content: object) -> Raw:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from flare.common.text import aligned, printable
+from flare.common.text import aligned, isolated, printable
 from flare.reports.model import BEST, Table
 
 _MARKDOWN = re.compile(
@@ -30,12 +30,24 @@ _BEYOND_PDFLATEX = re.compile(
 )
 """What pdflatex has in no font of its encoding T1."""
 
+_ISOLATED = r"\mbox{", "}"
+"""Around words that are read from right to left."""
+
+_LEFTWARD_FONTS = (
+    r"% For names from right to left also: \usepackage[bidi=basic,english]{babel}"
+    r" \babelprovide[import,onchar=ids fonts]{arabic}"
+    r" \babelfont[arabic]{rm}{Noto Naskh Arabic}"
+    r" \babelprovide[import,onchar=ids fonts]{hebrew}"
+    r" \babelfont[hebrew]{rm}{Noto Serif Hebrew}"
+)
+"""What lualatex needs for them; it was tried with TeX Live 2022."""
+
 _SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 
 
 def escaped_markdown(text: str) -> str:
     """Text that Markdown shows as it is."""
-    return _MARKDOWN.sub(r"\\\g<0>", printable(text))
+    return isolated(_MARKDOWN.sub(r"\\\g<0>", printable(text)))
 
 
 def escaped_latex(text: str) -> str:
@@ -46,7 +58,8 @@ def escaped_latex(text: str) -> str:
     >>> print(escaped_latex("50 % of <b>"))
     50 \% of \textless{}b\textgreater{}
     """
-    return "".join(_LATEX.get(char, char) for char in printable(text))
+    escaped = "".join(_LATEX.get(char, char) for char in printable(text))
+    return isolated(escaped, *_ISOLATED)
 
 
 def _cells(
@@ -121,6 +134,8 @@ def latex_file(tables: Sequence[str]) -> str:
         )
     elif not text.isascii():
         needs += r" \usepackage[T1]{fontenc}"
+    if _ISOLATED[0] in text:
+        needs = f"{needs}\n{_LEFTWARD_FONTS}"
     return f"{needs}\n{text}\n"
 
 

@@ -19,7 +19,7 @@ for (const figure of document.querySelectorAll("figure[data-tips]")) {
       }
     }
     return told().map((row, r) =>
-      row.map(([name, value], n) => ({ x: found[r][n], text: `${name}: ${value}` }))
+      row.map(([name, value], n) => ({ x: found[r][n], name, value }))
         .sort((a, b) => a.x - b.x));
   };
   const fields = () => {
@@ -27,7 +27,8 @@ for (const figure of document.querySelectorAll("figure[data-tips]")) {
     return labels.map((_, r) =>
       rows.map((cells, n) => ({
         x: (n + 0.5) / rows.length,
-        text: `${cells[0].textContent}: ${cells[r + 1].textContent}`,
+        name: cells[0].textContent,
+        value: cells[r + 1].textContent,
       })));
   };
   const items = figure.dataset.tips === "map" ? fields() : points();
@@ -46,7 +47,9 @@ for (const figure of document.querySelectorAll("figure[data-tips]")) {
     const item = items[r]?.[n];
     if (!item || (r === row && n === place && here.isConnected)) return;
     [row, place] = [r, n];
-    said.textContent = `${labels[r].textContent}, ${item.text}`;
+    const [label, name] = [labels[r].textContent, item.name].map((text) =>
+      Object.assign(document.createElement("bdi"), { textContent: text }));
+    said.replaceChildren(label, ", ", name, `: ${item.value}`);
     here.setAttribute("cx", `${100 * item.x}%`);
     here.setAttribute("cy", top + height * (r + 0.5));
     drawing.append(here);
