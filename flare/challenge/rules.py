@@ -272,7 +272,7 @@ class Challenge(Checked):
         _check_unique("organs", "label", [organ.label for organ in self.organs])
         _check_unique("organs", "name", [organ.name for organ in self.organs])
         check(
-            any(organ.in_mean for organ in self.organs),
+            not self.organs or any(organ.in_mean for organ in self.organs),
             "organs",
             "without any in_mean",
             "at least one organ that counts in the mean",

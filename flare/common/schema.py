@@ -19,7 +19,9 @@ import math
 import operator
 import sys
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from types import NoneType, UnionType
 from typing import (
@@ -124,10 +126,32 @@ class RuleError(ValueError):
     """A value breaks a rule of its dataclass."""
 
 
+_BROKEN: ContextVar[list[str] | None] = ContextVar("broken", default=None)
+"""Where `check` puts what is wrong with a record that `build` is making."""
+
+MOST_PROBLEMS = 20
+"""So many mistakes of a file are told at once."""
+
+
 def check(holds: bool, key: str, value: object, expected: str) -> None:
-    """Raise unless a rule holds; the text names key, value and what is allowed."""
-    if not holds:
-        raise RuleError(f"{key} is {safe(repr(value))}, expected {expected}")
+    """Raise unless a rule holds; the text names key, value and what is allowed.
+
+    While `build` makes a record, nothing is raised: all that is wrong is told at once.
+    """
+    if holds:
+        return
+    problem = f"{key} is {safe(repr(value))}, expected {expected}"
+    broken = _BROKEN.get()
+    if broken is None:
+        raise RuleError(problem)
+    broken.append(problem)
+
+
+def problems_text(problems: Sequence[str]) -> str:
+    """All that is wrong, on one line."""
+    more = len(problems) - MOST_PROBLEMS
+    end = f"; and {more} more mistakes" if more > 0 else ""
+    return "; ".join(problems[:MOST_PROBLEMS]) + end
 
 
 def _check_bounds(value: float, rules: Is, key: str) -> None:
@@ -175,10 +199,12 @@ def build(
     ------
     ValueError
         If a key is unknown, missing or of the wrong type, or its value breaks a rule;
-        the message names the key.
+        the message names each such key. Rules about several keys are looked at once
+        each of them is right by itself.
     """
     if not isinstance(values, dict):
         raise ValueError(f"{where.rstrip('.')} is {values!r}, expected a table")
+    problems: list[str] = []
     fields = {
         field.name: field
         for field in dataclasses.fields(kind)  # type: ignore[arg-type]
@@ -187,18 +213,44 @@ def build(
     for key in values:
         if key not in fields:
             meant = nearest(key, fields)
-            raise ValueError(f"{where}{safe(key)} is an unknown key{meant}")
+            problems.append(f"{where}{safe(key)} is an unknown key{meant}")
     hints = _hints(kind)  # type: ignore[arg-type]
     arguments: dict[str, Any] = dict(given)
     for key, field in fields.items():
         if key in values:
-            arguments[key] = _convert(values[key], hints[key], f"{where}{key}")
+            with _collecting(problems):
+                arguments[key] = _convert(values[key], hints[key], f"{where}{key}")
         elif field.default is field.default_factory is dataclasses.MISSING:
-            raise ValueError(f"{where}{key} is missing")
+            problems.append(f"{where}{key} is missing")
+    if not problems:
+        token = _BROKEN.set([])
+        try:
+            record = kind(**arguments)
+            problems = [f"{where}{problem}" for problem in _BROKEN.get() or ()]
+        finally:
+            _BROKEN.reset(token)
+        if not problems:
+            return record
+    raise _SeveralError(problems)
+
+
+class _SeveralError(ValueError):
+    """All that is wrong with the values of a record."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(problems_text(problems))
+        self.problems = problems
+
+
+@contextmanager
+def _collecting(problems: list[str]) -> Iterator[None]:
+    """Add what is wrong to a list, and go on."""
     try:
-        return kind(**arguments)
-    except RuleError as error:
-        raise ValueError(f"{where}{error}") from error
+        yield
+    except _SeveralError as error:
+        problems += error.problems
+    except ValueError as error:
+        problems.append(str(error))
 
 
 @functools.cache
@@ -216,11 +268,14 @@ def _convert(value: object, hint: Any, key: str) -> Any:
     if get_origin(hint) is tuple:
         if not isinstance(value, list):
             raise ValueError(f"{key} is {value!r}, expected a list")
-        inner = get_args(hint)[0]
-        return tuple(
-            _convert(item, inner, f"{key}[{number}]")
-            for number, item in enumerate(value, start=1)
-        )
+        problems: list[str] = []
+        inner, items = get_args(hint)[0], []
+        for number, item in enumerate(value, start=1):
+            with _collecting(problems):
+                items.append(_convert(item, inner, f"{key}[{number}]"))
+        if problems:
+            raise _SeveralError(problems)
+        return tuple(items)
     if get_origin(hint) in (UnionType, Union):
         # Only JSON can write None.
         return None if value is None else _convert(value, get_args(hint)[0], key)

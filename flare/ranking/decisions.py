@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 
 from flare.challenge.metrics import SCORES, organ_of
 from flare.common.files import read_regular
-from flare.common.schema import build, check
+from flare.common.schema import build, check, problems_text
 from flare.common.text import count, listing, nearest, printable, safe, why
 from flare.ranking.ranks import Board
 from flare.ranking.table import ResultTable
@@ -131,9 +132,13 @@ def apply_decisions(
         the same, or nothing is left.
     """
     teams = [d.team for d in (*decisions.disqualified, *decisions.out_of_competition)]
-    _check_known(file, "case", [d.case for d in decisions.withdrawn], table.cases)
-    _check_known(file, "team", teams, table.teams)
-    _check_known(file, "team", [d.team for d in decisions.names], table.teams)
+    problems = [
+        *_unknown("case", [d.case for d in decisions.withdrawn], table.cases),
+        *_unknown("team", teams, table.teams),
+        *_unknown("team", [d.team for d in decisions.names], table.teams),
+    ]
+    if problems:
+        raise RankingError(file, problems_text(problems), _REMEDY)
     out = {d.team for d in decisions.disqualified}
     withdrawn = {d.case for d in decisions.withdrawn}
     left = tuple(team for team in table.teams if team not in out)
@@ -154,21 +159,15 @@ def apply_decisions(
     return replace(selected, roll=table.roll.shown(name_of), warned=warned)
 
 
-def _check_known(
-    file: str, what: str, decided: Iterable[str], known: Iterable[str]
-) -> None:
-    """Refuse decisions about something that is not there, or was already decided."""
-    seen: set[str] = set()
-    for name in decided:
-        if name not in known:
-            raise RankingError(
-                file, f"there is no {what} {safe(name)}{nearest(name, known)}", _REMEDY
-            )
-        if name in seen:
-            raise RankingError(
-                file, f"two decisions are about {what} {safe(name)}", _REMEDY
-            )
-        seen.add(name)
+def _unknown(
+    what: str, decided: Iterable[str], there: Collection[str]
+) -> Iterator[str]:
+    """Which decisions are about something that is not there, or was already decided."""
+    for name, decisions in Counter(decided).items():
+        if name not in there:
+            yield f"there is no {what} {safe(name)}{nearest(name, there)}"
+        elif decisions > 1:
+            yield f"{count(decisions, 'decision')} are about {what} {safe(name)}"
 
 
 # --- What to look at --------------------------------------------------------------

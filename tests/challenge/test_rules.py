@@ -225,6 +225,38 @@ def test_a_mistake_names_file_key_value_and_what_is_allowed(read, old, new, prob
     assert caught.value.file.endswith("mine.toml")
 
 
+def test_all_mistakes_of_a_file_are_told_at_once(read):
+    """Those of single keys first; once they are right, those of several keys."""
+    text = FULL.replace("label = 200", "label = 300\ncolour = 1")
+    text = text.replace("decimals = 4", "decimals = 99").replace('"size"', '"near"')
+    text = text.replace("in_both = 0.5", "in_both = 2")
+    twice = FULL.replace('"heart"\ntol', '"lung"\ntol').replace("= 200", "= 7")
+    found = []
+    for each in (text, twice):
+        with pytest.raises(ChallengeError) as caught:
+            read(each)
+        parts = caught.value.problem.split("; ")
+        found.append({part.partition(" is ")[0] for part in parts})
+
+    assert found == [
+        {
+            *("organs[2].colour", "organs[2].label", "decimals"),
+            *("absent_organs.in_both", "grid.compare"),
+        },
+        {"organs[2].label", "organs[2].name", "z_range.organs"},
+    ]
+
+
+def test_at_most_twenty_mistakes_are_told(read):
+    extra = "".join(f"x{n} = 1\n" for n in range(23))
+
+    with pytest.raises(ChallengeError) as caught:
+        read(extra + FULL)
+
+    assert caught.value.problem.count(" is an unknown key") == 20
+    assert caught.value.problem.endswith("; and 3 more mistakes")
+
+
 @pytest.mark.parametrize(
     ("part", "change"),
     [

@@ -90,6 +90,32 @@ def test_a_metric_of_which_nothing_is_left_after_decisions(tmp_path):
         )
 
 
+def test_all_that_is_wrong_is_told_at_once(tmp_path):
+    """First what the file itself has wrong, then what is not among the results."""
+    text = "[[withdrawal]]\n" + '[[names]]\nteam = "a"\nreason = " "\ndate = "1"\n'
+    text += '[[withdrawn]]\ncase = 1\nreason = "so"\n'
+    names = decision("withdrawn", case="9") + decision("disqualified", team="x")
+    texts = []
+    for each in (text, names + decision("names", team="y", name="z")):
+        with pytest.raises(RankingError) as caught:
+            decided(tmp_path, each)
+        texts.append(set(caught.value.problem.split("; ")))
+
+    assert texts == [
+        {
+            "withdrawal is an unknown key (did you mean withdrawn?)",
+            "withdrawn[1].date is missing",
+            "withdrawn[1].case is 1, expected a text in quotes",
+            "names[1].name is missing",
+        },
+        {
+            "there is no case 9, expected 1, 2, 3",
+            "there is no team x, expected a, b, c",
+            "there is no team y, expected a, b, c",
+        },
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -110,7 +136,7 @@ def test_a_metric_of_which_nothing_is_left_after_decisions(tmp_path):
         (
             decision("disqualified", team="a")
             + decision("out_of_competition", team="a"),
-            "two decisions are about team a",
+            "2 decisions are about team a",
         ),
         (
             "".join(decision("withdrawn", case=case) for case in "123"),
