@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -82,3 +83,25 @@ def naive_ranks(values, ties, missing):
         together = {"min": 1, "average": Fraction(1 + absent, 2), "max": absent}
         behind = highest + together[ties]
     return [behind if rank is None else rank for rank in ranks]
+
+
+def exact_signed_ranks(steps):
+    """Effect and one-sided p of a signed-rank test, from differences as fractions.
+
+    Everything is exact up to the last line, where p is the normal distribution's.
+    """
+    steps = [step for step in steps if step]
+    count = len(steps)
+    if not count:
+        return Fraction(0), 1.0
+    sizes = sorted(map(abs, steps))
+    places = {}
+    for place, size in enumerate(sizes, start=1):
+        places.setdefault(size, []).append(place)
+    ranks = {size: Fraction(sum(own), len(own)) for size, own in places.items()}
+    above = sum(ranks[abs(step)] for step in steps if step > 0)
+    ties = sum(len(own) ** 3 - len(own) for own in places.values())
+    mean = Fraction(count * (count + 1), 4)
+    variance = Fraction(2 * count * (count + 1) * (2 * count + 1) - ties, 48)
+    z = float(above - mean - Fraction(1, 2)) / math.sqrt(variance)
+    return above / mean - 1, math.erfc(z / math.sqrt(2)) / 2

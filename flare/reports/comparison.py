@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from statistics import fmean
 
@@ -18,7 +18,13 @@ import numpy as np
 from flare.challenge.metrics import Better, Metric
 from flare.common.text import count, listing
 from flare.ranking.inspection import check_comparable
-from flare.ranking.uncertainty import ALPHA, holm, two_sided
+from flare.ranking.uncertainty import (
+    ALPHA,
+    fewest_cases_to_test,
+    holm,
+    steps,
+    two_sided,
+)
 from flare.reports.model import NO_RESULT
 from flare.reports.scores import (
     CaseScores,
@@ -31,20 +37,13 @@ from flare.reports.scores import (
 )
 from flare.results.metrics_reading import EvaluationFile, read_evaluation
 
-DECIMALS = 12
-"""Of a difference: without the noise of binary fractions, in which 0.9 - 0.8 and
-0.8 - 0.7 are not equal. No score is that precise."""
-
-FEWEST_TESTED = 6
-"""On fewer cases, the test finds 5 % not even where all of them change in one way."""
-
 TEST_METHOD = (
     "p-values are those of the two-sided Wilcoxon signed-rank test, paired by case:"
     " cases without a difference are left out (zero method of Wilcoxon), equal"
     " differences get their average rank, and the normal approximation is used, with"
     " corrections for ties and continuity, as in flare rank. The effect is the"
-    " matched-pairs rank-biserial correlation: 1 if the new scores are higher wherever"
-    " there is a difference, -1 if they are lower."
+    " matched-pairs rank-biserial correlation: 1 if the new scores are better wherever"
+    " there is a difference, -1 if they are worse."
 )
 
 
@@ -159,25 +158,33 @@ class Paired:
     title: str
     """Of the organ, or that it is the mean of organs."""
     differences: tuple[float | None, ...]
-    """By case, above 0 for a gain; None where one of the two has no value."""
-    before: float | None
+    """By case, the new value less the old one; None where one of the two is missing."""
+    gains: tuple[float | None, ...]
+    """By case, above 0 if the new value is better."""
+    before: float | None = None
     """Mean over the cases with a difference."""
-    after: float | None
-    interval: tuple[float, float] | None
+    after: float | None = None
+    interval: tuple[float, float] | None = None
     """Of the mean difference."""
-    effect: float
-    p: float
+    effect: float = 0.0
+    p: float = 1.0
     """1 where there is nothing to test."""
     p_holm: float = 1.0
 
     @property
     def present(self) -> list[float]:
-        """The differences that there are."""
-        return [value for value in self.differences if value is not None]
+        """The gains and losses that there are."""
+        return [value for value in self.gains if value is not None]
 
     @property
     def mean(self) -> float | None:
         """The mean difference."""
+        present = [value for value in self.differences if value is not None]
+        return fmean(present) if present else None
+
+    @property
+    def mean_gain(self) -> float | None:
+        """The mean gain; that of a loss is below 0."""
         return fmean(present) if (present := self.present) else None
 
     @property
@@ -188,8 +195,8 @@ class Paired:
 
     @property
     def is_tested(self) -> bool:
-        """Whether any case differs."""
-        return any(self.present)
+        """Whether a case differs, by a metric that has a good end."""
+        return self.metric.better is not None and any(self.present)
 
     @property
     def is_significant(self) -> bool:
@@ -206,7 +213,8 @@ def compare_scores(
 ) -> list[Pairs]:
     """How each of some evaluations differs from the first one, case by case.
 
-    Holm's method adjusts for the tests of all others, scores and organs.
+    Holm's method adjusts for the tests of all others and metrics: those of means by
+    themselves, which a reader looks at first, and those of organs by themselves.
 
     Parameters
     ----------
@@ -217,21 +225,37 @@ def compare_scores(
     metrics : sequence of Metric
         By which they are compared.
     """
-    found = [
-        [
-            _paired(metric, end, title, first, other)
-            for metric in metrics
-            for end, title in first.rows
-        ]
-        for other in others
-    ]
-    adjusted = iter(holm(np.array([own.p for pairs in found for own in pairs])))
-    tested = [
-        [replace(own, p_holm=float(next(adjusted))) for own in pairs] for pairs in found
+    families = [
+        _adjusted(
+            [
+                [
+                    _paired(metric, end, title, first, other)
+                    for metric, (end, title) in product(metrics, rows)
+                ]
+                for other in others
+            ]
+        )
+        for rows in (first.rows[:1], first.rows[1:])
     ]
     return [
-        {m.name: tuple(own for own in pairs if own.metric == m) for m in metrics}
-        for pairs in tested
+        {
+            metric.name: tuple(pair for pair in chain(*pairs) if pair.metric == metric)
+            for metric in metrics
+        }
+        for pairs in zip(*families, strict=True)
+    ]
+
+
+def _adjusted(family: Sequence[Sequence[Paired]]) -> list[list[Paired]]:
+    """The same pairs with p-values that are adjusted for all that can be tested."""
+    p_values = [pair.p for pair in chain(*family) if pair.metric.better]
+    adjusted = iter(holm(np.array(p_values)).tolist())
+    return [
+        [
+            replace(pair, p_holm=next(adjusted)) if pair.metric.better else pair
+            for pair in pairs
+        ]
+        for pairs in family
     ]
 
 
@@ -247,40 +271,51 @@ def _paired(
         None if old is None or new is None else (old, new)
         for old, new in zip(before, after, strict=True)
     ]
-    known = [pair for pair in both if pair]
-    differences = tuple(
-        pair
-        and round(_worth(metric, pair[1]) - _worth(metric, pair[0]), DECIMALS) + 0.0
-        for pair in both
-    )
-    present = [value for value in differences if value is not None]
-    p, effect = two_sided(np.array([present])) if present else ([1.0], [0.0])
+    complete = [pair for pair in both if pair]
+    if not complete:
+        return Paired(metric=metric, title=title, differences=absent, gains=absent)
+    old, new = np.array(complete, dtype=np.float64).T[:, np.newaxis]
+    differences = steps(old, new)
+    gains = differences if metric.better is Better.HIGHER else steps(new, old)
+    if metric.better is None:
+        gains = steps(np.abs(new), np.abs(old))
+    p, effect = two_sided(gains) if metric.better else ([1.0], [0.0])
+    by_case = [iter(row) for row in (*differences.tolist(), *gains.tolist())]
     return Paired(
         metric=metric,
         title=title,
-        differences=differences,
-        before=fmean(old for old, _ in known) if known else None,
-        after=fmean(new for _, new in known) if known else None,
-        interval=difference_interval(present) if metric.is_share else None,
+        differences=tuple(pair and next(by_case[0]) for pair in both),
+        gains=tuple(pair and next(by_case[1]) for pair in both),
+        before=fmean(old[0].tolist()),
+        after=fmean(new[0].tolist()),
+        interval=difference_interval(gains[0].tolist()) if metric.is_share else None,
         effect=float(effect[0]),
         p=float(p[0]),
     )
 
 
-def _worth(metric: Metric, value: float) -> float:
-    """A value, turned so that a higher one is better."""
-    if metric.better is None:
-        return -abs(value)
-    return value if metric.better is Better.HIGHER else -value
-
-
 # --- In words ---------------------------------------------------------------------
 
 
-def verdict(pairs: Pairs, first: Compared, other: Compared) -> str:
-    """Which is better, by how much, in which organ, and how sure that is."""
-    whole = [own[0] for own in pairs.values()]
-    if not any(own.is_tested for own in chain(*pairs.values())):
+def tests_of_means(pairs: Pairs, others: int) -> int:
+    """How many tests of means there are, by all metrics and of so many others."""
+    return others * sum(own[0].metric.better is not None for own in pairs.values())
+
+
+def verdict(pairs: Pairs, first: Compared, other: Compared, tests: int) -> str:
+    """Which is better, by how much, in which organ, and how sure that is.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        What is told, of metrics that have a good end.
+    first, other : Compared
+        The evaluations.
+    tests : int
+        Tests of means for which p-values are adjusted.
+    """
+    whole = [own[0] for own in pairs.values() if own[0].metric.better]
+    if not any(any(own.present) for own in chain(*pairs.values())):
         return f"{other.name} has the scores of {first.name} on every case."
     organs = [own for own in pairs[whole[0].metric.name][1:] if own.mean]
     most = max(organs, key=lambda own: abs(own.mean or 0.0), default=None)
@@ -300,8 +335,11 @@ def verdict(pairs: Pairs, first: Compared, other: Compared) -> str:
             for word, texts in told.items()
         )
         return f"{other.name} is {' and '.join(changes)} on {number}{where}."
-    few = len(first.scores.cases) < FEWEST_TESTED
-    why = f"the test needs {FEWEST_TESTED} cases" if few else "both may be equally good"
+    fewest = fewest_cases_to_test(2 * tests)
+    most_changed = max(better + worse for better, _, worse in (w.counts for w in whole))
+    why = "both may be equally good"
+    if most_changed < fewest:
+        why = f"it takes {fewest} cases that differ to show it"
     return (
         f"Neither {other.name} nor {first.name} is shown to be better on {number}, and"
         f" {why}: {listing(map(_change, whole), last=' and ')}{where}."
@@ -311,14 +349,14 @@ def verdict(pairs: Pairs, first: Compared, other: Compared) -> str:
 def _word(own: Paired) -> str:
     """How it has changed on most cases; and on average, where that is the opposite."""
     words = ("better", "worse") if own.effect > 0 else ("worse", "better")
-    if own.mean and (own.mean > 0) != (own.effect > 0):
+    if own.mean_gain and (own.mean_gain > 0) != (own.effect > 0):
         return f"{words[0]} on most cases, but {words[1]} on average,"
     return words[0]
 
 
 def _change(own: Paired) -> str:
     """A metric, its mean difference, and how likely chance alone makes one as large."""
-    return f"{own.metric.title} {change_text(own)} (p {p_text(own.p_holm)})"
+    return f"{own.metric.title} {change_text(own, f'p {p_text(own.p_holm)}')}"
 
 
 def signed(value: float, decimals: int = 3) -> str:
@@ -340,9 +378,28 @@ def interval_text(own: Paired) -> str:
     return f"{signed(own.interval[0])} to {signed(own.interval[1])}"
 
 
-def change_text(own: Paired) -> str:
-    """The mean difference, with its sign."""
-    return NO_RESULT if own.mean is None else signed(own.mean, own.metric.decimals)
+def change_text(own: Paired, *remarks: str) -> str:
+    """The mean difference; where lower is better, in words that say so.
+
+    Parameters
+    ----------
+    own : Paired
+        A distance becomes "26.80 mm lower (better)", a score "+0.012".
+    *remarks : str
+        What stands behind it, in brackets.
+    """
+    if own.mean is None:
+        return NO_RESULT
+    text = signed(own.mean, own.metric.decimals)
+    if own.metric.better is Better.LOWER:
+        words = f"{own.metric.text(abs(own.mean))} {own.metric.unit}".rstrip()
+        if text.startswith("-"):
+            text, remarks = f"{words} lower", ("better", *remarks)
+        elif text.startswith("+"):
+            text, remarks = f"{words} higher", ("worse", *remarks)
+        else:
+            text = words
+    return f"{text} ({', '.join(remarks)})" if remarks else text
 
 
 def p_text(p: float) -> str:

@@ -22,6 +22,7 @@ from flare.reports.comparison import (
     p_text,
     read_comparison,
     signed,
+    tests_of_means,
     verdict,
 )
 from flare.reports.evaluation import NOTE, ORGANISERS_NOTE
@@ -51,7 +52,14 @@ CERTAINTY = (
     " other is not."
 )
 
-ARROWS = "above 0 is a gain; \u2191 or \u2193: significantly better or worse"
+SURE = "better or worse beside a change: significantly so"
+
+GAINED = {
+    Better.HIGHER: "difference of",
+    Better.LOWER: "how much lower in",
+    None: "how much nearer to 0 in",
+}
+"""What a dot to the right of the line is, of a metric with this good end."""
 
 LOSSES = ("s2", "s4", "s5")
 """Classes of losses, small ones first: shades of bad scores."""
@@ -72,13 +80,16 @@ def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:
     compared = compare_scores(
         first.scores, [each.scores for each in others], found.metrics
     )
-    tests = sum(len(own) for pairs in compared for own in pairs.values())
-    holm = f"Holm's method adjusts for all {tests} tests of this page"
+    tests = tests_of_means(compared[0], len(others))
+    organs = tests * (len(first.scores.rows) - 1)
+    holm = f"Holm's method adjusts for the {count(tests, 'test')} of means"
+    if organs:
+        holm = f"{holm}, and by themselves for the {organs} of organs"
     method = f"{TEST_METHOD} {holm}, those without any difference among them."
     sure = [Words(text) for text in (method, METHOD, CERTAINTY)]
     made = [provenance_table(found)] if found.provenance else []
     verdicts = [
-        verdict(pairs, first, other)
+        verdict(pairs, first, other, tests)
         for other, pairs in zip(others, compared, strict=True)
     ]
     if len(others) > 1:
@@ -158,9 +169,8 @@ def _change_tile(own: Paired, is_exact: bool) -> Tile:
     note = f"from {' to '.join(means)}" if means else "no case has both"
     if own.metric.is_share:
         note = f"{note}; {INTERVAL} {interval_text(own)}"
-    what = "Change" if own.metric.better is Better.HIGHER else "Gain"
     return Tile(
-        name=f"{what} of mean {title_within(own.metric)}",
+        name=f"Change of mean {title_within(own.metric)}",
         value=change_text(own),
         exact=repr(own.mean) if is_exact and means else "",
         note=note,
@@ -201,19 +211,28 @@ def difference_key(unit: str) -> Key:
     )
 
 
-def _difference_cell(metric: Metric, value: float | None, *, exact: bool) -> Cell:
-    """A difference with its sign, on its shade."""
-    if value is None:
+def _difference_cell(
+    metric: Metric, value: float | None, gain: float | None, *, exact: bool
+) -> Cell:
+    """A difference with its sign, on the shade of a gain or a loss."""
+    if value is None or gain is None:
         return number_cell(None)
-    css = difference_shade(value, metric.unit)
+    css = difference_shade(gain, metric.unit)
     return Cell(signed(value, metric.decimals), css, repr(value) if exact else "")
 
 
 def _change_cell(own: Paired, *, exact: bool) -> Cell:
-    """A mean difference, with an arrow if it is significant."""
-    cell = _difference_cell(own.metric, own.mean, exact=exact)
-    arrow = " \u2191" if own.effect > 0 else " \u2193"
-    return replace(cell, text=cell.text + arrow) if own.is_significant else cell
+    """A mean difference, and which way it is if it is significant."""
+    cell = _difference_cell(own.metric, own.mean, own.mean_gain, exact=exact)
+    word = "better" if own.effect > 0 else "worse"
+    return replace(cell, text=f"{cell.text} {word}") if own.is_significant else cell
+
+
+def _good_end(metric: Metric) -> str:
+    """Which values of a metric are good, behind a caption, if that is not clear."""
+    if metric.better is None:
+        return "; best at 0"
+    return "; lower is better" if metric.better is Better.LOWER else ""
 
 
 def tests_table(
@@ -243,7 +262,8 @@ def tests_table(
         *("change", "95 % interval", "better", "equal", "worse", "effect"),
         *("p", "p (Holm)"),
     )
-    caption = f"{title}: means, counts of cases, and tests; {ARROWS}"
+    end = _good_end(pairs[0].metric)
+    caption = f"{title}: means, counts of cases, and tests{end}; {SURE}"
     return table(caption, heads, rows, words=("organ",), is_whole=True)
 
 
@@ -265,12 +285,19 @@ def differences_chart(
         [each.title for each in own],
         [each.present for each in own],
         has_boxes=exact,
-        title=f"{metric.title_with_unit}: difference of each case",
+        title=f"{metric.title_with_unit}: {GAINED[metric.better]} each case",
         note=note.rstrip(),
-        means=[change_text(each) for each in own],
+        means=[_gain_text(each) for each in own],
         key=(("dot", "a case"), ("zero", "no difference"), *(boxed if exact else ())),
         zero=0.5,
     )
+
+
+def _gain_text(own: Paired) -> str:
+    """The mean of the dots of a row; where they lie to the right, new is better."""
+    if own.metric.better is None and own.mean_gain is not None:
+        return signed(own.mean_gain, own.metric.decimals)
+    return change_text(own)
 
 
 def changes_table(
@@ -280,19 +307,22 @@ def changes_table(
     exact, both = other.scores.exact, (found.first, other)
     remark = ("remark",) if any(each.scores.failed for each in both) else ()
     rows = []
-    whole = pairs[0].differences
+    whole = pairs[0].gains
     order = sorted(range(len(whole)), key=lambda n: (whole[n] is None, whole[n] or 0.0))
     for number in order:
         case = found.cases[number]
         failed = ", ".join(each.name for each in both if case in each.scores.failed)
         words = Cell(f"not scored: {failed}" if failed else "", css="wrap")
         changes = (
-            _difference_cell(own.metric, own.differences[number], exact=exact)
+            _difference_cell(
+                own.metric, own.differences[number], own.gains[number], exact=exact
+            )
             for own in pairs
         )
         rows.append((case, *changes, *(words for _ in remark)))
     return table(
-        f"{title}: differences of each case and organ, the largest loss first",
+        f"{title}: differences of each case and organ, the largest loss first"
+        f"{_good_end(pairs[0].metric)}",
         ("case", *(own.title for own in pairs), *remark),
         rows,
         words=("case", *remark),
@@ -324,7 +354,8 @@ def overview_table(
         for organ in zip(*(pairs[metric.name] for pairs in compared), strict=True)
     )
     return table(
-        f"Mean difference of {metric.title} to {found.first.name}; {ARROWS}",
+        f"Mean difference of {metric.title} to {found.first.name}"
+        f"{_good_end(metric)}; {SURE}",
         ("organ", *(each.name for each in found.others)),
         rows,
         words=("organ",),

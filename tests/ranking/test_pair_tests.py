@@ -1,6 +1,8 @@
 """Which team is better: by hand, by SciPy one pair at a time, by challengeR."""
 
+import itertools
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from flare.ranking.ranks import Board
 from flare.ranking.rules import RankingRules
 from flare.ranking.uncertainty import compare_pairs, two_sided
 from tests.builders.results import DSC, TIME, one_metric
+from tests.oracles import exact_signed_ranks
 
 
 def by_pair(board):
@@ -60,6 +63,44 @@ def test_all_pairs_at_once_are_as_each_alone(seed):
     for place, pair in enumerate(sorted(alone, key=alone.get)):
         smallest = max(smallest, min(1, (12 - place) * alone[pair]))
         assert tests[pair].p_holm == pytest.approx(smallest)
+
+
+@pytest.mark.parametrize(
+    ("decimals", "rule", "largest"),
+    [(2, DSC, 1), (4, DSC, 1), (3, TIME, 3600), (1, TIME, 29_491_200)],
+)
+def test_ties_are_those_of_exact_fractions(decimals, rule, largest):
+    """All 4,032 pairs of 64 teams: equal steps are equal, whatever binary noise says.
+
+    The largest value is that of a failed run, as of a running time or an area.
+    """
+    generator, scale = np.random.default_rng(decimals), 10**decimals
+    numbers = generator.integers(scale // 2, scale + 1, size=(64, 20))
+    numbers[::9, 3] = largest * scale
+    exact = [[Fraction(int(n), scale) for n in row] for row in numbers]
+    values = {f"{n:02}": list(map(float, row)) for n, row in enumerate(exact)}
+
+    tests = by_pair(one_metric(values, rule))
+
+    sign = -1 if rule is TIME else 1
+    alone = {
+        (f"{a:02}", f"{b:02}"): exact_signed_ranks(
+            [
+                sign * (own - other)
+                for own, other in zip(exact[a], exact[b], strict=True)
+            ]
+        )
+        for a, b in itertools.permutations(range(64), 2)
+    }
+    assert len(tests) == len(alone) == 4032
+    smallest = 0.0
+    for place, pair in enumerate(sorted(alone, key=lambda pair: alone[pair][1])):
+        effect, p = alone[pair]
+        smallest = max(smallest, min(1, (4032 - place) * p))
+        assert tests[pair].effect == pytest.approx(float(effect), abs=1e-14), pair
+        assert tests[pair].p == pytest.approx(p, rel=1e-11)
+        assert tests[pair].p_holm == pytest.approx(smallest, rel=1e-11)
+        assert (tests[pair].p_holm <= 0.05) == (smallest <= 0.05)
 
 
 @pytest.mark.parametrize("seed", range(5))
