@@ -146,11 +146,21 @@ def test_a_sentence_says_how_sure_first_place_is(tmp_path, values, metrics, sent
     )
 
 
-@pytest.mark.parametrize(("cases", "is_few"), [(7, True), (8, False)])
-def test_too_few_cases_for_a_test_are_told(tmp_path, cases, is_few):
-    """Of three teams each of the 6 pairs needs p <= 0.05 / 6, which 8 cases give."""
-    values = {"a": (cases, 0.9), "b": (cases, 0.8), "c": (cases, 0.7)}
-    source = write_values(tmp_path / "table.csv", values)
+@pytest.mark.parametrize(
+    ("cases", "unlike", "is_few"),
+    [(7, 0.01, True), (8, 0.01, False), (6, 0, True), (7, 0, False)],
+)
+def test_too_few_cases_for_a_test_are_told(tmp_path, cases, unlike, is_few):
+    """Of three teams each of the 6 pairs needs p <= 0.05 / 6, which 8 cases give.
+
+    Of 7 equal steps W is 28, its mean 14 and its variance 28: z is 2.55, p 0.0054.
+    """
+    rows = [
+        (team, str(case), "dsc", 0.9 - number * (0.1 + unlike * case))
+        for number, team in enumerate("abc")
+        for case in range(cases)
+    ]
+    source = write_table(tmp_path / "table.csv", rows)
 
     page = page_of(source, metrics=("dsc",))
 
