@@ -171,13 +171,31 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     >>> aligned([("rank", "team"), ("1", "a")])
     ['rank  team', '1     a']
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(columns_of, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+            cell + " " * (width - columns_of(cell))
+            for cell, width in zip(row, widths, strict=True)
         ).rstrip()
         for row in rows
     ]
+
+
+def columns_of(text: str) -> int:
+    """How many columns of a terminal a text takes.
+
+    Examples
+    --------
+    >>> columns_of("team"), columns_of("\u533b\u7597"), columns_of("e\u0301")
+    (4, 4, 1)
+    """
+    if text.isascii():
+        return len(text)
+    import unicodedata  # not at the top: most names need none of it
+
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    marks = sum(unicodedata.category(char) in ("Mn", "Me", "Cf") for char in text)
+    return len(text) + wide - marks
 
 
 def why(error: OSError) -> str:

@@ -174,7 +174,7 @@ def _unknown(
 
 
 def find_flags(table: ResultTable, board: Board) -> tuple[str, ...]:
-    """Find what is odd about results, each in a line.
+    """Find what is odd about results, each in a line, what matters most first.
 
     Parameters
     ----------
@@ -184,9 +184,10 @@ def find_flags(table: ResultTable, board: Board) -> tuple[str, ...]:
         The competing teams, best team first.
     """
     return (
-        *table.roll.lines,
+        # First what may have made scores wrong: only the first ones stand in a box.
         *(f"{safe(team)}: {printable(line)}" for team, line in table.warned),
         *table.notes,
+        *table.roll.lines,
         *organ_flags(table),
         *_teams_without_results(board),
         *_zeros_that_rank_well(board),

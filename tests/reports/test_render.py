@@ -161,6 +161,24 @@ def test_names_from_right_to_left_turn_no_number_around():
     assert "{Noto Naskh Arabic}" in file.splitlines()[1]
 
 
+def test_columns_on_a_terminal_line_up_whatever_names_are_made_of():
+    """A Chinese letter takes two columns, and a combining mark none."""
+    rows = [
+        ("\u533b\u7597\u961f", "0.9"),
+        ("e\u0301te\u0301", "0.8"),
+        ("team 4", "0.7"),
+    ]
+    own = table("", ("team", "score"), rows, words=("team",), quiet=[2])
+
+    assert terminal(own) == [
+        "team    score",
+        "\u533b\u7597\u961f  0.9",
+        "e\u0301te\u0301     0.8",
+        "-" * 13,
+        "team 4  0.7",
+    ]
+
+
 def test_texts_are_escaped_for_latex_and_markdown():
     own = table("50 %", ("a_b",), [["<b>&$x^2~|\\"]])
 

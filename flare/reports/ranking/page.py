@@ -52,7 +52,7 @@ RANKS_NOTE = (
     "Ranked by the same rules, as if the cases of a group were all that there are."
 )
 
-LOOKED_AT = 3
+LOOKED_AT = 10
 """So many things to look at stand above the ranking; the others below."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from flare.common.text import aligned, isolated, printable
+from flare.common.text import aligned, columns_of, isolated, printable
 from flare.reports.model import BEST, Table
 
 _MARKDOWN = re.compile(
@@ -145,5 +145,5 @@ def terminal(table: Table) -> list[str]:
     lines = aligned([list(table.heads), *ranked, *apart])
     if not apart:
         return lines
-    line = "-" * max(map(len, lines))
+    line = "-" * max(map(columns_of, lines))
     return [*lines[: -len(apart)], line, *lines[-len(apart) :]]

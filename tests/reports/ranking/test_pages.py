@@ -206,10 +206,13 @@ def test_effects_and_schemes_are_those_of_ranking_json(tmp_path):
 
 
 def test_what_is_to_be_looked_at_is_in_a_box_and_at_the_team(results):
-    """Of many lines, the first ones."""
-    for name in ("b", "c", "d", "e"):
+    """Of many lines the first ten, and a mirrored team before all others."""
+    for name in "bcdefghijkl":
         scores, failed = dict.fromkeys(CASES, 0.0), dict.fromkeys(CASES, "crashed")
         write_team(results / name, scores, failed=failed)
+    mirrored = "DSC would be 0.90 if mirrored from left to right"
+    (results / "refused.csv").write_text("archive,team,problem\nm.zip,m,damaged\n")
+    (results / "flags.csv").write_text(f"team,flag\nteam_1,{mirrored}\n")
 
     page = page_of(results)
 
@@ -220,10 +223,12 @@ def test_what_is_to_be_looked_at_is_in_a_box_and_at_the_team(results):
     rest = len(flags) - LOOKED_AT
     told = f"{rest} more: see To be looked at, below."
     assert list(box.items) == [*flags[:LOOKED_AT], told]
+    assert (LOOKED_AT, flags[0]) == (10, f"team_1: {mirrored}")
     assert list(parts_of(page, "look")[0].items) == list(flags)
     alarms = {row["team"].text: row["team"].alarm for row in content_of(page, "Means")}
     for team, alarm in alarms.items():
-        assert alarm == " ".join(line for line in flags if line.startswith(f"{team} "))
+        starts = (f"{team} ", f"{team}:")
+        assert alarm == " ".join(line for line in flags if line.startswith(starts))
     assert alarms["b"]
 
 
