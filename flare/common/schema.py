@@ -203,7 +203,9 @@ def build(
         each of them is right by itself.
     """
     if not isinstance(values, dict):
-        raise ValueError(f"{where.rstrip('.')} is {values!r}, expected a table")
+        raise ValueError(
+            f"{where.rstrip('.')} is {safe(repr(values))}, expected a table"
+        )
     problems: list[str] = []
     fields = {
         field.name: field
@@ -267,7 +269,7 @@ def _convert(value: object, hint: Any, key: str) -> Any:
         return found
     if get_origin(hint) is tuple:
         if not isinstance(value, list):
-            raise ValueError(f"{key} is {value!r}, expected a list")
+            raise ValueError(f"{key} is {safe(repr(value))}, expected a list")
         problems: list[str] = []
         inner, items = get_args(hint)[0], []
         for number, item in enumerate(value, start=1):

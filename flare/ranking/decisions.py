@@ -111,13 +111,16 @@ def read_decisions(file: Path) -> Decisions:
     """
     try:
         values = tomllib.loads(read_regular(file))
-        # Dates become texts, as they may also be written in quotes.
-        return build(Decisions, json.loads(json.dumps(values, default=str)))
     except OSError as error:
         reason = why(error)
         raise RankingError(str(file), f"cannot be read ({reason})", _REMEDY) from error
     except (ValueError, RecursionError) as error:
         raise RankingError(str(file), safe(str(error)), _REMEDY) from error
+    try:
+        # Dates become texts, as they may also be written in quotes.
+        return build(Decisions, json.loads(json.dumps(values, default=str)))
+    except (ValueError, RecursionError) as error:
+        raise RankingError(str(file), str(error), _REMEDY) from error
 
 
 def apply_decisions(
