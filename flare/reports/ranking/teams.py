@@ -202,9 +202,7 @@ def sheet_text(own: OwnStanding) -> str:
         cells = [case]
         for metric, result in zip(own.metrics, results, strict=True):
             if metric.is_told:
-                value = result.thousandths
-                text = "missing" if value is None else f"{value / 1000:.3f}"
-                cells.append(text if metric.is_score else text.rstrip("0").rstrip("."))
+                cells.append(_own_text(metric, result.thousandths))
             cells.append(str(plain(result.rank)))
         rows.append(cells)
     reasons = [
@@ -225,6 +223,15 @@ def sheet_text(own: OwnStanding) -> str:
     if reasons:
         lines += ["", "Missing results:", "", *reasons]
     return "\n".join(lines) + "\n"
+
+
+def _own_text(metric: Printed, thousandths: int | None) -> str:
+    """A value of the team; one of a metric of label maps with all of its decimals."""
+    if thousandths is None:
+        return "missing"
+    if metric.record:
+        return metric.text(thousandths / 1000)
+    return f"{thousandths / 1000:.3f}".rstrip("0").rstrip(".")
 
 
 # --- Among all others, for organisers ---------------------------------------------
