@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +13,13 @@ import numpy as np
 
 from flare.challenge.formats import ANY_SUFFIX, PLAIN_NAMES, FileNames
 from flare.challenge.rules import Challenge
-from flare.common.errors import FileError, InputError, SubmissionError, problem_lines
+from flare.common.errors import (
+    FileError,
+    FlareError,
+    InputError,
+    SubmissionError,
+    problem_lines,
+)
 from flare.common.text import aligned, listing, safe
 from flare.evaluation.errors import (
     EmptyError,
@@ -25,6 +32,7 @@ from flare.evaluation.plan import find_submission, plan_evaluation, prepare
 from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.find import (
     LabelMapFile,
+    find_label_maps,
     find_references,
     is_demonstration,
     refuse_twice,
@@ -185,6 +193,9 @@ def _absent(organs: Sequence[str], challenge: Challenge) -> list[str]:
 # --- Reference labels -------------------------------------------------------------
 
 
+_REFERENCES_REMEDY = "Mend it, and check again: flare explain G02 says how."
+
+
 def check_references(ground_truth: Path, challenge: Challenge) -> str:
     """Read all references of a challenge, so that no mistake waits for a submission.
 
@@ -201,6 +212,26 @@ def check_references(ground_truth: Path, challenge: Challenge) -> str:
     InputError
         If the folder is not there.
     """
+    try:
+        return _references_text(ground_truth, challenge)
+    except GroundTruthError as error:  # there is no submission yet that it could excuse
+        error.remedy = f"{_folders_text(ground_truth)}{_REFERENCES_REMEDY}"
+        raise
+
+
+def _folders_text(folder: Path) -> str:
+    """Which folders below one hold label maps, if they lie in several; else nothing."""
+    with suppress(FlareError):
+        files = find_label_maps(folder, follow_links=True).files
+        places = {file.name.rpartition("/")[0] for file in files}
+        if len(places) > 1:
+            names = listing(f"{place}/" for place in sorted(places - {""}))
+            return f"If they lie in one of {names} alone, give that one. "
+    return ""
+
+
+def _references_text(ground_truth: Path, challenge: Challenge) -> str:
+    """What `check_references` returns."""
     from statistics import median  # slow to load, which no evaluation has to wait for
 
     references = find_references(ground_truth, challenge)

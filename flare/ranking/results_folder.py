@@ -119,6 +119,7 @@ def read_teams(
         if rows is not None
     }
     unfinished = {team: cases for team, cases in unfinished.items() if cases}
+    ours = {f.name for f in scored if lexists(f / MEASUREMENT_JSON)}
     roll = RollCall(
         refused=tuple(
             RefusedTeam(
@@ -131,7 +132,7 @@ def read_teams(
         ),
         replaced=replaced,
         not_scored_yet=waiting,
-        not_measured_to_the_end=tuple(unfinished),
+        not_measured_to_the_end=tuple(team for team in unfinished if team in ours),
         ignored=strays,
     )
     ignored = f"Ignored, as there are no results in them: {listing(strays)}"
@@ -147,9 +148,7 @@ def read_teams(
         "notes": (
             *([ignored] if strays else []),
             *(
-                f"{safe(team)} was not measured to the end ({listing(cases)}), and"
-                " ranks last there, without its fault: measure it again before you"
-                " publish"
+                _unfinished_line(team, cases, is_ours=team in ours)
                 for team, cases in unfinished.items()
             ),
             *unlike_teams(measured),
@@ -243,6 +242,19 @@ def _sort_folders(
         elif folder not in unscored and folder.name not in refused:
             strays.append(folder.name)
     return scored, sorted(unscored.difference(scored)), tuple(strays)
+
+
+def _unfinished_line(team: str, cases: Sequence[str], *, is_ours: bool) -> str:
+    """What to tell of a team that was measured on some cases alone."""
+    if is_ours:
+        return (
+            f"{safe(team)} was not measured to the end ({listing(cases)}), and ranks"
+            " last there, without its fault: measure it again before you publish"
+        )
+    return (
+        f"{safe(team)}: {EFFICIENCY_CSV}, which flare measure has not written, has no"
+        f" value of {listing(cases)}, and the team ranks last there"
+    )
 
 
 def _find_waiting(

@@ -35,6 +35,9 @@ def test_a_code_that_is_none_is_a_line_with_those_that_are():
     assert (run.returncode, run.stdout) == (2, "")
     assert f"there is no code Q99, expected {listing(CODES)};" in run.stderr
     assert "(did you mean F07?)" in run_flare("explain", "F007").stderr
+    assert (
+        "there is no code F5 (did you mean F05?)" in run_flare("explain", "F5").stderr
+    )
 
 
 @pytest.mark.parametrize("kind", list(error_classes()), ids=lambda kind: kind.code)

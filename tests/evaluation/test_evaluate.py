@@ -507,6 +507,26 @@ def test_the_demonstration_set_need_not_fit_a_challenge_of_ones_own(tmp_path):
     assert run.stdout.endswith(b"the demonstration set, which was not read.\n")
 
 
+@pytest.mark.parametrize(
+    ("folders", "advice"),
+    [
+        (("labels", "images"), "If they lie in one of images/, labels/ alone, give"),
+        (("", "labels"), "If they lie in one of labels/ alone, give that one. Mend it"),
+        (("labels",), "Mend it, and check again: flare explain G02 says how."),
+    ],
+)
+def test_references_that_are_checked_excuse_no_submission(tmp_path, folders, advice):
+    """Nobody has submitted yet; the folder may be the one above that of the labels."""
+    for folder in folders:
+        write_cases(tmp_path / folder, ["case_001"], labels=organ_boxes() * 2)
+
+    with pytest.raises(GroundTruthError) as caught:
+        check_references(tmp_path, flare.read_challenge("flare21"))
+
+    assert caught.value.remedy.startswith(advice)
+    assert "submission" not in str(caught.value)
+
+
 def test_references_that_differ_and_an_organ_that_none_has(tmp_path):
     """Livers of 5 voxels of 1 ml and 10 of 2 ml, and a spleen of one; nothing else."""
     labels = np.zeros((2, 3, 4), dtype=np.uint8)

@@ -130,6 +130,19 @@ def test_what_is_odd_about_how_teams_were_measured_is_noted(tmp_path):
     assert first.startswith("a was not measured to the end (c1, c2)")
 
 
+def test_own_running_times_that_lack_a_case_are_no_measurement(tmp_path):
+    """Nobody can go on with it: the ranking is none for the time being."""
+    write_team(tmp_path / "SouthNet", {"c1": 0.9, "c2": 0.9}, [("c1", "ok", 5, 9)])
+
+    table = read_results(tmp_path, WITH_TIME, FLARE21)
+
+    assert table.roll.interim_text == ""
+    assert table.notes == (
+        "SouthNet: efficiency.csv, which flare measure has not written, has no value of"
+        " c2, and the team ranks last there",
+    )
+
+
 def test_cases_that_would_be_formulas_are_the_same_in_both_files(tmp_path):
     """efficiency.csv marks them; a table that somebody else made does not."""
     write_team(tmp_path / "a", {"=c": 0.9}, [("'=c", "ok", 5, 9)])

@@ -48,7 +48,8 @@ def code(text: str) -> str:
     known = explanations()
     name = text.strip("[]").upper()
     if name not in known:
-        raise ValueError(f"there is no code {name}{nearest(name, known)}")
+        padded = re.sub(r"^([A-Z])(\d)$", r"\g<1>0\2", name)
+        raise ValueError(f"there is no code {name}{nearest(padded, known)}")
     return f"{name}: {known[name]}"
 
 
