@@ -263,6 +263,11 @@ def check_origins(
                 f"If that challenge counts, give --challenge {name}. Else: {remedy}"
             )
         problem = NO_RULES if older else f"scored {differences}"
+        alike = [team for team in found if made[team] == expected]
+        is_by_rules = found[odd[0]].rules == scoring_rules(challenge)
+        if is_by_rules and len(alike) == len(same):  # nobody knows which is odd
+            who = f"{listing(alike)} and {who}"
+            problem = f"not scored alike, {listing(same)} {differences}"
         raise RankingError(str(results), f"{who}: {problem}", remedy)
     first_told = next(iter(found.values()))
     return Origin(

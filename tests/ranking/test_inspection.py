@@ -345,6 +345,22 @@ def test_the_odd_one_out_is_named_with_all_that_differs(tmp_path, others, odd, p
     assert (other in text) == ("challenge" in odd)
 
 
+@pytest.mark.parametrize(
+    ("odd", "problem"),
+    [
+        ({"version": "0.1"}, "a and b: not scored alike, b with version 0.1 instead"),
+        # Which of them is odd is said by the challenge that is given.
+        ({"rules": scoring_rules(with_tolerance(2.5))}, "b: scored with tolerance_mm"),
+    ],
+)
+def test_of_two_unlike_teams_both_are_named(tmp_path, odd, problem):
+    """Nobody knows which one is odd, unless the rules are those of none but one."""
+    write_team(tmp_path / "a", {"c1": 0.9}, **of(FLARE21))
+    write_team(tmp_path / "b", {"c1": 0.9}, **of(FLARE21, **odd))
+
+    assert refusal_text(tmp_path, FLARE21).startswith(f"RESULTS: {problem}")
+
+
 # --- Evaluations that are compared ------------------------------------------------
 
 
