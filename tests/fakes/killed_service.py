@@ -61,8 +61,8 @@ def arm(point):
     elif point in ("half an archive", "half a model"):
         real, is_model = client.Client._blocks, point == "half a model"
 
-        def half(self, response):
-            for block in real(self, response):
+        def half(self, response, pace):
+            for block in real(self, response, pace):
                 is_file = "/signed/" in response.url
                 if is_file and is_model == response.url.endswith("model?s=1"):
                     kill()

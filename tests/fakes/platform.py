@@ -31,7 +31,6 @@ ODD = {
     "digits": b'{"status": ' + b"9" * 10_000 + b"}",
     "object": b'{"message": "ok"}',
     "gzip": gzip.compress(b'{"message": "ok"}'),
-    "large": b'"' + b"x" * 2**20 + b'"',
     "lists": b'{"x": ' + b"[" * 900 + b"]" * 900 + b"}",
 }
 """What a proxy or a fault says with status 200."""

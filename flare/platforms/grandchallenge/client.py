@@ -16,36 +16,44 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from http.client import HTTPException, HTTPMessage, HTTPResponse, InvalidURL
 from pathlib import Path
+from ssl import SSLCertVerificationError
 from string import punctuation
 from typing import Any, TypeVar
 from urllib.error import URLError
 from urllib.parse import quote, urlencode, urljoin, urlsplit
-from urllib.request import HTTPErrorProcessor, OpenerDirector, Request, build_opener
+from urllib.request import Request
 
 from flare.common.environment import __version__
 from flare.common.errors import HostError, unwritable
 from flare.common.options import option
 from flare.common.text import printable, safe, shell_word, why
+from flare.platforms.grandchallenge.connection import (
+    CONNECT_S,
+    GZIP,
+    Limits,
+    Pace,
+    asked_pause_s,
+    encoding_of,
+    is_gzip_twice,
+    make_opener,
+    without_credentials,
+)
 from flare.results.team_folder import deleted_user
 
 _log = logging.getLogger(__name__)
 
 API = "https://grand-challenge.org/api/v1/"
 
-TIMEOUT_S = 60.0
-"""Without a word from the platform."""
-
 FIRST_PAUSE_S = 1.0
 """Before a call is made again; doubled each time."""
 
+LONGEST_PAUSE_S = 60.0
+"""That a host may ask for with Retry-After; if it asks for more, it is not tried."""
+
 TRIES = 5
 """Of a call or a file; meanwhile others wait, and may have to be answered."""
-
-LARGEST_MIB = 64
-"""Of an answer to a call; a page of evaluations has some MiB."""
 
 LARGEST_BYTES = 64 * 2**30
 """Of an archive: the disk is ours."""
@@ -84,8 +92,26 @@ class TooLargeError(PlatformError):
     remedy = "Ask the team for a smaller one."
 
 
+class LongAnswerError(PlatformError):
+    """An answer to a call has more bytes than are taken of one."""
+
+    remedy = "Is --api right?"
+
+
 class PassingError(Exception):
-    """Something has failed that may not fail the next time."""
+    """Something has failed that may not fail the next time.
+
+    Parameters
+    ----------
+    problem : str
+        What has failed.
+    pause_s : float, optional
+        Seconds after which the host wants to be asked again.
+    """
+
+    def __init__(self, problem: str, pause_s: float = 0.0) -> None:
+        super().__init__(problem)
+        self.pause_s = pause_s
 
 
 def api_option() -> Any:
@@ -188,10 +214,16 @@ class Client:
         It is sent to that host, and to no other.
     sleep : callable
         Waits for some seconds.
+    limits : Limits
+        How long a host may take, and how much it may say.
     """
 
     def __init__(
-        self, api: str, token: str, sleep: Callable[[float], None] = time.sleep
+        self,
+        api: str,
+        token: str,
+        sleep: Callable[[float], None] = time.sleep,
+        limits: Limits = Limits(),  # noqa: B008
     ) -> None:
         if not api.startswith("https://"):
             raise PlatformError(
@@ -199,7 +231,7 @@ class Client:
                 "Give the address with https:// as --api.",
             )
         self.api = f"{api.rstrip('/')}/"
-        self._token, self._sleep = token, sleep
+        self._token, self._sleep, self._limits = token, sleep, limits
 
     def _redact(self, text: str) -> str:
         """A text without the token, also in small letters: hosts have these."""
@@ -208,6 +240,10 @@ class Client:
     def _host_of(self, url: str) -> str:
         """The host of an address, without the token."""
         return safe(self._redact(urlsplit(url).hostname or "an unknown host"))
+
+    def _place(self, url: str) -> str:
+        """An address for a message, without the token and what may be a signature."""
+        return printable(self._redact(url.partition("?")[0]))[:80]
 
     def stranger(self) -> PlatformError:
         """It is not the platform that we know."""
@@ -236,7 +272,7 @@ class Client:
         """Make a call until the platform answers it.
 
         What answers a call without a word of JSON is not the platform, whatever status
-        it gives: a proxy says so, too.
+        it gives: a proxy says so, too. The limits hold for each try.
 
         Returns
         -------
@@ -247,24 +283,27 @@ class Client:
         ------
         PlatformError
             If it does not accept the token, or cannot be reached.
+        LongAnswerError
+            If its answer is too long.
         """
         url = f"{self.api}{path}{f'?{urlencode(params)}' if params else ''}"
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         body = None if json is None else json_module.dumps(json).encode()
 
         def attempt(tried: int) -> Reply:
-            with self._opened(method, url, headers, body) as response:
-                status = response.status
+            pace = Pace(time.monotonic() + self._limits.call_s)
+            with self._opened(method, url, headers, pace, body) as response:
+                status, to = response.status, response.headers.get("Location")
                 if status == 401:
                     raise PlatformError(
                         f"{safe(self.api)}: it does not accept the token", TOKEN_REMEDY
                     )
-                content = self._json_of(response)
+                content = self._json_of(response, pace)
             if status == 200 and content is None:
-                raise PassingError(
-                    f"{self._host_of(url)} answers with status {status}, but no JSON of"
-                    f" at most {LARGEST_MIB} MiB"
-                )
+                as_what = encoding_of(response) or "no JSON"
+                raise PassingError(f"{self._host_of(url)} answers with {as_what}")
+            if to and 300 <= status < 400:
+                content = {"detail": f"it leads to {self._place(to)}"}
             return Reply(status=status, content=content, is_certain=tried == 1)
 
         return self._again(f"{method} {path}", attempt)
@@ -274,7 +313,8 @@ class Client:
 
         Where the network fails, only what is missing is fetched again, if the host
         still has the same file. An address of the platform leads to a newly signed one
-        each time.
+        each time. Of a file, a part of 8 MiB has to arrive each minute, and all of it
+        within six hours, unless the client has other limits.
 
         Raises
         ------
@@ -290,12 +330,14 @@ class Client:
         if file.exists():
             return
         part, mark = file.with_name(f".{file.name}.part"), ""
+        limits, end = self._limits, time.monotonic() + self._limits.file_s
 
         def fetch_rest(_: int) -> None:
             nonlocal mark
             have = content.tell() if mark else 0
             headers = {"Range": f"bytes={have}-", "If-Range": mark} if have else {}
-            with self._led(url, headers) as response:
+            pace = Pace(end, limits.call_s, limits.part_bytes)
+            with self._led(url, headers, pace) as response:
                 status, host = response.status, self._host_of(response.url)
                 before, mark = mark, _mark_of(response.headers)
                 span = response.headers.get("Content-Range", "")
@@ -311,7 +353,9 @@ class Client:
                     raise FileRefusedError(f"{problem} (status {status})", status)
                 if response.headers.get_content_type() == "text/html":
                     raise PassingError(f"{host} gives a page in place of the file")
-                for block in self._blocks(response):
+                for block in self._blocks(response, pace):
+                    if not content.tell():
+                        self._refuse_encoded(response, block)
                     whole = content.tell() + len(block) + (response.length or 0)
                     if whole > LARGEST_BYTES:
                         raise TooLargeError(f"{host}: {safe(file.name)} is too large")
@@ -342,22 +386,28 @@ class Client:
                     problem = f"{safe(self.api)}: {what}: {passing}, {TRIES} times"
                     raise PlatformError(problem, "Try again later.") from passing
                 wait_s = FIRST_PAUSE_S * 2 ** (tried - 1) * (0.5 + random.random())
+                wait_s = max(wait_s, passing.pause_s)
+                if wait_s > LONGEST_PAUSE_S:
+                    problem = f"{safe(self.api)}: {what}: {passing}"
+                    remedy = f"It asks us to wait: try again in {wait_s:.0f} s."
+                    raise PlatformError(problem, remedy) from passing
                 _log.warning("%s: %s; again in %.0f s", what, passing, wait_s)
             self._sleep(wait_s)
             tried += 1
 
     @contextmanager
-    def _led(self, url: str, headers: dict[str, str]) -> Iterator[HTTPResponse]:
+    def _led(
+        self, url: str, headers: dict[str, str], pace: Pace
+    ) -> Iterator[HTTPResponse]:
         """An answer from wherever the platform leads, if it is an https address."""
         for _ in range(5):
             url = quote(url, safe=punctuation)  # what is no ASCII, or a space
             if not url.startswith("https://"):
-                place = printable(self._redact(url.partition("?")[0]))[:80]
                 raise PlatformError(
-                    f"{place}: the file is not at an https address",
+                    f"{self._place(url)}: the file is not at an https address",
                     "Ask the platform's staff.",
                 )
-            with self._opened("GET", url, headers) as response:
+            with self._opened("GET", url, headers, pace) as response:
                 status, to = response.status, response.headers.get("Location")
                 if to and 300 <= status < 400:
                     # Headers are read as Latin-1, whatever they are.
@@ -369,7 +419,12 @@ class Client:
 
     @contextmanager
     def _opened(
-        self, method: str, url: str, headers: dict[str, str], body: bytes | None = None
+        self,
+        method: str,
+        url: str,
+        headers: dict[str, str],
+        pace: Pace,
+        body: bytes | None = None,
     ) -> Iterator[HTTPResponse]:
         """An answer of a host, whatever it says; only the platform gets the token.
 
@@ -381,71 +436,105 @@ class Client:
         if url.startswith(urljoin(self.api, "/")):
             passing = (429,)
             headers["Authorization"] = f"Bearer {self._token}"
+        request = Request(url, data=body, headers=headers, method=method)
         try:
-            request = Request(url, data=body, headers=headers, method=method)
-            response = self._opener.open(request, timeout=TIMEOUT_S)
+            response = make_opener(pace).open(request, timeout=CONNECT_S)
         except (OSError, ValueError, HTTPException) as error:
             reason = error.reason if isinstance(error, URLError) else error
-            # So is a bad certificate; a text is said of an address that is none.
-            if not isinstance(reason, ValueError | InvalidURL | str):
-                raise self._unreachable(url, reason) from error
-            text = self._redact(printable(repr(reason)))[:120]
-            raise PlatformError(
-                f"{safe(self.api)}: it cannot be used ({text})", "Is --api right?"
-            ) from error
+            proxy = "" if request.host == urlsplit(url).netloc else request.host or ""
+            raise self._failure(url, reason, pace, proxy) from error
         with response:
             status = response.status
             if status >= 500 or status in passing:
-                host = self._host_of(url)
-                raise PassingError(f"{host} answers with status {status}")
+                raise PassingError(
+                    f"{self._host_of(url)} answers with status {status}",
+                    asked_pause_s(response.headers.get("Retry-After", "")),
+                )
             yield response
 
-    def _blocks(self, response: HTTPResponse) -> Iterator[bytes]:
+    def _blocks(self, response: HTTPResponse, pace: Pace) -> Iterator[bytes]:
         """What a host sends, to its end."""
         block = b"-"
         while block:
             try:
                 block = response.read(2**20)
             except (OSError, ValueError, HTTPException) as error:  # of odd lengths, too
-                raise self._unreachable(response.url, error) from error
+                raise self._unreachable(response.url, error, pace) from error
             yield block
         if response.length:
             host = self._host_of(response.url)
             raise PassingError(f"{host} has sent fewer bytes than it said")
 
-    def _unreachable(self, url: str, error: object) -> PassingError:
-        kind = type(error).__name__
-        return PassingError(f"{self._host_of(url)} cannot be reached ({kind})")
+    def _failure(
+        self, url: str, reason: object, pace: Pace, proxy: str
+    ) -> PassingError | PlatformError:
+        """Why an address was not opened; if a proxy is named, it was asked to."""
+        if isinstance(reason, SSLCertVerificationError):
+            return PlatformError(
+                f"{self._host_of(url)}: its certificate is not trusted"
+                f" ({printable(reason.verify_message)[:120]})",
+                "If a proxy of yours looks into TLS, give your CA as SSL_CERT_FILE;"
+                " else see whether --api is right.",
+            )
+        # A text is said of an address that is none.
+        if isinstance(reason, ValueError | InvalidURL | str):
+            text = self._redact(printable(repr(reason)))[:120]
+            problem = f"{safe(self.api)}: it cannot be used ({text})"
+            return PlatformError(problem, "Is --api right?")
+        _, _, refusal = str(reason).partition("Tunnel connection failed: ")
+        if not refusal:
+            return self._unreachable(url, reason, pace, proxy)
+        refusal = printable(self._redact(without_credentials(refusal)))[:120]
+        problem = f"the proxy {safe(proxy)} refuses to lead to {self._host_of(url)}"
+        if not refusal.startswith("407"):
+            return PassingError(f"{problem} ({refusal})")
+        return PlatformError(
+            f"{problem} ({refusal})",
+            "Give HTTPS_PROXY as http://USER:PASSWORD@HOST:PORT, with other signs than"
+            " letters and digits as %XX.",
+        )
 
-    def _json_of(self, response: HTTPResponse) -> Any:
+    def _unreachable(
+        self, url: str, error: object, pace: Pace, proxy: str = ""
+    ) -> PassingError:
+        place = self._host_of(url)
+        if proxy:
+            place += f", by the proxy {safe(proxy)},"
+        if pace.left_s <= 0:
+            return PassingError(f"{place} has not sent all, or enough, in time")
+        return PassingError(f"{place} cannot be reached ({type(error).__name__})")
+
+    def _refuse_encoded(self, response: HTTPResponse, start: bytes) -> None:
+        """Refuse what was encoded once more on its way, which nobody has asked for.
+
+        Storages say gzip of a .tar.gz file, too, that they give as it is: only what has
+        another gzip or zip file within was encoded.
+        """
+        encoding = encoding_of(response)
+        if encoding and (encoding != GZIP or is_gzip_twice(start)):
+            host = self._host_of(response.url)
+            raise PassingError(f"{host} gives {encoding} in place of the file")
+
+    def _json_of(self, response: HTTPResponse, pace: Pace) -> Any:
         """The content of an answer; None if it is not JSON that can be read."""
-        content = bytearray()
-        for block in self._blocks(response):
+        content, largest = bytearray(), self._limits.answer_bytes
+        for block in self._blocks(response, pace):
             content += block
-            if len(content) > LARGEST_MIB << 20:
-                return None
+            if len(content) > largest:
+                host = self._host_of(response.url)
+                raise LongAnswerError(
+                    f"{host}: its answer is longer than {largest / 2**20:g} MiB"
+                )
         token = json_module.dumps(self._token)[1:-1]
         try:
             value = json_module.loads(content.decode("utf-8", "replace"))
             # Written anew, no escapes hide the token.
-            text = re.sub(
+            text, hidden = re.subn(
                 re.escape(token), "[token]", json_module.dumps(value), flags=re.I
             )
-            return json_module.loads(text)
+            return json_module.loads(text) if hidden else value
         except (ValueError, RecursionError):  # also a number of thousands of digits
             return None
-
-    @cached_property
-    def _opener(self) -> OpenerDirector:
-        """It verifies certificates, and leads nowhere by itself."""
-        return build_opener(_AsItIs)
-
-
-class _AsItIs(HTTPErrorProcessor):
-    """Takes each status for an answer, that of a redirection as well."""
-
-    def https_response(self, request: Any, response: Any) -> Any:
-        return response
 
 
 def _mark_of(headers: HTTPMessage) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,6 +25,7 @@ from flare.evaluation.submission.jobs import SUCCEEDED
 from flare.platforms.grandchallenge.client import (
     Client,
     FileRefusedError,
+    LongAnswerError,
     PlatformError,
     api_option,
     key,
@@ -65,7 +66,8 @@ UPLOAD = "predictions.zip"
 """What a team has uploaded, which is unpacked beside it as the platform has done."""
 
 PAGE = 20
-"""Evaluations that are asked for at a time; each comes with its metrics.json."""
+"""Evaluations that are asked for at a time, each with its metrics.json; fewer if their
+page is too long."""
 
 MOST_CALLS = 1000
 """For the evaluations of a phase: 20,000, if its pages are as large as asked for."""
@@ -273,37 +275,46 @@ def _evaluations(
     """
     scored: dict[str, Evaluation] = {}
     odd: list[str] = []
-    seen: set[str] = set()
-    params = {"submission__phase": phase, "limit": str(PAGE)}
-    for calls in itertools.count(1):
-        params["offset"] = str(len(seen))
-        reply = client.call("GET", "evaluations/", params=params)
-        if reply.status != 200:
-            raise client.refusal(reply)
-        page, count = reply.content["results"], int(reply.content["count"])
-        for value in page:
-            pk = str(at(value, "pk"))
-            try:
-                if value["status"] == SUCCEEDED:
-                    evaluation = _evaluation(value, phase, users)
-                    if isinstance(evaluation.metrics, dict):
-                        scored[pk] = evaluation
-            except _MALFORMED:
-                odd.append(pk)
-        new = {str(at(value, "pk")) for value in page} - seen
-        seen |= new
-        if not new or len(seen) >= count:
-            break
-        if calls + (count - len(seen)) / len(new) > MOST_CALLS:
-            problem = f"{count} evaluations, {len(new)} at a time"
-            raise PlatformError(
-                f"{safe(client.api)}: it has {problem}, which takes more than"
-                f" {MOST_CALLS} calls",
-                "Is --api right? If so, ask the platform's staff.",
-            )
+    for value in _listed(client, phase):
+        try:
+            if value["status"] == SUCCEEDED:
+                evaluation = _evaluation(value, phase, users)
+                if isinstance(evaluation.metrics, dict):
+                    scored[evaluation.record["evaluation"]] = evaluation
+        except _MALFORMED:
+            odd.append(str(at(value, "pk")))
     if odd and not scored:
         raise client.stranger()
     return [*scored.values()], odd
+
+
+def _listed(client: Client, phase: str) -> Iterator[Any]:
+    """What the API lists of a phase, a page at a time."""
+    limit, seen = PAGE, set[str]()
+    for calls in itertools.count(1):
+        place = {"limit": str(limit), "offset": str(len(seen))}
+        params = {"submission__phase": phase, **place}
+        try:
+            reply = client.call("GET", "evaluations/", params=params)
+        except LongAnswerError:
+            if limit == 1:
+                raise
+            limit //= 2
+            continue
+        if reply.status != 200:
+            raise client.refusal(reply)
+        page, count = reply.content["results"], int(reply.content["count"])
+        yield from page
+        new = {str(at(value, "pk")) for value in page} - seen
+        seen |= new
+        if not new or len(seen) >= count:
+            return
+        if calls + (count - len(seen)) / len(new) > MOST_CALLS:
+            raise PlatformError(
+                f"{safe(client.api)}: it has {count} evaluations, {len(new)} at a time,"
+                f" which takes more than {MOST_CALLS} calls",
+                "Is --api right? If so, ask the platform's staff.",
+            )
 
 
 def _evaluation(

@@ -213,6 +213,34 @@ def test_results_are_as_rank_reads_them(platform, fetch, tmp_path):
     assert ranked["evaluation"] == "00000000-0000-0000-0000-000000000004"
 
 
+@pytest.mark.parametrize(("mib", "limits"), [(1, [20, 10, 5, 2, 2, 2]), (3, None)])
+def test_long_pages_are_asked_for_in_smaller_ones(
+    platform, fetch, tmp_path, monkeypatch, mib, limits
+):
+    """Of five evaluations of 3 MiB each, an answer of 8 MiB has at most two."""
+    metrics = {**METRICS, "x": "x" * (3 * mib * 2**20)}
+    users = [f"user{number}" for number in range(5)]
+    platform.listed = [
+        evaluation(number, user, metrics=metrics) for number, user in enumerate(users)
+    ]
+    asked, real = [], download_module.Client.call
+
+    def call(client, *words, params, **more):
+        asked.append(int(params["limit"]))
+        return real(client, *words, params=params, **more)
+
+    monkeypatch.setattr(download_module.Client, "call", call)
+
+    run = fetch(tmp_path)
+
+    if limits:
+        assert (run[0], asked) == (0, limits)
+        assert sorted(path.name for path in tmp_path.iterdir()) == users
+    else:
+        assert "localhost: its answer is longer than 8 MiB" in error_of(run)
+        assert asked == [20, 10, 5, 2, 1]
+
+
 def test_a_second_download_goes_on_where_the_first_was(platform, fetch, tmp_path):
     """What is there stays, what is not is fetched, and what is newer replaces it."""
     uploaded(

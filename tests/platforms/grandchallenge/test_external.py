@@ -396,7 +396,7 @@ def test_a_platform_with_an_unknown_certificate_is_not_spoken_to(
 ):
     monkeypatch.delenv("SSL_CERT_FILE")
 
-    with pytest.raises(PlatformError, match="CERTIFICATE_VERIFY_FAILED"):
+    with pytest.raises(PlatformError, match="its certificate is not trusted"):
         source.claimable()
 
     assert platform.log == []

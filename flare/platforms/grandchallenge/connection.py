@@ -1,0 +1,234 @@
+"""Connections of the client: over TLS, and with an end, however slowly a host sends.
+
+The timeout of a socket is one for each part that arrives: a host that sends a byte
+every few seconds never runs into it. Here, what is left of the whole time is set as the
+timeout before each part. `http.client` also takes a chunk of -1 bytes, which it would
+read without any limit, and takes 103 Early Hints for the answer.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+import socket
+import time
+import zlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import partial
+from http.client import HTTPResponse, HTTPSConnection
+from typing import Any
+from urllib.parse import unquote
+from urllib.request import (
+    HTTPErrorProcessor,
+    HTTPSHandler,
+    OpenerDirector,
+    build_opener,
+    getproxies,
+)
+
+from flare.common.text import safe
+
+CONNECT_S = 20.0
+"""For each address of a host, and then for TLS."""
+
+_PIECE_BYTES = 2**14
+"""What is sent at a time: a record of TLS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long a host may take, and how much it may say."""
+
+    call_s: float = 60.0
+    """For a call, from the connection to the last byte of its answer."""
+    answer_bytes: int = 8 * 2**20
+    """Of an answer to a call; JSON takes up to forty times as much in memory."""
+    file_s: float = 6 * 3600.0
+    """For a file, with all tries."""
+    part_bytes: int = 8 * 2**20
+    """Of a file, as much as has to arrive in each `call_s`."""
+
+
+class Pace:
+    """When an exchange with a host has to be over.
+
+    Parameters
+    ----------
+    end : float
+        By the monotonic clock.
+    part_s : float
+        Seconds in which each part has to arrive.
+    part_bytes : int
+        Bytes of such a part.
+    """
+
+    def __init__(
+        self, end: float, part_s: float = math.inf, part_bytes: int = 1
+    ) -> None:
+        self._end, self._part_s, self._part_bytes = end, part_s, part_bytes
+        self._part_end, self._arrived = time.monotonic() + part_s, 0
+
+    def count(self, arrived: int) -> None:
+        """So many bytes have arrived."""
+        self._arrived += arrived
+        if self._arrived >= self._part_bytes:
+            self._part_end, self._arrived = time.monotonic() + self._part_s, 0
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; none or fewer if the time is over."""
+        return min(self._end, self._part_end) - time.monotonic()
+
+    def limit(self, connection: socket.socket) -> None:
+        """Let the next part end in time.
+
+        Raises
+        ------
+        TimeoutError
+            If the time is over.
+        """
+        left_s = self.left_s
+        if left_s <= 0:
+            raise TimeoutError("the time is over")
+        connection.settimeout(left_s)
+
+
+def make_opener(pace: Pace) -> OpenerDirector:
+    """What opens https addresses, by the proxy of HTTPS_PROXY if there is one.
+
+    It verifies certificates, leads nowhere by itself, and keeps to the pace.
+    """
+    return build_opener(_AsItIs, _Handler(pace))
+
+
+class _AsItIs(HTTPErrorProcessor):
+    """Takes each status for an answer, that of a redirection as well."""
+
+    def https_response(self, request: Any, response: Any) -> Any:
+        return response
+
+
+class _Handler(HTTPSHandler):
+    def __init__(self, pace: Pace) -> None:
+        super().__init__()
+        self._pace = pace
+
+    def https_open(self, req: Any) -> HTTPResponse:
+        make_connection: Any = partial(_Connection, pace=self._pace)
+        return self.do_open(make_connection, req)
+
+
+class _Connection(HTTPSConnection):
+    """Keeps to a pace, also while a proxy answers, and while it sends."""
+
+    def __init__(self, host: str, *, pace: Pace, **more: Any) -> None:
+        super().__init__(host, **more)
+        self._pace = pace
+        self.response_class = partial(  # type: ignore[assignment]
+            _Response, pace=pace
+        )
+
+    def send(self, data: Any) -> None:
+        if self.sock is None:
+            self.connect()
+        for start in range(0, len(data), _PIECE_BYTES):
+            self._pace.limit(self.sock)
+            super().send(data[start : start + _PIECE_BYTES])
+
+
+class _Response(HTTPResponse):
+    """Is read at a pace, and begins with the last of several statuses."""
+
+    def __init__(self, sock: socket.socket, *words: Any, pace: Pace, **more: Any):
+        super().__init__(sock, *words, **more)
+        buffered: Any = self.fp
+        self.fp = _Whole(_Timed(sock, buffered.detach(), pace))
+
+    def begin(self) -> None:
+        super().begin()
+        while 100 < self.status < 200:  # such as 103 Early Hints
+            self.headers = None  # type: ignore[assignment]
+            super().begin()
+
+
+class _Timed(io.RawIOBase):
+    """What arrives at a socket, at a pace."""
+
+    def __init__(self, sock: socket.socket, raw: io.RawIOBase, pace: Pace) -> None:
+        self._sock, self._raw, self._pace = sock, raw, pace
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._pace.limit(self._sock)
+        arrived = self._raw.readinto(buffer) or 0
+        self._pace.count(arrived)
+        return arrived
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Whole(io.BufferedReader):
+    """Never reads all that comes, which a chunk of -1 bytes would ask for."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            raise ValueError("read length must be non-negative")
+        return super().read(size)
+
+
+# --- What hosts say beside their answers ------------------------------------------
+
+GZIP = "what it has encoded as gzip, unasked"
+"""The most frequent of what `encoding_of` says."""
+
+
+def encoding_of(response: HTTPResponse) -> str:
+    """What a host sends if it has encoded it, for a message; else empty."""
+    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    is_plain = encoding in ("", "identity")
+    return "" if is_plain else GZIP.replace("gzip", safe(encoding))
+
+
+def is_gzip_twice(start: bytes) -> bool:
+    """Whether a file that begins like this is a gzip file of another, or of a zip."""
+    try:
+        within = zlib.decompressobj(wbits=31).decompress(start, 2)
+    except zlib.error:
+        return False
+    return within in (b"\x1f\x8b", b"PK")
+
+
+def asked_pause_s(retry_after: str) -> float:
+    """Seconds that a host asks us to wait for; 0 if it does not say it clearly.
+
+    Examples
+    --------
+    >>> asked_pause_s("120"), asked_pause_s("Wed, 21 Oct 2015 07:28:00 GMT")
+    (120.0, 0.0)
+    """
+    try:
+        if retry_after.isdecimal():
+            return float(retry_after)
+        wait = parsedate_to_datetime(retry_after) - datetime.now(UTC)
+        return max(0.0, wait.total_seconds())
+    except (ValueError, TypeError, ArithmeticError):
+        return 0.0
+
+
+def without_credentials(text: str) -> str:
+    """A text of a proxy without what HTTPS_PROXY has before its host."""
+    before, _, _ = getproxies().get("https", "").rpartition("@")
+    written = before.rpartition("/")[2]
+    plain = unquote(written)
+    encoded = base64.b64encode(plain.encode()).decode()
+    words = (*written.split(":", 1), *plain.split(":", 1))
+    for secret in filter(None, (written, plain, encoded, *words)):
+        text = text.replace(secret, "[...]")
+    return text
