@@ -153,8 +153,12 @@ def apply_decisions(
         raise RankingError(file, "two teams are shown by one name", _REMEDY)
     check_names(file, "team", list(shown.values()))
     selected = table.select(shown, cases)
-    there = selected.frame["value"].groupby(level="metric").count()
-    absent = [metric for metric in table.metrics if not there[metric]]
+    is_there = ~np.isnan(selected.values)
+    absent = [
+        metric
+        for number, metric in enumerate(table.metrics)
+        if not is_there[:, :, number].any()
+    ]
     if absent:
         raise RankingError(file, f"no value of {listing(absent)} is left", _REMEDY)
     name_of = decisions.name_of

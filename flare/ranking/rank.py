@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from flare.challenge.metrics import SCORES
 from flare.challenge.reading import read_challenge
@@ -43,6 +43,9 @@ from flare.ranking.uncertainty import (
     compare_pairs,
 )
 from flare.results.errors import RankingError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PRIZE_RULE = (
     "Teams with equal scores share a rank, and the ranks behind it are left out"
@@ -79,6 +82,8 @@ class Standings:
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each team, best first: rank, score, and its mean ranks."""
+        import pandas as pd
+
         rows = {
             standing.team: {
                 "rank": standing.rank,
@@ -120,6 +125,8 @@ def rank_teams(
     RankingError
         If results are missing, and the rules refuse that.
     """
+    import pandas as pd  # not at the top: flare score has no need of it
+
     missing = table.missing if rules.missing is MissingRule.REFUSE else ()
     if missing:
         names = listing(f"{m.team} {m.case} {m.metric}" for m in missing)

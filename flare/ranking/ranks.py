@@ -14,7 +14,6 @@ from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from flare.challenge.metrics import Better, metric_of
 from flare.common.schema import Is
@@ -134,6 +133,8 @@ def ranks_of(values: Values, rules: RankingRules) -> Integers:
 
     Those of fewer teams, too: how a value compares does not depend on the other teams.
     """
+    import pandas as pd  # not at the top: flare score has no need of it
+
     if rules.missing is MissingRule.VALUE:
         worst = np.fmax(np.fmax.reduce(values, axis=0), rules.failed)
         values = np.where(np.isnan(values), worst, values)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+import numpy.typing as npt
 
 from flare.challenge.metrics import MetricName, metric_of
 from flare.challenge.rules import Challenge, RankedMetric
@@ -37,11 +38,18 @@ from flare.results.efficiency_csv import VALUES, known_metrics
 from flare.results.errors import RankingError
 from flare.results.team_folder import check_names
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 FEWEST_EQUAL = 3
 """This many values other than 0 and 1 do not agree in every digit by chance."""
 
 IN_MEMORY = Path("the DataFrame")
 """Stands in messages for the file that a table in memory does not have."""
+
+
+Texts = npt.NDArray[np.object_]
+"""Texts of Python: names of files may hold bytes that are no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,21 +71,24 @@ class Missing:
 class ResultTable:
     """The results of all teams on all cases."""
 
-    frame: pd.DataFrame
-    """A row for every team, case and metric, by which it is indexed, in this order:
-    teams and cases by their names, the ranked metrics before the others.
-
-    Its columns are ``value``, NaN where a result is missing; ``reason`` why it is, and
-    ``kind``, what many cases may share of the reason; and ``spread``, how far repeated
-    measurements of the value lay apart, or those of an empty container, NaN where that
-    is not known.
-    """
     teams: tuple[str, ...]
+    """By their names."""
     cases: tuple[str, ...]
+    """By their names."""
     metrics: tuple[str, ...]
     """Those that are ranked."""
     others: tuple[str, ...]
     """Scores that are not ranked, such as those of single organs."""
+    values: Values
+    """Of shape (teams, cases, metrics), the ranked metrics before the others, as all
+    arrays here; NaN where a result is missing."""
+    spreads: Values
+    """How far repeated measurements of a value lay apart, or those of an empty
+    container, NaN where that is not known."""
+    reasons: Texts
+    """Why a result is missing; empty where it is not."""
+    kinds: Texts
+    """What many cases may share of the reason."""
     notes: tuple[str, ...] = ()
     """What is odd about where the values come from."""
     roll: RollCall = field(default_factory=RollCall)
@@ -95,23 +106,52 @@ class ResultTable:
     @property
     def missing(self) -> tuple[Missing, ...]:
         """All ranked results that are not there, in the order of the table."""
-        ranked = self.frame.index.isin(self.metrics, level="metric")
-        absent = self.frame[ranked & self.frame["value"].isna()]
+        absent = np.isnan(self.values[:, :, : len(self.metrics)])
         return tuple(
-            Missing(team=team, case=case, metric=metric, reason=reason, kind=kind)
-            for (team, case, metric), reason, kind in zip(
-                absent.index, absent["reason"], absent["kind"], strict=True
+            Missing(
+                team=self.teams[team],
+                case=self.cases[case],
+                metric=self.metrics[metric],
+                reason=self.reasons[team, case, metric],
+                kind=self.kinds[team, case, metric],
             )
+            for team, case, metric in np.argwhere(absent).tolist()
         )
 
-    def cube(self, column: str, teams: Sequence[str], metrics: Sequence[str]) -> Values:
-        """The numbers of a column, of shape (teams, cases, metrics)."""
-        every: Values = self.frame[column].to_numpy()
-        every = every.reshape(len(self.teams), len(self.cases), -1)
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row for every team, case and metric, by which it is indexed.
+
+        The metric varies fastest. The columns are ``value``, ``reason``, ``kind`` and
+        ``spread``.
+        """
+        import pandas as pd  # not at the top: flare score has no need of it
+
+        index = make_index(self.teams, self.cases, (*self.metrics, *self.others))
+        columns = {
+            name: pd.Series(array.ravel(), index, dtype=array.dtype)
+            for name, array in self._arrays.items()
+        }
+        return pd.DataFrame(columns)
+
+    @property
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {
+            "value": self.values,
+            "reason": self.reasons,
+            "kind": self.kinds,
+            "spread": self.spreads,
+        }
+
+    def cube(
+        self, column: str, teams: Sequence[str], metrics: Sequence[str]
+    ) -> npt.NDArray[Any]:
+        """A column of `frame`, of shape (teams, cases, metrics)."""
+        places = {team: number for number, team in enumerate(self.teams)}
         known = [*self.metrics, *self.others]
-        rows = [self.teams.index(team) for team in teams]
+        rows = [places[team] for team in teams]
         columns = [known.index(metric) for metric in metrics]
-        return every[rows][:, :, columns]
+        return self._arrays[column][rows][:, :, columns]
 
     def board(self, rules: RankingRules, teams: Sequence[str]) -> Board:
         """The values of some teams by the metrics of some rules, in their order."""
@@ -125,14 +165,19 @@ class ResultTable:
 
     def select(self, names: dict[str, str], cases: Sequence[str]) -> ResultTable:
         """The results of some teams, by the names they are shown by, on some cases."""
-        frame = self.frame
-        kept = frame.index.isin(names, level="team")
-        kept &= frame.index.isin(cases, level="case")
-        frame = frame[kept].rename(index=names, level="team")
-        teams = tuple(sorted(names.values()))
-        order = make_index(teams, cases, (*self.metrics, *self.others))
+        order = sorted(names, key=names.__getitem__)
+        places = np.ix_(
+            [self.teams.index(team) for team in order],
+            [self.cases.index(case) for case in cases],
+        )
         return replace(
-            self, frame=frame.reindex(order), teams=teams, cases=tuple(cases)
+            self,
+            teams=tuple(names[team] for team in order),
+            cases=tuple(cases),
+            values=self.values[places],
+            spreads=self.spreads[places],
+            reasons=self.reasons[places],
+            kinds=self.kinds[places],
         )
 
 
@@ -146,17 +191,29 @@ def table_of(results: Sequence[CaseResult], metrics: Sequence[str]) -> ResultTab
     metrics : sequence of str
         Those that are ranked; all others are scores that are only shown.
     """
-    # As objects: names of files may hold bytes that are no text.
-    frame = pd.DataFrame(results, columns=CaseResult._fields, dtype=object)
-    frame["kind"] = frame["kind"].where(frame["kind"] != "", frame["reason"])
-    teams, cases, named = (tuple(sorted(set(frame[key]))) for key in KEYS)
-    others = tuple(name for name in named if name not in metrics)
-    index = make_index(teams, cases, (*metrics, *others))
-    frame = frame.set_index(list(KEYS)).reindex(index)
-    reasons = frame[["reason", "kind"]].fillna(NO_ROW)
-    frame = frame.astype({"value": float, "spread": float}).assign(**reasons)
+    teams = sorted({own.team for own in results})
+    cases = sorted({own.case for own in results})
+    others = sorted({own.metric for own in results}.difference(metrics))
+    names = (teams, cases, [*metrics, *others])
+    places = [{name: n for n, name in enumerate(level)} for level in names]
+    shape = tuple(map(len, names))
+    values, spreads = np.full((2, *shape), math.nan)
+    reasons = np.full(shape, NO_ROW, dtype=object)
+    kinds = reasons.copy()
+    for own in results:
+        place = places[0][own.team], places[1][own.case], places[2][own.metric]
+        values[place] = math.nan if own.value is None else own.value
+        spreads[place] = math.nan if own.spread is None else own.spread
+        reasons[place], kinds[place] = own.reason, own.kind or own.reason
     return ResultTable(
-        frame=frame, teams=teams, cases=cases, metrics=tuple(metrics), others=others
+        teams=tuple(teams),
+        cases=tuple(cases),
+        metrics=tuple(metrics),
+        others=tuple(others),
+        values=values,
+        spreads=spreads,
+        reasons=reasons,
+        kinds=kinds,
     )
 
 
@@ -164,6 +221,9 @@ def make_index(
     teams: Sequence[str], cases: Sequence[str], metrics: Sequence[str]
 ) -> pd.MultiIndex:
     """Every combination of team, case and metric; the metric varies fastest."""
+    import pandas as pd
+
+    # As objects: names of files may hold bytes that are no text.
     levels = [pd.Index(level, dtype=object) for level in (teams, cases, metrics)]
     return pd.MultiIndex.from_product(levels, names=KEYS)
 
@@ -201,7 +261,7 @@ def read_results(
         names rows or files.
     """
     asked = [rule.metric for rule in metrics]
-    if isinstance(source, pd.DataFrame) or source.is_file():
+    if not isinstance(source, Path) or source.is_file():
         results = _read_rows(source, asked, challenge)
         told: dict[str, Any] = {"roll": RollCall()}
         is_measured = True
@@ -209,7 +269,7 @@ def read_results(
         results, told, is_measured = read_teams(source, metrics, challenge)
     else:
         raise RankingError(str(source), "there is no such file or folder")
-    file = str(IN_MEMORY if isinstance(source, pd.DataFrame) else source)
+    file = str(source if isinstance(source, Path) else IN_MEMORY)
     copies = find_copies(results)
     there = {own.metric for own in results if own.value is not None}
     efficiency = tuple(metric for metric in asked if metric in VALUES)
@@ -287,9 +347,11 @@ def _rows(source: Path | pd.DataFrame) -> Iterator[Row]:
         If a column is not there, or a cell of a table in memory holds something else
         than a name or a number.
     """
-    if not isinstance(source, pd.DataFrame):
+    if isinstance(source, Path):
         yield from read_rows(source, COLUMNS)
         return
+    import pandas as pd  # which is loaded already
+
     check_columns(IN_MEMORY, list(map(str, source.columns)), COLUMNS)
     for label, *names, value in source[list(COLUMNS)].itertuples(name=None):
         row = Row(

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-import pandas as pd
 
 from flare.challenge.metrics import MetricName
 from flare.common.schema import Count, Is, Positive, Share, Text
@@ -233,7 +232,8 @@ def signed_ranks(differences: Values) -> tuple[Values, Values]:
         The p-values and the effects, first as if positive differences were an
         advantage, then as if negative ones were.
     """
-    # Not at the top: it takes longer to load than all else, and only tests need it.
+    # Not at the top: they take longer to load than all else, and only tests need them.
+    import pandas as pd
     from scipy.special import ndtr
 
     # Equal sizes share their average rank; a zero has none, and is NaN.

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from flare.common.files import csv_text, write_whole
 from flare.common.text import aligned, count, isolated, listing, printable
@@ -23,10 +22,7 @@ from flare.ranking.ranking_json import ranking_content
 from flare.ranking.results_folder import Key
 from flare.ranking.sensitivity import Scheme
 from flare.ranking.uncertainty import ALPHA, CONFIDENCE, Bootstrap
-from flare.reports.methods import methods_text
 from flare.reports.model import BEST, NO_RESULT, Cell, Table, table
-from flare.reports.ranking.page import public_ranking
-from flare.reports.ranking.teams import own_standing, sheet_names, sheet_text
 from flare.reports.ranking.words import (
     certainty_text,
     counted_text,
@@ -49,6 +45,9 @@ from flare.reports.render.text import (
 )
 from flare.results.csv_rows import COLUMNS, KEYS, rows_text
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 SHEETS = "sheets"
 """Folder of the sheets."""
 
@@ -65,6 +64,10 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
     OutputError
         If they cannot be written.
     """
+    # Not at the top: flare score, which writes means alone, has no need of them.
+    from flare.reports.ranking.page import public_ranking
+    from flare.reports.ranking.teams import own_standing, sheet_names, sheet_text
+
     for sheet in (folder / SHEETS).glob("*.md"):
         sheet.unlink()  # of a team that was disqualified since, perhaps
     for name, text in _texts(analysis):
@@ -77,6 +80,8 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
 
 def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """The files that all teams share, each made when asked for: some are large."""
+    from flare.reports.methods import methods_text
+
     names, standings = analysis.rules.names, analysis.standings
     columns = ["team", "rank", "score", *(f"mean_rank_{metric}" for metric in names)]
     ranking = (
