@@ -213,18 +213,22 @@ def organ_flags(table: ResultTable) -> Iterator[str]:
     ]
     names = [safe(organ_of(column).replace("_", " ")) for column in organs]
     every = table.cube("value", table.teams, organs)
+    filled = np.nan_to_num(every)
+    finders = (filled > 0).sum(axis=0)
     for number, team in enumerate(table.teams):
-        own, others = every[number], np.nan_to_num(np.delete(every, number, axis=0))
-        is_found = (others > 0).sum(axis=0) * 2 > len(others)
+        own = every[number]
+        other_finders = finders - (filled[number] > 0)
+        is_found = other_finders * 2 > len(table.teams) - 1
         counted = is_found & ~np.isnan(own)
         cases, zeros = counted.sum(axis=0), (counted & (own == 0)).sum(axis=0)
         lost = (cases >= FEWEST_CASES) & (zeros >= HARDLY_EVER * cases)
-        lines = [
-            f"{names[n]} ({zeros[n]} of {cases[n]} cases,"
-            f" others {np.median(others[:, counted[:, n], n]):.2f} at the median)"
-            for n in np.flatnonzero(lost)
-        ]
-        if lines:
+        if lost.any():
+            others = np.delete(filled, number, axis=0)
+            lines = [
+                f"{names[n]} ({zeros[n]} of {cases[n]} cases,"
+                f" others {np.median(others[:, counted[:, n], n]):.2f} at the median)"
+                for n in np.flatnonzero(lost)
+            ]
             told = ", ".join(lines[:3])
             told += f" and {len(lines) - 3} more organs" if lines[3:] else ""
             yield f"{safe(team)} has DSC 0 where others have found the organ: {told}"

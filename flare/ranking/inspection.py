@@ -8,6 +8,8 @@ the odd one out.
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os.path import lexists
@@ -280,8 +282,12 @@ def check_origins(
 
 def _usual(found: Mapping[str, Evaluation]) -> Evaluation:
     """How most teams were scored."""
-    made = {team: made_by(own) for team, own in found.items()}
-    return found[max(made, key=lambda team: list(made.values()).count(made[team]))]
+    # As texts, which are counted in one go however many teams there are.
+    made = {
+        team: json.dumps(made_by(own), sort_keys=True) for team, own in found.items()
+    }
+    counts = Counter(made.values())
+    return found[max(made, key=lambda team: counts[made[team]])]
 
 
 def _name(key: str) -> str:

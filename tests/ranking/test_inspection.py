@@ -8,7 +8,7 @@ import pytest
 import flare
 from flare.challenge.reading import scoring_rules
 from flare.common.text import safe
-from flare.ranking.inspection import check_comparable
+from flare.ranking.inspection import check_comparable, check_origins
 from flare.ranking.table import read_results
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_reading import read_evaluation
@@ -359,6 +359,29 @@ def test_of_two_unlike_teams_both_are_named(tmp_path, odd, problem):
     write_team(tmp_path / "b", {"c1": 0.9}, **of(FLARE21, **odd))
 
     assert refusal_text(tmp_path, FLARE21).startswith(f"RESULTS: {problem}")
+
+
+class CountedText(str):
+    """A version that counts how often any is compared with another object."""
+
+    comparisons = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        CountedText.comparisons += 1
+        return str.__eq__(self, other)
+
+
+def test_each_team_is_compared_once_however_many_there_are(tmp_path, monkeypatch):
+    """Not with each other: for 4,000 teams, that took 20 seconds."""
+    monkeypatch.setattr(CountedText, "comparisons", 0)
+    write_team(tmp_path / "a", SCORES, RUNS)
+    usual = read_evaluation(tmp_path / "a" / "metrics.json").evaluation
+    made = {f"team {n}": replace(usual, version=CountedText("1.0")) for n in range(50)}
+
+    check_origins(made, FLARE21, tmp_path)
+
+    assert CountedText.comparisons <= 50
 
 
 # --- Evaluations that are compared ------------------------------------------------
