@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -78,6 +79,10 @@ def unpack_zip(file: Path, folder: Path) -> None:
                     text = f"{name}: {problem} ({safe(entry.filename)})"
                     raise UploadError(text, _ANEW)
             check_room(entries, name, folder)
+            for entry in overlapping(archive):
+                raise zipfile.BadZipFile(
+                    f"{safe(entry.filename)} overlaps what follows"
+                )
             for entry in entries:
                 if entry.is_dir():
                     continue
@@ -114,6 +119,26 @@ def check_room(entries: list[zipfile.ZipInfo], name: str, folder: Path) -> None:
             f"{name}: it has no room here ({size / 2**30:.1f} GiB)",
             "Make room, or choose another disk with --output or TMPDIR.",
         )
+
+
+def overlapping(archive: zipfile.ZipFile) -> set[zipfile.ZipInfo]:
+    """Files of a zip whose data reach into the next one, or into the directory.
+
+    Bombs are made so. Python refuses to open them since 3.11.8, 3.12.2 and 3.13, and so
+    does the platform.
+    """
+    reach = set[zipfile.ZipInfo]()
+    if archive.fp is None:
+        return reach
+    end = archive.start_dir
+    by_place = sorted(archive.infolist(), key=lambda entry: entry.header_offset)
+    for entry in reversed(by_place):
+        archive.fp.seek(entry.header_offset + 26)
+        lengths = struct.unpack("<2H", archive.fp.read(4).ljust(4, b"\0"))
+        if entry.header_offset + 30 + sum(lengths) + entry.compress_size > end:
+            reach.add(entry)
+        end = entry.header_offset
+    return reach
 
 
 def _problem(entry: zipfile.ZipInfo) -> str:

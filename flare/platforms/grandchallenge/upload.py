@@ -19,7 +19,7 @@ from flare.common.text import safe, why
 from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.find import JOBS_FILE_NAME
 from flare.evaluation.submission.jobs import INPUTS_FILE_NAME, JOBS_SOCKET, ZIP_SOCKET
-from flare.evaluation.submission.unpack import check_room
+from flare.evaluation.submission.unpack import check_room, overlapping
 
 _JUNK = re.compile(r"__MACOSX|\.DS_Store|desktop.ini")
 """The platform drops what has this anywhere in its path."""
@@ -92,6 +92,7 @@ def _extract(source: Path, target: Path) -> None:
     try:
         with zipfile.ZipFile(source) as archive:
             check_room(archive.infolist(), safe(source), target)
+            overlaps = overlapping(archive)
             names = [entry.filename for entry in archive.infolist()]
             # Python 3.11's is_dir fails on an empty name, and the platform's does not.
             files = [name for name in names if not name.endswith("/")]
@@ -101,6 +102,8 @@ def _extract(source: Path, target: Path) -> None:
                 if path == ".." or path.startswith(("../", "/")):
                     raise _failed(source, "Zip file contains invalid paths")
                 (target / path).parent.mkdir(parents=True, exist_ok=True)
+                if archive.getinfo(name) in overlaps:
+                    raise zipfile.BadZipFile("it reaches into another one")
                 with archive.open(name) as content, (target / path).open("wb") as file:
                     if archive.getinfo(name).compress_type not in _METHODS:
                         raise NotImplementedError(NOT_SUPPORTED)

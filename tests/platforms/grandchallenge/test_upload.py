@@ -7,6 +7,7 @@ the errors that InferenceIO.download catches) made of the same bytes on Python 3
 import json
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,23 @@ def without_second_header(content):
 def damaged_data(content):
     content[31:41] = b"\xff" * 10
     return content
+
+
+def grown(end):
+    """The data of the first file, which is stored, go on to an end."""
+
+    def change(content):
+        (name_length,) = struct.unpack_from("<H", content, 26)
+        data = content[30 + name_length : end(content)]
+        sizes = zlib.crc32(data), len(data), len(data)
+        struct.pack_into("<3I", content, content.index(DIRECTORY) + 16, *sizes)
+        return content
+
+    return change
+
+
+into_the_next = grown(lambda content: content.index(DIRECTORY))
+into_the_directory = grown(lambda content: content.index(DIRECTORY) + 1)
 
 
 def with_a_link(file):
@@ -223,6 +241,18 @@ ZIPS = {
     "patched data": (with_flags_and_method(0x20, 8), UNEXPECTED),
     "strong encryption": (with_flags_and_method(0x40, 8), UNEXPECTED),
     "a version to come": (with_field(DIRECTORY, 6, 99), UNEXPECTED),
+    "overlapping": (
+        changed(into_the_next, method=zipfile.ZIP_STORED),
+        NOT_EXTRACTED,
+    ),
+    "overlapping, alone": (
+        changed(into_the_directory, "a", method=zipfile.ZIP_STORED),
+        NOT_EXTRACTED,
+    ),
+    "overlapping, junk": (
+        changed(into_the_next, "desktop.ini", "b", method=zipfile.ZIP_STORED),
+        ["b"],
+    ),
     "bad deflate data": (changed(damaged_data), UNEXPECTED),
     "a bad checksum": (
         replaced(b"some content", b"none content", method=zipfile.ZIP_STORED),
@@ -350,6 +380,18 @@ def test_a_file_that_does_not_begin_as_a_zip_is_refused(tmp_path, change):
 
     with pytest.raises(UploadError, match="the platform takes a zip file"):
         unpacked(file, tmp_path)
+
+
+@pytest.mark.parametrize("change", [into_the_next, into_the_directory])
+def test_a_zip_whose_files_overlap_is_refused_before_it_is_unpacked(tmp_path, change):
+    """As Python refuses it since 3.11.8; bombs are made so."""
+    changed(change, method=zipfile.ZIP_STORED)(tmp_path / "a.zip")
+    (tmp_path / "target").mkdir()
+
+    with pytest.raises(UploadError, match=r"a\.zip: .*\(a overlaps what follows\)"):
+        unpack_zip(tmp_path / "a.zip", tmp_path / "target")
+
+    assert list((tmp_path / "target").iterdir()) == []
 
 
 # --- Room -------------------------------------------------------------------------
