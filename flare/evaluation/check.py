@@ -157,8 +157,8 @@ def find_images(
         )
         refuse_twice(files)
         for file in files:
-            if min(file.read_grid().spacing) <= 0:
-                raise FileFormatError(file.name, "its header has a voxel size of 0")
+            if problem := file.read_grid().spacing_problem:
+                raise FileFormatError(file.name, problem)
     except (GroundTruthError, FileError) as error:
         found = error.problem if isinstance(error, GroundTruthError) else error.finding
         raise InputError(f"{safe(images)}: {found}", _IMAGES_REMEDY) from error

@@ -52,6 +52,14 @@ class Grid:
         """Numbers of voxels as people write them: along x, y, z."""
         return " x ".join(str(count) for count in reversed(self.shape))
 
+    @property
+    def spacing_problem(self) -> str:
+        """Why nothing can be measured on it; empty if its voxels have a size."""
+        least = min(self.spacing)
+        if least == 0:
+            return "its header has a voxel size of 0"
+        return "its header has a negative voxel size" if least < 0 else ""
+
     def corner_shift(self, other: Grid) -> float:
         """How far in mm the eight corner voxels lie from those of another grid.
 

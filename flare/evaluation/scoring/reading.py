@@ -47,8 +47,8 @@ def check_headers(pair: CasePair, challenge: Challenge) -> tuple[int, str]:
         expected = file.read_grid()
     except FileError as error:
         raise GroundTruthError(error.finding) from error
-    if min(expected.spacing) <= 0:
-        raise GroundTruthError(f"{safe(file.name)}: its header has a voxel size of 0")
+    if problem := expected.spacing_problem:
+        raise GroundTruthError(f"{safe(file.name)}: {problem}")
     try:
         found = pair.prediction.read_grid()
     except FileFormatError as error:

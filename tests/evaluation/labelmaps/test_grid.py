@@ -49,6 +49,21 @@ def resampled(size):
     return grid(AFFINE @ shift @ scale, tuple(int(n) for n in shape[::-1]))
 
 
+@pytest.mark.parametrize(
+    ("spacing", "problem"),
+    [
+        ((2.5, 0.8, 0.8), ""),
+        ((2.5, 0.0, 0.8), "its header has a voxel size of 0"),
+        ((2.5, 0.8, -0.8), "its header has a negative voxel size"),
+        ((0.0, 0.8, -0.8), "its header has a negative voxel size"),
+    ],
+)
+def test_a_voxel_size_that_nothing_can_be_measured_by_is_told(spacing, problem):
+    rows = tuple(tuple(row) for row in AFFINE[:3])
+
+    assert Grid(shape=SHAPE, spacing=spacing, affine=rows).spacing_problem == problem
+
+
 @settings(max_examples=60)
 @given(
     shape=st.tuples(*[st.integers(1, 40)] * 3),
