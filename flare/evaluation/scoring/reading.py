@@ -47,8 +47,8 @@ def check_headers(pair: CasePair, challenge: Challenge) -> tuple[int, str]:
         expected = file.read_grid()
     except FileError as error:
         raise GroundTruthError(error.finding) from error
-    if problem := expected.spacing_problem:
-        raise GroundTruthError(f"{safe(file.name)}: {problem}")
+    if size_problem := expected.spacing_problem:
+        raise GroundTruthError(f"{safe(file.name)}: {size_problem}")
     try:
         found = pair.prediction.read_grid()
     except FileFormatError as error:
