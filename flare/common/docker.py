@@ -21,6 +21,7 @@ from flare.common.engine import (
     Ended,
     Engine,
     EngineRecord,
+    NoAnswerError,
     create_words,
 )
 from flare.common.environment import end_with
@@ -37,6 +38,9 @@ _LIMITS = {"MemoryLimit": "memory", "SwapLimit": "swap", "PidsLimit": "processes
 
 LEFTOVERS = Path(__file__).with_name("remove_leftovers.sh")
 """What the guard of a measurement runs."""
+
+_PROCESSES = ("dockerd", "containerd", "podman")
+"""Programs that an engine is."""
 
 _CONTENT = re.compile(
     r"register layer|processing tar|apply(ing )?layer|tar header|diff ?id|xattr|unpack",
@@ -129,7 +133,7 @@ class Docker(Engine):
             raise EngineError(problem, "Install Docker, and start it.") from error
         except subprocess.TimeoutExpired as error:
             problem = f"{self.program} {arguments[0]}: no answer for {timeout_s:.0f} s"
-            raise EngineError(problem, _RESTART) from error
+            raise NoAnswerError(problem, _RESTART) from error
 
     def call(self, *arguments: str, check: bool = True, **more: Any) -> str:
         """What a command of the engine prints.
@@ -185,6 +189,19 @@ class Docker(Engine):
             "system": str(info.get("OperatingSystem", "")),
             "folder": str(info.get("DockerRootDir", "")),
         }
+
+    def busy_s(self, processes: Path = Path("/proc")) -> float | None:
+        """Seconds that the engine's own processes have worked; None if none is here."""
+        ticks: list[int] = []
+        for folder in processes.glob("[0-9]*"):
+            # A process may end meanwhile.
+            with suppress(OSError):
+                stat = (folder / "stat").read_text(encoding="utf-8", errors="replace")
+                name, _, fields = stat.partition("(")[2].rpartition(") ")
+                if name in _PROCESSES:
+                    # The 14th and the 15th of all: its own, and in the kernel for it.
+                    ticks += map(int, fields.split()[11:13])
+        return sum(ticks) / os.sysconf("SC_CLK_TCK") if ticks else None
 
     def folder(self) -> Path | None:
         """Where the engine keeps its files; None if that is not on this computer."""

@@ -255,6 +255,10 @@ ANSWER_S = 120.0
 """An engine that does not answer for so long will not."""
 
 
+class NoAnswerError(EngineError):
+    """An engine has not answered in time; it may go on with what it was asked for."""
+
+
 def find_engine(name: str = DOCKER) -> Engine:
     """An engine by its name in `ENGINES`."""
     module, _, kind = ENGINES[name].partition(":")
@@ -322,6 +326,9 @@ class Engine(Protocol):
 
     def describe(self) -> EngineRecord:
         """Versions and settings, for the record; an error if no engine answers."""
+
+    def busy_s(self) -> float | None:
+        """Seconds that its own processes have worked; None if they cannot be seen."""
 
     def folder(self) -> Path | None:
         """Where it keeps its files; None if that is not on this computer."""

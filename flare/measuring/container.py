@@ -242,6 +242,7 @@ def record_of(
     cpus: int,
     own_cpus: int = 0,
     rerun: str = "",
+    doubts: Sequence[str] = (),
 ) -> CaseRecord:
     """The row of a case of which every repeat has worked.
 
@@ -261,6 +262,8 @@ def record_of(
         Those that no other container had; 0 if there was no other.
     rerun : str
         Why it was run again.
+    doubts : sequence of str
+        What is doubtful of it, besides what its runs tell.
     """
     run = counted_run(runs)
     trace = run.trace
@@ -268,7 +271,7 @@ def record_of(
     maxima = [_max_memory(r.trace, rule)[0] for r in runs]
     maximum, is_defined = _max_memory(trace, rule)
     peak = max((mb for _, mb in memory), default=None)
-    doubts = [*trace.doubts]
+    doubts = [*trace.doubts, *doubts]
     if not is_defined:
         doubts.append("no value of the memory is stable: the plain maximum is taken")
     if peak and maximum is not None and maximum < 0.9 * peak:

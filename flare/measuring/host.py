@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from flare.common.engine import Engine
 from flare.common.environment import available_bytes, available_cpus
 from flare.common.errors import InputError
 from flare.common.text import safe, why
@@ -215,6 +217,31 @@ def is_busy(other_cpu_s: float | None, runtime_s: float, cpus: int) -> bool:
         return False
     # The engine itself may take half a second, and a tenth of all while it runs.
     return other_cpu_s > 0.5 + 0.1 * runtime_s * cpus
+
+
+IDLE_WAIT_S = 300.0
+"""So long an idle engine is waited for."""
+
+IDLE_LOOK_S, IDLE_SHARE = 2.0, 0.2
+"""It is idle if, for so long, it uses less than so much of one processor."""
+
+
+def wait_until_idle(engine: Engine) -> None:
+    """Wait until an engine has little to do, but not for ever.
+
+    It may go on for minutes with what nobody waits for any more, and the next running
+    time should not be taken beside that. If it does not become idle, what is measured
+    next has the doubt that the computer was busy.
+    """
+    deadline = time.monotonic() + IDLE_WAIT_S
+    while time.monotonic() < deadline:
+        before = engine.busy_s()
+        time.sleep(IDLE_LOOK_S)
+        after = engine.busy_s()
+        if before is None or after is None:
+            return
+        if after - before < IDLE_SHARE * IDLE_LOOK_S:
+            return
 
 
 def missing_walls(engine: Mapping[str, Any]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -72,6 +72,8 @@ class LoadedImage:
     """A folder that other users cannot enter."""
     model: Path | None = None
     """In it, what was sent beside the image; never changed."""
+    unanswered: list[str] = field(default_factory=list)
+    """What the engine has not answered for the team's containers, since it last did."""
 
     def fresh_folder(self, name: str) -> Path:
         """An empty folder, within one that other users cannot enter."""

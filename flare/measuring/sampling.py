@@ -285,7 +285,7 @@ class Sampler:
         self._clock_mhz: float | None = None
         self._temperature_c: float | None = None
         self._strangers: set[int] = set()
-        self._is_throttled = self._has_seen_own = False
+        self._is_throttled = self._has_seen_own = self._has_used_gpu = False
         self._problem = ""
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
@@ -361,6 +361,7 @@ class Sampler:
         own = before | self._own()
         if own:
             self._has_seen_own = True
+            self._has_used_gpu |= bool(found & own)
             self._strangers |= found - own
 
     def _own(self) -> frozenset[int]:
@@ -381,5 +382,6 @@ class Sampler:
             strangers=frozenset(self._strangers),
             is_throttled=self._is_throttled,
             is_blind=self._gpu is not None and not self._has_seen_own,
+            has_used_gpu=self._has_used_gpu,
             problem=self._problem,
         )

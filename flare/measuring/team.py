@@ -295,7 +295,7 @@ def _run(plan: TeamPlan, image: LoadedImage, case: LabelMapFile) -> CaseRecord:
     job, folder = plan.task.job, plan.task.folder
     runs: list[ContainerRun] = []
     files: Sequence[Path] = ()
-    status, message = RunStatus.OK, ""
+    status, message, doubts = RunStatus.OK, "", list[str]()
     for _ in range(job.options.runs.repeats):
         try:
             trial = run_case(image, case, job.challenge)
@@ -305,6 +305,7 @@ def _run(plan: TeamPlan, image: LoadedImage, case: LabelMapFile) -> CaseRecord:
             status, message, files = RunStatus.ENGINE_ERROR, error.finding, ()
         else:
             runs += [trial.run] if trial.run else []
+            doubts += [trial.doubt] if trial.doubt else []
             status, message, files = trial.status, trial.message, trial.files
         if status is not RunStatus.OK:
             break
@@ -316,6 +317,7 @@ def _run(plan: TeamPlan, image: LoadedImage, case: LabelMapFile) -> CaseRecord:
             cpus=os.cpu_count() or 1,
             own_cpus=len(image.conditions.own_cpus),
             rerun=rerun,
+            doubts=doubts,
         )
     else:
         see = f"; see {LOGS}/{case.case}.log" if runs else ""

@@ -18,13 +18,13 @@ import threading
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from flare.challenge.formats import ANY_SUFFIX, case_name, suffix_of
 from flare.challenge.rules import Challenge
-from flare.common.engine import ANSWER_S, Engine
+from flare.common.engine import ANSWER_S, Engine, NoAnswerError
 from flare.common.errors import EngineError, InputError, SubmissionError
 from flare.common.text import listing, safe
 from flare.evaluation.check import check_submission, find_images
@@ -35,7 +35,7 @@ from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.jobs import INPUTS_FILE_NAME
 from flare.measuring.archive.strict import BrokenError, StrictHeader, explained
 from flare.measuring.container import ContainerRun, End
-from flare.measuring.host import SPARE_BYTES
+from flare.measuring.host import SPARE_BYTES, wait_until_idle
 from flare.measuring.image import NOTHING, OUTPUTS, LoadedImage
 from flare.measuring.options import Contract
 from flare.results.efficiency_csv import RunStatus
@@ -132,6 +132,15 @@ class Trial:
     files: tuple[Path, ...] = ()
     """The label map that it has predicted, gone when the next case is run; none if
     anything is wrong."""
+    doubt: str = ""
+    """What is doubtful of it, although nothing is wrong."""
+
+    @property
+    def may_have_lost_gpu(self) -> bool:
+        """Whether its container has failed by itself, after it had used the GPU."""
+        if self.status is not RunStatus.FAILED or not self.run:
+            return False
+        return self.run.end is End.ENDED and self.run.trace.has_used_gpu
 
 
 def case_of(image: Path, challenge: Challenge) -> LabelMapFile:
@@ -155,25 +164,47 @@ def case_of(image: Path, challenge: Challenge) -> LabelMapFile:
 def run_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> Trial:
     """Run an image once, and judge the outcome.
 
-    An image that cannot be started, twice, although an empty container can, is to
-    blame itself.
+    A container that fails after it has used the GPU is run once more: a GPU can be
+    taken from a running container, as systemd does when its units are read again.
 
     Raises
     ------
     EngineError
         If it cannot be run, and neither can an empty container.
     """
+    trial = _run_case(image, case, challenge)
+    if not trial.may_have_lost_gpu:
+        return trial
+    again = _run_case(image, case, challenge)
+    doubt = f"before, it used the GPU, and {trial.message}: was the GPU taken from it?"
+    return replace(again, doubt=doubt)
+
+
+def _run_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> Trial:
+    """Run an image until the engine says how it has ended.
+
+    An image that cannot be started, twice, although an empty container can, is to
+    blame itself. If the engine has not even answered, it is not asked any more.
+    """
     problem, run = "", None
     for _ in range(TRIES):
+        if len(image.unanswered) >= TRIES:
+            problem = image.unanswered[-1]
+            break
         try:
-            found = _try_case(image, case, challenge)
+            trial = _try_case(image, case, challenge)
+        except NoAnswerError as error:
+            problem = error.finding
+            image.unanswered.append(problem)
+            wait_until_idle(image.engine)
         except EngineError as error:
             problem = error.finding
         else:
-            run = found.run
+            image.unanswered.clear()
+            run = trial.run
             problem = run.ended.problem if run else ""
             if not problem:
-                return found
+                return trial
         run_empty(image)
     message = f"the engine cannot run it: {safe(problem)}"
     return Trial(run=run, status=RunStatus.FAILED, message=message)

@@ -82,6 +82,8 @@ class Trace:
     is_throttled: bool = False
     is_blind: bool = False
     """Whether it is unknown which processes are the container's."""
+    has_used_gpu: bool = False
+    """Whether one of the container's was seen on the GPU."""
     problem: str = ""
     """Why sampling ended before the container."""
 

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from flare.common.docker import is_of_content
+from flare.common.docker import Docker, is_of_content
+from flare.common.engine import NoAnswerError
 from flare.common.errors import EngineError
 
 
@@ -23,12 +24,26 @@ def test_the_version_of_the_toolkit(make_engine, tmp_path, monkeypatch, program)
 def test_an_engine_that_does_not_answer(make_engine):
     engine = make_engine("time.sleep(600)")
 
-    with pytest.raises(EngineError) as caught:
+    with pytest.raises(NoAnswerError) as caught:
         engine.call("ps", timeout_s=0.3)
 
     assert str(caught.value).endswith(
         "docker ps: no answer for 0 s. Restart Docker, and go on. [H05]"
     )
+
+
+def test_how_long_an_engine_has_worked(tmp_path):
+    """The 14th and 15th field of the kernel's list."""
+    times = {"1": "(dockerd) S", "2": "(a) dockerd) S", "3": "(containerd) R"}
+    for number, name in times.items():
+        (tmp_path / number).mkdir()
+        fields = " ".join(map(str, range(4, 30)))  # each has its number in the list
+        (tmp_path / number / "stat").write_text(f"{number} {name} {fields}")
+    (tmp_path / "4").mkdir()  # it has just ended
+
+    ticks = os.sysconf("SC_CLK_TCK")
+    assert Docker().busy_s(tmp_path) == 2 * (14 + 15) / ticks
+    assert Docker().busy_s(tmp_path / "1") is None
 
 
 def test_images_that_are_there(make_engine):

@@ -1,6 +1,7 @@
 """How busy a computer was, how full its disk is, and how safe its engine."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,7 @@ from flare.measuring.host import (
     empty_caches,
     is_busy,
     missing_walls,
+    wait_until_idle,
 )
 from flare.measuring.options import Caches
 
@@ -115,6 +117,27 @@ def test_busy_seconds_by_hand(tmp_path):
         file.write_text(text)
         assert busy_s(file) in (None, 0)
     assert busy_s(tmp_path / "absent") is None
+
+
+@pytest.mark.parametrize(
+    ("busy", "looks"),
+    [
+        # Seconds of work so far, before and behind each pause of two seconds.
+        ([0, 2, 5, 5.5, 6, 6.3], 3),
+        ([0, 0.3], 1),
+        ([0, None], 1),
+        # It never is; after five minutes, nobody waits any more.
+        ([2 * n for n in range(1000)], 150),
+    ],
+)
+def test_an_idle_engine_is_waited_for(monkeypatch, busy, looks):
+    answers, pauses = iter(busy), []
+    monkeypatch.setattr(host.time, "sleep", pauses.append)
+    monkeypatch.setattr(host.time, "monotonic", lambda: sum(pauses))
+
+    wait_until_idle(SimpleNamespace(busy_s=lambda: next(answers)))
+
+    assert pauses == [2.0] * looks
 
 
 def test_when_a_computer_is_busy():

@@ -14,6 +14,7 @@ import pytest
 from flare.common.engine import ENGINES
 from flare.common.errors import EngineError
 from flare.measuring.measure import count_done
+from flare.measuring.sampling import ControlGroup
 from flare.results.errors import MeasurementError
 from flare.results.measurement_json import MeasurementLog
 from tests.builders.errors import told
@@ -125,6 +126,38 @@ def test_the_memory_of_a_gpu_is_that_of_all_samples(bench):
     assert {name for name, value in row.items() if not value} == unknown
     sessions = bench.record("good")["sessions"]
     assert [session["gpu"]["name"] for session in sessions] == ["G", "G"]
+
+
+LOSING = "echo >> runs\n[ $(wc -l < runs) != 1 ] || { echo no CUDA; exit 3; }\n"
+"""The first run of an image ends like that of a container whose GPU was taken."""
+
+
+@pytest.mark.parametrize(
+    ("script", "own", "status", "runs"),
+    [
+        (f"{LOSING}{PREDICT}", {1}, "ok", 2),
+        # It was not seen on the GPU.
+        (f"{LOSING}{PREDICT}", {2}, "failed", 1),
+        ("echo >> runs\nexit 3", {1}, "failed", 2),
+        ("echo >> runs\nsleep 600", {1}, "timed out", 1),
+    ],
+    ids=["lost", "never there", "crash", "hang"],
+)
+def test_a_container_that_fails_after_it_has_used_the_gpu_is_run_once_more(
+    bench, monkeypatch, script, own, status, runs
+):
+    """FakeGpu has process 1."""
+    monkeypatch.setattr(ControlGroup, "processes", lambda _: frozenset(own))
+    (bench.engine.state / "gpus").touch()
+
+    script = script.replace("runs", str(bench.folder / "runs"))
+    bench.measure(bench.archive("a", script), cases=1, gpu=FakeGpu())
+
+    row = bench.rows("a")["validation_001"]
+    assert row["status"] == status
+    assert (bench.folder / "runs").read_text().count("\n") == runs
+    lost = "before, it used the GPU, and the container ended with exit code 3 after"
+    assert (lost in row["doubts"]) == (status == "ok")
 
 
 def test_an_engine_that_knows_no_gpu_is_no_team_s_fault(bench):

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from flare.common.engine import NoAnswerError
 from flare.common.errors import EngineError
 from flare.evaluation.check import find_images
 from flare.evaluation.errors import GroundTruthError
+from flare.measuring import image, team, trial
 from flare.measuring import measure as measuring
-from flare.measuring import team, trial
 from flare.measuring import team as measured
 from flare.measuring.archive.reading import Archive
 from flare.measuring.archive.strict import ArchiveError
@@ -157,6 +158,81 @@ def test_what_was_refused_before_stays_in_the_list(tmp_path):
     write_refused([archive("bad")], results)
     (left,) = read_refused(results)
     assert left.problem.startswith("also.tar.gz: it has no /bin/bash. Write it with")
+
+
+def test_what_an_engine_does_not_load_and_does_not_explain_is_one_team_s_fault(
+    bench, measure, monkeypatch
+):
+    """It has taken an image of ours just before, and takes that of the next team."""
+    bench.archive("a", PREDICT)
+    bench.archive("b", PREDICT)
+    feed = image._feed
+
+    def fail(engine, archive):
+        if archive.team == "a":
+            raise image.UnexplainedError("docker image: no such thing")
+        feed(engine, archive)
+
+    monkeypatch.setattr(image, "_feed", fail)
+
+    status, _, stderr = measure()
+
+    problem = "a.tar.gz: the engine cannot load it (docker image: no such thing)."
+    assert (status, stderr.count("\n")) == (1, 1)
+    assert stderr.startswith(problem)
+    (row,) = rows_refused(bench)
+    assert row["team"] == "a"
+    assert row["problem"].startswith(problem)
+    assert row["problem"].endswith("[F15]")
+    assert {row["status"] for row in bench.rows("b").values()} == {"ok"}
+    assert bench.engine.left() == []
+
+
+def test_an_engine_that_does_not_answer_twice_is_not_asked_again(bench, monkeypatch):
+    """Not for this team, if it has answered for ours in between; the next one waits.
+
+    What it does for nobody any more is let end before anything else is timed.
+    """
+    create, asked = bench.engine.create, []
+
+    def answer(container):
+        asked.append("ours" if container.command == image.NOTHING else container.image)
+        if container.command == image.NOTHING or bench.notes.told[2:]:
+            return create(container)
+        raise NoAnswerError("docker create: no answer for 120 s")
+
+    monkeypatch.setattr(bench.engine, "create", answer)
+    monkeypatch.setattr(trial, "wait_until_idle", lambda _: asked.append("wait"))
+    files = [bench.archive(team, f"{PREDICT}# {team}") for team in "ab"]
+
+    assert bench.measure(*files, cases=2) == {}
+
+    first = asked[1]
+    assert asked[:7] == ["ours", first, "wait", "ours", first, "wait", "ours"]
+    assert first not in asked[7:]
+    for row in bench.rows("a").values():
+        problem = "the engine cannot run it: docker create: no answer for 120 s"
+        assert (row["status"], row["message"]) == ("failed", problem)
+    assert {row["status"] for row in bench.rows("b").values()} == {"ok"}
+
+
+def test_an_engine_that_answers_at_the_second_try_is_asked_on(bench, monkeypatch):
+    """Four times in vain, but never twice in a row."""
+    create, asked = bench.engine.create, []
+
+    def answer(container):
+        if container.command != image.NOTHING:
+            asked.append(container)
+            if len(asked) % 2:
+                raise NoAnswerError("docker create: no answer for 120 s")
+        return create(container)
+
+    monkeypatch.setattr(bench.engine, "create", answer)
+    monkeypatch.setattr(trial, "wait_until_idle", lambda _: None)
+
+    assert bench.measure(bench.archive("a", PREDICT), cases=3) == {}
+
+    assert {row["status"] for row in bench.rows("a").values()} == {"ok"}
 
 
 def rows_refused(bench):

@@ -116,6 +116,15 @@ def test_other_processes_on_the_gpu_are_strangers():
     trace = sampled(gpu, times(21), group=ScriptedGroup({5, 6}))
 
     assert trace.strangers == {7}
+    assert trace.has_used_gpu
+
+
+def test_a_container_that_was_never_seen_on_the_gpu():
+    gpu = ScriptedGpu([1.0] * 30, processes=[(7,), (7,)])
+
+    trace = sampled(gpu, times(11), group=ScriptedGroup({5, 6}))
+
+    assert not trace.has_used_gpu
 
 
 def test_a_process_that_ends_in_between_is_no_stranger():
