@@ -30,7 +30,8 @@ class DeviceError(HostError):
     """The GPU cannot be used, or read.
 
     There is no driver, or no such GPU, or it is divided (MIG), or does not answer any
-    more. `nvidia-smi` should show it; `--gpu none` measures without one.
+    more, or has no memory of its own, or its driver tells sizes of its memory that
+    cannot be. `nvidia-smi` should show it; `--gpu none` measures without one.
     """
 
     code = "H08"
@@ -45,7 +46,28 @@ class Device:
     name: str
     driver: str
     version: str
-    """"v2", or "v1" if the driver does not know the second version of the call."""
+    """"v2", or "v1" if the driver fails at the second version of the call."""
+
+
+_SHARED = "the GPU has no memory of its own that NVML could tell of (Not Supported)"
+_SHARED_REMEDY = (
+    "It shares the computer's memory: measure on another one, or with --gpu none."
+)
+
+
+def _check_memory(total: int, free: int, used: int, reserved: int) -> None:
+    """Refuse what a driver tells of the memory, in bytes, if that cannot be.
+
+    Raises
+    ------
+    DeviceError
+        If there is no memory, or a part of it is below 0 or above all.
+    """
+    is_possible = total > 0 and 0 <= used <= total
+    if not (is_possible and free >= 0 and 0 <= reserved <= total - free):
+        sizes = {"total": total, "free": free, "used": used, "reserved": reserved}
+        told = ", ".join(f"{name} {size / MB:.0f}" for name, size in sizes.items())
+        raise DeviceError(f"its driver tells of a GPU memory that cannot be: {told} MB")
 
 
 class NvmlSource:
@@ -55,9 +77,15 @@ class NvmlSource:
         self._nvml, self._handle = pynvml, handle
         self._version = 2
         try:
-            self._read_v2()
-        except (pynvml.NVMLError_FunctionNotFound, pynvml.NVMLError_NotSupported):
+            self._query()
+        except pynvml.NVMLError:
+            # Drivers fail at it in many ways; below Windows, with an unknown error.
             self._version = 1
+            try:
+                self._query()
+            except pynvml.NVMLError_NotSupported as error:
+                raise DeviceError(_SHARED, _SHARED_REMEDY) from error
+        self.read()
         self.device = Device(
             uuid=pynvml.nvmlDeviceGetUUID(handle),
             name=pynvml.nvmlDeviceGetName(handle),
@@ -65,8 +93,11 @@ class NvmlSource:
             version=f"v{self._version}",
         )
 
-    def _read_v2(self) -> Any:
+    def _query(self) -> Any:
+        """What the driver tells of the memory, by the version that it knows."""
         nvml = self._nvml
+        if self._version == 1:
+            return nvml.nvmlDeviceGetMemoryInfo(self._handle)
         return nvml.nvmlDeviceGetMemoryInfo(self._handle, version=nvml.nvmlMemory_v2)
 
     def read(self, seconds: float = 0.0) -> Sample:
@@ -75,25 +106,23 @@ class NvmlSource:
         Raises
         ------
         DeviceError
-            If the GPU does not answer any more.
+            If the GPU does not answer any more, or tells of what cannot be.
         """
         try:
-            if self._version == 2:
-                info = self._read_v2()
-            else:
-                info = self._nvml.nvmlDeviceGetMemoryInfo(self._handle)
+            info = self._query()
         except self._nvml.NVMLError as error:
             raise DeviceError(
                 f"the GPU does not answer any more ({safe(str(error))})"
             ) from error
-        reserved_mb = info.reserved / MB if self._version == 2 else None
+        reserved = info.reserved if self._version == 2 else 0
+        _check_memory(info.total, info.free, info.used, reserved)
         return Sample(
             seconds=seconds,
-            gpu_memory_mb=(info.total - info.free) / MB - (reserved_mb or 0.0),
+            gpu_memory_mb=(info.total - info.free - reserved) / MB,
             gpu_total_mb=info.total / MB,
             gpu_free_mb=info.free / MB,
             gpu_used_mb=info.used / MB,
-            gpu_reserved_mb=reserved_mb,
+            gpu_reserved_mb=reserved / MB if self._version == 2 else None,
         )
 
     def processes(self) -> frozenset[int]:

@@ -7,10 +7,12 @@ import json
 import os
 import shutil
 import subprocess
+from types import SimpleNamespace
 
+import pynvml
 import pytest
 
-from flare.measuring.sampling import DeviceError, open_gpu
+from flare.measuring.sampling import DeviceError, NvmlSource, open_gpu
 from tests.builders import ROOT
 from tests.builders.lanes import measuring
 from tests.builders.teams import PREDICT
@@ -58,14 +60,14 @@ def environment_of(folder, script):
     return os.environ | {"LD_LIBRARY_PATH": str(folder), "FAKE_NVML": str(file)}
 
 
-def run(folder, program, *arguments, script="10000 300 2000 4711 0 0"):
+def run(folder, program, *arguments, script="10000 300 2000 4711 0 0", **settings):
     """What a program prints that sees the stand-in.
 
     It is no new process, which alone would look into LD_LIBRARY_PATH; but a library
     of this name that is loaded already is the one that is found.
     """
     load = f"import ctypes; ctypes.CDLL({str(folder / 'libnvidia-ml.so.1')!r})\n"
-    environment = environment_of(folder, script)
+    environment = environment_of(folder, script) | settings
     found = run_warm(("-c", load + program), list(arguments), env=environment)
     assert found.returncode == 0, found.stderr
     return json.loads(found.stdout)
@@ -104,6 +106,118 @@ def test_processes_clock_and_temperature_as_far_as_the_driver_tells(library):
     else:
         assert found["processes"] == []
         assert found["state"] == [None, None, False]
+
+
+GB = 2**30
+
+
+def nvml_of(v2, v1=pynvml.NVML_ERROR_NOT_SUPPORTED):
+    """NVML for one GPU, whose memory is told in two versions: sizes, or an error."""
+    answers, asked = {"v2": v2, "v1": v1}, []
+
+    def memory_info(_, version=None):
+        asked.append("v2" if version == pynvml.nvmlMemory_v2 else "v1")
+        answer = answers[asked[-1]]
+        if isinstance(answer, int):
+            raise pynvml.NVMLError(answer)
+        names = ("total", "free", "used", "reserved")
+        return SimpleNamespace(**dict(zip(names, answer, strict=False)))
+
+    known = {
+        "nvmlDeviceGetMemoryInfo": memory_info,
+        "nvmlDeviceGetUUID": lambda _: "GPU-1",
+        "nvmlDeviceGetName": lambda _: "Made-up 1",
+        "nvmlSystemGetDriverVersion": lambda: "516.59",
+    }
+    return SimpleNamespace(**vars(pynvml) | known, answers=answers, asked=asked)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        # Below Windows (WSL 2): github.com/XuehaiPan/nvitop/pull/30.
+        pynvml.NVML_ERROR_UNKNOWN,
+        # A driver with other structures than nvidia-ml-py, and one that asks for root.
+        pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+        pynvml.NVML_ERROR_NO_PERMISSION,
+        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+        pynvml.NVML_ERROR_NOT_SUPPORTED,
+    ],
+)
+def test_where_the_second_version_fails_the_first_one_is_taken_for_good(error):
+    """8 GB, of which 5 are free: what is reserved counts among the other 3."""
+    nvml = nvml_of(error, (8 * GB, 5 * GB, 3 * GB))
+
+    gpu = NvmlSource(nvml, "handle")
+    samples = [gpu.read() for _ in range(3)]
+
+    assert gpu.device.version == "v1"
+    assert {sample.gpu_memory_mb for sample in samples} == {3 * 1024}
+    assert {sample.gpu_reserved_mb for sample in samples} == {None}
+    assert nvml.asked[0] == "v2"
+    assert {*nvml.asked[1:]} == {"v1"}
+
+
+def test_an_unknown_error_of_a_real_library(request, tmp_path):
+    """Of the second version, with the first one's 300 MB that are reserved."""
+    unknown = str(pynvml.NVML_ERROR_UNKNOWN)
+
+    found = run(compiled(request, tmp_path), READ, "0", FAKE_NVML_V2=unknown)
+
+    assert found["device"]["version"] == "v1"
+    assert found["sample"]["gpu_memory_mb"] == 2300
+
+
+def test_a_gpu_that_shares_the_computer_s_memory():
+    """As a GB10 says: github.com/XuehaiPan/nvitop/pull/208."""
+    with pytest.raises(DeviceError) as caught:
+        NvmlSource(nvml_of(pynvml.NVML_ERROR_NOT_SUPPORTED), "handle")
+
+    assert str(caught.value) == (
+        "the GPU has no memory of its own that NVML could tell of (Not Supported). It"
+        " shares the computer's memory: measure on another one, or with --gpu none."
+        " [H08]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        # Every team would have 0 MB, the best there is.
+        ((0, 0, 0, 0), "total 0, free 0, used 0, reserved 0 MB"),
+        # -1024 MB would be allocated, and -200 MB.
+        ((8 * GB, 9 * GB, 0, 0), "total 8192, free 9216, used 0, reserved 0 MB"),
+        ((GB, GB, 0, 200 << 20), "total 1024, free 1024, used 0, reserved 200 MB"),
+        ((8 * GB, -1, 0, 0), "total 8192, free -0, used 0, reserved 0 MB"),
+        ((8 * GB, GB, -GB, 0), "total 8192, free 1024, used -1024, reserved 0 MB"),
+        ((8 * GB, GB, 9 * GB, 0), "total 8192, free 1024, used 9216, reserved 0 MB"),
+        ((8 * GB, GB, 0, -GB), "total 8192, free 1024, used 0, reserved -1024 MB"),
+    ],
+)
+def test_a_memory_that_cannot_be_is_refused(sizes, told):
+    """When the GPU is opened, and at any sample."""
+    problem = (
+        f"its driver tells of a GPU memory that cannot be: {told}. Try nvidia-smi;"
+    )
+    with pytest.raises(DeviceError) as caught:
+        NvmlSource(nvml_of(sizes), "handle")
+    assert str(caught.value).startswith(problem)
+    nvml = nvml_of((8 * GB, 8 * GB, 0, 0))
+    gpu = NvmlSource(nvml, "handle")
+
+    nvml.answers["v2"] = sizes
+
+    with pytest.raises(DeviceError) as caught:
+        gpu.read()
+    assert str(caught.value).startswith(problem)
+
+
+def test_a_memory_at_its_bounds_is_accepted():
+    """Nothing is left, or nothing is used but what is reserved."""
+    full = NvmlSource(nvml_of((8 * GB, 0, 7 * GB, GB)), "handle").read()
+    idle = NvmlSource(nvml_of((8 * GB, 7 * GB, 0, GB)), "handle").read()
+
+    assert (full.gpu_memory_mb, idle.gpu_memory_mb) == (7 * 1024, 0)
 
 
 @pytest.mark.parametrize(
