@@ -254,7 +254,8 @@ class Challenge(Checked):
     max_gpu_memory: MaxMemory = MaxMemory.STABLE
     """What counts as the maximum of GPU memory when a container is measured."""
     efficiency_gate_dsc: Share = 0.0
-    """Other metrics than DSC and NSD count only on cases with at least this DSC."""
+    """Metrics of efficiency, and all others that are not of label maps, count only on
+    cases with at least this DSC."""
     npz: NpzRules = NO_NPZ
     """Whether .npz files are label maps, and what is in them."""
     names: FileNames = PLAIN_NAMES

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flare.challenge.metrics import Better, Metric, MetricName, metric_of, metrics_in
+from flare.challenge.metrics import Better, MetricName, metric_of, metrics_in
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Count, Text
 from flare.ranking.rank import Analysis
-from flare.ranking.ranks import Board, Values
-from flare.ranking.rules import MissingRule, RankingRules
+from flare.ranking.ranks import Board, Values, missing_values
+from flare.ranking.rules import RankingRules
 from flare.ranking.table import ResultTable
 from flare.ranking.uncertainty import ALPHA, PairTest, compare_pairs
 from flare.results.scores import statistics
@@ -117,19 +117,19 @@ def team_means(
         teams = tuple(standing.team for standing in analysis.standings.standings)
         guests = frozenset(standing.team for standing in analysis.standings.guests)
         ranked = {rule.metric: rule for rule in analysis.rules.metrics}
-    is_filled = analysis and analysis.rules.missing is MissingRule.VALUE
     competing = teams[: len(teams) - len(guests)]
     rows: list[Mean] = []
     best: set[Mean] = set()
     level: set[Mean] = set()
     counted: dict[str, list[float | None]] = {}
+    distances = table.distances(challenge.worst_distance_mm)
     for name, organ in _columns(table, challenge, has_organs=has_organs):
         metric, column = metric_of(name), f"{name}_{organ}" if organ else name
-        failed = ranked[name].failed if is_filled and name in ranked else None
-        counted[name] = _missing_values(metric, failed, table, challenge)
+        failed = ranked[name].failed if name in ranked else None
+        worst = missing_values(name, failed, distances)
+        counted[name] = [None if np.isnan(value) else value for value in worst.tolist()]
         values = table.cube("value", teams, [column])[:, :, 0]
         missing = np.isnan(values).sum(axis=1).tolist()
-        worst = np.array(counted[name], dtype=np.float64)  # NaN for None
         values = np.where(np.isnan(values), worst, values)
         own = [
             _mean_of(name, organ, team, values[n], missing[n])
@@ -164,20 +164,6 @@ def team_means(
         cases=len(table.cases),
         is_tested=analysis is not None,
     )
-
-
-def _missing_values(
-    metric: Metric | None, failed: float | None, table: ResultTable, rules: Challenge
-) -> list[float | None]:
-    """What a missing result counts as on each case; None where nobody has told it."""
-    values = [failed]
-    if metric:
-        values += [metric.worst, rules.worst_distance_mm]
-    for value in values:
-        if value is not None:
-            return [value] * len(table.cases)
-    distances = table.worst_distances if metric else {}
-    return [distances.get(case) for case in table.cases]
 
 
 def _mean_of(metric: str, organ: str, team: str, values: Values, missing: int) -> Mean:

@@ -100,8 +100,8 @@ class RankingSettings(TypedDict):
     rank that is given, or that of the challenge's value of a failed run. `refuse` means
     that none may be missing."""
     efficiency_gate_dsc: Share
-    """Other metrics than DSC and NSD count only on cases with at least this DSC; 0 for
-    no gate."""
+    """Metrics that are not of label maps count only on cases with at least this DSC;
+    0 for no gate."""
     metrics: Annotated[list[_Ranked], Is(minItems=1)]
     """The metrics that are ranked."""
     not_measured: NotRequired[Annotated[list[Text], Is(minItems=1)]]
@@ -225,7 +225,7 @@ def ranking_content(analysis: Analysis) -> RankingFile:
     pairs: PairTests = {
         "test": "one-sided Wilcoxon signed-rank, paired by case, normal approximation",
         "zeros": "cases without a difference are left out",
-        "missing": "the worst value of any team, or that of a failed run",
+        "missing": "that of a failed run, or the worst of the metric, or of any team",
         "adjustment": "Holm, over all ordered pairs of teams by one metric",
         "family_size": len(tests) // len(metrics) if metrics else 0,
         "alpha": ALPHA,

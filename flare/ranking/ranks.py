@@ -41,6 +41,9 @@ class Board:
     spreads: Values | None = None
     """How far repeated measurements of each value lay apart, NaN where that is not
     known; None of a board that was made of another one."""
+    distances: Values | None = None
+    """What a missing distance counts as on each case, in mm, NaN where nobody has told
+    it; None if that is so everywhere."""
 
     @cached_property
     def comparable(self) -> Values:
@@ -49,15 +52,25 @@ class Board:
 
     @cached_property
     def filled(self) -> Values:
-        """The comparable values, each missing one replaced by a bad one.
+        """The comparable values, each missing one replaced as `missing_values` tells.
 
-        That is the value of a failed run where the challenge has one, or the worst of
-        any team on any case, whichever is worse: a missing result must never be an
-        advantage.
+        Where that tells nothing, the worst of any team on any case takes its place; and
+        where the value of a failed run is better than that, too: a missing result must
+        never be an advantage.
         """
         worst = np.fmax.reduce(self.comparable, axis=(0, 1))
-        bad = np.nan_to_num(np.fmax(self.rules.failed, worst))
-        return np.where(np.isnan(self.comparable), bad, self.comparable)
+        distances = self.distances
+        if distances is None:
+            distances = np.full(len(self.cases), math.nan)
+        columns = []
+        for rule, bad in zip(self.rules.metrics, worst, strict=True):
+            column = missing_values(rule.metric, rule.failed, distances)
+            if rule.better is Better.HIGHER:
+                column = -column
+            is_least = np.isnan(column) | (rule.failed is not None)
+            columns.append(np.where(is_least, np.fmax(column, bad), column))
+        replaced = np.nan_to_num(np.stack(columns, axis=1))
+        return np.where(np.isnan(self.comparable), replaced, self.comparable)
 
     @cached_property
     def doubled_ranks(self) -> Integers:
@@ -90,7 +103,40 @@ class Board:
             cases=tuple(self.cases[number] for number in numbers),
             values=self.values[:, list(numbers)],
             spreads=None,
+            distances=None if self.distances is None else self.distances[list(numbers)],
         )
+
+
+def missing_values(column: str, failed: float | None, distances: Values) -> Values:
+    """What a missing result counts as on each case; NaN where nobody has told it.
+
+    The one place that says it, for means of teams, for tests, and for schemes that rank
+    by values.
+
+    Parameters
+    ----------
+    column : str
+        A metric, also one of an organ, or a measured column.
+    failed : float, optional
+        The challenge's value of a failed run, which goes before all else.
+    distances : ndarray of float, shape (cases,)
+        What a missing distance counts as, in mm; NaN where nobody has told it.
+
+    Examples
+    --------
+    >>> missing_values("dsc_liver", None, np.array([44.7, 50.1])).tolist()
+    [0.0, 0.0]
+    >>> missing_values("hd95", None, np.array([44.7, 50.1])).tolist()
+    [44.7, 50.1]
+    >>> missing_values("runtime_s", 3600.0, np.array([44.7, 50.1])).tolist()
+    [3600.0, 3600.0]
+    """
+    metric = metric_of(column)
+    if failed is None and metric:
+        failed = metric.worst
+        if failed is None:
+            return distances
+    return np.full(len(distances), math.nan if failed is None else failed)
 
 
 def comparable(values: Values, rules: RankingRules) -> Values:

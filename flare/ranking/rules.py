@@ -58,8 +58,10 @@ class RankingOptions:
         default=Ties.MIN,
     )
     missing: MissingRule | None = option(
-        "Give a team without a result this rank (default: value, that of a failed run,"
-        " where the challenge has one; else last, the number of teams).",
+        "Give a team without a result this rank: last, the number of teams;"
+        " worst-plus-one, the one behind the highest rank that is given on the case;"
+        " value, that of a failed run; or refuse to rank (default: value where the"
+        " challenge has one, else last).",
         default=None,
     )
     gate: float | None = option(
@@ -137,6 +139,9 @@ class RankingRules:
     digits: int | None = None
     """Significant digits to which values are rounded, instead of the metrics' own
     decimals."""
+    worst_distance_mm: float | None = None
+    """What a missing distance counts as where values are compared; None for what each
+    case has."""
     left_out: tuple[str, ...] = ()
     """Metrics of the challenge by which nobody is ranked, as no team was measured."""
 
@@ -251,5 +256,6 @@ def rules_of(
         ties=options.ties,
         missing=missing,
         gate_dsc=gate,
+        worst_distance_mm=challenge.worst_distance_mm,
         left_out=tuple(left_out),
     )

@@ -153,6 +153,19 @@ class ResultTable:
         columns = [known.index(metric) for metric in metrics]
         return self._arrays[column][rows][:, :, columns]
 
+    def distances(self, worst_mm: float | None) -> Values:
+        """What a missing distance counts as on each case, in mm.
+
+        Parameters
+        ----------
+        worst_mm : float, optional
+            What the challenge sets; without it, what a metrics.json has for a case that
+            could not be scored, or NaN where none has.
+        """
+        known = {} if worst_mm is not None else self.worst_distances
+        default = math.nan if worst_mm is None else worst_mm
+        return np.array([known.get(case, default) for case in self.cases])
+
     def board(self, rules: RankingRules, teams: Sequence[str]) -> Board:
         """The values of some teams by the metrics of some rules, in their order."""
         return Board(
@@ -161,6 +174,7 @@ class ResultTable:
             values=self.cube("value", teams, rules.names),
             rules=rules,
             spreads=self.cube("spread", teams, rules.names),
+            distances=self.distances(rules.worst_distance_mm),
         )
 
     def select(self, names: dict[str, str], cases: Sequence[str]) -> ResultTable:

@@ -117,9 +117,10 @@ def _robustness_sentences(analysis: Analysis) -> Iterator[str]:
         )
     teams = len(analysis.board.teams)
     if teams > 1:
-        replaced = "replaced by the worst value of any team"
+        replaced = "replaced by the worst value of the metric, or of any team where it"
+        replaced += " has none"
         if any(rule.failed is not None for rule in analysis.rules.metrics):
-            replaced += ", or by that of a failed run if that is worse"
+            replaced += ", or by that of a failed run"
         yield (
             "Teams were compared by one-sided Wilcoxon signed-rank tests paired by"
             " case (normal approximation with corrections for ties and continuity;"

@@ -132,11 +132,11 @@ def test_both_sides_are_as_scipy_tests_them(seed):
             [[1, 9], [3600, 2]],
         ),
         ({"a": (1, 9), "b": (np.nan, 2)}, replace(TIME, failed=5), [[1, 9], [9, 2]]),
-        ({"a": (1, 0.9), "b": (np.nan, 0.2)}, DSC, [[-1, -0.9], [-0.2, -0.2]]),
+        ({"a": (1, 0.9), "b": (np.nan, 0.2)}, DSC, [[-1, -0.9], [0, -0.2]]),
     ],
 )
 def test_a_missing_result_is_no_advantage(values, rule, expected):
-    """It counts as the worst of any team on any case, or as a failed run if worse."""
+    """A DSC counts as 0, a time as the worst of any team, or a failed run if worse."""
     assert one_metric(values, rule).filled[:, :, 0].tolist() == expected
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flare.challenge.metrics import Better
+from flare.challenge.metrics import METRICS, Better
 from flare.challenge.rules import RankedMetric
 from flare.ranking.rank import rank_teams
 from flare.ranking.rules import (
@@ -91,10 +91,14 @@ def test_values_that_a_rule_makes_equal(rule, values, places):
     assert [place for place, _, _ in found.values()] == places
 
 
-@pytest.mark.parametrize("name", ["nsd", "dsc_liver"])
-def test_a_gate_leaves_the_scores(name):
-    score = RankedMetric(metric=name, better=Better.HIGHER)
-    values = of_teams("dsc", a=0.9, b=0.1) | of_teams(name, a=0.2, b=0.3)
+@pytest.mark.parametrize(
+    ("name", "a", "b"),
+    [("nsd", 0.2, 0.3), ("dsc_liver", 0.2, 0.3), ("hd95", 30, 20), ("assd", 30, 20)],
+)
+def test_a_gate_leaves_the_scores(name, a, b):
+    """And distances: below the gate, b is still the better one."""
+    score = RankedMetric(metric=name, better=METRICS[name.split("_")[0]].better)
+    values = of_teams("dsc", a=0.9, b=0.1) | of_teams(name, a=a, b=b)
 
     found = rank(values, DSC, score, gate_dsc=0.5)
 

@@ -5,8 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.ranking import uncertainty
-from flare.ranking.rules import Average, MissingRule, RankingRules
+from flare.ranking.means import ranking_means
+from flare.ranking.rank import analyse
+from flare.ranking.rules import Average, MissingRule, RankingRules, rules_of
 from flare.ranking.sensitivity import (
     aggregate_ranks,
     other_schemes,
@@ -15,6 +19,7 @@ from flare.ranking.sensitivity import (
 from flare.ranking.uncertainty import compare_pairs
 from tests.builders.results import (
     DSC,
+    FLARE21,
     FLARE22,
     TIME,
     challenger_board,
@@ -62,6 +67,56 @@ def test_ranks_equal_those_of_challenger(shared, monkeypatch, metric, scheme):
         )
 
     assert list(found) == expected
+
+
+def test_a_missing_score_counts_as_0_in_means_schemes_and_tests():
+    """The means are 0.45 and 0.5; with the worst of any team, 0.5, A had 0.7."""
+    values = {("a", "c0", "dsc"): 0.9, ("a", "c1", "dsc"): None}
+    values |= {("b", "c0", "dsc"): 0.5, ("b", "c1", "dsc"): 0.5}
+    table = make_table(values)
+
+    analysis = analyse(table, FLARE21, RankingRules(metrics=(DSC,)))
+
+    means = {m.team: m.mean for m in ranking_means(analysis).rows if not m.organ}
+    assert means == {"a": 0.45, "b": 0.5}
+    schemes = {scheme.name: scheme.ranks for scheme in analysis.schemes}
+    assert schemes["mean of values, then rank"] == {"b": 1, "a": 2}
+    # Steps of 0.4 and 0.5, the larger one for B: (2 - 1) / 3. Without: one, for A.
+    effects = {test.team: test.effect for test in analysis.tests}
+    assert effects == pytest.approx({"b": 1 / 3, "a": -1 / 3})
+
+
+@pytest.mark.parametrize(
+    ("worst_mm", "expected"), [(None, [44.0, 2.0]), (60.0, [60.0, 2.0])]
+)
+def test_a_missing_distance_counts_as_metrics_json_or_the_challenge_has_it(
+    worst_mm, expected
+):
+    """44 mm is the diagonal of its grid; 50 mm is measured on a larger one."""
+    rule = RankedMetric(metric="hd95", better=Better.LOWER)
+    values = {("a", "c0", "hd95"): None, ("a", "c1", "hd95"): 2.0}
+    values |= {("b", "c0", "hd95"): 3.0, ("b", "c1", "hd95"): 50.0}
+    table = replace(make_table(values), worst_distances={"c0": 44.0})
+    challenge = replace(FLARE21, worst_distance_mm=worst_mm, ranking=(rule,))
+
+    analysis = analyse(table, challenge, rules_of(challenge))
+
+    own = analysis.board.teams.index("a")
+    assert analysis.board.filled[own, :, 0].tolist() == expected
+    means = {m.team: m.mean for m in ranking_means(analysis).rows if not m.organ}
+    assert means["a"] == sum(expected) / 2
+    assert analysis.board.on([1]).filled[own, :, 0].tolist() == [2.0]
+
+
+def test_a_failed_run_counts_as_one_whatever_rank_it_gets():
+    """Not left out of the means, though its rank is that of the number of teams."""
+    stuck = replace(TIME, failed=3600.0)
+    table = make_table({("a", "c0", "runtime_s"): None, ("b", "c0", "runtime_s"): 9.0})
+
+    rules = RankingRules(metrics=(stuck,), missing=MissingRule.LAST)
+    analysis = analyse(table, FLARE22, rules)
+
+    assert {m.team: m.mean for m in ranking_means(analysis).rows} == {"a": 3600, "b": 9}
 
 
 def test_mean_and_median_of_values_by_hand():

@@ -158,6 +158,7 @@ def _analysis(folder: Path, told: Mapping[str, Any]) -> Analysis:
         ranking=rules.metrics,
         efficiency_gate_dsc=rules.gate_dsc,
     )
+    rules = replace(rules, worst_distance_mm=challenge.worst_distance_mm)
     reasons = {
         (m["team"], m["case"], m["metric"]): (str(m["reason"]), str(m["kind"]))
         for m in told["missing"]

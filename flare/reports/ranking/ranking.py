@@ -114,9 +114,9 @@ def rank(
         that they take together.
     missing : str, optional
         The rank of a team without a result: ``last``, the number of teams;
-        ``worst-plus-one``; ``value``, that of a failed run, where the challenge has
-        one; or ``refuse``. If not given, ``value`` where the challenge has one, else
-        ``last``.
+        ``worst-plus-one``, the one behind the highest rank that is given on the case;
+        ``value``, that of a failed run, where the challenge has one; or ``refuse``. If
+        not given, ``value`` where the challenge has one, else ``last``.
     gate : float, optional
         Let metrics of efficiency count only on cases with at least this DSC, instead
         of the challenge's.
