@@ -49,6 +49,7 @@ class FakeSource(Failing):
     """Submissions by name, and the answers to them; `at` is when these came."""
 
     name, is_named = "a fake", True
+    is_one_at_a_time = False
     is_heard = False
     """Whether a claim was heard although the service was killed."""
 

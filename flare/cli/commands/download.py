@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from flare.cli.command import takes
-from flare.platforms.grandchallenge.client import read_token
+from flare.platforms.grandchallenge.client import read_tokens
 from flare.platforms.grandchallenge.download import Options, download
 
 PLACE = ("For organisers", 6)
@@ -20,5 +20,5 @@ _log = logging.getLogger(__name__)
 )
 def command(asked: Options) -> None:
     """Get the results of a phase off the platform."""
-    count = download(asked, token=read_token())
+    count = download(asked, token=read_tokens()[0])
     _log.info("%d teams are in %s", count, asked.output)

@@ -10,9 +10,15 @@ from flare.cli.commands.measure import Told
 from flare.cli.console import stopping_with
 from flare.common.errors import StoppedError
 from flare.common.text import safe
-from flare.platforms.grandchallenge.client import Client, read_token
-from flare.platforms.grandchallenge.external import ExternalOptions, PhaseSource
-from flare.platforms.serving.journal import Entry, Step, status_text, utc_now
+from flare.platforms.grandchallenge.client import Client, read_tokens
+from flare.platforms.grandchallenge.external import TOKEN, ExternalOptions, PhaseSource
+from flare.platforms.serving.journal import (
+    Entry,
+    Step,
+    read_journal,
+    status_text,
+    utc_now,
+)
 from flare.platforms.serving.serve import ServiceOptions, serve
 from flare.platforms.serving.source import DropFolder, FolderOptions, Source
 
@@ -44,14 +50,21 @@ class Options:
         """The place that submissions come from."""
         if self.folder.drop_folder:
             return DropFolder(self.folder.drop_folder, utc_now)
-        return PhaseSource(str(self.phase.phase), Client(self.phase.api, read_token()))
+        clients = [Client(self.phase.api, token) for token in read_tokens()]
+        _, entries = read_journal(self.service.folder)
+        used = [entry.place.get(TOKEN, "") for entry in entries]
+        source = PhaseSource(str(self.phase.phase), *clients, used=used)
+        if len(clients) > 1:
+            _log.info("%s", source.tokens_text)
+        return source
 
 
 @takes(
     Options,
     exclusive=("phase", "drop_folder"),
     epilog="FLARE_GC_TOKEN_FILE names the file that holds the API token of one of the"
-    " phase's external evaluators, or FLARE_GC_TOKEN holds the token.",
+    " phase's external evaluators, or FLARE_GC_TOKEN holds the token. Of several, one"
+    " on each line, each claim is made with the one that was not used for longest.",
 )
 def command(options: Options) -> None:
     """Measure submissions as they come, and answer them."""

@@ -5,6 +5,7 @@ A token goes to the platform alone, over TLS, and stands in nothing that is writ
 
 from __future__ import annotations
 
+import hashlib
 import json as json_module
 import logging
 import os
@@ -86,6 +87,10 @@ class FileRefusedError(PlatformError):
         self.status = status
 
 
+class TokenError(PlatformError):
+    """The platform does not accept a token, such as one that has run out."""
+
+
 class TooLargeError(PlatformError):
     """A file has more bytes than are taken of one."""
 
@@ -143,20 +148,25 @@ def user_of(submission: Mapping[str, Any], key: str) -> str:
     return deleted_user(key) if creator is None else str(creator["username"])
 
 
-def read_token(variables: MutableMapping[str, str] = os.environ) -> str:
-    """The API token of FLARE_GC_TOKEN, or of the file that FLARE_GC_TOKEN_FILE names.
+def read_tokens(variables: MutableMapping[str, str] = os.environ) -> tuple[str, ...]:
+    """The API tokens of FLARE_GC_TOKEN, or of the file that FLARE_GC_TOKEN_FILE names.
 
     FLARE_GC_TOKEN is removed: what we start does not need it, and so does not get it.
+
+    Returns
+    -------
+    tuple of str
+        One for each line that is not empty, in their order; at least one.
 
     Raises
     ------
     PlatformError
-        If there is none, or others may use the file. No message holds any part of it.
+        If there is none, or others may use the file. No message holds any part of one.
     """
-    token = variables.pop("FLARE_GC_TOKEN", "").strip()
+    text = variables.pop("FLARE_GC_TOKEN", "").strip()
     file = variables.get("FLARE_GC_TOKEN_FILE", "")
     try:
-        if file and not token:
+        if file and not text:
             with Path(file).open(encoding="ascii") as opened:
                 mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
                 if mode & 0o077:  # ssh refuses such a key, too
@@ -164,17 +174,19 @@ def read_token(variables: MutableMapping[str, str] = os.environ) -> str:
                         f"{safe(file)}: others may use this file (mode {mode:04o})",
                         f"Its token is yours alone: chmod 600 {shell_word(file)}.",
                     )
-                token = opened.read().strip()
+                text = opened.read()
     except (OSError, ValueError) as error:
         reason = why(error) if isinstance(error, OSError) else "it is not a text"
         raise PlatformError(
             f"{safe(file)}: the token cannot be read ({reason})", TOKEN_REMEDY
         ) from error
-    if not token:
+    lines = (line.strip() for line in text.split("\n"))
+    tokens = tuple(dict.fromkeys(line for line in lines if line))
+    if not tokens:
         raise PlatformError("There is no API token", TOKEN_REMEDY)
-    if not re.fullmatch("[!-~]+", token):
-        raise PlatformError("The token is not one word", TOKEN_REMEDY)
-    return token
+    if not all(re.fullmatch("[!-~]+", token) for token in tokens):
+        raise PlatformError("The token is not one word on a line", TOKEN_REMEDY)
+    return tokens
 
 
 # --- Calls ------------------------------------------------------------------------
@@ -232,6 +244,11 @@ class Client:
             )
         self.api = f"{api.rstrip('/')}/"
         self._token, self._sleep, self._limits = token, sleep, limits
+
+    @property
+    def mark(self) -> str:
+        """A fingerprint of the token: it tells tokens apart, and nobody the token."""
+        return hashlib.sha256(self._token.encode()).hexdigest()[:8]
 
     def _redact(self, text: str) -> str:
         """A text without the token, also in small letters: hosts have these."""
@@ -295,9 +312,8 @@ class Client:
             with self._opened(method, url, headers, pace, body) as response:
                 status, to = response.status, response.headers.get("Location")
                 if status == 401:
-                    raise PlatformError(
-                        f"{safe(self.api)}: it does not accept the token", TOKEN_REMEDY
-                    )
+                    problem = f"{safe(self.api)}: it does not accept the token"
+                    raise TokenError(problem, TOKEN_REMEDY)
                 content = self._json_of(response, pace)
             if status == 200 and content is None:
                 as_what = encoding_of(response) or "no JSON"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from flare.platforms.grandchallenge.client import (
     FileRefusedError,
     PlatformError,
     Reply,
+    TokenError,
     TooLargeError,
     api_option,
     key,
@@ -53,6 +54,9 @@ QUEUED = "Queued"
 ENDED = ("Cancelled", QUEUED)
 """Statuses of evaluations that nobody has to answer any more, or that begin anew."""
 
+TOKEN = "token"
+"""In the place of a submission: the mark of the token that claims it."""
+
 _GONE = (404, 410)
 """What a host answers that does not have something (any more)."""
 
@@ -74,18 +78,25 @@ class ExternalOptions:
 class PhaseSource:
     """A phase of the platform.
 
+    A user has one claim at a time there, and in some editions a single one for ever: so
+    each claim is made with the token that has not been used for longest.
+
     Parameters
     ----------
     phase : str
         Its key, a UUID.
-    client : Client
-        With the token of an external evaluator.
+    *clients : Client
+        Each with the token of another external evaluator; at least one.
+    used : iterable of str
+        Marks of the tokens that have claimed before, the oldest claim first.
     """
 
-    is_named = False
+    is_named, is_one_at_a_time = False, True
 
-    def __init__(self, phase: str, client: Client) -> None:
-        self._phase, self._client = phase, client
+    def __init__(self, phase: str, *clients: Client, used: Iterable[str] = ()) -> None:
+        self._phase, self._client = phase, clients[0]
+        self._clients = {client.mark: client for client in clients}
+        self._used = [*used]
         self._odd: set[str] = set()
 
     @property
@@ -93,24 +104,22 @@ class PhaseSource:
         """The phase, and where it is."""
         return f"phase {self._phase} of {safe(self._client.api)}"
 
+    @property
+    def tokens_text(self) -> str:
+        """How many tokens are left that have claimed nothing."""
+        unused = self._clients.keys() - {*self._used}
+        return f"{len(unused)} of {len(self._clients)} tokens have claimed nothing yet"
+
     def claimable(self) -> list[Submission]:
         """Submissions that no service has claimed, the oldest first.
 
         One that is not described as we know it is left out, and told of once.
         """
-        # For a user who is no external evaluator, nothing ever waits.
-        reply = self._client.call(
-            "GET",
-            "evaluations/claimable_evaluations/",
-            params={"submission__phase": self._phase},
-        )
-        if not (reply.status == 200 and isinstance(reply.content, list)):
-            raise self._client.refusal(reply)
-        found = [v for v in reply.content if at(v, "phase_pk") == self._phase]
+        mark, waiting = self._waiting()
         readable = []
-        for value in sorted(found, key=lambda value: str(value.get("created"))):
+        for value in sorted(waiting, key=lambda value: str(value.get("created"))):
             try:
-                readable.append(self._submission(value))
+                readable.append(self._submission(value, mark))
             except PlatformError as error:
                 if (key := str(value.get("pk"))) not in self._odd:
                     _log.error("%s: not claimed: %s", safe(key), error)
@@ -121,24 +130,32 @@ class PhaseSource:
         """Claim a submission; see `Source`."""
         if is_again and self._status(submission) == QUEUED:
             raise NotNowError("the claim was not heard")
+        client = self._claimant(submission)
+        self._used.append(client.mark)
         path = f"evaluations/{submission.key}/claim/"
-        reply = self._client.call("PATCH", path, json={})
+        reply = client.call("PATCH", path, json={})
         if _has(reply, pk=submission.key):
-            return self._submission(reply.content)
-        if reply.status == 400 and "only claim pending" in reply.reason:
-            # If an earlier call was heard, though we never heard of it, it is ours.
-            may_be_ours = is_again or not reply.is_certain
-            if may_be_ours and self._status(submission) == CLAIMED:
-                return submission
-            raise NotOursError("another service has claimed it")
-        if reply.status == 400 and "only claim one" in reply.reason:
+            if len(self._clients) > 1:
+                _log.info("%s", self.tokens_text)
+            return self._submission(reply.content, client.mark)
+        if reply.status != 400:
+            raise client.refusal(reply)
+        # The platform has one status for all refusals, and words that may change: so
+        # what has become of the submission tells why.
+        status = self._status(submission)
+        if status == QUEUED:
             raise NotNowError(
-                "this token's user has claimed another one, which is postponed here, or"
-                " another service is at work with the token; or the platform lets a"
-                " user claim only once: ask its staff, or use the token of another"
-                " external evaluator"
+                f"the platform refuses the token {client.mark} ({reply.reason}): its"
+                " user has claimed another one, which is postponed here, or another"
+                " service is at work with the token; or the platform lets a user claim"
+                " only once: ask its staff, or add the token of another external"
+                " evaluator"
             )
-        raise self._client.refusal(reply)
+        # If an earlier call was heard, though we never heard of it, it is ours.
+        may_be_ours = is_again or not reply.is_certain
+        if may_be_ours and status == CLAIMED:
+            return submission
+        raise NotOursError("another service has claimed it")
 
     def download(self, submission: Submission, folder: Path) -> Path:
         """Fetch the archive of the algorithm, whole, and its model, if it has one."""
@@ -151,20 +168,21 @@ class PhaseSource:
     def _fetch(self, submission: Submission, kind: str, file: Path) -> Path:
         """Fetch a file from where it was at the claim, or else from where it is now."""
         wrong = ModelError if kind == "model" else ArchiveError
+        client = self._reader(submission)
         address = submission.place.get(kind)
         if not address:
             problem = f"the platform has no file of the {kind}"
             raise wrong(submission.title, problem, "Upload it again.")
         try:
             try:
-                self._client.fetch(address, file)
+                client.fetch(address, file)
             except FileRefusedError:
                 key = submission.place[f"{kind}_pk"]
-                reply = self._client.call("GET", f"algorithms/{kind}s/{key}/")
+                reply = client.call("GET", f"algorithms/{kind}s/{key}/")
                 address = at(reply.content, kind)
                 if not isinstance(address, str) or not address:
                     raise
-                self._client.fetch(_plain(address), file)
+                client.fetch(_plain(address), file)
         except TooLargeError as error:
             problem = f"it is larger than {LARGEST_BYTES >> 30} GiB"
             raise wrong(file.name, problem, "Hand in a smaller one.") from error
@@ -181,8 +199,9 @@ class PhaseSource:
         """Return metrics, or the line that the participant gets; see `Source`."""
         if is_again and self._status(submission) in ANSWERED:
             return
+        client = self._claimant(submission)
         path = f"evaluations/{submission.key}/update_external_evaluation/"
-        reply = self._client.call("PATCH", path, json={**answer})
+        reply = client.call("PATCH", path, json={**answer})
         if not _has(reply, status=answer["status"]):
             # Whatever else has answered in its place, only its status tells.
             status = self._status(submission)
@@ -190,25 +209,72 @@ class PhaseSource:
             if not (status in ANSWERED and may_be_heard):
                 if status in (*ANSWERED, *ENDED):
                     raise NotOursError(reply.reason)
-                raise self._client.refusal(reply)
+                raise client.refusal(reply)
 
     # --- What the platform says ---------------------------------------------------
 
+    def _claimant(self, submission: Submission) -> Client:
+        """The client with the token by which a submission is, or will be, claimed."""
+        mark = submission.place.get(TOKEN, self._client.mark)
+        if mark not in self._clients:
+            raise PlatformError(
+                f"{submission.title}: it was claimed with another token, {safe(mark)}",
+                "Start the service with that one, too: on a line of its own in the file"
+                " of FLARE_GC_TOKEN_FILE.",
+            )
+        return self._clients[mark]
+
+    def _reader(self, submission: Submission) -> Client:
+        """The claimant's client, or else any: each external evaluator may read."""
+        return self._clients.get(submission.place.get(TOKEN, ""), self._client)
+
     def _status(self, submission: Submission) -> str:
-        reply = self._client.call("GET", f"evaluations/{submission.key}/")
+        client = self._reader(submission)
+        reply = client.call("GET", f"evaluations/{submission.key}/")
         if reply.status in _GONE:
-            raise GoneError(self._client.refusal(reply))
+            raise GoneError(client.refusal(reply))
         if not _has(reply, pk=submission.key):
-            raise self._client.refusal(reply)
+            raise client.refusal(reply)
         return str(reply.content.get("status"))
 
-    def _submission(self, value: Mapping[str, Any]) -> Submission:
-        """An evaluation, as the platform describes it."""
+    def _waiting(self) -> tuple[str, list[Any]]:
+        """What the first user who sees anything sees, and the mark of that token.
+
+        For a user who is no external evaluator, nothing ever waits.
+        """
+        last_use = {mark: number for number, mark in enumerate(self._used)}
+        marks = sorted(self._clients, key=lambda mark: last_use.get(mark, -1))
+        refused: list[TokenError] = []
+        for mark in marks:
+            try:
+                reply = self._clients[mark].call(
+                    "GET",
+                    "evaluations/claimable_evaluations/",
+                    params={"submission__phase": self._phase},
+                )
+            except TokenError as error:
+                if mark not in self._odd:
+                    _log.error("The token %s is left out: %s", mark, error)
+                self._odd.add(mark)
+                refused.append(error)
+                continue
+            if not (reply.status == 200 and isinstance(reply.content, list)):
+                raise self._client.refusal(reply)
+            waiting = [v for v in reply.content if at(v, "phase_pk") == self._phase]
+            if waiting:
+                return mark, waiting
+        if len(refused) == len(marks):
+            raise refused[0]
+        return marks[0], []
+
+    def _submission(self, value: Mapping[str, Any], mark: str) -> Submission:
+        """An evaluation, as the platform describes it, and the token that claims it."""
         try:
             key = str(uuid.UUID(value["pk"]))
             user = user_of(value["submission"], key)
             image, model = value["algorithm_image"], value["algorithm_model"]
             place = {
+                TOKEN: mark,
                 "image": _plain(image["image"]),
                 "image_pk": str(image["pk"]),
                 "model": _plain(model["model"]) if model else "",

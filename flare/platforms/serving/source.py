@@ -45,9 +45,9 @@ class Submission:
     """Whose folder that is, as the source calls them; empty if that is not known."""
     title: str
     """What people call it."""
-    place: Annotated[dict[str, str], Is(each=("", "An address, or a key."))] = field(
-        default_factory=dict
-    )
+    place: Annotated[
+        dict[str, str], Is(each=("", "An address, a key, or the mark of a token."))
+    ] = field(default_factory=dict)
     """What its source needs to get it again after a restart; no secrets."""
 
 
@@ -154,6 +154,8 @@ class Source(Protocol):
 
     is_named: bool
     """Whether an image has to be called like its team; not where authors choose."""
+    is_one_at_a_time: bool
+    """Whether what was claimed, and waits here, keeps others from being claimed."""
 
     @property
     def name(self) -> str:
@@ -228,10 +230,10 @@ class DropFolder:
     Raises
     ------
     InputError
-        If there is no such folder, or that of the answers is a link.
+        If there is no such folder, or something else is where answers are written.
     """
 
-    is_named = True
+    is_named, is_one_at_a_time = True, False
 
     def __init__(self, folder: Path, now: Callable[[], datetime]) -> None:
         if not folder.is_dir():
@@ -299,9 +301,11 @@ class DropFolder:
     def _check_answers(self) -> None:
         """Refuse to write the answers to wherever somebody else may have chosen."""
         folder = self._folder / ANSWERS
-        if folder.is_symlink():
+        is_link = folder.is_symlink()
+        if is_link or (folder.exists() and not folder.is_dir()):
+            kind = "a link" if is_link else "not a folder"
             raise InputError(
-                f"{safe(folder)}: it is a link, and answers are written there",
+                f"{safe(folder)}: it is {kind}, and answers are written there",
                 "Remove it; the service makes the folder.",
             )
 

@@ -13,7 +13,7 @@ from flare.platforms.grandchallenge.client import (
     Client,
     PlatformError,
     TooLargeError,
-    read_token,
+    read_tokens,
 )
 from tests.fakes.platform import ODD, TOKEN
 
@@ -237,12 +237,12 @@ def token_file(tmp_path):
 
 
 @pytest.mark.parametrize("variable", ["", " a\n"])
-def test_the_token_of_the_variable_goes_before_that_of_the_file(token_file, variable):
-    """The variable is removed."""
-    file = token_file(b"first\r\n\n")
+def test_the_token_of_the_variable_goes_before_those_of_the_file(token_file, variable):
+    """One stands on each line, and counts once. The variable is removed."""
+    file = token_file(b"first\r\n\nsecond\nfirst\n")
     variables = {"FLARE_GC_TOKEN": variable, "FLARE_GC_TOKEN_FILE": file}
 
-    assert read_token(variables) == ("a" if variable else "first")
+    assert read_tokens(variables) == (("a",) if variable else ("first", "second"))
     assert "FLARE_GC_TOKEN" not in variables
 
 
@@ -251,8 +251,8 @@ def test_the_token_of_the_variable_goes_before_that_of_the_file(token_file, vari
     [
         (None, "There is no API token"),
         (b" \n", "There is no API token"),
-        (b"a\0b", "The token is not one word"),
-        (b"first\nsecond", "The token is not one word"),
+        (b"a\0b", "The token is not one word on a line"),
+        (b"first second\nthird", "The token is not one word on a line"),
         (b"\xff", "token: the token cannot be read (it is not a text)"),
         ("none", "none: the token cannot be read (no such file or directory)"),
     ],
@@ -264,7 +264,7 @@ def test_a_token_that_is_none(tmp_path, monkeypatch, token_file, content, proble
         name = Path(token_file(content)).name
 
     with pytest.raises(PlatformError) as caught:
-        read_token({"FLARE_GC_TOKEN_FILE": name})
+        read_tokens({"FLARE_GC_TOKEN_FILE": name})
 
     assert (caught.value.code, caught.value.problem) == ("H09", problem)
 
@@ -275,7 +275,7 @@ def test_a_token_file_that_others_may_use_is_refused(token_file, mode):
     file = token_file(SECRET.encode(), mode)
 
     with pytest.raises(PlatformError) as caught:
-        read_token({"FLARE_GC_TOKEN_FILE": file})
+        read_tokens({"FLARE_GC_TOKEN_FILE": file})
 
     assert f"mode {mode:04o}" in caught.value.finding
     assert f"chmod 600 {file}" in caught.value.remedy

@@ -38,8 +38,9 @@ def source(platform, pauses, monkeypatch):
     return make_source(platform, pauses)
 
 
-def make_source(platform, pauses, token=TOKEN):
-    return PhaseSource(PHASE, Client(platform.api, token, pauses.append))
+def make_source(platform, pauses, *tokens, used=()):
+    clients = [Client(platform.api, t, pauses.append) for t in tokens or (TOKEN,)]
+    return PhaseSource(PHASE, *clients, used=used)
 
 
 def waiting(platform, source, user="jane", archive=b"image", **more):
@@ -170,6 +171,130 @@ def test_a_user_who_cannot_claim_a_second_one_is_told_why(platform, source, answ
 
     assert platform.calls("claim") == [200, 400]
     assert source.claimable() == [second]
+
+
+@pytest.mark.parametrize("words", ["Nur eine.", {"non_field_errors": ["x"]}])
+def test_why_a_claim_is_refused_is_told_by_states_and_not_by_words(
+    platform, source, monkeypatch, words
+):
+    """Another edition, or language, of the platform: 400 stays, sentences may not."""
+    first = claimed(platform, source)
+    second = waiting(platform, source, "john")
+    real = platform.RequestHandlerClass.claim
+
+    def claim(handler):
+        status, content = real(handler)
+        return status, {"status": words} if status == 400 else content
+
+    monkeypatch.setattr(platform.RequestHandlerClass, "claim", claim)
+
+    with pytest.raises(NotNowError, match=r"Nur eine|non_field_errors"):
+        source.claim(second, is_again=False)
+    with pytest.raises(NotOursError):
+        source.claim(first, is_again=False)
+
+
+# --- Several tokens ---------------------------------------------------------------
+
+OTHER = "77aa-other-evaluator"
+MARK, OTHER_MARK = "a1a82aab", "08477e94"
+"""What `printf %s TOKEN | sha256sum` begins with."""
+
+
+@pytest.fixture
+def two_users(platform):
+    """Two external evaluators, of whom each can claim once, for ever."""
+    platform.users[OTHER] = "second"
+    platform.forgets_finished = False
+    for user in ("jane", "john", "jim"):
+        platform.submit(user, user.encode())
+    return platform
+
+
+def claim_next(source):
+    """Claim what has waited for longest."""
+    return source.claim(source.claimable()[0], is_again=False)
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_each_token_claims_once_and_answers_what_it_has_claimed(
+    two_users, pauses, is_late
+):
+    """Without a refused call on the way; a third submission has to wait."""
+    source, open_claims = make_source(two_users, pauses, TOKEN, OTHER), []
+
+    for user in ("evaluator", "second"):
+        open_claims.append(claim_next(source))
+        claim = two_users.evaluations[open_claims[-1].key]
+        assert claim["claimed_by"] == user
+        if not is_late:
+            source.answer(open_claims.pop(), GOOD, is_again=False)
+    for submission in reversed(open_claims):
+        source.answer(submission, GOOD, is_again=False)
+
+    assert two_users.calls("claim") == two_users.calls("update") == [200, 200]
+    with pytest.raises(NotNowError, match="claim only once"):
+        claim_next(source)
+
+
+def test_unused_tokens_are_counted_and_used_first(two_users, pauses):
+    """As the journal of an earlier start has it: by a mark that tells no token."""
+    first = make_source(two_users, pauses, TOKEN, OTHER)
+    assert first.tokens_text == "2 of 2 tokens have claimed nothing yet"
+    submission = claim_next(first)
+    assert submission.place["token"] == MARK
+    assert TOKEN not in str(submission)
+
+    again = make_source(two_users, pauses, TOKEN, OTHER, used=[MARK])
+
+    assert again.tokens_text == "1 of 2 tokens have claimed nothing yet"
+    assert claim_next(again).place["token"] == OTHER_MARK
+    again.answer(submission, GOOD, is_again=True)
+    assert two_users.calls("claim") == [200, 200]
+    assert len(two_users.evaluations[submission.key]["answers"]) == 1
+
+
+def test_an_answer_waits_for_the_token_that_has_claimed(two_users, pauses, tmp_path):
+    """The archive does not: every external evaluator may fetch it."""
+    submission = claim_next(make_source(two_users, pauses))
+    other = make_source(two_users, pauses, OTHER)
+
+    assert other.download(submission, tmp_path).read_bytes() == b"jim"
+    with pytest.raises(PlatformError, match=f"claimed with another token, {MARK}"):
+        other.answer(submission, GOOD, is_again=True)
+
+    assert two_users.calls("update") == []
+
+
+def test_who_is_no_evaluator_does_not_hide_what_waits(two_users, pauses, monkeypatch):
+    """For such a user nothing waits, and nothing is refused."""
+    handler = two_users.RequestHandlerClass
+    real = handler.claimable
+
+    def claimable(self):
+        return real(self) if self.user() == "second" else (200, [])
+
+    monkeypatch.setattr(handler, "claimable", claimable)
+
+    submission = claim_next(make_source(two_users, pauses, TOKEN, OTHER))
+
+    assert two_users.evaluations[submission.key]["claimed_by"] == "second"
+
+
+def test_a_token_that_has_run_out_is_named_once_and_left_out(two_users, pauses, caplog):
+    """By its mark. Where it is the only one, nothing goes on without it."""
+    del two_users.users[TOKEN]
+    source = make_source(two_users, pauses, TOKEN, OTHER)
+
+    for _ in range(2):
+        assert len(source.claimable()) == 3
+    submission = claim_next(source)
+
+    assert two_users.evaluations[submission.key]["claimed_by"] == "second"
+    assert caplog.text.count(f"The token {MARK} is left out: ") == 1
+    assert TOKEN not in caplog.text
+    with pytest.raises(PlatformError, match="does not accept the token"):
+        make_source(two_users, pauses).claimable()
 
 
 # --- Answers ----------------------------------------------------------------------

@@ -201,16 +201,30 @@ def test_a_file_that_is_removed_meanwhile_is_none(tmp_path, source, monkeypatch)
     ],
     ids=["at the answer", "at the start"],
 )
-def test_answers_are_not_written_through_a_link(tmp_path, source, act):
-    """Whoever may write to the folder would choose where they go."""
+@pytest.mark.parametrize(
+    ("lay", "kind"),
+    [
+        (lambda path: path.symlink_to(path.with_name("other")), "a link"),
+        (lambda path: path.symlink_to(path.with_name("nowhere")), "a link"),
+        (lambda path: path.write_text("x"), "not a folder"),
+        (os.mkfifo, "not a folder"),
+    ],
+    ids=["link", "dangling link", "file", "pipe"],
+)
+def test_answers_are_not_written_to_what_somebody_has_laid(
+    tmp_path, source, act, lay, kind
+):
+    """Whoever may write to the folder would choose where they go, or that none do."""
     put(tmp_path, "a.tar.gz")
     (one,) = source.claimable()
     (tmp_path / "other").mkdir()
-    (tmp_path / "returned").symlink_to(tmp_path / "other")
+    lay(tmp_path / "returned")
 
-    with pytest.raises(InputError, match="it is a link"):
+    with pytest.raises(InputError, match=f"returned: it is {kind}, and answers are"):
         act(source, one)
     assert [*(tmp_path / "other").iterdir()] == []
+    (tmp_path / "returned").unlink()
+    act(source, one)
 
 
 @pytest.mark.parametrize("name", ["con", "scores.sqlite-wal", "x.json", "a ", "a\nb"])
