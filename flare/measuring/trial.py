@@ -34,11 +34,13 @@ from flare.evaluation.plan import with_options
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.jobs import INPUTS_FILE_NAME
 from flare.measuring.archive.strict import BrokenError, StrictHeader, explained
-from flare.measuring.container import ContainerRun, End
+from flare.measuring.cleanup import guarded
+from flare.measuring.container import Conditions, ContainerRun, End
 from flare.measuring.host import SPARE_BYTES, wait_until_idle
-from flare.measuring.image import NOTHING, OUTPUTS, LoadedImage
+from flare.measuring.image import NOTHING, OUTPUTS, LoadedImage, image_tar
 from flare.measuring.options import Contract
 from flare.results.efficiency_csv import RunStatus
+from flare.results.team_folder import FolderLock
 
 TRIES = 2
 """An image that cannot be started so often, although ours can, is to blame itself."""
@@ -229,6 +231,41 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
                 "Check the engine, --gpu, --memory, --shm-size and --runtime.",
             )
     return [run.runtime_s for run in runs]
+
+
+def try_engine(engine: Engine, folder: Path, conditions: Conditions) -> None:
+    """Run an empty container, without anything of a team.
+
+    Parameters
+    ----------
+    engine : Engine
+        What it runs in.
+    folder : Path
+        It remembers what is to be removed, and nobody else has it.
+    conditions : Conditions
+        Under which teams' containers are run.
+
+    Raises
+    ------
+    EngineError
+        If that does not work: no submission is at fault.
+    """
+    with (
+        FolderLock(folder) as lock,
+        guarded(engine, folder, images=(), lock=lock) as place,
+    ):
+        empty = engine.import_image(image_tar(), place.tags[0])
+        run_empty(
+            LoadedImage(
+                engine=engine,
+                conditions=conditions,
+                image=empty,
+                overrides=(),
+                empty=empty,
+                key=place.key,
+                work=place.work,
+            )
+        )
 
 
 def _try_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> Trial:

@@ -61,3 +61,10 @@ class MeasurementError(HostError):
 
     def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         super().__init__(f"{safe(file)}: {problem}", remedy)
+
+
+class ChangedSettingError(MeasurementError, OrganiserError):
+    """A team was measured with other options before; only who gives them can mend it.
+
+    So a service ends with it, instead of trying again.
+    """

@@ -24,7 +24,7 @@ from flare.common.schema import (
     Text,
 )
 from flare.common.text import listing, safe
-from flare.results.errors import MeasurementError
+from flare.results.errors import ChangedSettingError, MeasurementError
 
 MEASUREMENT_JSON = "measurement.json"
 """In the folder of a team."""
@@ -231,7 +231,9 @@ class MeasurementLog:
     Raises
     ------
     MeasurementError
-        If it is there, and has other settings.
+        If it is there, but cannot be read.
+    ChangedSettingError
+        If it has other settings.
     """
 
     def __init__(
@@ -267,7 +269,7 @@ class MeasurementLog:
                 remedy = "Measure it as before, or all anew with another --output."
                 if is_host:
                     remedy += " Or accept it: --unlike-host REASON."
-                raise MeasurementError(str(file), problem, remedy)
+                raise ChangedSettingError(str(file), problem, remedy)
 
     def add(self, session: Mapping[str, Any]) -> None:
         """Add what a measurement was made with; the file is complete or unchanged.

@@ -59,7 +59,7 @@ def test_a_bad_archive_a_crashing_one_and_one_that_is_right(bench, serve):
     assert told(bench.answer("bad")["error_message"]) == ("F15", "bad.tar.gz")
     crash = bench.answer("crash")["error_message"]
     assert crash.startswith("0 of 3 cases gave a label map: 3 failed (the first: the ")
-    assert "container ended with exit code 3 after 0." in crash
+    assert "container ended with an exit code other than 0)" in crash
     assert code_of(crash) == "F17"
     assert "bad.tar.gz" in (bench.results / "refused.csv").read_text()
     for team in ("good", "bad", "crash"):
@@ -184,6 +184,38 @@ def test_too_little_time_for_all_cases_is_said_before(bench, serve):
 
 
 # --- Faults of this computer ------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["create", "start", "import"])
+def test_nothing_is_claimed_where_no_empty_container_can_be_run(bench, serve, command):
+    """The engine answers, and yet cannot run anything: no submission shows that."""
+    (bench.sent / "bad.tar.gz").write_bytes(b"")
+    bench.engine.fail(command, "OCI runtime create failed")
+
+    status, stdout, stderr = serve()
+
+    assert (status, code_of(stderr)) == (1, "H05")
+    assert "claiming" not in stdout
+    bench.engine.work(command)
+    assert serve()[0] == 0
+    assert bench.engine.left() == []
+
+
+@pytest.mark.slow
+def test_a_changed_option_is_the_operator_s_to_mend(bench, serve):
+    """The line is the last one, at once; with the option as it was, it goes on."""
+    bench.archive("good", PREDICT)
+    serve("--timeout", "8")
+    shutil.rmtree(bench.results / ".serve")  # a new submission of the same image
+
+    status, stdout, stderr = serve("--timeout", "30")
+
+    assert (status, code_of(stderr)) == (1, "H07")
+    assert "measured with timeout_s 8.0, now it is 30.0" in stderr
+    assert "postponed" not in stdout
+    assert steps(bench) == {"good.tar.gz": "checked"}
+    assert serve("--timeout", "8")[0] == 0
+    assert bench.answer("good")["status"] == "Succeeded"
 
 
 @pytest.mark.slow

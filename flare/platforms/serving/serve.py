@@ -57,6 +57,7 @@ from flare.platforms.serving.source import (
     succeeded,
 )
 from flare.platforms.serving.work import (
+    FOLDER,
     OverdueError,
     OverdueSignal,
     ServedWork,
@@ -67,13 +68,14 @@ from flare.results.team_folder import FolderLock
 
 _log = logging.getLogger(__name__)
 
-FOLDER = ".serve"
-"""In RESULTS: the journal, and archives that were downloaded."""
-
 LONGEST_PAUSE_MIN = 60
 """Pauses are of 1, 2, 4, ... minutes, up to this."""
 
+GONE_S = 600.0
+"""Where others wait for it, a file that is gone is waited for no longer."""
+
 _EVER = datetime.min.replace(tzinfo=UTC)
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,8 @@ class ServiceOptions(MeasuringOptions):
         metavar="RESULTS",
     )
     once: bool = option(
-        "End when no submission waits, instead of looking for another one.",
+        "End when no submission waits, instead of looking for another one; with status"
+        " 1 if one has to wait.",
         default=False,
     )
     dry_run: bool = option(
@@ -107,6 +110,13 @@ class ServiceOptions(MeasuringOptions):
         default=HOURS,
         parse=seconds,
         metavar="H",
+    )
+    patience_s: float = option(
+        "Of a phase, where others wait for it: answer what is postponed S seconds after"
+        " its first error (default: 1800; at most 600 if its file is gone).",
+        default=1800.0,
+        parse=seconds,
+        metavar="S",
     )
 
     @property
@@ -158,7 +168,12 @@ def serve(
         _log.info("%s", waiting_text(source, options.folder))
         return
     with FolderLock(options.folder, "served"):
-        service = Service(source, work, options.folder, hours=hours, on_step=on_step)
+        service = Service(
+            *(source, work, options.folder),
+            hours=hours,
+            patience_s=options.patience_s,
+            on_step=on_step,
+        )
         service.run(None if options.once else options.poll_s)
 
 
@@ -178,6 +193,8 @@ class Service:
         Of the journal; nobody else has it.
     hours : float
         That a submission has from its claim on.
+    patience_s : float
+        Time in s after which what is postponed is answered, if others wait for it.
     now : callable
         Date and time.
     on_step : callable, optional
@@ -191,11 +208,13 @@ class Service:
         folder: Path,
         *,
         hours: float = HOURS,
+        patience_s: float = 1800.0,
         now: Callable[[], datetime] = utc_now,
         on_step: Callable[[Entry], None] = lambda _: None,
     ) -> None:
         self._source, self._work, self._folder = source, work, folder
-        self._hours, self._now, self._on_step = hours, now, on_step
+        self._hours, self._patience_s = hours, patience_s
+        self._now, self._on_step = now, on_step
         self.journal = Journal(folder, source.name, now)
         self._paused: defaultdict[str, _Backoff] = defaultdict(_Backoff)
         # Behind the first error, there is no pause.
@@ -238,7 +257,7 @@ class Service:
             if poll_s is None:
                 break
             sleep(poll_s)
-        for paused in self._paused.values():
+        for paused in (*self._paused.values(), self._claims):
             if paused.error:
                 raise paused.error
 
@@ -276,7 +295,11 @@ class Service:
             self.journal.forget(entry)
             if not is_again:  # else it is claimed anew at once
                 self._claims = _Backoff()
-                self._claims.failed(self._now())
+                problem = f"it has to wait: {error}"
+                waiting = MeasurementError(
+                    entry.title, problem, "Start it again later."
+                )
+                self._claims.failed(self._now(), waiting)
         except GoneError as error:
             # Until then, it may be the rights of the token's user that are missing.
             if self._now() < entry.claimed + timedelta(hours=self._hours):
@@ -294,24 +317,50 @@ class Service:
         if isinstance(error, OrganiserError):
             raise error
         now, paused = self._now(), self._paused[entry.key]
-        if not (paused.errors or told) and isinstance(error, HostError):
-            # The first one may be of that submission alone; two in a row hardly are.
+        entry = self.journal.entries[entry.key]
+        is_first = not (paused.errors or told) and isinstance(error, HostError)
+        if is_first and not entry.has(Step.DOWNLOADED):
+            # The first one may be of that submission alone; of two in a row, the
+            # network may be the reason. Whether the computer works is seen before each
+            # claim.
             self._in_a_row.failed(now)
         paused.failed(now, error)
-        if (end := entry.ends_at(self._hours)) > now:
+        if not entry.has(Step.SCORED):
+            paused.end = self._patience_end(entry, paused, is_gone=bool(told))
+            end = max(self._end(entry), now + timedelta(minutes=1))
             paused.until = min(paused.until, end)
         title, pause = safe(entry.title), (paused.until - now).total_seconds() / 60
         _log.warning("%s: postponed by %.3g min: %s", title, pause, error)
-        if not self.journal.entries[entry.key].has(Step.SCORED):
+        if not entry.has(Step.SCORED):
             self.journal.keep(entry, fault=told or self._told(entry, error))
+
+    def _patience_end(
+        self, entry: Entry, paused: _Backoff, *, is_gone: bool
+    ) -> datetime:
+        """When a submission that is postponed is answered, if others wait for it.
+
+        The time begins anew where the submission has come further since its last error:
+        then the error is another one, and what it needs is there again.
+        """
+        if not (self._source.is_one_at_a_time and entry.has(Step.CLAIMED)):
+            return _NEVER
+        progress = entry.step, self._work.done(entry.team)
+        if paused.progress != progress:
+            paused.progress, paused.since = progress, self._now()
+        patience_s = min(self._patience_s, GONE_S) if is_gone else self._patience_s
+        return paused.since + timedelta(seconds=patience_s)
+
+    def _end(self, entry: Entry) -> datetime:
+        """When a submission is answered, however far it is."""
+        return min(entry.ends_at(self._hours), self._paused[entry.key].end)
 
     def _told(self, entry: Entry, error: FlareError) -> str:
         """The message for the team if an error stays."""
         if isinstance(error, ProgramError):
             return str(error)
         problem = (
-            f"it could not be evaluated within {self._hours:g} hours, by a fault of the"
-            " computer that evaluates, and none of its own"
+            "it could not be evaluated in time, by a fault of the computer that"
+            " evaluates, and none of its own"
         )
         return str(MeasurementError(entry.title, problem, "Ask the organisers."))
 
@@ -319,7 +368,7 @@ class Service:
         """What is to be gone on with: first of all what has to be answered now."""
         now, ready = self._now(), {}
         for entry in self.journal.open_entries():
-            is_in_time = entry.has(Step.SCORED) or now < entry.ends_at(self._hours)
+            is_in_time = entry.has(Step.SCORED) or now < self._end(entry)
             if (until := self._paused[entry.key].until) <= now:
                 ready[entry.key] = (is_in_time, until)
         if not ready:
@@ -364,10 +413,12 @@ class Service:
 
     def _scored(self, entry: Entry) -> Entry:
         """Determine the outcome of a submission, and write it down."""
-        end, fault = entry.ends_at(self._hours), ""
+        now, fault = self._now(), ""
+        # What has begun in time is ended when the hours are over, and not before.
+        end = entry.ends_at(self._hours) if now < self._end(entry) else now
         try:
             try:
-                with ended_after((end - self._now()).total_seconds()):
+                with ended_after((end - now).total_seconds()):
                     answer = succeeded(self._measured(entry))
             except Exception as error:
                 # What is done while it is ended may fail, and is no fault of its own.
@@ -417,6 +468,12 @@ class _Backoff:
     until: datetime = _EVER
     error: FlareError | None = None
     """The last one."""
+    progress: tuple[Step, int] | None = None
+    """How far a submission was at the last one: its step, and the cases done."""
+    since: datetime = _EVER
+    """When it was first there with an error."""
+    end: datetime = _NEVER
+    """When it is answered, if others wait for it."""
 
     def failed(self, now: datetime, error: FlareError | None = None) -> None:
         """Count an error, and pause behind it."""

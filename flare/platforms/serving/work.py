@@ -18,12 +18,13 @@ from flare.common.errors import OutputError, SubmissionError, raise_problems
 from flare.common.text import printable, safe
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
-from flare.measuring.container import opened_limits
+from flare.measuring.container import Conditions, opened_limits
 from flare.measuring.host import SPARE_BYTES, room
 from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import count_done, measure_teams, write_refused
 from flare.measuring.rescore import evaluate_team
 from flare.measuring.team import Job
+from flare.measuring.trial import try_engine
 from flare.results.archives_csv import LEDGER_CSV, read_ledger
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
@@ -44,6 +45,9 @@ _log = logging.getLogger(__name__)
 
 AGAIN = "handed in again, and served"
 """In the ledger, why another archive of a team is accepted."""
+
+FOLDER = ".serve"
+"""In RESULTS: the journal, and archives that were downloaded."""
 
 RANKED = ("runtime_s", "max_gpu_memory_mb")
 """Metrics of efficiency that a platform can rank, besides scores."""
@@ -137,17 +141,21 @@ class ServedWork:
         Raises
         ------
         HostError
-            If the engine, or the GPU, does not answer, or there is no room.
+            If the engine, or the GPU, does not answer, there is no room, or an empty
+            container cannot be run.
         """
-        find_engine(self.job.options.engine).describe()
-        with opened_limits(self.job.options.limits):
-            pass
+        engine = find_engine(self.job.options.engine)
+        engine.describe()
         free = room(self.job.results).free_bytes
         if free < SPARE_BYTES:
             raise OutputError(
                 f"{safe(self.job.results)}: {free >> 20} MiB are free there",
                 f"Make room: {SPARE_BYTES >> 20} MiB are needed.",
             )
+        options = self.job.options
+        with opened_limits(options.limits) as (limits, gpu):
+            conditions = Conditions(limits=limits, contract=options.contract, gpu=gpu)
+            try_engine(engine, self.job.results / FOLDER / "host", conditions)
 
     def check(self, file: Path) -> None:
         """Read an archive, without loading it.

@@ -15,7 +15,11 @@ from flare.platforms.grandchallenge.client import PlatformError
 from flare.platforms.serving.journal import Entry, Journal, Step, status_text
 from flare.platforms.serving.serve import Service
 from flare.platforms.serving.source import GoneError, NotNowError, Submission
-from flare.results.errors import MeasurementError, RankingError
+from flare.results.errors import (
+    ChangedSettingError,
+    MeasurementError,
+    RankingError,
+)
 from tests.fakes.submissions import BEGIN, FakeSource, FakeWork, Passing
 
 ALWAYS = 10**4
@@ -161,9 +165,11 @@ def test_one_whose_hours_are_over_goes_first(make, now):
 
 
 def test_two_in_a_row_let_the_others_wait(make, now):
-    """One may be that submission's alone; of two, the computer may be the reason."""
+    """One may be that submission's alone; of two, the network may be the reason."""
     source = FakeSource(*"abcdef")
-    service = make(source, failing(NO_ENGINE, *"abc"))
+    away = [PlatformError("it cannot be reached")] * ALWAYS
+    source.errors = {("download", team): away for team in "abc"}
+    service = make(source, FakeWork())
 
     assert set(served(service)) == {"a", "b"}
     for _ in range(2):
@@ -179,7 +185,9 @@ def test_two_in_a_row_let_the_others_wait(make, now):
 def test_two_in_a_row_may_be_days_apart(make, now):
     """Between them nothing waited, and nothing was answered either."""
     source = FakeSource("a")
-    service = make(source, failing(NO_ENGINE, *"ab"))
+    away = [PlatformError("it cannot be reached")] * ALWAYS
+    source.errors = {("download", team): away for team in "ab"}
+    service = make(source, FakeWork())
     served(service)
     served(service)
     source.names = ("a", "b")
@@ -187,6 +195,18 @@ def test_two_in_a_row_may_be_days_apart(make, now):
     source.names = ("a", "b", "c")
 
     assert set(served(service)) == {"a", "b"}
+
+
+def test_errors_of_sixteen_submissions_hold_nobody_up(make, now):
+    """The computer was seen to work before each claim: each error is one's own."""
+    bad = [f"bad{number}" for number in range(16)]
+    source = FakeSource(*bad, "good")
+    work = failing(NO_ENGINE, *bad)
+
+    served(make(source, work))
+
+    assert [*source.answers] == ["good"]
+    assert work.log.count(("host", "")) == 17
 
 
 def test_a_computer_that_cannot_measure_claims_nothing(make, now):
@@ -301,6 +321,108 @@ def test_without_time_to_look_again_the_status_says_so(
 
     assert [*source.answers] == answered
     assert now.pauses == []
+
+
+def test_it_is_told_that_all_that_is_left_has_to_wait(make, now):
+    """--once: a user who cannot claim is no success, whatever was answered before."""
+    source = FakeSource("a", "b")
+    source.errors["claim", "b"] = [NotNowError("a user can claim only once")]
+
+    with pytest.raises(MeasurementError, match=r"b.tar.gz: it has to wait: a user can"):
+        make(source, FakeWork()).run(None, now.sleep)
+
+    assert [*source.answers] == ["a"]
+
+
+def test_a_changed_option_ends_the_service_with_its_line(make, now):
+    """Nobody but the operator can mend it: no submission waits for it, or is told."""
+    source = FakeSource("a")
+    error = ChangedSettingError("a", "measured with timeout_s 8.0, now it is 30.0")
+    service = make(source, failing(error, "a"))
+
+    with pytest.raises(ChangedSettingError):
+        service.run(60, now.sleep)
+
+    assert now.pauses == []
+    assert source.answers == {}
+    served(make(source, FakeWork()))  # with the option as it was
+    assert source.answers["a"]["status"] == "Succeeded"
+
+
+# --- Where one can be claimed at a time -------------------------------------------
+
+
+class OneAtATime(FakeSource):
+    """Refuses a claim while another one is open, as the platform does."""
+
+    is_one_at_a_time = True
+    claimed = None
+
+    def claim(self, submission, *, is_again):
+        if self.claimed not in (None, submission.key, *self.answers):
+            raise NotNowError("another one is claimed")
+        self.claimed = submission.key
+        return super().claim(submission, is_again=is_again)
+
+
+GONE = GoneError(PlatformError("status 404"), ArchiveError("a.tar.gz", "it is gone"))
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "minutes", "code"),
+    [
+        ("measure", NO_ENGINE, 30, "[H07]"),
+        ("measure", FAULT, 30, "[X01]"),
+        ("download", PlatformError("status 403"), 30, "[H07]"),
+        ("download", GONE, 10, "[F15]"),
+    ],
+    ids=["host", "program", "network", "gone"],
+)
+def test_what_is_postponed_holds_the_only_claim_for_a_while_alone(
+    make, now, step, error, minutes, code
+):
+    """Not for the day that it has: the next one is served right behind it."""
+    source, work = OneAtATime("a", "b", now=now), FakeWork()
+    failing_part = source if step == "download" else work
+    failing_part.errors[step, "a"] = [error] * ALWAYS
+    service = make(source, work)
+
+    while "b" not in source.answers:
+        served(service)
+        now.sleep(60)
+
+    assert source.answers["a"]["status"] == "Failed"
+    assert source.answers["a"]["error_message"].endswith(code)
+    assert source.at["a"] == timedelta(minutes=minutes)
+    assert source.at["b"] - source.at["a"] <= timedelta(minutes=1)
+
+
+def test_the_patience_can_be_chosen_and_begins_anew_with_each_case_that_is_done(
+    tmp_path, now
+):
+    """Six minutes behind the last error at which something new was done."""
+    source, work = OneAtATime("a", now=now), failing(NO_ENGINE, "a")
+    service = Service(source, work, tmp_path, patience_s=360, now=now)
+    while "a" not in source.answers:
+        served(service)
+        work.finished = int(now.at > BEGIN)
+        now.sleep(60)
+
+    # Errors at 0, 1, 3 and 7 minutes: at the third one, a case was done.
+    assert source.at["a"] == timedelta(minutes=3 + 6)
+
+
+def test_a_claim_that_took_long_to_be_heard_is_measured_all_the_same(make, now):
+    """The platform is away for an hour; then all works."""
+    source = OneAtATime("a", now=now)
+    source.errors["claim"] = [PlatformError("it cannot be reached")] * 7
+    service = make(source, FakeWork())
+    while "a" not in source.answers:
+        served(service)
+        now.sleep(60)
+
+    assert source.answers["a"]["status"] == "Succeeded"
+    assert source.at["a"] > timedelta(hours=1)
 
 
 def test_an_answer_that_is_not_heard_is_sent_again(make, now):
