@@ -93,7 +93,7 @@ def test_two_submissions_at_once(bench, external_platform, serve, hand_in):
     said = (
         "0 of 3 cases gave a label map: 3 failed (the first: the container ended with"
     )
-    assert sam["error_message"].startswith(f"{said} exit code 7")
+    assert sam["error_message"].startswith(f"{said} an exit code other than 0)")
     assert external_platform.calls("claim") == [200, 200]
     record = json.loads((bench.results / "jane" / "measurement.json").read_text())
     sha256 = hashlib.sha256(MODEL).hexdigest()
@@ -121,9 +121,12 @@ def without_times(answer):
 KILLED = "from tests.fakes.killed_service import run; run()"
 
 
-def start(bench, platform, point=""):
+OTHER = "77aa-other-evaluator"
+
+
+def start(bench, platform, point="", token=TOKEN):
     """Run the service as a process of its own, perhaps killed at a point."""
-    environment = {**os.environ, "FLARE_GC_TOKEN": TOKEN}
+    environment = {**os.environ, "FLARE_GC_TOKEN": token}
     options = words(bench, platform)
     return run_warm(
         *(("-c", KILLED), [point, *options]),
@@ -162,6 +165,41 @@ def test_a_service_that_was_killed_gives_one_result(
     assert without_times(answer) == undisturbed[0]
     assert answer["metrics"]["aggregates"]["dsc_mean"] == 1
     assert bench.engine.left() == []
+
+
+TWO_TOKENS = ("claiming", "claim obeyed", "claimed", "scored", "answer obeyed")
+
+
+@pytest.mark.parametrize("point", TWO_TOKENS)
+def test_a_killed_service_answers_with_the_token_that_has_claimed(
+    bench, external_platform, hand_in, point, tmp_path, monkeypatch
+):
+    """Where a user can claim once, ever: two tokens, two submissions, none refused."""
+    file = tmp_path / "tokens"
+    file.touch(mode=0o600)
+    file.write_text(f"{TOKEN}\n{OTHER}\n")
+    external_platform.users[OTHER] = "second"
+    external_platform.forgets_finished = False
+    hand_in("jane", PREDICT)
+    hand_in("sam", PREDICT)
+    monkeypatch.setenv("FLARE_GC_TOKEN_FILE", str(file))
+
+    killed = start(bench, external_platform, point, token="")
+    again = start(bench, external_platform, token="")
+
+    assert killed.returncode == -9, killed.stdout + killed.stderr
+    assert b"2 of 2 tokens have claimed nothing yet" in killed.stdout
+    assert (again.returncode, again.stderr) == (0, b"")
+    assert b"0 of 2 tokens have claimed nothing yet" in again.stdout
+    (jane,), (sam,) = external_platform.answers().values()
+    assert (jane["status"], sam["status"]) == ("Succeeded", "Succeeded")
+    claimants = [e["claimed_by"] for e in external_platform.evaluations.values()]
+    assert sorted(claimants) == ["evaluator", "second"]
+    assert external_platform.calls("claim").count(200) == 2
+    assert external_platform.calls("update") == [200, 200]
+    files = [path for path in bench.results.rglob("*") if path.is_file()]
+    for token in (TOKEN, OTHER):
+        assert not any(token.encode() in path.read_bytes() for path in files)
 
 
 # --- The token --------------------------------------------------------------------

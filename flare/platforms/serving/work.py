@@ -236,16 +236,23 @@ class ServedWork:
 
 # --- What is returned -------------------------------------------------------------
 
+REFUSED = "its output is refused"
+"""Why a case has failed that could not be scored."""
+
+NOT_TOLD = "What was let pass is in the organisers' metrics.json"
+"""In place of warnings: they have labels and sizes, which a container can choose."""
+
 
 class NoCaseError(SubmissionError):
     """An image has failed on every case.
 
     It was loaded and run as the challenge runs images, and gave no label map that could
-    be scored. The message has how the runs ended, and what the first one said. Try the
-    image on a computer of yours in the same way, without a network and with the same
-    limits of time and memory: `flare check teamname.tar.gz --run CT.nii.gz`. An
-    algorithm of grand-challenge.org needs `--contract algorithm`, too, with the paths
-    of its interface.
+    be scored. The message has how the runs ended, and what was wrong with the first
+    one; exit codes and logs are not told, as a container has seen CTs that you have
+    not. Try the image on a computer of yours in the same way, without a network and
+    with the same limits of time and memory: `flare check teamname.tar.gz --run
+    CT.nii.gz`. An algorithm of grand-challenge.org needs `--contract algorithm`, too,
+    with the paths of its interface.
 
     The platform also says that the algorithm "ran successfully, but the scoring
     failed": that is this error. Such a submission does not count against your limit.
@@ -267,6 +274,9 @@ def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[st
     A case that has failed has no running time in ``case``, and counts with the worst
     one in ``aggregates``: the platform drops a result that lacks a ranked value, and a
     mean over the cases that worked would reward failing on long ones.
+
+    The author of an image may not see the CTs that it is run on: no text has anything
+    that a container can choose, such as labels, exit codes and names.
 
     Parameters
     ----------
@@ -306,12 +316,17 @@ def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[st
                 aggregates[f"{metric}_{name}"] = value
     counts = {"cases": len(records), "cases_ok": ok, "cases_failed": len(records) - ok}
     aggregates |= counts
-    failed = dict(content.get("failed") or {})
-    for name in failed:
+    failed = {}
+    for name in content.get("failed") or {}:
+        failed[name] = REFUSED
         record = found.get(case_of(name))
         if record and record.status is not RunStatus.OK:
             failed[name] = f"{record.status.value}: {_told(record)}"
-    return {**content, "case": by_case, "aggregates": aggregates, "failed": failed}
+    warnings = [NOT_TOLD] if content.get("warnings") else []
+    returned = {**content, "case": by_case, "aggregates": aggregates}
+    returned |= {"failed": failed, "warnings": warnings}
+    returned.pop("low_scores", None)
+    return returned
 
 
 def _numbered(values: Sequence[Any]) -> dict[str, Any]:
@@ -330,11 +345,13 @@ def _endings(records: Sequence[CaseRecord]) -> str:
 def _told(record: CaseRecord) -> str:
     """Why a run is no good, in words of ours alone.
 
-    The names of its files are what a container has chosen, which has seen a CT that its
-    author has not: of a wrong output, only the code is told.
+    The names of its files, its exit code and the moment of its end are what a container
+    has chosen, which has seen a CT that its author has not: of a wrong output, only the
+    code is told.
     """
     text = record.message.partition("; see ")[0]
     if record.status is RunStatus.WRONG_OUTPUT:
         code = re.search(r" \[F\d\d\]$", text)
-        return f"its output is refused{code[0] if code else ''}"
-    return printable(text)
+        return f"{REFUSED}{code[0] if code else ''}"
+    text = re.sub(r"\bexit code -?\d+", "an exit code other than 0", text)
+    return printable(re.sub(r" after [\d.]+ s\b", "", text))

@@ -72,7 +72,8 @@ def test_all_cases_failed_is_no_result(team):
         returned_metrics(team(failed), WORST)
 
     assert error.value.finding == (
-        "0 of 3 cases gave a label map: 2 failed, 1 timed out (the first: exit code 3)"
+        "0 of 3 cases gave a label map: 2 failed, 1 timed out (the first: an exit code"
+        " other than 0)"
     )
 
 
@@ -118,6 +119,54 @@ def test_no_name_that_a_container_has_chosen_is_told(team, message, count):
 
     assert LEAK not in told
     assert LEAK in (folder / "efficiency.csv").read_text()
+
+
+NUMBERS = [
+    ("failed", "the container ended with exit code 173 after 173.4 s; see logs/x.log"),
+    (
+        "out of memory",
+        "the container ended with exit code 173 after 173.4 s: its memory",
+    ),
+    ("failed", "the container was ended after 173.4 s: it took too much of the disk"),
+    ("timed out", "the container was ended after 173.4 s; see logs/x.log"),
+]
+
+
+@pytest.mark.parametrize(("status", "message"), NUMBERS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_no_number_that_a_container_has_chosen_is_told(team, status, message, count):
+    """It may be the HU or the volume of something in a CT that its author has not."""
+    folder = team(dict.fromkeys(CASES[:count], (status, message)))
+
+    told = ""
+    if count == len(CASES):
+        with pytest.raises(NoCaseError) as error:
+            returned_metrics(folder, WORST)
+        told = str(error.value)
+    else:
+        told = json.dumps(returned_metrics(folder, WORST)["failed"])
+
+    assert "the container " in told
+    assert "173" not in told
+    assert "173" in (folder / "efficiency.csv").read_text()
+
+
+def test_labels_and_sizes_that_a_container_has_chosen_are_the_organisers_to_see(team):
+    """Warnings name labels; a case that ran, and cannot be scored, names its size."""
+    folder = team()
+    content = json.loads((folder / "metrics.json").read_text())
+    line = "labels 173 and 1730 are no organs and count as background, in 1 of 3 files"
+    content["warnings"] = [line]
+    content["low_scores"] = [{"reason": line, "cases": ["case_1"]}]
+    content["failed"] = {"case_2": "case_2.nii.gz: size is 173 x 173 x 173 voxels"}
+    write_json(folder / "metrics.json", content)
+
+    returned = returned_metrics(folder, WORST)
+
+    assert "173" not in json.dumps(returned)
+    assert returned["failed"] == {"case_2": "its output is refused"}
+    assert len(returned["warnings"]) == 1
+    assert returned_metrics(team(), WORST)["warnings"] == []
 
 
 # --- The hours --------------------------------------------------------------------
