@@ -124,7 +124,7 @@ def test_distances_stay_as_measured_where_the_dsc_is_too_small():
 @pytest.mark.parametrize("metric", [hd95, assd])
 def test_what_is_not_a_pair_of_masks_is_refused(metric):
     mask = box((0, 1), (0, 1), (0, 1))
-    with pytest.raises(TypeError, match="must be a numpy array of bool"):
+    with pytest.raises(TypeError, match="a mask must be an array of 0 and 1"):
         metric(mask.tolist(), mask, (1, 1, 1))
     with pytest.raises(ValueError, match="positive and finite"):
         metric(mask, mask, (1, 0, 1))
