@@ -112,7 +112,7 @@ class Options:
         if challenge in challenge_names():
             return self.settings.read(challenge)
         with tempfile.TemporaryDirectory(prefix="flare-rehearsal-") as folder:
-            file = Path(folder, Path(challenge).stem).with_suffix(".toml")
+            file = Path(folder, f"{Path(challenge).name}.toml")
             file.write_bytes(_challenge_text(engine, self.image, challenge))
             return self.settings.read(str(file))
 
