@@ -18,6 +18,7 @@ import numpy as np
 from flare.challenge.metrics import Better, Metric
 from flare.common.text import count, listing
 from flare.ranking.inspection import check_comparable
+from flare.ranking.ranks import Values
 from flare.ranking.uncertainty import (
     ALPHA,
     fewest_cases_to_test,
@@ -225,18 +226,11 @@ def compare_scores(
     metrics : sequence of Metric
         By which they are compared.
     """
-    families = [
-        _adjusted(
-            [
-                [
-                    _paired(metric, end, title, first, other)
-                    for metric, (end, title) in product(metrics, rows)
-                ]
-                for other in others
-            ]
-        )
-        for rows in (first.rows[:1], first.rows[1:])
-    ]
+    families = []
+    for rows in (first.rows[:1], first.rows[1:]):
+        cells = [(metric, *row) for metric, row in product(metrics, rows)]
+        family = [[_paired(*cell, first, other) for cell in cells] for other in others]
+        families.append(_adjusted(family))
     return [
         {
             metric.name: tuple(pair for pair in chain(*pairs) if pair.metric == metric)
@@ -280,18 +274,25 @@ def _paired(
     if metric.better is None:
         gains = steps(np.abs(new), np.abs(old))
     p, effect = two_sided(gains) if metric.better else ([1.0], [0.0])
-    by_case = [iter(row) for row in (*differences.tolist(), *gains.tolist())]
     return Paired(
         metric=metric,
         title=title,
-        differences=tuple(pair and next(by_case[0]) for pair in both),
-        gains=tuple(pair and next(by_case[1]) for pair in both),
+        differences=_by_case(differences[0], both),
+        gains=_by_case(gains[0], both),
         before=fmean(old[0].tolist()),
         after=fmean(new[0].tolist()),
         interval=difference_interval(gains[0].tolist()) if metric.is_share else None,
         effect=float(effect[0]),
         p=float(p[0]),
     )
+
+
+def _by_case(
+    values: Values, both: Sequence[tuple[float, float] | None]
+) -> tuple[float | None, ...]:
+    """Values of the cases that have both scores, and None for all other cases."""
+    remaining = iter(values.tolist())
+    return tuple(next(remaining) if pair else None for pair in both)
 
 
 # --- In words ---------------------------------------------------------------------
