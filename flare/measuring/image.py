@@ -152,7 +152,7 @@ def loaded_image(
     """
     disk = engine.folder()
     if disk:
-        needed = 2 * archive.unpacked_bytes + SPARE_BYTES
+        needed = 2 * archive.disk_bytes + SPARE_BYTES
         check_room(disk, needed, archive.path.name, "image")
     is_there, _ = find_image(engine, archive)
     images = () if is_there else (archive.image, archive.manifest)
@@ -253,8 +253,8 @@ def _load(engine: Engine, archive: Archive, tag: str) -> str:
 def _feed(engine: Engine, archive: Archive) -> None:
     """Let the engine load what is written of an archive."""
     # The engine unpacks the whole archive, and then each layer from it.
-    watch = DiskWatch(engine.folder(), 3 * archive.unpacked_bytes + 2**30)
-    deadline = time.monotonic() + LOAD_S + archive.unpacked_bytes / LOAD_BYTES_PER_S
+    watch = DiskWatch(engine.folder(), 3 * archive.disk_bytes + 2**30)
+    deadline = time.monotonic() + LOAD_S + archive.disk_bytes / LOAD_BYTES_PER_S
     process = engine.begin_load()
     has_ended, problems = threading.Event(), list[str]()
 

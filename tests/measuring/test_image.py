@@ -13,7 +13,7 @@ from flare.measuring import image as loading_module
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.image import LoadError, load_image
 from tests.builders import ROOT, run_command
-from tests.builders.archives import OF_NO_ENGINE, save
+from tests.builders.archives import FILES, OF_NO_ENGINE, save
 
 ARCHIVE = ROOT / "tests" / "data" / "archives" / "docker-20.archive"
 
@@ -31,6 +31,13 @@ def archive(tmp_path):
     found = read_archive(file)
     assert found.problems == ()
     return found
+
+
+class Idle:
+    """A disk of which nothing is alarming."""
+
+    def is_alarming(self):
+        return False
 
 
 class Loader(Docker):
@@ -151,6 +158,25 @@ def test_loading_has_an_end(archive, monkeypatch, reason):
         load_image(engine, archive, OURS)
 
     assert [process.returncode for process in engine.loads] == [-9] * 3
+
+
+def test_small_files_may_take_the_disk_and_the_time_that_they_need(
+    tmp_path, monkeypatch
+):
+    """3,000 of a byte, each in a folder: 9,000 blocks, three times, and a GiB.
+
+    So are images of many files: of 330,000, loading took "too much of the disk".
+    """
+    limits = []
+    monkeypatch.setattr(
+        loading_module, "DiskWatch", lambda _, most: limits.append(most) or Idle()
+    )
+    layer = {f"{n}": None for n in range(3000)} | {f"{n}/f": b"x" for n in range(3000)}
+    archive = read_archive(save(tmp_path, FILES, layer))
+
+    load_image(Loader(archive.image), archive, OURS)
+
+    assert limits == [3 * (9000 + 8) * 4096 + 2**30]
 
 
 def test_a_disk_that_cannot_be_looked_at_ends_loading(archive, monkeypatch):

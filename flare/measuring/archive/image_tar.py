@@ -199,6 +199,10 @@ PATH_CHARACTERS = 4096
 """Linux knows no longer path, nor does it follow more than 40 links."""
 
 
+BLOCK_BYTES = 4096
+"""Of a file system: an entry takes one, and a file as many as its content needs."""
+
+
 class Kind(Enum):
     """What is at a path; of a link, its target is kept, and a script's content."""
 
@@ -217,11 +221,15 @@ class Layer:
     removed: set[str] = field(default_factory=set)
     emptied: set[str] = field(default_factory=set)
     unpacked_bytes: int = 0
+    disk_bytes: int = 0
+    """What it takes of a disk at most, where the smallest file takes a block."""
 
     def add(self, member: tarfile.TarInfo, archive: tarfile.TarFile) -> int:
         """Note a file; returns how many bytes of text were kept."""
         path = absolute(member.name)
         folder, name = posixpath.split(path)
+        blocks = 1 - (-member.size // BLOCK_BYTES if member.isfile() else 0)
+        self.disk_bytes += blocks * BLOCK_BYTES
         found: Found = Kind.FOLDER if member.isdir() else Kind.FILE
         if name == ".wh..wh..opq":
             self.emptied.add(folder)

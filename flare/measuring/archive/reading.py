@@ -103,7 +103,9 @@ class Archive:
     overrides: tuple[str, ...] = ()
     """What has to be set in a container instead, as NAME=VALUE."""
     unpacked_bytes: int = 0
-    """Of all layers together."""
+    """Of the files of all layers together,"""
+    disk_bytes: int = 0
+    """and what these take of a disk at most."""
     model: Model | None = None
     """What was sent beside it, if anything was."""
     problems: tuple[ArchiveError | ModelError, ...]
@@ -159,6 +161,7 @@ def read_archive(
             "manifest": manifest.removeprefix(BLOBS),
             "overrides": environment_overrides(image.environment),
             "unpacked_bytes": sum(b.layer.unpacked_bytes for b in image.layers),
+            "disk_bytes": sum(b.layer.disk_bytes for b in image.layers),
         }
         found.extend(_of_configuration(image, contract))
         found.extend(_of_content(image, contract, mounted))

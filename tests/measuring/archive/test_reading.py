@@ -71,6 +71,8 @@ def test_an_archive_that_is_right(tmp_path, layout, compress):
     assert archive.configuration == CONFIG
     # bash, dash and the script: the sizes of the files of all layers.
     assert archive.unpacked_bytes == 1 + 1 + len(SCRIPT)
+    # A block for each of the five, and one more for what a file holds.
+    assert archive.disk_bytes == (5 + 3) * 4096
 
 
 def right(name, *layers, **options):
