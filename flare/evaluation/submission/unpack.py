@@ -121,24 +121,24 @@ def check_room(entries: list[zipfile.ZipInfo], name: str, folder: Path) -> None:
         )
 
 
-def overlapping(archive: zipfile.ZipFile) -> set[zipfile.ZipInfo]:
+def overlapping(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """Files of a zip whose data reach into the next one, or into the directory.
 
     Bombs are made so. Python refuses to open them since 3.11.8, 3.12.2 and 3.13, and so
     does the platform.
     """
-    reach = set[zipfile.ZipInfo]()
-    if archive.fp is None:
-        return reach
+    reaching: list[zipfile.ZipInfo] = []
+    if archive.fp is None:  # it was closed
+        return reaching
     end = archive.start_dir
     by_place = sorted(archive.infolist(), key=lambda entry: entry.header_offset)
     for entry in reversed(by_place):
         archive.fp.seek(entry.header_offset + 26)
         lengths = struct.unpack("<2H", archive.fp.read(4).ljust(4, b"\0"))
         if entry.header_offset + 30 + sum(lengths) + entry.compress_size > end:
-            reach.add(entry)
+            reaching.append(entry)
         end = entry.header_offset
-    return reach
+    return reaching
 
 
 def _problem(entry: zipfile.ZipInfo) -> str:

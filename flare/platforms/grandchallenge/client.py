@@ -72,7 +72,8 @@ class PlatformError(HostError):
     """The platform refuses what is asked of it, or does not answer.
 
     `download` was refused, or got no answer: the message says which. A token has to be
-    that of an admin of the challenge.
+    that of an admin of the challenge. A network with a proxy needs HTTPS_PROXY, and
+    SSL_CERT_FILE if the proxy looks into TLS.
     """
 
     code = "H09"

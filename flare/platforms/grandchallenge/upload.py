@@ -92,7 +92,7 @@ def _extract(source: Path, target: Path) -> None:
     try:
         with zipfile.ZipFile(source) as archive:
             check_room(archive.infolist(), safe(source), target)
-            overlaps = overlapping(archive)
+            overlaps = {*overlapping(archive)}
             names = [entry.filename for entry in archive.infolist()]
             # Python 3.11's is_dir fails on an empty name, and the platform's does not.
             files = [name for name in names if not name.endswith("/")]
