@@ -1,5 +1,5 @@
 # The evaluation container for grand-challenge.org (linux/amd64); build it with build.sh,
-# which pins BASE by the digest in base-image.txt.
+# which pins BASE by the digest in scripts/container/base-image.txt.
 ARG BASE=python:3.13-slim
 FROM ${BASE}
 

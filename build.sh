@@ -8,8 +8,8 @@
 #   --challenge     whose rules apply (default: flare21)
 #   --decimals      of all numbers in metrics.json, for a phase that is public
 #                   (default: those of [board] in the challenge file, else all)
-#   --base          base image (default: the one in base-image.txt, pinned by its digest;
-#                   scripts/renew-base.sh renews it)
+#   --base          base image (default: the one in scripts/container/base-image.txt, pinned
+#                   by its digest; scripts/renew-base.sh renews it)
 #   --no-pull       take the base image that the engine has, and ask no registry for it
 #
 # The build fails if the challenge file or the labels have a mistake. FLARE_IMAGE names
@@ -53,7 +53,7 @@ done
 [[ -d $ground_truth ]] || fail "there is no folder $ground_truth"
 source scripts/engine.sh
 if [[ -z $base ]]; then
-  base=$(cat base-image.txt)
+  base=$(cat scripts/container/base-image.txt)
   if [[ $base != *@sha256:* ]]; then
     echo "build.sh: the base image $base is not pinned by a digest; scripts/renew-base.sh pins it." >&2
   fi

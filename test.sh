@@ -4,7 +4,7 @@
 # Usage: ./test.sh [--all] [PYTEST_ARGUMENT...]
 #
 #   --all   also those that are slow, and those that need Docker, Chromium, label maps that
-#           lie beside the project, or what builds the documentation (./docs.sh test runs
+#           lie beside the project, or what builds the documentation (scripts/docs.sh test runs
 #           them); what is not there is skipped, and said
 #
 # Makes a virtual environment in .venv the first time. Needs Python 3.11 or newer.

@@ -188,8 +188,8 @@ def _at_the_top(name: str, up: str = "../") -> str:
     except OSError as error:
         message = f"{name}: cannot be read ({error.strerror})"
         raise PluginError(message) from error
-    text = text.replace("](SECURITY.md", "](docs/security.md")
-    return re.sub(r"\]\(docs/", f"]({up}", text)
+    text = text.replace("](.github/SECURITY.md", "](docs/security.md")
+    return re.sub(r"\]\((\.\./)?docs/", f"]({up}", text)
 
 
 def _title(name: str) -> str:
@@ -201,8 +201,8 @@ def _title(name: str) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "reference/files.md": files_page,
     "reference/commands.md": commands,
-    "security.md": lambda: _at_the_top("SECURITY.md", ""),
-    "developers/contributing.md": lambda: _at_the_top("CONTRIBUTING.md"),
+    "security.md": lambda: _at_the_top(".github/SECURITY.md", ""),
+    "developers/contributing.md": lambda: _at_the_top(".github/CONTRIBUTING.md"),
     "developers/changelog.md": lambda: _at_the_top("CHANGELOG.md"),
 }
 

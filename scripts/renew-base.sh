@@ -5,14 +5,14 @@
 # Usage: ./scripts/renew-base.sh
 #
 # The base of both images is in base-image.txt, and Docker's command line, of the container
-# of `flare serve`, in Dockerfile.service. Run it for security updates, before you build
+# of `flare serve`, in Dockerfile.service, both in scripts/container/. Run it for security updates, before you build
 # what you upload. FLARE_ENGINE is as in build.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/help.sh
 source scripts/engine.sh
 
-trap 'rm -f base-image.txt.part Dockerfile.service.part' EXIT
+trap 'rm -f scripts/container/*.part' EXIT
 
 # Writes today's digest behind a tag, wherever a file has that image.
 renew() { # FILE OLD
@@ -36,6 +36,8 @@ renew() { # FILE OLD
   echo "Wrote $1: $new (before: $2)."
 }
 
-renew base-image.txt "$(cat base-image.txt)"
-renew Dockerfile.service "$(sed -n 's/^ARG CLI=//p' Dockerfile.service)"
+base=scripts/container/base-image.txt
+service=scripts/container/Dockerfile.service
+renew "$base" "$(cat "$base")"
+renew "$service" "$(sed -n 's/^ARG CLI=//p' "$service")"
 echo "Next: ./build.sh, ./rehearse.sh; then commit what has changed."

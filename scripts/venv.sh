@@ -44,7 +44,7 @@ install_into_venv() {
     "${pip[@]}" install --no-compile --no-deps --require-hashes -r "$1"
     if [[ $# -gt 1 ]]; then
       # pip takes no -e together with hashes; -c: the extra changes none of the versions.
-      "${pip[@]}" install --no-compile -c requirements.in -e ".[$2]"
+      "${pip[@]}" install --no-compile -c scripts/container/requirements.in -e ".[$2]"
     fi
     touch "$stamp"
   fi

@@ -30,8 +30,8 @@ _IS_INSTALLED = not (CHECKOUT / "evaluate.py").is_file()
 BUNDLED_GROUND_TRUTH = (
     PACKAGE / "demonstration_set" if _IS_INSTALLED else CHECKOUT / "ground-truth"
 )
-"""Reference labels that come with the program; setup.py puts the demonstration set into
-an installed copy."""
+"""Reference labels that come with the program; pyproject.toml puts the demonstration
+set into an installed copy."""
 
 PHASE_SETTINGS = None if _IS_INSTALLED else CHECKOUT / "phase-settings.json"
 """Settings of three phases of the platform, for flare21; an installed copy makes them

@@ -41,7 +41,7 @@ def build(source, folder, kind):
 def sources(tmp_path_factory):
     """What a build needs of the checkout, with labels that nobody else may see."""
     folder = tmp_path_factory.mktemp("sources")
-    for name in ("README.md", "LICENSE", "pyproject.toml", "setup.py", "evaluate.py"):
+    for name in ("README.md", "LICENSE", "pyproject.toml", "evaluate.py"):
         shutil.copy(ROOT / name, folder)
     for name in ("flare", "ground-truth"):
         ignore = shutil.ignore_patterns("__pycache__")

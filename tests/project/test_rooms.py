@@ -3,6 +3,7 @@
 import ast
 import os
 import sys
+import tomllib
 from functools import cache
 from graphlib import TopologicalSorter
 
@@ -55,6 +56,17 @@ def test_the_rooms_are_what_flare_shows():
     found = {path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"}
 
     assert found == {*set.union(*LEVELS), "__init__.py", "__main__.py", "py.typed"}
+
+
+def test_an_installed_copy_has_every_folder_with_modules():
+    """The list is in pyproject.toml, as one of its folders lies outside flare/."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    folders = [path.parent.relative_to(ROOT).parts for path in MODULES]
+    packages = {".".join(folder) for folder in folders}
+
+    listed = project["tool"]["setuptools"]["packages"]
+
+    assert listed == [*sorted(packages), "flare.demonstration_set"]
 
 
 @pytest.mark.parametrize("number", range(len(LEVELS)))

@@ -13,6 +13,9 @@ import pytest
 from tests.builders import ROOT, needs_checkout, run_command
 from tests.builders.engine import LOCAL_BASE
 
+CONTAINER = ROOT / "scripts" / "container"
+"""What both images are made of, beside the Dockerfile."""
+
 SCRIPTS = [
     *sorted(path.name for path in ROOT.glob("*.sh")),
     *("scripts/lock.sh", "scripts/renew-base.sh"),
@@ -231,21 +234,21 @@ def test_a_build_takes_the_pinned_image_or_asks_no_registry(engine, tmp_path, op
     assert (run.returncode, run.stderr) == (0, "")
     (line,) = re.findall("^build .*$", (tmp_path / "calls").read_text(), re.MULTILINE)
     assert ("--pull" in line.split()) == (not options)
-    pinned = (ROOT / "base-image.txt").read_text(encoding="utf-8").strip()
+    pinned = (CONTAINER / "base-image.txt").read_text(encoding="utf-8").strip()
     assert re.fullmatch(r"python:3\.13-slim@sha256:[0-9a-f]{64}", pinned)
     base = "python:3.13-slim" if options else pinned
     assert f"BASE={base}" in line.split()
 
 
 def test_the_container_of_the_service_copies_no_labels():
-    lines = (ROOT / "Dockerfile.service").read_text("utf-8")
+    lines = (CONTAINER / "Dockerfile.service").read_text("utf-8")
     copied = re.findall(r"^COPY (?!--from)(\S+) ", lines, re.MULTILINE)
-    assert copied == ["requirements-service.txt", "flare"]
+    assert copied == ["scripts/container/requirements-service.txt", "flare"]
 
 
 def test_every_image_that_a_build_begins_with_is_pinned():
     """There is no default base: whoever builds gives that of base-image.txt."""
-    lines = (ROOT / "Dockerfile.service").read_text("utf-8")
+    lines = (CONTAINER / "Dockerfile.service").read_text("utf-8")
     base, cli = re.findall(r"^ARG (?:BASE|CLI)(.*)$", lines, re.MULTILINE)
     assert base == ""
     assert re.fullmatch(r"=docker:28-cli@sha256:[0-9a-f]{64}", cli)
@@ -259,11 +262,8 @@ DIGESTS = {
 
 def test_both_images_are_renewed(tmp_path):
     """The engine knows the digest from another registry, too, and of another image."""
-    for name in ("scripts/help.sh", "scripts/engine.sh", "scripts/renew-base.sh"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    for name in ("base-image.txt", "Dockerfile.service"):
-        shutil.copy(ROOT / name, tmp_path / name)
+    container = tmp_path / "scripts" / "container"
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     digests = ""
     for tag, digest in DIGESTS.items():
         own = f"a.b/{tag.partition(':')[0]}@{digest}"
@@ -283,7 +283,7 @@ def test_both_images_are_renewed(tmp_path):
         assert run.stdout.count(said) == 2
 
     base, cli = DIGESTS.items()
-    assert (tmp_path / "base-image.txt").read_text() == f"{'@'.join(base)}\n"
-    before = (ROOT / "Dockerfile.service").read_text("utf-8")
-    after = (tmp_path / "Dockerfile.service").read_text("utf-8")
+    assert (container / "base-image.txt").read_text() == f"{'@'.join(base)}\n"
+    before = (CONTAINER / "Dockerfile.service").read_text("utf-8")
+    after = (container / "Dockerfile.service").read_text("utf-8")
     assert after == re.sub("docker:28-cli@.*", "@".join(cli), before)

@@ -23,13 +23,15 @@ OWN_SCHEMES = ("about", "blob", "data")
 
 
 def build(sources, *options):
-    """Build the site of a checkout as docs.sh does."""
+    """Build the site of a checkout as scripts/docs.sh does."""
     return run_command(
         sys.executable,
         "-m",
         "mkdocs",
         "build",
         "--strict",
+        "--config-file",
+        "scripts/mkdocs.yml",
         *options,
         cwd=sources,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "true", "PYTHONPATH": str(ROOT)},
@@ -69,7 +71,7 @@ def test_words_are_spelt_well(tmp_path):
     """British ones are; a misspelt one is found."""
     page = tmp_path / "page.md"
     page.write_text("The organisers recieve a coloured licence, labelled by centre.\n")
-    paths = ("docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+    paths = ("docs", "README.md", "CHANGELOG.md", ".github")
 
     run = run_command(sys.executable, "-m", "codespell_lib", *paths, "flare", page)
 
