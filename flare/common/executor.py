@@ -153,7 +153,7 @@ def completed(
         yield from _phase(pool, function, iter(alone), 1)
 
 
-def _phase(
+def _phase(  # noqa: C901
     pool: Pool,
     function: Callable[[Item], Result],
     items: Iterator[Item],

@@ -178,7 +178,7 @@ class Checked:
                     _check_bounds(value, get_args(part)[1], key)
 
 
-def build(
+def build(  # noqa: C901
     kind: type[_Built], values: object, *, where: str = "", **given: str
 ) -> _Built:
     """Build a dataclass from a TOML table.
@@ -261,7 +261,7 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)
 
 
-def _convert(value: object, hint: Any, key: str) -> Any:
+def _convert(value: object, hint: Any, key: str) -> Any:  # noqa: C901
     if get_origin(hint) is Annotated:
         hint, rules, *_ = get_args(hint)
         found = _convert(value, hint, key)

@@ -256,7 +256,7 @@ class ZstdStream(Stream):
         self._frame = zstd.ZstdDecompressor()
         self._frames, self._most_frames = 1, frames
 
-    def _next_piece(self) -> bytes:
+    def _next_piece(self) -> bytes:  # noqa: C901
         while True:
             compressed = b""
             if self._frame.eof:

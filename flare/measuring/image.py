@@ -250,7 +250,7 @@ def _load(engine: Engine, archive: Archive, tag: str) -> str:
     return found
 
 
-def _feed(engine: Engine, archive: Archive) -> None:
+def _feed(engine: Engine, archive: Archive) -> None:  # noqa: C901
     """Let the engine load what is written of an archive."""
     # The engine unpacks the whole archive, and then each layer from it.
     watch = DiskWatch(engine.folder(), 3 * archive.disk_bytes + 2**30)

@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 # --- Before: what is to be measured -----------------------------------------------
 
 
-def read_job(options: Options) -> Job:
+def read_job(options: Options) -> Job:  # noqa: C901
     """Read all that options name; an archive that cannot be read stops no other one.
 
     Raises

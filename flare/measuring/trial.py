@@ -411,7 +411,7 @@ def take_out(
     return others
 
 
-def _copy(content: IO[bytes], folder: Path, most_bytes: int) -> dict[str, str]:
+def _copy(content: IO[bytes], folder: Path, most_bytes: int) -> dict[str, str]:  # noqa: C901
     """Copy label maps; of other files only the names count: they stay empty."""
     count = files = 0
     others: dict[str, str] = {}

@@ -139,7 +139,7 @@ def missing_values(column: str, failed: float | None, distances: Values) -> Valu
     return np.full(len(distances), math.nan if failed is None else failed)
 
 
-def comparable(values: Values, rules: RankingRules) -> Values:
+def comparable(values: Values, rules: RankingRules) -> Values:  # noqa: C901
     """Values of which smaller ones are better; NaN where a result does not count.
 
     Parameters

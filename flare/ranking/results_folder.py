@@ -176,7 +176,7 @@ def _worst_distances(scores: Iterable[EvaluationFile]) -> Iterator[tuple[str, fl
                 yield case, found.values[case, metric]
 
 
-def _results(
+def _results(  # noqa: C901
     team: str,
     metrics: Sequence[RankedMetric],
     scores: EvaluationFile,

@@ -86,7 +86,7 @@ def other_schemes(board: Board, tests: Sequence[PairTest]) -> tuple[Scheme, ...]
     return tuple(found)
 
 
-def _all_schemes(
+def _all_schemes(  # noqa: C901
     board: Board, tests: Sequence[PairTest]
 ) -> Iterator[tuple[str, tuple[int, ...], str | None]]:
     """Name and ranks of each scheme, and the team that it leaves out."""

@@ -142,7 +142,7 @@ def _flag(fields: Mapping[str, str], *keys: str, default: bool) -> bool:
     return default
 
 
-def _open_nrrd(file: BinaryIO) -> tuple[Header, Stream]:
+def _open_nrrd(file: BinaryIO) -> tuple[Header, Stream]:  # noqa: C901
     """Read and check the header of a .nrrd file."""
     fields: dict[str, str] = {}
     lines = 0

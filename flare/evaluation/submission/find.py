@@ -198,7 +198,7 @@ def usual_references() -> Path:
     return folder if found else BUNDLED_GROUND_TRUTH
 
 
-def find_references(
+def find_references(  # noqa: C901
     folder: Path, challenge: Challenge | None = None
 ) -> tuple[LabelMapFile, ...]:
     """Find the reference of each case, as a challenge has them, or one image of each.

@@ -62,7 +62,7 @@ def opened(path: Path, remedy: str = _REMEDY) -> Iterator[Path]:
         raise InputError(f"{safe(path)}: there is no such file or folder", remedy)
 
 
-def unpack_zip(file: Path, folder: Path) -> None:
+def unpack_zip(file: Path, folder: Path) -> None:  # noqa: C901
     """Unpack a zip file.
 
     Raises

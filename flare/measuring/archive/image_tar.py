@@ -75,7 +75,7 @@ class Member(NamedTuple):
     size: int
 
 
-def open_members(path: Path, budget: Budget) -> Iterator[Member]:
+def open_members(path: Path, budget: Budget) -> Iterator[Member]:  # noqa: C901
     """Every file and link of an archive, in its order.
 
     Raises

@@ -135,7 +135,7 @@ def unpack_model(model: Model, folder: Path) -> None:
         raise ModelError(model.path.name, problem, "Hand it in again.")
 
 
-def _go_through(path: Path, folder: Path | None = None) -> Model:
+def _go_through(path: Path, folder: Path | None = None) -> Model:  # noqa: C901
     """Judge all that a model holds, and write it to a folder, if there is one.
 
     Raises

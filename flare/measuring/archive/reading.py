@@ -212,7 +212,7 @@ def _of_name(name: str) -> Iterator[Finding]:
         yield "a team's name cannot be the name of an image", remedy
 
 
-def _of_configuration(image: Image, contract: Contract) -> Iterator[Finding]:
+def _of_configuration(image: Image, contract: Contract) -> Iterator[Finding]:  # noqa: C901
     """What is to be said of how an image starts."""
     platform = tuple(image.configuration.get(key) for key in ("os", "architecture"))
     if platform != PLATFORM:

@@ -325,7 +325,7 @@ class Client:
 
         return self._again(f"{method} {path}", attempt)
 
-    def fetch(self, url: str, file: Path) -> None:
+    def fetch(self, url: str, file: Path) -> None:  # noqa: C901
         """Fetch a file, unless it is there; it has its name when it is whole.
 
         Where the network fails, only what is missing is fetched again, if the host

@@ -125,7 +125,7 @@ class Evaluation:
         return datetime.fromisoformat(self.record["created"])
 
 
-def download(asked: Options, *, token: str) -> int:
+def download(asked: Options, *, token: str) -> int:  # noqa: C901
     """Write RESULTS/TEAM/metrics.json for each user with a result.
 
     What an earlier download has left there is not fetched again.

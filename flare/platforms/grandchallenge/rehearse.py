@@ -361,7 +361,7 @@ class Verdict:
         return "\n".join([*lines, *(f"  {line}" for line in aligned([*cells]))])
 
 
-def _warnings(verdict: Verdict) -> Iterator[str]:
+def _warnings(verdict: Verdict) -> Iterator[str]:  # noqa: C901
     run, phase, limit_s = verdict.run, verdict.phase, verdict.time_limit_s
     for stream, content in (("stdout", run.stdout), ("stderr", run.stderr)):
         longest = max(map(len, content.split(b"\n")))

@@ -87,7 +87,7 @@ def prepare_input(source: Path, target: Path) -> None:
     inputs.write_text(json.dumps([{"socket": {"slug": socket}}]), encoding="utf-8")
 
 
-def _extract(source: Path, target: Path) -> None:
+def _extract(source: Path, target: Path) -> None:  # noqa: C901
     """Extract a zip file; every failure is worded as the platform would."""
     try:
         with zipfile.ZipFile(source) as archive:

@@ -331,7 +331,7 @@ def _is_elsewhere(organ: OrganFinding) -> bool:
     return prediction > 0 and reference == missed > 0
 
 
-def _faults(
+def _faults(  # noqa: C901
     organ: OrganFinding, organs: Mapping[str, OrganFinding]
 ) -> Iterator[tuple[float, str]]:
     """What is wrong with an organ, and how much that weighs."""

@@ -81,7 +81,7 @@ class CaseFiles:
     """Of the scores in metrics.json."""
 
 
-def find_case_files(
+def find_case_files(  # noqa: C901
     metrics: Path,
     found: EvaluationFile,
     options: CaseOptions,

@@ -63,7 +63,7 @@ _LETTERS = {"column": 18, "page": 34}
 # --- A chart ----------------------------------------------------------------------
 
 
-def paper_figure(chart: Chart, width: str) -> Figure:
+def paper_figure(chart: Chart, width: str) -> Figure:  # noqa: C901
     """A chart for ``column`` or ``page``: its marks, its axis, and what shades mean."""
     from matplotlib.figure import Figure
 
