@@ -3,19 +3,32 @@
 A folder for each pair: label maps of 13 labels, made to be slow, that are predictions
 for honest references, and for references of the same kind. In ``honest`` is an honest
 pair, several times, and in ``start-up`` one of a few voxels: the time of a start.
+
+With ``--search``, maps whose distances take longest are looked for instead: masks are
+drawn, and the slowest so far are changed a little. Each is compared with an organ of an
+honest reference, and its time with that of noise. A line is printed for each that is
+slower than all before; the slowest is written to the folder ``found``.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import json
+import shutil
+import sys
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import nibabel as nib
 import numpy as np
 from cases import label_maps
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from flare.evaluation.metrics.dsc_nsd import compare_labels
 
 Shape = tuple[int, int, int]
 Maker = Callable[[Shape, np.random.Generator], np.ndarray]
@@ -122,6 +135,136 @@ def write_cases(folder: Path, grid: Grid) -> None:
         _write(folder / f"{kind} in both", grid, other, labels)
 
 
+# --- A search for maps whose distances take long ----------------------------------
+
+PATTERNS = ("noise", "blocks", "planes", "columns", "checkerboard", "gyroid", "shells")
+
+BEST = 8
+"""So many of the slowest masks are changed to get others."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a mask is made: a pattern in a part of the map, without what is near."""
+
+    pattern: str
+    size: int
+    """Of blocks, or of a period, in voxels."""
+    share: float
+    """Of all places that belong to the mask."""
+    box: tuple[tuple[float, float], ...]
+    """Where it is, as parts of each axis: from 0 to 1."""
+    gap: int
+    """So many voxels around the organ's box are left empty."""
+    axis: int
+    seed: int
+
+    def mask(self, shape: Shape, organ: np.ndarray) -> np.ndarray:
+        """The mask, for a map with an organ."""
+        random = np.random.default_rng(self.seed)
+        z, y, x = _axes(shape)
+        if self.pattern == "noise":
+            found = random.random(shape) < self.share
+        elif self.pattern == "blocks":
+            found = blocks(self.size, self.share)(shape, random) > 0
+        elif self.pattern == "planes":
+            found = (z, y, x)[self.axis] % self.size == 0
+        elif self.pattern == "columns":
+            across = [at for n, at in enumerate((z, y, x)) if n != self.axis]
+            found = (across[0] % self.size == 0) & (across[1] % self.size == 0)
+        elif self.pattern == "checkerboard":
+            found = (x // self.size + y // self.size + z // self.size) % 2 == 0
+        elif self.pattern == "gyroid":
+            found = gyroid(self.size, 0.5)(shape, random) % 2 == 1
+        else:
+            centre = [
+                int(n * part) for n, (part, _) in zip(shape, self.box, strict=True)
+            ]
+            found = sum((at - c) ** 2 for at, c in zip((z, y, x), centre, strict=True))
+            found = np.sqrt(found).astype(int) % self.size == 0
+        whole, mask = np.broadcast_to(found, shape), np.zeros(shape, dtype=np.uint8)
+        part = tuple(
+            slice(int(n * low), int(n * high) + 1)
+            for n, (low, high) in zip(shape, self.box, strict=True)
+        )
+        mask[part] = whole[part]
+        if self.gap:
+            near = [
+                (at.min() - self.gap, at.max() + self.gap + 1) for at in organ.nonzero()
+            ]
+            mask[tuple(slice(max(0, low), high) for low, high in near)] = 0
+        return mask
+
+
+def drawn(random: np.random.Generator) -> Recipe:
+    """Any recipe."""
+    ends = np.sort(random.random((3, 2)), axis=1)
+    box = tuple((float(low), float(high)) for low, high in ends)
+    return Recipe(
+        pattern=str(random.choice(PATTERNS)),
+        size=int(random.integers(2, 64)),
+        share=float(10 ** random.uniform(-4, -0.1)),
+        box=box if random.random() < 0.5 else ((0.0, 1.0),) * 3,
+        gap=int(random.choice((0, 0, 4, 12, 30))),
+        axis=int(random.integers(3)),
+        seed=int(random.integers(2**31)),
+    )
+
+
+def changed(recipe: Recipe, random: np.random.Generator) -> Recipe:
+    """A recipe of which one or two things are as in another."""
+    names = random.choice(
+        list(asdict(recipe)), size=random.integers(1, 3), replace=False
+    )
+    other = drawn(random)
+    return replace(recipe, **{str(name): getattr(other, str(name)) for name in names})
+
+
+def search(folder: Path, grid: Grid, seconds: float, seed: int) -> None:
+    """Look for masks whose distances take longest, beside those of noise."""
+    random = np.random.default_rng(seed)
+    reference, _ = label_maps(grid.shape, ORGANS, random)
+    organs = {label: (reference == label).astype(np.uint8) for label in (1, 2, 5, 12)}
+    everywhere = replace(drawn(random), pattern="noise", gap=0, box=((0.0, 1.0),) * 3)
+    noisy = [replace(everywhere, share=share) for share in (1 / 5, 1 / 14)]
+    usual = {
+        label: max(
+            _seconds(grid, organ, each.mask(grid.shape, organ)) for each in noisy
+        )
+        for label, organ in organs.items()
+    }
+    slowest: list[tuple[float, int, Recipe]] = []
+    end = time.monotonic() + seconds
+    number = 0
+    while time.monotonic() < end:
+        number += 1
+        label, recipe = int(random.choice(list(organs))), drawn(random)
+        if slowest and random.random() < 0.6:
+            _, label, recipe = slowest[random.integers(len(slowest))]
+            recipe = changed(recipe, random)
+        mask = recipe.mask(grid.shape, organs[label])
+        if not mask.any():
+            continue
+        ratio = _seconds(grid, organs[label], mask) / usual[label]
+        if not slowest or ratio > slowest[0][0]:
+            what = {"ratio": round(ratio, 2), "masks": number, "label": label}
+            print(json.dumps(what | asdict(recipe)), flush=True)
+            if folder.exists():
+                shutil.rmtree(folder / "found", ignore_errors=True)
+            _write(folder / "found", grid, organs[label] * label, mask * label)
+        slowest = sorted([*slowest, (ratio, label, recipe)], key=lambda at: -at[0])[
+            :BEST
+        ]
+    print(json.dumps({"masks": number, "noise_s": usual}))
+
+
+def _seconds(grid: Grid, organ: np.ndarray, mask: np.ndarray) -> float:
+    """The processor time of all metrics of an organ and a mask."""
+    start = time.process_time()
+    compare_labels(organ, mask, grid.spacing, {1: 2.0}, has_distances=True)
+    return time.process_time() - start
+
+
 def _axes(shape: Shape) -> tuple[np.ndarray, ...]:
     """The places along z, y and x, to compute with all voxels at once."""
     return np.ogrid[tuple(slice(length) for length in shape)]
@@ -150,7 +293,17 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("grid", choices=GRIDS)
     parser.add_argument("--slices", type=int, help="fewer than the grid has")
+    parser.add_argument("--search", type=float, metavar="SECONDS")
+    parser.add_argument("--seed", type=int, default=2021)
     arguments = parser.parse_args()
     chosen = GRIDS[arguments.grid]
     shape = (arguments.slices or chosen.shape[0], *chosen.shape[1:])
-    write_cases(arguments.folder, Grid(shape, chosen.spacing))
+    if arguments.search:
+        search(
+            arguments.folder,
+            Grid(shape, chosen.spacing),
+            arguments.search,
+            arguments.seed,
+        )
+    else:
+        write_cases(arguments.folder, Grid(shape, chosen.spacing))

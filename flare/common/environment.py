@@ -139,8 +139,8 @@ WORKER_BYTES = 150 * 2**20
 MAPS_PER_WORKER = 3
 """Reference and prediction in one byte per voxel, and as much to spare."""
 
-DISTANCE_BYTES = 180 * 2**20
-"""What distances of surfaces take beside a byte per voxel, whatever a file holds."""
+DISTANCE_BYTES = 230 * 2**20
+"""What distances of surfaces take beside two bytes per voxel, whatever a file holds."""
 
 _PR_SET_PDEATHSIG = 1
 """Linux's prctl option: the signal to get when the parent ends."""
@@ -150,7 +150,7 @@ def default_workers(largest_map_voxels: int, *, has_distances: bool = False) -> 
     """As many workers as there are CPUs, but no more than fit into the memory."""
     per_worker = WORKER_BYTES + MAPS_PER_WORKER * largest_map_voxels
     if has_distances:
-        per_worker += DISTANCE_BYTES + largest_map_voxels
+        per_worker += DISTANCE_BYTES + 2 * largest_map_voxels
     return max(1, min(available_cpus(), available_bytes() // per_worker))
 
 

@@ -98,8 +98,8 @@ def groups(tmp_path):
         (10_000, 2**20, False, 8),
         (1_000, 50 * 2**20, False, 3),  # 300 MiB each
         (100, 50 * 2**20, False, 1),
-        (1_060, 50 * 2**20, True, 2),  # 330 MiB, and four bytes for each voxel
-        (1_059, 50 * 2**20, True, 1),
+        (1_260, 50 * 2**20, True, 2),  # 380 MiB, and five bytes for each voxel
+        (1_259, 50 * 2**20, True, 1),
     ],
 )
 def test_workers_fit_cpus_and_memory(

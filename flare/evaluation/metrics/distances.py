@@ -4,7 +4,8 @@ Most surfels of an organ lie where the other mask has one, or a few voxels away:
 corners of the grid around them are looked up, the nearest first. What is left are parts
 that one mask alone has. A few of those surfels are looked for in a tree; if they are
 many, distances within each slice are computed first, and then those along z, some rows
-at a time. So work and memory are bounded, whatever a file holds.
+at a time. So memory is bounded, whatever a file holds; and so is the work for a corner,
+which may look at each slice once, but never at all surfels.
 
 Nothing is approximated. Surfels, their areas, and their places on the corners of the
 grid are those of the NSD.
@@ -13,7 +14,7 @@ grid are those of the NSD.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -22,23 +23,28 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.evaluation.metrics.finder import (
+    CHUNK_BYTES,
     BallRow,
     Labels,
+    Mask,
     Occupancy,
     ReusedMemory,
     Spacing,
+    Window,
     windows,
 )
 from flare.evaluation.metrics.surfaces import (
+    HALVES,
     Bytes,
     Indices,
     SurfacePair,
+    codes_of,
     find_marked,
     is_surfel,
     masks_of,
     surfaces_of,
 )
-from flare.evaluation.metrics.surfels import surfel_areas
+from flare.evaluation.metrics.surfels import COUNTED_BYTES, surfel_areas
 
 NEAR = 4096
 """About so many corners around a surfel are looked up,"""
@@ -46,8 +52,16 @@ NEAR = 4096
 LOOK_UPS = 2**22
 """and at most so many for all surfels of a window, four for each of its corners."""
 
+VAIN = 100
+"""If fewer than one of so many finds another, the look-up ends. It does so only where
+surfels are too many to be remembered: among equal distances, the tree and the planes
+may choose one whose last bit differs."""
+
 AT_ONCE = 2**14
 """So many places are looked up together: calls of NumPy take a while."""
+
+VERY_FEW = 16
+"""At most so many surfels are compared with all of the other mask."""
 
 FEW, TREE = 2**14, 2**20
 """At most so many surfels are looked for in a tree, which has at most so many."""
@@ -58,8 +72,14 @@ KEPT = 2**20
 PLANE_BYTES = 2**26
 """Of distances within slices that are known at once."""
 
+STRIP, SLICES = 2**12, 8
+"""So many corners of so many slices are looked at together: they stay in cache."""
+
 DENSE = 4
 """If more than one corner of so many is looked for, all of a slice are computed."""
+
+BINS = 2**12
+"""Into so many the distances are put, to find those that are the farthest."""
 
 FARTHEST = 0.05
 """The part of a surface that lies beyond its 95th percentile."""
@@ -73,6 +93,9 @@ _HERE = (BallRow(z=0, y=0, half_width=0),)
 
 _SURFEL = np.uint8(1), np.uint8(2)
 """Marks of a corner: it is a surfel of this mask,"""
+
+_BOTH = np.uint8(3)
+"""of both,"""
 
 _FAR = np.uint8(4), np.uint8(8)
 """and one that is far from the other's."""
@@ -194,20 +217,25 @@ class Surfels:
         self._shifts = self._ring.offsets @ (self._plane, self._row, 1)
         self._totals = np.zeros((2, 256), dtype=np.int64)
         self._pieces: list[_Piece] | None = []
+        self._fours = np.zeros(0, dtype=np.uint8)
 
     def add(self, pair: SurfacePair) -> None:
-        """Mark the surfels of a window."""
+        """Mark the surfels of a window, unless there are so many already."""
+        if self._pieces is None:
+            return
         piece = self._piece(pair)
         self._marks[piece.places] = piece.marks
         for total, codes in zip(self._totals, piece.codes, strict=True):
             total[1:255] += np.bincount(codes, minlength=256)[1:255]
-        if self._pieces is not None:
-            self._pieces.append(piece)
-            if self._totals.sum() > KEPT:
-                self._pieces = None  # they are found again
+        self._pieces.append(piece)
+        if self._totals.sum() > KEPT:
+            self._pieces = None  # all are found again, once
 
     def distances(self) -> Sides:
         """The distances of both surfaces, after the last window."""
+        if self._pieces is None:
+            self._mark_all()
+            self._count_all()
         return self._side(0), self._side(1)
 
     def _piece(self, pair: SurfacePair) -> _Piece:
@@ -217,53 +245,99 @@ class Surfels:
         codes = pair.codes_at(found)
         z, rest = np.divmod(found, window.plane)
         y, x = np.divmod(rest, window.row)
-        zs, ys, xs = window.box
-        z += zs.start - window.first_slice - self._start[0]
-        y += ys.start - self._start[1]
-        x += xs.start - self._start[2]
+        first_z, first_y, first_x = self._first_of(window)
+        z += first_z
+        y += first_y
+        x += first_x
         return _Piece(
             places=z * self._plane + y * self._row + x + self._first,
             marks=is_surfel(codes[0]) * _SURFEL[0] | is_surfel(codes[1]) * _SURFEL[1],
             codes=codes,
         )
 
-    def _all(self) -> Iterable[_Piece]:
-        """The surfels of all windows."""
-        if self._pieces is not None:
-            return self._pieces
-        found = windows(self._occupancy, _HERE, self._memory)
+    def _first_of(self, window: Window) -> tuple[int, int, int]:
+        """Where the first corner of a window's buffers is in the label's box."""
+        zs, ys, xs = window.box
+        firsts = zs.start - window.first_slice, ys.start, xs.start
+        z, y, x = (at - start for at, start in zip(firsts, self._start, strict=True))
+        return z, y, x
+
+    def _mark_all(self) -> None:
+        """Mark the surfels of the whole box, and keep what their codes are made of."""
+        if self._fours.size:
+            return
+        rows = self._plane // self._row
+        self._fours = self._memory.take("fours", self._box.size + self._plane)
+        self._fours[:] = 0
+        fours = self._fours[self._plane :].reshape(-1, rows, self._row)
+        marks = self._box.reshape(-1, rows, self._row)
         label = self._occupancy.label
-        return (
-            self._piece(surfaces_of(masks_of(*self._maps, label, window), window))
-            for window in found
-        )
+        for window in windows(self._occupancy, _HERE, self._memory):
+            pair = surfaces_of(masks_of(*self._maps, label, window), window)
+            z, y, x = self._first_of(window)
+            depth, height, width = window.shape
+            margin = window.margin
+            box = (
+                slice(z + margin, z + depth - margin),
+                slice(y, y + height),
+                slice(x, x + width),
+            )
+            # Rows and slices of a window end in zeros, of which the box has fewer.
+            _, height, width = marks[box].shape
+            inside = slice(margin, depth - margin), slice(height), slice(width)
+            fours[box] = pair.fours.reshape(window.shape)[inside]
+            border = pair.border.reshape(window.shape)[inside]
+            for mark, half in zip(_SURFEL, HALVES, strict=True):
+                marks[box] |= ((border & half) != 0) * mark
+
+    def _count_all(self) -> None:
+        """Count the surfels of the whole box by their codes."""
+        self._totals[:] = 0
+        for part in _parts(self._box.size, COUNTED_BYTES):
+            for own, total in enumerate(self._totals):
+                total += np.bincount(self._codes(part, own), minlength=256)
+        self._totals[:, [0, 255]] = 0
+
+    def _surfels(self, own: int) -> Iterator[tuple[Indices, Bytes, Bytes]]:
+        """Places, marks and codes: window by window, or part by part of the box."""
+        for piece in self._pieces or ():
+            yield piece.places, piece.marks, piece.codes[own]
+        if self._pieces is None:
+            for part in _parts(self._box.size, CHUNK_BYTES):
+                marks = self._box[part]
+                here = np.flatnonzero(marks & _SURFEL[own])
+                codes = self._codes(part, own).take(here)
+                places = here + (part.start + self._first)
+                yield places, marks.take(here) & _BOTH, codes
+
+    @property
+    def _box(self) -> Bytes:
+        """The marks of all slices, without the zeros before and behind."""
+        return self._marks[self._first : self._marks.size - self._first]
+
+    def _codes(self, part: slice, own: int) -> Bytes:
+        """The codes of one mask in a part of the box, once all is marked."""
+        behind = self._fours[part.start + self._plane : part.stop + self._plane]
+        return codes_of(self._fours[part], behind, own)
 
     def _axes(self, places: Indices) -> Indices:
         """Which corners are at some places: shape (3, n), along z, y, x."""
         z, rest = np.divmod(places - self._first, self._plane)
         return np.stack((z, *np.divmod(rest, self._row)))
 
-    def _slice(self, z: int) -> Bytes:
-        """The marks of a slice of corners: shape (Y, X)."""
-        _, height, width = self._corners
-        start = self._first + z * self._plane
-        rows = self._marks[start : start + height * self._row]
-        return rows.reshape(height, self._row)[:, :width]
-
     def _side(self, own: int) -> Side:
         """The distances of the surfels of one mask."""
-        other, both = 1 - own, _SURFEL[0] | _SURFEL[1]
-        near: list[_Counts] = []
+        other = 1 - own
+        near = np.zeros(256, dtype=np.int64)
         far: list[_Found] = []
         number = 0
-        for piece in self._all():
-            codes = piece.codes[own]
-            shared = codes.compress(piece.marks == both)
-            near.append(np.bincount(shared, minlength=256))
-            is_alone = piece.marks == _SURFEL[own]
-            alone = piece.places.compress(is_alone), codes.compress(is_alone)
+        for places, marks, codes in self._surfels(own):
+            shared = codes.compress(marks == _BOTH)
+            near = _added(near, np.bincount(shared))
+            is_alone = marks == _SURFEL[own]
+            alone = places.compress(is_alone), codes.compress(is_alone)
             keys, rest = self._look_up(*alone, other)
-            near.append(np.bincount(keys))
+            near = _added(near, np.bincount(keys))
             self._marks[rest[0]] |= _FAR[own]
             number += rest[0].size
             if number <= FEW:
@@ -292,18 +366,23 @@ class Surfels:
             nearest = (there.compress(is_near, axis=1) & mark).argmax(axis=0)
             ranks = self._ring.ranks.take(nearest + start)
             keys.append(ranks * 256 + codes.compress(is_near))
-            is_left = ~is_near
+            number, is_left = places.size, ~is_near
             places, codes = places.compress(is_left), codes.compress(is_left)
             start = stop
+            if self._pieces is None and (number - places.size) * VAIN < number:
+                break
         return np.concatenate(keys), (places, codes)
 
     def _by_tree(self, far: Sequence[_Found], other: int) -> tuple[_Floats, Bytes]:
         """Distances and codes of a few surfels."""
+        places, codes = (np.concatenate(part) for part in zip(*far, strict=True))
+        points = self._axes(np.flatnonzero(self._marks & _SURFEL[other]))
+        own = self._axes(places)
+        if places.size <= VERY_FEW:
+            apart = (_length(self._spacing, points - at[:, np.newaxis]) for at in own.T)
+            return np.array([lengths.min() for lengths in apart]), codes
         from scipy.spatial import cKDTree  # which takes longer than most cases
 
-        places, codes = (np.concatenate(part) for part in zip(*far, strict=True))
-        found = np.flatnonzero(self._marks & _SURFEL[other])
-        points, own = (self._axes(each) for each in (found, places))
         spacing = np.array(self._spacing)
         tree = cKDTree(points.T * spacing, balanced_tree=False)
         _, nearest = tree.query(own.T * spacing)
@@ -311,76 +390,94 @@ class Surfels:
 
     def _by_planes(self, own: int) -> Iterator[tuple[_Floats, Bytes]]:
         """Distances and codes of many surfels, some rows of all slices at a time."""
-        other, (depth, height, width) = _SURFEL[1 - own], self._corners
-        slices = [z for z in range(depth) if (self._slice(z) & other).any()]
-        step = max(1, PLANE_BYTES // (8 * len(slices) * width))
-        for start in range(0, height, step):
-            rows = slice(start, min(start + step, height))
-            planes = {z: self._plane_of(z, other, rows) for z in slices}
-            for piece in self._all():
-                is_far = (self._marks[piece.places] & _FAR[own]) != 0
-                z, y, x = self._axes(piece.places[is_far])
-                is_here = (y >= rows.start) & (y < rows.stop)
-                place = ((y - start) * width + x)[is_here]
-                distances = self._through(planes, z[is_here], place)
-                yield distances, piece.codes[own][is_far][is_here]
+        self._mark_all()
+        depth = self._corners[0]
+        marks = self._box.reshape(depth, -1, self._row)
+        slices = np.array(
+            [z for z in range(depth) if (marks[z] & _SURFEL[1 - own]).any()]
+        )
+        is_far = [(plane & _FAR[own]).any(axis=1) for plane in marks]
+        ys = np.flatnonzero(np.any(is_far, axis=0))
+        step = max(1, PLANE_BYTES // (8 * slices.size * self._row))
+        for start in range(ys[0], ys[-1] + 1, step):
+            rows = slice(start, min(start + step, ys[-1] + 1))
+            planes = np.empty((slices.size, rows.stop - rows.start, self._row))
+            for z, plane in zip(slices, planes, strict=True):
+                self._fill(plane, (marks[z] & _SURFEL[1 - own]) != 0, rows)
+            flat = planes.reshape(slices.size, -1)
+            for part in _parts(flat.shape[1], STRIP):
+                strip, first = flat[:, part], start * self._row
+                here = slice(first + part.start, first + part.stop)
+                for zs in _parts(depth, SLICES):
+                    yield self._through(strip, slices, zs, here, own)
 
-    def _plane_of(self, z: int, other: np.uint8, rows: slice) -> _Floats:
-        """Squares of the distances in some rows of a slice of corners; shape (n,)."""
+    def _fill(self, plane: _Floats, is_there: Mask, rows: slice) -> None:
+        """Squares of the distances within a slice of corners, in some of its rows."""
         from scipy.ndimage import distance_transform_edt
 
         _, size_y, size_x = self._spacing
+        ys = np.flatnonzero(is_there.any(axis=1))
+        first = min(ys[0], rows.start)
         nearest = distance_transform_edt(
-            (self._slice(z) & other) == 0,
+            ~is_there[first : max(ys[-1] + 1, rows.stop)],
             sampling=(size_y, size_x),
             return_distances=False,
             return_indices=True,
         )
-        y, x = np.ogrid[rows, : nearest.shape[2]]
-        squares: _Floats = np.square((nearest[1, rows] - x) * size_x)
-        squares += np.square((nearest[0, rows] - y) * size_y)
-        return squares.reshape(-1)
+        near_y, near_x = nearest[:, rows.start - first : rows.stop - first]
+        y, x = np.ogrid[rows, : self._row]
+        np.square((near_x - x) * size_x, out=plane)
+        plane += np.square((near_y + first - y) * size_y)
 
     def _through(
-        self, planes: Mapping[int, _Floats], zs: Indices, places: Indices
-    ) -> _Floats:
-        """The distances of corners, given those within all slices; shape (n,)."""
-        distances = np.empty(zs.size)
-        plane_size = next(iter(planes.values())).size
-        for z in np.unique(zs):
-            is_here = zs == z
-            place = places[is_here]
-            is_dense = place.size * DENSE > plane_size
-            where = slice(None) if is_dense else place
-            best, squares = np.full((2, plane_size if is_dense else place.size), np.inf)
-            for other in sorted(planes, key=lambda plane: abs(plane - z)):
-                along_z = np.square((other - z) * self._spacing[0])
-                if along_z >= best.max():
-                    break
-                np.add(planes[other][where], along_z, out=squares)
-                np.minimum(best, squares, out=best)
-            distances[is_here] = np.sqrt(best[place] if is_dense else best)
-        return distances
+        self, strip: _Floats, slices: Indices, zs: slice, part: slice, own: int
+    ) -> tuple[_Floats, Bytes]:
+        """Distances and codes in a part of some slices.
+
+        Given are squares of the distances within all slices that have the other mask:
+        of shape (slices.size, n), and of each the same n corners.
+        """
+        is_far = (self._box.reshape(-1, self._plane)[zs, part] & _FAR[own]) != 0
+        number = np.count_nonzero(is_far)
+        if not number:
+            return np.zeros(0), np.zeros(0, dtype=np.uint8)
+        steps = slices[:, np.newaxis] - np.arange(zs.start, zs.stop)
+        along_z = np.square(steps * self._spacing[0])
+        least = along_z.min(axis=1)
+        is_dense = number * DENSE > is_far.size
+        corners = np.ogrid[: is_far.shape[0], : is_far.shape[1]]
+        z, x = corners if is_dense else np.nonzero(is_far)
+        best, squares = np.full((2, *np.broadcast_shapes(z.shape, x.shape)), np.inf)
+        for turn, other in enumerate(np.argsort(least, kind="stable")):
+            if turn % 4 == 0 and least[other] >= best.max():
+                break
+            plane = strip[other] if is_dense else strip[other].take(x)
+            np.add(plane, along_z[other].take(z), out=squares)
+            np.minimum(best, squares, out=best)
+        fours = self._fours.reshape(-1, self._plane)
+        behind = fours[zs.start + 1 : zs.stop + 1, part]
+        codes = codes_of(fours[zs, part], behind, own)[is_far]
+        return np.sqrt(best[is_far] if is_dense else best), codes
 
     def _sorted(
         self,
         own: int,
-        near: Sequence[_Counts],
+        counts: _Counts,
         farther: Iterable[tuple[_Floats, Bytes]],
     ) -> Side:
-        """All distances: near are numbers by 256 times the rank and the code."""
-        counts = np.zeros(max(each.size for each in near), dtype=np.int64)
-        for each in near:
-            counts[: each.size] += each
+        """All distances; near ones are counted by 256 times the rank and the code."""
         used = counts.nonzero()[0]
         area = math.fsum(self._totals[own] * self._areas)
         far = _Farthest(area)
         for distances, codes in farther:
-            far.add(distances, self._areas[codes])
-        distances = np.concatenate((self._ring.distances[used >> 8], far.distances))
-        areas = np.concatenate((self._areas[used & 255], far.areas))
-        times = np.concatenate((counts[used], np.ones(far.areas.size, dtype=np.int64)))
-        order = np.lexsort((areas, distances))
+            far.add(distances, self._areas.take(codes))
+        distances, areas = far.all()
+        times = np.concatenate((counts[used], np.ones(areas.size, dtype=np.int64)))
+        distances = np.concatenate((self._ring.distances[used >> 8], distances))
+        areas = np.concatenate((self._areas[used & 255], areas))
+        order = np.lexsort(
+            (areas, distances) if distances.size <= KEPT else (distances,)
+        )
         distances, areas, times = distances[order], areas[order], times[order]
         if self._totals[own].sum() > KEPT:
             areas = areas * times
@@ -396,36 +493,64 @@ class Surfels:
         )
 
 
+def _parts(size: int, step: int) -> Iterator[slice]:
+    """From 0 to a size, in steps."""
+    for start in range(0, size, step):
+        yield slice(start, min(start + step, size))
+
+
+def _added(counts: _Counts, more: _Counts) -> _Counts:
+    """The sum of two arrays of numbers, one of which may be shorter."""
+    short, long = sorted((counts, more), key=len)
+    long[: short.size] += short
+    return long
+
+
 class _Farthest:
     """The distances of a surface of some mm2, of which the smallest are left out."""
 
     def __init__(self, area: float) -> None:
         self._decisive = area * FARTHEST * (1 + 1e-9)
         self._least = 0.0
-        self.distances, self.areas = np.zeros((2, 0))
+        self._parts = [(np.zeros(0), np.zeros(0))]
+        self._number, self._most = 0, KEPT
         self.left_out = self.moment = 0.0
 
     def add(self, distances: _Floats, areas: _Floats) -> None:
         """Remember the distances and areas of surfels: shape (n,)."""
-        more = self._large(distances, areas)
-        self.distances, self.areas = (
-            np.concatenate(pair)
-            for pair in zip((self.distances, self.areas), more, strict=True)
-        )
-        if self.distances.size > KEPT:
-            order = np.argsort(self.distances)[::-1]
-            beyond = np.cumsum(self.areas[order])
-            last = int(np.searchsorted(beyond, self._decisive))
-            self._least = self.distances[order[min(last, order.size - 1)]]
-            self.distances, self.areas = self._large(self.distances, self.areas)
+        self._add(distances, areas)
+        if self._number > self._most:
+            self._add(*self._cut())
+            self._most = max(KEPT, 2 * self._number)
 
-    def _large(self, distances: _Floats, areas: _Floats) -> tuple[_Floats, _Floats]:
-        """Those that may decide the percentile; only sums are kept of the others."""
+    def all(self) -> tuple[_Floats, _Floats]:
+        """What is left of the distances and areas."""
+        if self._number > KEPT:
+            self._add(*self._cut())
+        distances, areas = zip(*self._parts, strict=True)
+        return np.concatenate(distances), np.concatenate(areas)
+
+    def _add(self, distances: _Floats, areas: _Floats) -> None:
+        """Remember those that may decide the percentile; of the others, the sums."""
         is_large = distances >= self._least
-        small = areas[~is_large]
+        small = np.where(is_large, 0.0, areas)
         self.left_out += float(np.sum(small))
-        self.moment += float(np.sum(small * distances[~is_large]))
-        return distances[is_large], areas[is_large]
+        self.moment += float(np.sum(small * distances))
+        self._parts.append((distances[is_large], areas[is_large]))
+        self._number += int(np.count_nonzero(is_large))
+
+    def _cut(self) -> tuple[_Floats, _Floats]:
+        """All that is remembered, which is forgotten; the least that decides is raised.
+
+        The farthest are looked for to a four-thousandth of the largest distance.
+        """
+        distances, areas = map(np.concatenate, zip(*self._parts, strict=True))
+        self._parts, self._number = [], 0
+        bins = (distances * (BINS / distances.max())).astype(np.intp)
+        beyond = np.cumsum(np.bincount(bins, weights=areas)[::-1])
+        last = beyond.size - 1 - int(np.searchsorted(beyond, self._decisive))
+        self._least = max(self._least, float(distances[bins >= last].min()))
+        return distances, areas
 
 
 class Measured(Protocol):

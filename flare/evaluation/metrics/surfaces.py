@@ -46,16 +46,16 @@ class SurfacePair:
         All are of shape (n,); corners are indices of the flat buffers.
         """
         before, behind = self.fours[where - self.window.plane], self.fours[where]
-        return _codes(before, behind, 0), _codes(before, behind, 1)
+        return codes_of(before, behind, 0), codes_of(before, behind, 1)
 
     def codes_in(self, part: slice, own: int) -> Bytes:
         """Those of mask `own`, 0 or 1, at all corners of a part of the flat buffers."""
         plane = self.window.plane
         before = self.fours[part.start - plane : part.stop - plane]
-        return _codes(before, self.fours[part], own)
+        return codes_of(before, self.fours[part], own)
 
 
-def _codes(before: Bytes, behind: Bytes, own: int) -> Bytes:
+def codes_of(before: Bytes, behind: Bytes, own: int) -> Bytes:
     """Codes of mask `own`, from `fours` before corners and behind; shape (n,)."""
     half = HALVES[own]
     if own:

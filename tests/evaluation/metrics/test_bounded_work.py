@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from flare.evaluation.metrics import distances
 from flare.evaluation.metrics.dsc_nsd import compare_labels
 from flare.evaluation.metrics.finder import ReusedMemory
 
@@ -65,3 +66,26 @@ def test_no_prediction_is_twice_the_work_of_noise(prediction, tolerance, monkeyp
     noise = work(blocks(1, 1 / 14), tolerance, monkeypatch)
 
     assert work(prediction, tolerance, monkeypatch) < 2 * noise
+
+
+class LookedUp(np.ndarray):
+    """An array that counts the places that are looked up in it."""
+
+    places = 0
+
+    def take(self, indices, **how):
+        LookedUp.places += np.size(indices)
+        return super().take(indices, **how)
+
+
+def test_many_far_surfels_end_the_look_up_soon(monkeypatch):
+    """Two plates of 2 x 81 x 46 corners, 20 steps apart: each looks at a few."""
+    monkeypatch.setattr(distances, "KEPT", 9)
+    labels = np.zeros((30, 80, 45), dtype=np.uint8)
+    labels[25] = 1
+    moved = np.roll(labels, -20, axis=0)
+    take = ReusedMemory.take
+    monkeypatch.setattr(ReusedMemory, "take", lambda *of: take(*of).view(LookedUp))
+    LookedUp.places = 0
+    compare_labels(moved, labels, (1, 1, 1), {1: 1.0}, has_distances=True)
+    assert LookedUp.places < 20 * (2 * 81 * 46)

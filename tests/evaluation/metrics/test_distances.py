@@ -6,6 +6,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
+import scipy.spatial
 import surface_distance
 
 from flare.evaluation.metrics import distances, finder
@@ -101,6 +102,35 @@ def test_far_surfels_are_found_alike_however_many(monkeypatch, limits):
     ring_of.cache_clear()
 
 
+def test_surfels_are_found_anew_once_however_many_rows_are_done_apart(monkeypatch):
+    """Each of 14 rows is a block of its own, and both masks have far surfels."""
+    calls = []
+    monkeypatch.setattr(
+        distances,
+        "surfaces_of",
+        lambda *of, find=distances.surfaces_of: calls.append(of) or find(*of),
+    )
+    for name, value in {"LOOK_UPS": 0, "FEW": 0, "PLANE_BYTES": 1, "KEPT": 9}.items():
+        monkeypatch.setattr(distances, name, value)
+    pair = np.zeros((2, 12, 13, 12), dtype=bool)
+    pair[0, :3, :, :3] = pair[1, 9:, :, 9:] = True
+    spacing = (1.0, 1.0, 1.0)
+    assert found(*pair, spacing) == pytest.approx(of_package(*pair, spacing), abs=CLOSE)
+    assert len(calls) == 2  # one window for each metric
+
+
+def test_a_few_far_surfels_need_no_tree(monkeypatch):
+    """A speck of 8 surfels, 17.2 voxels from a cube's nearest corner."""
+    monkeypatch.setattr(scipy.spatial, "cKDTree", None)
+    reference = np.zeros((40, 40, 40), dtype=bool)
+    reference[2:12, 2:12, 2:12] = True
+    prediction = reference.copy()
+    prediction[30, 30, 30] = True
+    spacing = (1.2, 0.7, 1.0)
+    pair = reference, prediction
+    assert found(*pair, spacing) == pytest.approx(of_package(*pair, spacing), abs=CLOSE)
+
+
 def test_empty_masks():
     """The diagonal of 8 x 8 x 8 voxels of 1.5, 2 and 6 mm: 8 times 6.5 mm."""
     full, none = box((0, 8), (0, 8), (0, 8)), box((0, 0), (0, 0), (0, 0))
@@ -153,6 +183,7 @@ def test_memory_of_a_hostile_map_is_bounded(monkeypatch):
     monkeypatch.setattr(distances, "PLANE_BYTES", 2**18)
     monkeypatch.setattr(distances, "KEPT", 2**14)
     monkeypatch.setattr(finder, "CHUNK_BYTES", 2**14)
+    monkeypatch.setattr(distances, "CHUNK_BYTES", 2**14)
     organ, noise = np.zeros((2, 40, 96, 96), dtype=np.uint8)
     organ[:2, :2, :2] = 1
     noise[:, ::2, ::2] = np.random.default_rng(3).integers(0, 2, (40, 48, 48))
