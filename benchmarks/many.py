@@ -159,7 +159,7 @@ def all_teams(
         note("two", one.wall_s / two.wall_s)
         note("again", again.wall_s / two.wall_s)
     what = f"{size[0]} teams x {size[1]} cases"
-    title = f"{what}: wall time of one / two workers"
+    title = f"{what}: wall time of one / two workers, if nothing else runs"
     return [
         Row(f"**{title}**", ratios["two"], at_least=1.7),
         Row(f"{what}: `flare score` / a loop of `flare evaluate`", ratios["loop"]),

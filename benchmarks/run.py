@@ -263,7 +263,7 @@ def measure_cases(bench: Benchmark) -> None:
         "the same, in the memory that glibc gives it", cases["kit"], cases["mapped"]
     )
     bench.add_ratio(
-        "one worker with HD95 and ASSD / without",
+        "of this one case: one worker with HD95 and ASSD / without",
         cases["distances"],
         cases["kit"],
         "at most 3",

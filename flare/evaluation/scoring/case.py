@@ -72,7 +72,8 @@ def score_labels(
 
     Notes
     -----
-    The rules are those of FLARE's official scripts (FLARE21 to FLARE24/Evaluation in
+    The rules are those of FLARE's official scripts (FLARE21/Evaluation,
+    FLARE22/Evaluation, FLARE23 and FLARE24 in
     https://github.com/JunMa11/FLARE2021 at aad2cc2); challenge files say which apply.
     """
     rules = challenge.unknown_labels
