@@ -73,6 +73,19 @@ def test_a_bad_archive_a_crashing_one_and_one_that_is_right(bench, serve):
     assert [*(bench.results / ".serve" / "downloads").glob("*")] == []
 
 
+def test_a_configuration_that_no_engine_would_load_is_answered_at_once(bench, serve):
+    """It was postponed for 23.5 hours: the engine's words were taken for the host's."""
+    bench.archive("bad", PREDICT, top={"created": "yesterday"})
+
+    status, _, stderr = serve()
+
+    assert (status, stderr) == (0, "")
+    answer = bench.answer("bad")
+    assert answer["status"] == "Failed"
+    assert told(answer["error_message"]) == ("F15", "bad.tar.gz")
+    assert bench.engine.calls("image load") == []
+
+
 def test_what_is_answered_is_not_measured_again(bench, serve):
     """But for a new file of a team, which is a new submission."""
     (bench.sent / "bad.tar.gz").write_bytes(b"")
