@@ -228,3 +228,18 @@ def test_names_that_are_no_places_are_refused(tmp_path, name):
     assert told(error.value) == ("H06", "s.zip")
     assert f"its names {what}" in error.value.problem
     assert list((tmp_path / "target").iterdir()) == []
+
+
+def test_no_more_is_written_than_a_zip_says(tmp_path):
+    """The directory says 10 bytes of a file that has a million: it is damaged."""
+    archive = tmp_path / "s.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("a.nii.gz", bytes(10**6))
+    content = archive.read_bytes()
+    size = (10**6).to_bytes(4, "little")
+    assert content.count(size) == 2
+    archive.write_bytes(content.replace(size, (10).to_bytes(4, "little")))
+    (tmp_path / "target").mkdir()
+    with pytest.raises(UploadError, match="damaged"):
+        unpack_zip(archive, tmp_path / "target")
+    assert (tmp_path / "target" / "a.nii.gz").stat().st_size <= 10

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -42,9 +43,11 @@ from flare.evaluation.many.teams import (
     opened,
 )
 from flare.evaluation.options import Options, check_count
-from flare.evaluation.plan import file_checksum, plan_evaluation
+from flare.evaluation.plan import file_checksum, plan_evaluation, with_options
 from flare.evaluation.scoring.case import Attempt
+from flare.evaluation.submission.find import find_references
 from flare.evaluation.submission.match import CasePair
+from flare.evaluation.submission.unpack import NoRoomError
 from flare.results.archives_csv import Flag, Refusal, replace_rows
 from flare.results.errors import MeasurementError
 from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
@@ -192,7 +195,9 @@ class _Run:
         self._checksum = lru_cache(maxsize=None)(file_checksum)
         self._rows: dict[str, tuple[list[Refusal], list[Flag]]] = {}
         self._written_at = time.monotonic()
+        self._most_bytes = lru_cache(maxsize=None)(self._most_bytes_unpacked)
         self._open: dict[str, OpenTeam] = {}
+        self._waiting: list[Submission] = []
         self._done: list[ScoredTeam] = []
         self._scored, self._known = 0, 0
         self._looked_at, self._to_score = 0, 0
@@ -209,18 +214,24 @@ class _Run:
             # No process is started for nothing: all may have been scored before.
             if first := next(batches, None):
                 with opened_pool() as pool:
-                    work = chain((first,), batches)
-                    for done in completed(pool, score_batch, work, Batch.single):
-                        if done.error and not done.is_lost:
-                            raise done.error
-                        self._take(done)
-                        self._tell_progress(len(submissions))
+                    self._work(pool, chain((first,), batches), len(submissions))
+                    while self._waiting:
+                        again, self._waiting = self._waiting, []
+                        self._work(pool, self._batches(again), len(submissions))
         finally:
             for team in self._open.values():
                 team.stack.close()
             remove_tree(self.output / UNPACKED)
             self._write_rows()
         return tuple(sorted(self._done, key=lambda found: found.team))
+
+    def _work(self, pool: Pool, batches: Iterable[Batch], teams: int) -> None:
+        """Score batches, of so many teams in all."""
+        for done in completed(pool, score_batch, batches, Batch.single):
+            if done.error and not done.is_lost:
+                raise done.error
+            self._take(done)
+            self._tell_progress(teams)
 
     def _tell_progress(self, teams: int) -> None:
         """Tell how far the run has come."""
@@ -242,7 +253,7 @@ class _Run:
             self._looked_at += 1
             team = None
             with self._alone(submission):
-                team = self._opened(submission)
+                team = self._opened_or_waiting(submission)
             if team is None:
                 continue
             self._open[submission.team] = team
@@ -267,10 +278,33 @@ class _Run:
         refuse = partial(self._refuse, submission, team)
         return bulkhead(self.output, submission.team, refuse)
 
+    def _opened_or_waiting(self, submission: Submission) -> OpenTeam | None:
+        """A team; none if it waits for room that others have while they are open."""
+        try:
+            return self._opened(submission)
+        except NoRoomError:
+            if not self._open:
+                raise
+            self._waiting.append(submission)
+            self._looked_at -= 1
+            return None
+
+    def _most_bytes_unpacked(self) -> int:
+        """What the label maps of a team can have when they are not compressed.
+
+        No number type takes more than 16 bytes for a voxel; a header takes little.
+        """
+        rules = with_options(self.challenge, self.options)
+        references = find_references(self.ground_truth, rules)
+        shapes = [file.read_grid().shape for file in references]
+        return sum(16 * math.prod(shape) + 2**20 for shape in shapes)
+
     def _opened(self, submission: Submission) -> OpenTeam:
         """A team, with what is known of its cases."""
         with ExitStack() as stack:
-            predictions = stack.enter_context(opened(submission, self.output))
+            predictions = stack.enter_context(
+                opened(submission, self.output, self._most_bytes)
+            )
             plan = plan_evaluation(
                 predictions, self.ground_truth, self.challenge, self.options
             )

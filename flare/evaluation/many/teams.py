@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,8 +98,12 @@ def find_submissions(
 
 
 @contextmanager
-def opened(submission: Submission, results: Path) -> Iterator[Path]:
+def opened(
+    submission: Submission, results: Path, most_bytes: Callable[[], int]
+) -> Iterator[Path]:
     """The folder of what a team has submitted, which a zip file is unpacked into.
+
+    It is refused if it has more than `most_bytes` when it is unpacked.
 
     Raises
     ------
@@ -125,7 +129,7 @@ def opened(submission: Submission, results: Path) -> Iterator[Path]:
     unpacked = results.resolve() / UNPACKED / submission.team
     unpacked.mkdir(parents=True)
     try:
-        unpack_zip(submission.path, unpacked)
+        unpack_zip(submission.path, unpacked, most_bytes())
         yield unpacked
     finally:
         remove_tree(unpacked)

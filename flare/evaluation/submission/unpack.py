@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import struct
@@ -27,6 +28,8 @@ _ENCRYPTED = 0x1
 _SUPPORTED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 _ANEW = "Zip the label maps anew with the tool of your system, without a password."
+
+_ALONE = "Zip the label maps alone, one for each case."
 
 IMAGE_SUFFIX = ".tar.gz"
 """Of a container image that is sent."""
@@ -62,13 +65,20 @@ def opened(path: Path, remedy: str = _REMEDY) -> Iterator[Path]:
         raise InputError(f"{safe(path)}: there is no such file or folder", remedy)
 
 
-def unpack_zip(file: Path, folder: Path) -> None:  # noqa: C901
-    """Unpack a zip file.
+class NoRoomError(UploadError):
+    """The disk has no room for a zip file now."""
+
+
+def unpack_zip(  # noqa: C901
+    file: Path, folder: Path, most_bytes: float = math.inf
+) -> None:
+    """Unpack a zip file, of at most so many bytes when it is unpacked.
 
     Raises
     ------
     UploadError
-        If the platform would refuse it, or it has no room here.
+        If the platform would refuse it, or it has too much; `NoRoomError` if it has no
+        room here.
     """
     name = safe(file.name)
     try:
@@ -78,7 +88,7 @@ def unpack_zip(file: Path, folder: Path) -> None:  # noqa: C901
                 if problem := _problem(entry):
                     text = f"{name}: {problem} ({safe(entry.filename)})"
                     raise UploadError(text, _ANEW)
-            check_room(entries, name, folder)
+            check_room(entries, name, folder, most_bytes)
             for entry in overlapping(archive):
                 raise zipfile.BadZipFile(
                     f"{safe(entry.filename)} overlaps what follows"
@@ -103,19 +113,29 @@ def unpack_zip(file: Path, folder: Path) -> None:  # noqa: C901
         ) from error
 
 
-def check_room(entries: list[zipfile.ZipInfo], name: str, folder: Path) -> None:
-    """Refuse a zip file of too many files, or of more than the disk has room for.
+def check_room(
+    entries: list[zipfile.ZipInfo],
+    name: str,
+    folder: Path,
+    most_bytes: float = math.inf,
+) -> None:
+    """Refuse a zip file of too much, or of more than the disk has room for.
 
     Sizes are as the zip tells them; zipfile never unpacks more.
     """
     if len(entries) > MOST_ENTRIES:
         raise UploadError(
-            f"{name}: it has {len(entries)} entries, at most {MOST_ENTRIES}",
-            "Zip the label maps alone, one for each case.",
+            f"{name}: it has {len(entries)} entries, at most {MOST_ENTRIES}", _ALONE
         )
     size = sum(entry.file_size for entry in entries)
-    if size + SPARE_BYTES > shutil.disk_usage(folder).free:
+    if size > most_bytes:
         raise UploadError(
+            f"{name}: it has {size / 2**20:.0f} MiB when it is unpacked, more than its"
+            " label maps can have",
+            _ALONE,
+        )
+    if size + SPARE_BYTES > shutil.disk_usage(folder).free:
+        raise NoRoomError(
             f"{name}: it has no room here ({size / 2**30:.1f} GiB)",
             "Make room, or choose another disk with --output or TMPDIR.",
         )

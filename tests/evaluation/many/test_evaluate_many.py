@@ -3,8 +3,11 @@
 import csv
 import shutil
 import sqlite3
+import zipfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 
@@ -140,6 +143,50 @@ def test_a_bad_team_gets_its_line_and_the_others_go_on(score, tmp_path):
     ]
     assert told(rows[0]["problem"])[0] == "F05"
     assert told(rows[1]["problem"]) == ("H06", "gamma.zip")
+
+
+def test_a_zip_waits_for_room_that_others_have_while_they_are_open(
+    tmp_path, monkeypatch
+):
+    """There is room for one: the others are opened again when that one is done."""
+    folders = write_teams(tmp_path, TEAMS)
+    for team in TEAMS:
+        zipped(tmp_path / "teams" / team)
+    unpacked = tmp_path / "results" / UNPACKED
+
+    def usage(_):
+        is_full = len(list(unpacked.iterdir())) > 1
+        return SimpleNamespace(free=0 if is_full else 2**40)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    found = flare.evaluate_many(*folders, tmp_path / "results", workers=2)
+    assert [(team.team, team.refusal) for team in found.teams] == [
+        (team, "") for team in TEAMS
+    ]
+
+
+def test_a_zip_that_nothing_else_keeps_from_its_room_is_refused(
+    score, tmp_path, monkeypatch
+):
+    zipped(tmp_path / "teams" / "beta")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    refusals = [team.refusal for team in score().teams]
+    assert [bool(refusal) for refusal in refusals] == [False, True, False]
+    assert "beta.zip: it has no room here" in refusals[1]
+
+
+def test_a_zip_of_more_than_label_maps_can_have_is_refused_early(score, tmp_path):
+    """References have 16 bytes for a voxel, and 1 MiB for each of 3 files."""
+    team = tmp_path / "teams" / "beta"
+    (team / "more.bin").write_bytes(bytes(2**26))
+    zipped(team)
+    with patch.object(zipfile.ZipFile, "open", side_effect=AssertionError):
+        refusals = [found.refusal for found in score().teams]
+    assert [bool(refusal) for refusal in refusals] == [False, True, False]
+    assert told(refusals[1]) == ("H06", "beta.zip")
+    assert (
+        "64 MiB when it is unpacked, more than its label maps can have" in refusals[1]
+    )
 
 
 def test_rows_of_many_teams_are_not_written_for_each(score, tmp_path, monkeypatch):
