@@ -24,12 +24,12 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from flare.common.docker import Docker  # noqa: E402  the checkout's
-from flare.common.engine import Limits  # noqa: E402
 from flare.measuring.container import Conditions  # noqa: E402
+from flare.measuring.engines.docker import Docker  # noqa: E402  the checkout's
 from flare.measuring.host import choose_caches, empty_caches  # noqa: E402
 from flare.measuring.image import NOTHING, LoadedImage, image_tar  # noqa: E402
 from flare.measuring.options import Caches  # noqa: E402
+from flare.results.limits import Limits  # noqa: E402
 
 TEAM = "flare-benchmark-sleep"
 DOCKERFILE = """

@@ -23,10 +23,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from flare.common.docker import Docker  # noqa: E402  the checkout's
-from flare.common.engine import Limits  # noqa: E402
 from flare.measuring.container import Conditions  # noqa: E402
+from flare.measuring.engines.docker import Docker  # noqa: E402  the checkout's
 from flare.measuring.image import LoadedImage, image_tar  # noqa: E402
+from flare.results.limits import Limits  # noqa: E402
 
 EMPTY = "flare-benchmark-side-empty:latest"
 KINDS = {

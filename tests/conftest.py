@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from flare.common import docker as engine_module
+from flare.measuring.engines import docker as engine_module
 from tests.builders import ROOT, case_names, organ_boxes, write_cases
 from tests.builders.alone import alone
 from tests.builders.browser import headless

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flare.common.engine import Engine
 from flare.common.errors import OutputError, StoppedError
 from flare.common.files import at, json_at, remove_tree, write_whole
 from flare.common.text import safe, why
+from flare.measuring.engines.interface import Engine
 from flare.results.errors import MeasurementError
 from flare.results.team_folder import FolderLock
 

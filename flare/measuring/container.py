@@ -14,22 +14,15 @@ from pathlib import Path
 
 from flare.challenge.formats import SUFFIXES, suffix_of
 from flare.challenge.rules import MaxMemory
-from flare.common.engine import (
-    ANSWER_S,
-    MEMORY,
-    NO_GPU,
-    Container,
-    Ended,
-    Engine,
-    Limits,
-)
 from flare.common.errors import EngineError
 from flare.common.files import write_whole
 from flare.common.text import printable
+from flare.measuring.engines.interface import ANSWER_S, Container, Ended, Engine
 from flare.measuring.host import DiskWatch, busy_s, default_cpus, empty_caches, is_busy
 from flare.measuring.options import FLARE, Caches, Contract
 from flare.measuring.sampling import ControlGroup, NvmlSource, Sampler, open_gpu
 from flare.results.efficiency_csv import CaseRecord, RunStatus
+from flare.results.limits import MEMORY, NO_GPU, Limits
 from flare.results.team_folder import PREDICTIONS
 from flare.results.traces_csv import TRACES, Trace, area, max_memory_mb, write_trace
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flare.common.engine import Engine
 from flare.common.environment import available_bytes, available_cpus
 from flare.common.errors import InputError
 from flare.common.text import safe, why
+from flare.measuring.engines.interface import Engine
 from flare.measuring.options import Caches
 from flare.results.errors import MeasurementError
 from flare.results.measurement_json import Host

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from flare.common.engine import Container, Engine
 from flare.common.errors import EngineError
 from flare.common.files import remove_tree
 from flare.common.text import safe, why
@@ -23,6 +22,7 @@ from flare.measuring.archive.reading import Archive, write_image
 from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.cleanup import guarded, label_of
 from flare.measuring.container import Conditions, ContainerRun, run_container
+from flare.measuring.engines.interface import Container, Engine
 from flare.measuring.host import SPARE_BYTES, DiskWatch, check_room
 from flare.measuring.options import MODEL_FOLDER
 from flare.results.team_folder import FolderLock

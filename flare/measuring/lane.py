@@ -9,13 +9,15 @@ from os import sched_getaffinity
 from pathlib import Path
 from typing import Any
 
-from flare.common.engine import MEMORY, Engine, EngineRecord, Limits, size_bytes
 from flare.common.environment import available_bytes
 from flare.common.errors import InputError
 from flare.common.text import listing, safe
+from flare.measuring.engines.interface import Engine
 from flare.measuring.host import describe_host
 from flare.measuring.sampling import Device, DeviceError, open_gpu
 from flare.results.errors import MeasurementError
+from flare.results.limits import MEMORY, Limits, size_bytes
+from flare.results.measurement_json import EngineRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,6 @@ from pathlib import Path
 
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
-from flare.common.engine import Engine, EngineRecord, find_engine
 from flare.common.errors import (
     FlareError,
     InputError,
@@ -35,6 +34,7 @@ from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
 from flare.measuring.archive.reading import SUFFIX, Archive, read_archive, team_of
 from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.container import opened_limits
+from flare.measuring.engines.interface import Engine, find_engine
 from flare.measuring.host import choose_caches, missing_walls
 from flare.measuring.lane import Lane, check_alike, divide, look_at_place
 from flare.measuring.lanes.dispatch import Dispatch, Listener, noted
@@ -45,6 +45,7 @@ from flare.measuring.team import Job
 from flare.results.archives_csv import Refusal, replace_rows
 from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, read_records
 from flare.results.errors import MeasurementError
+from flare.results.measurement_json import EngineRecord
 
 _log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """What measuring is told: all that a command fills, and a caller from Python gives.
 
-A limit of a container is declared in `flare.common.engine`, as engines enforce it.
+A limit of a container is declared in `flare.results.limits`, as engines enforce it.
 
 There are two ways in which an image is run. FLARE's reads a CT in /workspace/inputs,
 and is started by ``sh predict.sh``. An algorithm of grand-challenge.org reads the image
@@ -16,7 +16,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
 
-from flare.common.engine import NO_GPU, Limits, engine_option, limit
 from flare.common.errors import InputError
 from flare.common.options import (
     argument,
@@ -27,6 +26,8 @@ from flare.common.options import (
     seconds,
     workers_option,
 )
+from flare.measuring.engines.interface import engine_option
+from flare.results.limits import NO_GPU, Limits, limit
 
 MODEL_FOLDER = "/opt/ml/model"
 """Where a container finds the model that was sent beside its image, by either contract:

@@ -14,7 +14,6 @@ from typing import Any
 
 from flare.challenge.reading import measuring_rules
 from flare.challenge.rules import Challenge
-from flare.common.engine import DOCKER, Engine
 from flare.common.errors import EngineError, FlareError, obey_stop
 from flare.common.files import remove_tree
 from flare.common.schema import dump
@@ -30,6 +29,7 @@ from flare.measuring.container import (
     keep_runs,
     record_of,
 )
+from flare.measuring.engines.interface import Engine
 from flare.measuring.host import describe_host, missing_walls
 from flare.measuring.image import LoadedImage, loaded_image
 from flare.measuring.lane import Lane
@@ -46,6 +46,7 @@ from flare.results.efficiency_csv import (
 )
 from flare.results.errors import MeasurementError
 from flare.results.measurement_json import (
+    DOCKER,
     MEASUREMENT_JSON,
     OF_HOST,
     MeasurementLog,

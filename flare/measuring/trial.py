@@ -24,7 +24,6 @@ from typing import IO, Any, cast
 
 from flare.challenge.formats import ANY_SUFFIX, case_name, suffix_of
 from flare.challenge.rules import Challenge
-from flare.common.engine import ANSWER_S, Engine, NoAnswerError
 from flare.common.errors import EngineError, InputError, SubmissionError
 from flare.common.text import listing, safe
 from flare.evaluation.check import check_submission, find_images
@@ -36,6 +35,7 @@ from flare.evaluation.submission.jobs import INPUTS_FILE_NAME
 from flare.measuring.archive.strict import BrokenError, StrictHeader, explained
 from flare.measuring.cleanup import guarded
 from flare.measuring.container import Conditions, ContainerRun, End
+from flare.measuring.engines.interface import ANSWER_S, Engine, NoAnswerError
 from flare.measuring.host import SPARE_BYTES, wait_until_idle
 from flare.measuring.image import NOTHING, OUTPUTS, LoadedImage, image_tar
 from flare.measuring.options import Contract

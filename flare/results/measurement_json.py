@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from flare.common.engine import DOCKER, EngineRecord, Limits, Setting, setting
 from flare.common.environment import __version__, source_commit
 from flare.common.files import at, json_at, read_regular, write_whole
 from flare.common.schema import (
@@ -25,9 +24,13 @@ from flare.common.schema import (
 )
 from flare.common.text import listing, safe
 from flare.results.errors import ChangedSettingError, MeasurementError
+from flare.results.limits import Limits, Setting, setting
 
 MEASUREMENT_JSON = "measurement.json"
 """In the folder of a team."""
+
+DOCKER = "docker"
+"""The engine that is used unless told otherwise."""
 
 
 # --- Its keys ---------------------------------------------------------------------
@@ -153,6 +156,37 @@ class Session(TypedDict):
     """Whether teams took turns, case by case."""
     doubts: list[str]
     """What is doubtful about the team's archive."""
+
+
+class EngineRecord(TypedDict):
+    """Versions and settings of the engine; empty where it does not tell."""
+
+    version: Text
+    """Version of the engine."""
+    containerd: str
+    """Version of containerd."""
+    runc: str
+    """Version of runc."""
+    nvidia_toolkit: str
+    """Version of the NVIDIA container toolkit."""
+    runtimes: list[str]
+    """Runtimes that it knows."""
+    default_runtime: str
+    """The runtime that it uses unless told otherwise."""
+    security: list[str]
+    """Its security options."""
+    limits: list[str]
+    """What it cannot limit: `memory`, `swap` or `processes`."""
+    storage: str
+    """Its storage driver."""
+    cgroups: str
+    """Version of control groups."""
+    kernel: str
+    """Version of the kernel."""
+    system: str
+    """Its operating system."""
+    folder: str
+    """Where it keeps its files."""
 
 
 class EngineCost(TypedDict):

@@ -10,12 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from flare.challenge.reading import read_challenge
-from flare.common.engine import Limits
 from flare.measuring.lane import Lane, Place
 from flare.measuring.lanes.process import Ended
 from flare.measuring.options import Options
 from flare.measuring.sampling import Device
 from flare.measuring.team import Job
+from flare.results.limits import Limits
 from tests.builders import ROOT, case_names
 from tests.builders.running import record
 from tests.builders.teams import PREDICT, rows_of

@@ -6,7 +6,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from flare.common.docker import Docker
+from flare.measuring.engines.docker import Docker
 
 DOCKER = Path(__file__).with_name("docker.sh")
 

@@ -1,7 +1,7 @@
 """An engine that is no Docker: folders for images and volumes, and plain processes.
 
-It shows that nothing but `flare.common.docker` knows what Docker is told. Whoever uses
-it is not killed, so its guard has little to do.
+It shows that nothing but `flare.measuring.engines.docker` knows what Docker is told.
+Whoever uses it is not killed, so its guard has little to do.
 """
 
 import io
@@ -11,7 +11,8 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from flare.common.engine import Ended, EngineRecord
+from flare.measuring.engines.interface import Ended
+from flare.results.measurement_json import EngineRecord
 
 PIPE = subprocess.PIPE
 

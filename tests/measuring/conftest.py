@@ -10,7 +10,6 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.cli.main import main
-from flare.common.engine import Limits
 from flare.evaluation.check import find_images
 from flare.measuring import cleanup, container
 from flare.measuring import measure as measure_module
@@ -22,6 +21,7 @@ from flare.measuring.measure import measure_teams
 from flare.measuring.options import FLARE, Caches, Options, RunOptions
 from flare.measuring.sampling import Device
 from flare.measuring.team import Job
+from flare.results.limits import Limits
 from flare.results.traces_csv import Sample
 from tests.builders.archives import FILES, save
 from tests.builders.schemas import file_problems

@@ -21,7 +21,7 @@ from tests.builders import ROOT, wait_until
 KILLED = """
 import sys, time
 from pathlib import Path
-from flare.common.docker import Docker
+from flare.measuring.engines.docker import Docker
 from flare.measuring import cleanup
 from flare.measuring.cleanup import guarded, label_of
 from flare.measuring.image import image_tar

@@ -2,9 +2,11 @@
 
 import pytest
 
-from flare.common.engine import Container, Limits, create_words
 from flare.measuring.container import opened_limits
+from flare.measuring.engines.flags import create_words
+from flare.measuring.engines.interface import Container
 from flare.measuring.sampling import DeviceError
+from flare.results.limits import Limits
 
 
 def command(environment=(), **limits):

@@ -6,12 +6,12 @@ import stat
 import pytest
 
 from flare.cli.main import main
-from flare.common.engine import Limits
 from flare.evaluation.check import find_images
 from flare.evaluation.submission.jobs import read_sockets
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.options import Contract
 from flare.measuring.trial import WrongOutputError, lay_out, move_map
+from flare.results.limits import Limits
 from tests.builders.archives import save
 from tests.builders.teams import LIMITS as TINY
 from tests.builders.teams import (

@@ -6,9 +6,9 @@ import tarfile
 
 import pytest
 
-from flare.common.docker import Docker
 from flare.common.errors import EngineError
 from flare.measuring import trial
+from flare.measuring.engines.docker import Docker
 from flare.measuring.trial import (
     DEEPEST,
     MOST_ENTRIES,

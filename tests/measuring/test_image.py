@@ -7,10 +7,10 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from flare.common.docker import Docker, is_of_content
 from flare.common.errors import EngineError
 from flare.measuring import image as loading_module
 from flare.measuring.archive.reading import read_archive
+from flare.measuring.engines.docker import Docker, is_of_content
 from flare.measuring.image import LoadError, load_image
 from tests.builders import ROOT, run_command
 from tests.builders.archives import FILES, OF_NO_ENGINE, save

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from flare.common.engine import Limits
 from flare.common.errors import InputError
 from flare.measuring.lane import _cores, check_alike, divide, look_at_place
 from flare.measuring.options import LaneLimits, Options
 from flare.measuring.sampling import DeviceError
 from flare.results.errors import MeasurementError
+from flare.results.limits import Limits
 from tests.builders.lanes import device, lane, place
 
 SINGLES = [(n,) for n in range(9)]

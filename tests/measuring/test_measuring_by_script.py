@@ -11,8 +11,8 @@ from unittest import mock
 
 import pytest
 
-from flare.common.engine import ENGINES
 from flare.common.errors import EngineError
+from flare.measuring.engines.interface import ENGINES
 from flare.measuring.measure import count_done
 from flare.measuring.sampling import ControlGroup
 from flare.results.errors import MeasurementError

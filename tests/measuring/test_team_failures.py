@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from flare.common.engine import NoAnswerError
 from flare.common.errors import EngineError
 from flare.evaluation.check import find_images
 from flare.evaluation.errors import GroundTruthError
@@ -17,6 +16,7 @@ from flare.measuring import measure as measuring
 from flare.measuring import team as measured
 from flare.measuring.archive.reading import Archive
 from flare.measuring.archive.strict import ArchiveError
+from flare.measuring.engines.interface import NoAnswerError
 from flare.measuring.lanes import dispatch, process
 from flare.measuring.measure import measure_teams, write_refused
 from flare.results.archives_csv import read_refused

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from flare.challenge.reading import read_challenge
-from flare.common.engine import Ended
 from flare.measuring.container import ContainerRun, End, log_text
+from flare.measuring.engines.interface import Ended
 from flare.measuring.trial import (
     WrongOutputError,
     check_output,

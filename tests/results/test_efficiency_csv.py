@@ -6,8 +6,8 @@ import pytest
 
 import flare
 from flare.challenge.rules import MaxMemory
-from flare.common.engine import Ended
 from flare.measuring.container import ContainerRun, record_of
+from flare.measuring.engines.interface import Ended
 from flare.results.efficiency_csv import (
     VALUES,
     CaseRecord,

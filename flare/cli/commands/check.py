@@ -15,7 +15,6 @@ from flare.challenge.reading import read_challenge
 from flare.cli.command import takes
 from flare.cli.commands.evaluate import on_case
 from flare.cli.console import OutcomeError, Progress
-from flare.common.engine import Limits, engine_option, find_engine
 from flare.common.errors import InputError
 from flare.common.options import argument, challenge_option, option, workers_option
 from flare.common.text import printable, safe
@@ -24,7 +23,9 @@ from flare.evaluation.errors import UploadError
 from flare.evaluation.options import Options
 from flare.evaluation.plan import with_options
 from flare.evaluation.submission.unpack import is_image, opened
+from flare.measuring.engines.interface import engine_option, find_engine
 from flare.measuring.options import Contract
+from flare.results.limits import Limits
 
 if TYPE_CHECKING:
     from flare.measuring.archive.reading import Archive

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from flare.common.engine import Engine
 from flare.common.errors import FlareError
 from flare.common.text import safe
 from flare.evaluation.errors import ClusterError
@@ -25,6 +24,7 @@ from flare.evaluation.many.cluster import (
     connected,
     scheduler_lost,
 )
+from flare.measuring.engines.interface import Engine
 from flare.measuring.lane import Lane, Place, check_alike, divide, look_at_place
 from flare.measuring.lanes.process import Ended, LaneProcess, Message, Pool
 from flare.measuring.options import Options

@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.common.engine import Engine
 from flare.common.errors import EngineError, FlareError
 from flare.common.executor import bulkhead
 from flare.common.text import safe
 from flare.evaluation.submission.find import LabelMapFile
 from flare.measuring.archive.reading import Archive
+from flare.measuring.engines.interface import Engine
 from flare.measuring.lane import Lane
 from flare.measuring.lanes.process import Ended, Message, Pool
 from flare.measuring.sampling import DeviceError

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge.reading import challenge_names
-from flare.common.docker import Docker
 from flare.common.errors import EngineError, InputError
 from flare.common.files import at
 from flare.common.options import argument, option, positive
 from flare.common.text import aligned, listing, safe
 from flare.evaluation.errors import UploadError
+from flare.measuring.engines.docker import Docker
 from flare.platforms.grandchallenge.phase import Phase, problem_at
 from flare.platforms.grandchallenge.phase_settings import STANDARD, PhaseOptions
 from flare.platforms.grandchallenge.upload import UNEXPECTED, prepare_input

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from flare.challenge.reading import read_challenge
-from flare.common.engine import find_engine
 from flare.common.errors import (
     FlareError,
     HostError,
@@ -35,6 +34,7 @@ from flare.common.options import option, seconds
 from flare.common.text import safe
 from flare.evaluation.check import find_images
 from flare.measuring.container import opened_limits
+from flare.measuring.engines.interface import find_engine
 from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import check_cases
 from flare.measuring.options import MeasuringOptions, Options

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from flare.challenge.formats import case_of
-from flare.common.engine import find_engine
 from flare.common.errors import OutputError, SubmissionError, raise_problems
 from flare.common.text import printable, safe
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
 from flare.measuring.container import Conditions, opened_limits
+from flare.measuring.engines.interface import find_engine
 from flare.measuring.host import SPARE_BYTES, room
 from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import count_done, measure_teams, write_refused

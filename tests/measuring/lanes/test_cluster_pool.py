@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from flare.common.docker import Docker
 from flare.common.environment import __version__, source_commit
 from flare.evaluation.errors import ClusterError
+from flare.measuring.engines.docker import Docker
 from flare.measuring.lane import look_at_place
 from flare.measuring.lanes import cluster
 from flare.measuring.lanes.cluster import ClusterPool, measure_on_worker, opened_cluster

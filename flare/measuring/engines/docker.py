@@ -15,18 +15,18 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from flare.common.engine import (
+from flare.common.environment import end_with
+from flare.common.errors import EngineError
+from flare.common.text import safe, why
+from flare.measuring.engines.flags import create_words
+from flare.measuring.engines.interface import (
     ANSWER_S,
     Container,
     Ended,
     Engine,
-    EngineRecord,
     NoAnswerError,
-    create_words,
 )
-from flare.common.environment import end_with
-from flare.common.errors import EngineError
-from flare.common.text import safe, why
+from flare.results.measurement_json import EngineRecord
 
 _RESTART = "Restart Docker, and go on."
 

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from flare.common.docker import Docker, is_of_content
-from flare.common.engine import NoAnswerError
 from flare.common.errors import EngineError
+from flare.measuring.engines.docker import Docker, is_of_content
+from flare.measuring.engines.interface import NoAnswerError
 
 
 @pytest.mark.parametrize("program", ["nvidia-ctk", "nvidia-container-cli"])

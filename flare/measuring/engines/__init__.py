@@ -1,0 +1,1 @@
+"""Runs containers: the interface, with the list of engines, and a file for each."""
