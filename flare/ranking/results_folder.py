@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import product
+from dataclasses import dataclass, field, replace
 from os.path import lexists
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from flare.challenge.metrics import METRICS
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import listing, safe, shell_word
 from flare.ranking.inspection import (
+    Origin,
     RefusedTeam,
     RollCall,
     Waiting,
     check_origins,
     read_archives,
 )
-from flare.results.archives_csv import read_flags, read_refused
+from flare.results.archives_csv import Refusal, read_flags, read_refused
 from flare.results.efficiency_csv import EFFICIENCY_CSV, MeasuredCase, read_by_case
 from flare.results.errors import RankingError
 from flare.results.measurement_json import (
@@ -45,7 +45,7 @@ NO_ROW, EMPTY = "there is no row", "the value is empty"
 
 
 class CaseResult(NamedTuple):
-    """What a team has achieved on a case by a metric."""
+    """The result of a team on a case by a metric."""
 
     team: str
     case: str
@@ -62,10 +62,31 @@ class CaseResult(NamedTuple):
     is known."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamResults:
+    """The results of all teams, and what else their folders tell."""
+
+    results: list[CaseResult]
+    """By the metrics that are ranked, and by all other scores in the folders."""
+    is_measured: bool
+    """Whether any team was measured."""
+    roll: RollCall = field(default_factory=RollCall)
+    """Who took part, but is not ranked, or not with all results."""
+    origin: Origin | None = None
+    """What the results were made with."""
+    warned: tuple[tuple[str, str], ...] = ()
+    """Teams, and the warnings from when they were scored."""
+    notes: tuple[str, ...] = ()
+    """What is odd about the folders, in sentences for the organisers."""
+    worst_distances: Mapping[str, float] = field(default_factory=dict)
+    """By case that could not be scored: its distances in mm, as metrics.json has
+    them."""
+
+
 def read_teams(
     path: Path, metrics: Sequence[RankedMetric], challenge: Challenge
-) -> tuple[list[CaseResult], dict[str, Any], bool]:
-    """Read the results of all teams.
+) -> TeamResults:
+    """Read the results of all teams; empty if no team is scored.
 
     Parameters
     ----------
@@ -75,12 +96,6 @@ def read_teams(
         What is read, as in `flare.ranking.table.read_results`.
     challenge : Challenge
         By which the label maps should have been scored.
-
-    Returns
-    -------
-    tuple
-        The results by the metrics that were asked for, and by other scores that are
-        there; what a `ResultTable` has besides; and whether teams were measured.
 
     Raises
     ------
@@ -93,94 +108,153 @@ def read_teams(
         raise RankingError(str(path), "it is the folder of one team", remedy)
     refused = read_refused(path)
     accepted, replaced = read_archives(path, refused)
-    scored, unscored, strays = _sort_folders(path, accepted, {r.team for r in refused})
-    asked = [rule.metric for rule in metrics]
-    scores = {
-        f.name: read_evaluation(f / METRICS_JSON, asked, RankingError) for f in scored
-    }
+    refused_names = {archive.team for archive in refused}
+    scored, unscored, strays = _sort_folders(path, accepted, refused_names)
+    scores = _read_scores(scored, metrics)
     waiting = _find_waiting(path, unscored, scores)
     if not scores:
-        return [], {}, False
-    made = {team: own.evaluation for team, own in scores.items()}
-    origin = check_origins(made, challenge, path)
-    measured = {f.name: read_measurement(f / MEASUREMENT_JSON) for f in scored}
-    efficiency: dict[str, dict[str, MeasuredCase] | None] = {}
+        return TeamResults(results=[], is_measured=False)
+    evaluations = {team: file.evaluation for team, file in scores.items()}
+    origin = check_origins(evaluations, challenge, path)
+    measurements = {
+        folder.name: read_measurement(folder / MEASUREMENT_JSON) for folder in scored
+    }
     results: list[CaseResult] = []
+    unfinished: dict[Path, list[str]] = {}
     for folder in scored:
-        team, file, rows = folder.name, folder / EFFICIENCY_CSV, None
-        if lexists(file):
-            rows = read_by_case(file)
-            check_known_cases(file, rows, scores[team].cases)
-        efficiency[team] = rows
-        results += _results(team, metrics, scores[team], rows, measured[team])
-    unfinished = {
-        team: [c for c in scores[team].cases if c not in rows or rows[c].is_unfinished]
-        for team, rows in efficiency.items()
-        if rows is not None
-    }
-    unfinished = {team: cases for team, cases in unfinished.items() if cases}
-    ours = {f.name for f in scored if lexists(f / MEASUREMENT_JSON)}
-    roll = RollCall(
-        refused=tuple(
-            RefusedTeam(
-                team=own.team,
-                file=own.archive,
-                reason=own.problem,
-                is_ranked=own.team in scores,
-            )
-            for own in refused
+        team = folder.name
+        runs = _read_runs(folder, scores[team])
+        results += _results(team, metrics, scores[team], runs, measurements[team])
+        cases = _unfinished_cases(scores[team], runs)
+        if cases:
+            unfinished[folder] = cases
+    return TeamResults(
+        results=results,
+        is_measured=any(map(is_measured, (*scored, *unscored))),
+        roll=RollCall(
+            refused=tuple(_refused_team(archive, scores) for archive in refused),
+            replaced=replaced,
+            not_scored_yet=waiting,
+            not_measured_to_the_end=tuple(
+                folder.name for folder in unfinished if _is_ours(folder)
+            ),
+            ignored=strays,
         ),
-        replaced=replaced,
-        not_scored_yet=waiting,
-        not_measured_to_the_end=tuple(team for team in unfinished if team in ours),
-        ignored=strays,
+        origin=_add_measurements(origin, measurements),
+        warned=tuple(_warnings(path, scores)),
+        notes=(*_notes(strays, unfinished), *unlike_teams(measurements)),
+        worst_distances=_worst_distances(scores.values()),
     )
-    ignored = f"Ignored, as there are no results in them: {listing(strays)}"
-    told = {
-        "warned": (
-            *(
-                (team, low.reason)
-                for team, own in scores.items()
-                for low in own.low_scores
-            ),
-            *((own.team, own.flag) for own in read_flags(path) if own.team in scores),
-        ),
-        "notes": (
-            *([ignored] if strays else []),
-            *(
-                _unfinished_line(team, cases, is_ours=team in ours)
-                for team, cases in unfinished.items()
-            ),
-            *unlike_teams(measured),
-        ),
-        "worst_distances": dict(_worst_distances(scores.values())),
-        "roll": roll,
-        "origin": replace(
-            origin,
-            measured={
-                name: tuple(sorted(set(own.values())))
-                for name, own in by_setting(measured).items()
-            },
-            teams_measured=sum(bool(own.settings) for own in measured.values()),
-        ),
+
+
+def _read_scores(
+    folders: Sequence[Path], metrics: Sequence[RankedMetric]
+) -> dict[str, EvaluationFile]:
+    """Read the metrics.json of each team."""
+    names = [rule.metric for rule in metrics]
+    scores = {}
+    for folder in folders:
+        file = folder / METRICS_JSON
+        scores[folder.name] = read_evaluation(file, names, RankingError)
+    return scores
+
+
+def _read_runs(folder: Path, scores: EvaluationFile) -> dict[str, MeasuredCase] | None:
+    """Read the measured runs of a team by case; None if it has no such file."""
+    file = folder / EFFICIENCY_CSV
+    if not lexists(file):
+        return None
+    runs = read_by_case(file)
+    check_known_cases(file, runs, scores.cases)
+    return runs
+
+
+def _unfinished_cases(
+    scores: EvaluationFile, runs: Mapping[str, MeasuredCase] | None
+) -> list[str]:
+    """Cases that are to be run still; none of a team without measured runs."""
+    if runs is None:
+        return []
+    return [
+        case for case in scores.cases if case not in runs or runs[case].is_unfinished
+    ]
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether flare measure has written the efficiency.csv of a folder."""
+    return lexists(folder / MEASUREMENT_JSON)
+
+
+def _refused_team(archive: Refusal, scores: Collection[str]) -> RefusedTeam:
+    return RefusedTeam(
+        team=archive.team,
+        file=archive.archive,
+        reason=archive.problem,
+        is_ranked=archive.team in scores,
+    )
+
+
+def _add_measurements(
+    origin: Origin, measurements: Mapping[str, Measurement]
+) -> Origin:
+    """Add what the teams were measured with."""
+    values_by_setting = {
+        setting: tuple(sorted(set(values.values())))
+        for setting, values in by_setting(measurements).items()
     }
-    return results, told, any(map(is_measured, (*scored, *unscored)))
+    measured = [team for team in measurements.values() if team.settings]
+    return replace(origin, measured=values_by_setting, teams_measured=len(measured))
 
 
-def _worst_distances(scores: Iterable[EvaluationFile]) -> Iterator[tuple[str, float]]:
+def _warnings(
+    path: Path, scores: Mapping[str, EvaluationFile]
+) -> Iterator[tuple[str, str]]:
+    """Teams, and the warnings from when they were scored."""
+    for team, file in scores.items():
+        for low in file.low_scores:
+            yield team, low.reason
+    for archive in read_flags(path):
+        if archive.team in scores:
+            yield archive.team, archive.flag
+
+
+def _notes(
+    strays: Sequence[str], unfinished: Mapping[Path, Sequence[str]]
+) -> Iterator[str]:
+    """Sentences about folders without results, and about unfinished measurements."""
+    if strays:
+        yield f"Ignored, as there are no results in them: {listing(strays)}"
+    for folder, cases in unfinished.items():
+        team = safe(folder.name)
+        if _is_ours(folder):
+            yield (
+                f"{team} was not measured to the end ({listing(cases)}), and ranks"
+                " last there, without its fault: measure it again before you publish"
+            )
+        else:
+            yield (
+                f"{team}: {EFFICIENCY_CSV}, which flare measure has not written, has no"
+                f" value of {listing(cases)}, and the team ranks last there"
+            )
+
+
+def _worst_distances(scores: Iterable[EvaluationFile]) -> dict[str, float]:
     """The distances of cases that could not be scored, as metrics.json has them."""
-    distances = {name for name, metric in METRICS.items() if metric.worst is None}
-    for found in scores:
-        for case, metric in product(found.failed, distances):
-            if (case, metric) in found.values:
-                yield case, found.values[case, metric]
+    metrics = [name for name, metric in METRICS.items() if metric.worst is None]
+    distances = {}
+    for file in scores:
+        for case in file.failed:
+            for metric in metrics:
+                if (case, metric) in file.values:
+                    distances[case] = file.values[case, metric]
+    return distances
 
 
-def _results(  # noqa: C901
+def _results(
     team: str,
     metrics: Sequence[RankedMetric],
     scores: EvaluationFile,
-    rows: Mapping[str, MeasuredCase] | None,
+    runs: Mapping[str, MeasuredCase] | None,
     measurement: Measurement,
 ) -> Iterator[CaseResult]:
     """Bring together what a team has achieved.
@@ -188,29 +262,17 @@ def _results(  # noqa: C901
     A run that failed has no results, not good ones: it was not slow, and needed no
     memory.
     """
-    asked = {rule.metric for rule in metrics}
-    failed = dict(scores.failed)
+    failures = dict(scores.failed)
     for case in scores.cases:
-        row, kind = (rows or {}).get(case), ""
-        if row and not row.is_ok:
-            kind = f"status {row.status or 'missing'}"
-            message = row.text("message")
-            failed[case] = f"{kind}: {message}" if message else kind
-        ok = row if row and row.is_ok else None
+        run = runs.get(case) if runs else None
+        kind = ""
+        if run and not run.is_ok:
+            kind, failures[case] = _describe_failure(run)
+            run = None
         for rule in metrics:
-            measured, is_there = None, bool(ok and rule.metric in ok.cells)
-            if ok and (tolerance_mb := rule.trace_tolerance_mb):
-                trace = ok.file.parent / TRACES / f"{case}.csv"
-                measured = area_above(trace, tolerance_mb, ok.number("runtime_s"))
-            elif ok:
-                measured = ok.value(rule.metric)
+            measured = _measured_value(rule, case, run)
             value = scores.values.get((case, rule.metric), measured)
-            reason = failed.get(case, "")
-            if not reason and value is None:
-                reason = EMPTY if is_there else NO_ROW
-            spread = ok.number(f"{rule.metric}_spread") if ok else None
-            if spread is None and rule.metric == "runtime_s":
-                spread = measurement.noise_s
+            reason = failures.get(case) or _reason_of_absence(value, rule, run)
             yield CaseResult(
                 team=team,
                 case=case,
@@ -218,11 +280,50 @@ def _results(  # noqa: C901
                 value=None if reason else value,
                 reason=reason,
                 kind=kind,
-                spread=spread,
+                spread=_spread(rule, run, measurement),
             )
+    ranked = {rule.metric for rule in metrics}
     for (case, metric), value in scores.values.items():
-        if metric not in asked and case not in failed:
+        if metric not in ranked and case not in failures:
             yield CaseResult(team=team, case=case, metric=metric, value=value)
+
+
+def _describe_failure(run: MeasuredCase) -> tuple[str, str]:
+    """The kind of a failure, which many cases may share, and the whole reason."""
+    kind = f"status {run.status or 'missing'}"
+    message = run.text("message")
+    return kind, f"{kind}: {message}" if message else kind
+
+
+def _measured_value(
+    rule: RankedMetric, case: str, run: MeasuredCase | None
+) -> float | None:
+    """The value of a run that was ok, from its trace or its row."""
+    if run is None:
+        return None
+    if rule.trace_tolerance_mb:
+        trace = run.file.parent / TRACES / f"{case}.csv"
+        return area_above(trace, rule.trace_tolerance_mb, run.number("runtime_s"))
+    return run.value(rule.metric)
+
+
+def _reason_of_absence(
+    value: float | None, rule: RankedMetric, run: MeasuredCase | None
+) -> str:
+    """The reason why there is no value, though nothing failed; empty if there is."""
+    if value is not None:
+        return ""
+    return EMPTY if run and rule.metric in run.cells else NO_ROW
+
+
+def _spread(
+    rule: RankedMetric, run: MeasuredCase | None, measurement: Measurement
+) -> float | None:
+    """How far repeated measurements lay apart, or those of an empty container."""
+    spread = run.number(f"{rule.metric}_spread") if run else None
+    if spread is None and rule.metric == "runtime_s":
+        return measurement.noise_s
+    return spread
 
 
 def _sort_folders(
@@ -233,8 +334,11 @@ def _sort_folders(
     A team without scores that was not measured yet has no folder, but its archive was
     accepted.
     """
-    scored, unscored, strays = [], {path / team for team in accepted}, []
-    for folder in sorted(p for p in path.iterdir() if p.is_dir() and p.name[0] != "."):
+    scored, strays = [], []
+    unscored = {path / team for team in accepted}
+    for folder in sorted(path.iterdir()):
+        if not folder.is_dir() or folder.name.startswith("."):
+            continue
         if lexists(folder / METRICS_JSON):
             scored.append(folder)
         elif is_measured(folder):
@@ -242,19 +346,6 @@ def _sort_folders(
         elif folder not in unscored and folder.name not in refused:
             strays.append(folder.name)
     return scored, sorted(unscored.difference(scored)), tuple(strays)
-
-
-def _unfinished_line(team: str, cases: Sequence[str], *, is_ours: bool) -> str:
-    """What to tell of a team that was measured on some cases alone."""
-    if is_ours:
-        return (
-            f"{safe(team)} was not measured to the end ({listing(cases)}), and ranks"
-            " last there, without its fault: measure it again before you publish"
-        )
-    return (
-        f"{safe(team)}: {EFFICIENCY_CSV}, which flare measure has not written, has no"
-        f" value of {listing(cases)}, and the team ranks last there"
-    )
 
 
 def _find_waiting(
@@ -267,25 +358,29 @@ def _find_waiting(
     RankingError
         If a team could be scored, or none is scored.
     """
-    cases = {case for own in scores.values() for case in own.cases}
-    found = []
-    again = f"flare rescore {shell_word(path)} --ground-truth LABELS."
+    cases: set[str] = set()
+    for team_scores in scores.values():
+        cases.update(team_scores.cases)
+    waiting = []
+    rescore = f"flare rescore {shell_word(path)} --ground-truth LABELS."
     for folder in folders:
         file = folder / EFFICIENCY_CSV
         rows = read_by_case(file) if lexists(file) else {}
-        done = {case for case, row in rows.items() if not row.is_unfinished}
-        if cases and cases <= done:
+        finished = {case for case, row in rows.items() if not row.is_unfinished}
+        if cases and cases <= finished:
             problem = "it is not there, though the team was measured to the end"
             raise RankingError(
-                str(folder / METRICS_JSON), problem, f"Score it: {again}"
+                str(folder / METRICS_JSON), problem, f"Score it: {rescore}"
             )
-        found.append(Waiting(team=folder.name, cases_measured=len(done)))
-    if found and not scores:
-        counts = listing(f"{w.team} ({w.cases_measured} cases measured)" for w in found)
+        waiting.append(Waiting(team=folder.name, cases_measured=len(finished)))
+    if waiting and not scores:
+        counts = listing(
+            f"{team.team} ({team.cases_measured} cases measured)" for team in waiting
+        )
         raise RankingError(
             str(path),
             f"no team has a metrics.json: {counts}",
             "Go on with flare measure --ground-truth LABELS, or score what there is:"
-            f" {again}",
+            f" {rescore}",
         )
-    return tuple(found)
+    return tuple(waiting)

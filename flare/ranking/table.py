@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from flare.ranking.results_folder import (
     NO_ROW,
     CaseResult,
     Key,
+    TeamResults,
     read_teams,
 )
 from flare.ranking.rules import RankingRules
@@ -147,14 +148,14 @@ class ResultTable:
         self, column: str, teams: Sequence[str], metrics: Sequence[str]
     ) -> npt.NDArray[Any]:
         """A column of `frame`, of shape (teams, cases, metrics)."""
-        places = {team: number for number, team in enumerate(self.teams)}
-        known = [*self.metrics, *self.others]
+        places = _numbered(self.teams)
+        names = [*self.metrics, *self.others]
         rows = [places[team] for team in teams]
-        columns = [known.index(metric) for metric in metrics]
+        columns = [names.index(metric) for metric in metrics]
         return self._arrays[column][rows][:, :, columns]
 
     def distances(self, worst_mm: float | None) -> Values:
-        """What a missing distance counts as on each case, in mm.
+        """The value of a missing distance on each case, in mm.
 
         Parameters
         ----------
@@ -162,9 +163,10 @@ class ResultTable:
             What the challenge sets; without it, what a metrics.json has for a case that
             could not be scored, or NaN where none has.
         """
-        known = {} if worst_mm is not None else self.worst_distances
-        default = math.nan if worst_mm is None else worst_mm
-        return np.array([known.get(case, default) for case in self.cases])
+        if worst_mm is not None:
+            return np.full(len(self.cases), worst_mm)
+        worst = self.worst_distances
+        return np.array([worst.get(case, math.nan) for case in self.cases])
 
     def board(self, rules: RankingRules, teams: Sequence[str]) -> Board:
         """The values of some teams by the metrics of some rules, in their order."""
@@ -205,30 +207,36 @@ def table_of(results: Sequence[CaseResult], metrics: Sequence[str]) -> ResultTab
     metrics : sequence of str
         Those that are ranked; all others are scores that are only shown.
     """
-    teams = sorted({own.team for own in results})
-    cases = sorted({own.case for own in results})
-    others = sorted({own.metric for own in results}.difference(metrics))
-    names = (teams, cases, [*metrics, *others])
-    places = [{name: n for n, name in enumerate(level)} for level in names]
-    shape = tuple(map(len, names))
+    teams = sorted({result.team for result in results})
+    cases = sorted({result.case for result in results})
+    unranked = sorted({result.metric for result in results}.difference(metrics))
+    rows, columns = _numbered(teams), _numbered(cases)
+    layers = _numbered([*metrics, *unranked])
+    shape = len(rows), len(columns), len(layers)
     values, spreads = np.full((2, *shape), math.nan)
     reasons = np.full(shape, NO_ROW, dtype=object)
     kinds = reasons.copy()
-    for own in results:
-        place = places[0][own.team], places[1][own.case], places[2][own.metric]
-        values[place] = math.nan if own.value is None else own.value
-        spreads[place] = math.nan if own.spread is None else own.spread
-        reasons[place], kinds[place] = own.reason, own.kind or own.reason
+    for result in results:
+        place = rows[result.team], columns[result.case], layers[result.metric]
+        values[place] = math.nan if result.value is None else result.value
+        spreads[place] = math.nan if result.spread is None else result.spread
+        reasons[place] = result.reason
+        kinds[place] = result.kind or result.reason
     return ResultTable(
         teams=tuple(teams),
         cases=tuple(cases),
         metrics=tuple(metrics),
-        others=tuple(others),
+        others=tuple(unranked),
         values=values,
         spreads=spreads,
         reasons=reasons,
         kinds=kinds,
     )
+
+
+def _numbered(names: Sequence[str]) -> dict[str, int]:
+    """The place of each name among the others, from 0."""
+    return {name: number for number, name in enumerate(names)}
 
 
 def make_index(
@@ -274,82 +282,119 @@ def read_results(
         If something contradicts itself, or no team has a value of a metric; the message
         names rows or files.
     """
-    asked = [rule.metric for rule in metrics]
-    if not isinstance(source, Path) or source.is_file():
-        results = _read_rows(source, asked, challenge)
-        told: dict[str, Any] = {"roll": RollCall()}
-        is_measured = True
-    elif source.is_dir():
-        results, told, is_measured = read_teams(source, metrics, challenge)
-    else:
-        raise RankingError(str(source), "there is no such file or folder")
+    names = [rule.metric for rule in metrics]
+    teams = _read_source(source, metrics, challenge)
     file = str(source if isinstance(source, Path) else IN_MEMORY)
+    results = teams.results
     copies = find_copies(results)
-    there = {own.metric for own in results if own.value is not None}
-    efficiency = tuple(metric for metric in asked if metric in VALUES)
+    present = {result.metric for result in results if result.value is not None}
     left_out: tuple[str, ...] = ()
-    if not needs_all and not is_measured and there.isdisjoint(efficiency):
-        left_out = efficiency if len(efficiency) < len(asked) else ()
-        results = [own for own in results if own.metric not in left_out]
-    # Before there is a table: names may be no text at all.
-    check_names(file, "team", sorted({own.team for own in results}))
-    check_names(file, "case", sorted({own.case for own in results}))
+    if not needs_all and not teams.is_measured:
+        left_out = _absent_efficiency(names, present)
+        results = [result for result in results if result.metric not in left_out]
+    _check_results(file, results)
+    ranked = [metric for metric in names if metric not in left_out]
+    _check_present(file, ranked, present)
+    return replace(
+        table_of(results, ranked),
+        left_out=left_out,
+        roll=replace(teams.roll, equal_results=copies),
+        origin=teams.origin,
+        warned=teams.warned,
+        notes=teams.notes,
+        worst_distances=teams.worst_distances,
+    )
+
+
+def _read_source(
+    source: Path | pd.DataFrame, metrics: Sequence[RankedMetric], challenge: Challenge
+) -> TeamResults:
+    """Read a table, or a folder of teams."""
+    if not isinstance(source, Path) or source.is_file():
+        results = _read_rows(source, [rule.metric for rule in metrics], challenge)
+        return TeamResults(results=results, is_measured=True)
+    if source.is_dir():
+        return read_teams(source, metrics, challenge)
+    raise RankingError(str(source), "there is no such file or folder")
+
+
+def _check_results(file: str, results: Sequence[CaseResult]) -> None:
+    """Refuse names that are no text, before there is a table; and no results at all."""
+    check_names(file, "team", sorted({result.team for result in results}))
+    check_names(file, "case", sorted({result.case for result in results}))
     if not results:
         raise RankingError(file, "there is no result in it")
-    wanted = [metric for metric in asked if metric not in left_out]
-    absent = [metric for metric in wanted if metric not in there]
-    if absent:
-        rest = [metric for metric in wanted if metric in there]
-        remedy = f"Rank by what there is: --metrics {','.join(rest)}." if rest else ""
-        raise RankingError(file, f"no team has a value of {listing(absent)}", remedy)
-    told["roll"] = replace(told["roll"], equal_results=copies)
-    return replace(table_of(results, wanted), left_out=left_out, **told)
+
+
+def _absent_efficiency(
+    metrics: Sequence[str], present: Collection[str]
+) -> tuple[str, ...]:
+    """Running time and memory, if no team has either, and other metrics are left."""
+    efficiency = tuple(metric for metric in metrics if metric in VALUES)
+    is_absent = set(present).isdisjoint(efficiency)
+    return efficiency if is_absent and len(efficiency) < len(metrics) else ()
+
+
+def _check_present(file: str, metrics: Sequence[str], present: Collection[str]) -> None:
+    """Refuse results in which no team has a value of some metric."""
+    absent = [metric for metric in metrics if metric not in present]
+    if not absent:
+        return
+    remedy = ""
+    if len(absent) < len(metrics):
+        possible = ",".join(metric for metric in metrics if metric in present)
+        remedy = f"Rank by what there is: --metrics {possible}."
+    raise RankingError(file, f"no team has a value of {listing(absent)}", remedy)
 
 
 def find_copies(results: Iterable[CaseResult]) -> tuple[Copies, ...]:
     """Teams with scores that agree too often for chance."""
     scores: defaultdict[str, set[tuple[str, str, float]]] = defaultdict(set)
-    for own in results:
-        if metric_of(own.metric) and own.value is not None:
-            scores[own.team].add((own.case, own.metric, own.value))
+    for result in results:
+        if metric_of(result.metric) and result.value is not None:
+            scores[result.team].add((result.case, result.metric, result.value))
     groups: defaultdict[frozenset[Any], list[str]] = defaultdict(list)
-    for team, found in sorted(scores.items()):
-        # Of zeros and ones, equal values say nothing.
-        if sum(value not in (0, 1) for *_, value in found) >= FEWEST_EQUAL:
-            groups[frozenset(found)].append(team)
-    return tuple(Copies(teams=tuple(own)) for own in groups.values() if own[1:])
+    for team, team_scores in sorted(scores.items()):
+        # Equal zeros and ones say nothing.
+        telling = [value for *_, value in team_scores if value not in (0, 1)]
+        if len(telling) >= FEWEST_EQUAL:
+            groups[frozenset(team_scores)].append(team)
+    return tuple(
+        Copies(teams=tuple(teams)) for teams in groups.values() if len(teams) > 1
+    )
 
 
 def _read_rows(
-    source: Path | pd.DataFrame, asked: Sequence[str], challenge: Challenge
+    source: Path | pd.DataFrame, metrics: Sequence[str], challenge: Challenge
 ) -> list[CaseResult]:
     """The ranked results of a table, in a file or in memory."""
     ranked = (rule.metric for rule in challenge.ranking)
-    known = dict.fromkeys([*asked, *ranked, *known_metrics(challenge)])
-    found: dict[Key, CaseResult] = {}
-    seen: dict[Key, str] = {}
+    allowed = dict.fromkeys([*metrics, *ranked, *known_metrics(challenge)])
+    results: dict[Key, CaseResult] = {}
+    places: dict[Key, str] = {}
     for row in _rows(source):
         team, case, metric = (row.cells[name].strip() for name in KEYS)
         key = (team, case, metric)
-        if metric not in known:
-            raise row.error(f"unknown metric {safe(metric)}, not {listing(known)}")
-        if metric not in asked:
+        if metric not in allowed:
+            raise row.error(f"unknown metric {safe(metric)}, not {listing(allowed)}")
+        if metric not in metrics:
             continue
         if not team or not case:
             raise row.error("the team or the case is empty")
         value = row.value(metric, "value")
-        if key in seen:
-            both = f"{seen[key]} and {row.where} are both {' '.join(map(safe, key))}"
-            raise RankingError(str(row.file), both)
-        seen[key] = row.where
-        found[key] = CaseResult(
+        if key in places:
+            name = " ".join(map(safe, key))
+            problem = f"{places[key]} and {row.where} are both {name}"
+            raise RankingError(str(row.file), problem)
+        places[key] = row.where
+        results[key] = CaseResult(
             team=team,
             case=case,
             metric=metric,
             value=value,
             reason=EMPTY if value is None else "",
         )
-    return list(found.values())
+    return list(results.values())
 
 
 def _rows(source: Path | pd.DataFrame) -> Iterator[Row]:
