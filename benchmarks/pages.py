@@ -33,11 +33,11 @@ from flare.reports.cases.options import CaseOptions
 from flare.reports.cases.pages import case_html, case_pages
 from flare.reports.evaluation import organiser_page, participant_page
 from flare.reports.measuring import Progress, TeamProgress, measuring_page
+from flare.reports.rank import rank
 from flare.reports.ranking.organisers import metric_values
 from flare.reports.ranking.organisers import organiser_page as ranking_for_organisers
 from flare.reports.ranking.page import public_ranking, ranking_page
-from flare.reports.ranking.pages import ranking_pages
-from flare.reports.ranking.ranking import rank
+from flare.reports.ranking_pages import ranking_pages
 from flare.reports.render.html import page_html
 from flare.reports.scores import own_scores
 from flare.results.efficiency_csv import CaseRecord, RunStatus

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         normalized_surface_dice as normalized_surface_dice,
     )
     from flare.evaluation.score_pair import score_pair as score_pair
-    from flare.reports.ranking.ranking import rank as rank
+    from flare.reports.rank import rank as rank
     from flare.results.efficiency_csv import read_efficiency as read_efficiency
     from flare.results.metrics_json import write_metrics as write_metrics
     from flare.results.scores import Results as Results
@@ -87,7 +87,7 @@ _MODULES = {
     "evaluate_many": "flare.evaluation.many.score",
     "hd95": "flare.evaluation.metrics.dsc_nsd",
     "normalized_surface_dice": "flare.evaluation.metrics.dsc_nsd",
-    "rank": "flare.reports.ranking.ranking",
+    "rank": "flare.reports.rank",
     "read_challenge": "flare.challenge.reading",
     "read_efficiency": "flare.results.efficiency_csv",
     "read_trace": "flare.results.traces_csv",

@@ -16,6 +16,7 @@ from statistics import fmean
 import numpy as np
 
 from flare.challenge.metrics import Better, Metric
+from flare.common.intervals import difference_interval
 from flare.common.text import count, listing
 from flare.ranking.inspection import check_comparable
 from flare.ranking.ranks import Values
@@ -30,7 +31,6 @@ from flare.reports.model import NO_RESULT
 from flare.reports.scores import (
     CaseScores,
     OwnScores,
-    difference_interval,
     evaluation_names,
     own_names,
     own_scores,

@@ -8,6 +8,7 @@ from statistics import fmean, median
 from typing import Any
 
 from flare.challenge.metrics import Metric
+from flare.common.intervals import FEWEST_VALUES
 from flare.common.text import count, listing
 from flare.reports.charts import spread_chart
 from flare.reports.model import (
@@ -29,7 +30,6 @@ from flare.reports.model import (
     text_cell,
 )
 from flare.reports.scores import (
-    FEWEST_CASES,
     INTERVAL,
     METHOD,
     CaseScores,
@@ -54,7 +54,7 @@ NOTE = (
 )
 GROUPS_NOTE = (
     "Each interval is about one group alone: of many groups, some lie apart by chance."
-    f" A group of fewer than {FEWEST_CASES} cases has no interval. {METHOD}"
+    f" A group of fewer than {FEWEST_VALUES} cases has no interval. {METHOD}"
 )
 
 WORST_CASES = 10

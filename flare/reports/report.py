@@ -181,7 +181,7 @@ class Report:
 
             yield INDEX, measuring_page(read_progress(source))
         else:
-            from flare.reports.ranking.pages import ranking_pages
+            from flare.reports.ranking_pages import ranking_pages
 
             yield from ranking_pages(
                 source,
@@ -204,7 +204,7 @@ class Report:
         if not self.is_organiser:
             return participant_page(own_scores(found), groups)
         if self.figures:
-            from flare.reports.paper_figures import write_evaluation_figures
+            from flare.reports.paper.figures import write_evaluation_figures
 
             write_evaluation_figures(found, self.figures, groups)
         return organiser_page(found, groups, links, evaluation_names([source])[0])

@@ -35,7 +35,7 @@ FORKS.set_forkserver_preload(
         *(f"flare.cli.commands.{name}" for name in ("rank", "score", "serve")),
         *("flare.evaluation.check", "flare.evaluation.scoring.case"),
         *("flare.evaluation.submission.unpack", "flare.evaluation.many.score"),
-        *("flare.reports.ranking.files", "flare.reports.ranking.ranking"),
+        *("flare.reports.paper.files", "flare.reports.rank"),
         *("flare.platforms.grandchallenge.external", "urllib.request", "scipy.stats"),
         *("distributed.cli.dask_scheduler", "distributed.cli.dask_worker"),
         *("flare.evaluation.many.cluster", "flare.measuring.lanes.cluster"),

@@ -59,8 +59,8 @@ def test_means_are_written_without_what_takes_longer_to_load_than_a_case(words):
     run = run_command(sys.executable, "-c", code)
 
     loaded = run.stdout.rpartition("LOADED ")[2].split()
-    assert "flare.reports.ranking.files" in loaded
-    others = ("pandas", "scipy", "jinja2", "flare.reports.methods")
+    assert "flare.reports.paper.tables" in loaded
+    others = ("pandas", "scipy", "jinja2", "flare.reports.paper.methods")
     assert [name for name in loaded if name in others] == []
 
 

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from flare.reports.paper_figures import evaluation_plates, write_plates
+from flare.reports.paper.figures import evaluation_plates, write_plates
 from flare.reports.render.paper import (
     figure_names,
     figure_text,

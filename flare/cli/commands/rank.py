@@ -18,7 +18,7 @@ def command(asked: RankingRequest) -> None:
     # Here, as the help should not wait for pandas.
     from flare.challenge.reading import read_challenge
     from flare.ranking.rank import rank_results
-    from flare.reports.ranking.ranking import Ranking
+    from flare.reports.rank import Ranking
 
     challenge = read_challenge(asked.options.challenge)
     ranking = Ranking(rank_results(asked.results, challenge, asked.options))

@@ -165,7 +165,7 @@ def _write_means(asked: Asked) -> None:
     from flare.ranking.decisions import organ_flags
     from flare.ranking.means import team_means
     from flare.ranking.rank import read_scored
-    from flare.reports.ranking.files import mean_files
+    from flare.reports.paper.tables import mean_files
 
     table = read_scored(asked.output, asked.challenge)
     if table is None:

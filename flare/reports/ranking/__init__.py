@@ -1,1 +1,1 @@
-"""A ranking as text, tables, sheets for teams, and paragraphs for a paper."""
+"""The pages of a ranking: for everybody, for organisers, and for each team."""

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from flare.ranking.rules import RankingOptions
-from flare.reports.ranking.ranking import rank
+from flare.reports.rank import rank
 from tests.builders.fewer import few_fast
 from tests.builders.measured import write_measured
 from tests.builders.pages import HOSTILE, Page, write_report

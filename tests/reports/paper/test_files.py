@@ -17,8 +17,8 @@ from flare.ranking.rules import (
     Ties,
     rules_of,
 )
-from flare.reports.methods import methods_text
-from flare.reports.ranking.files import analysis_text, write_analysis
+from flare.reports.paper.files import analysis_text, write_analysis
+from flare.reports.paper.methods import methods_text
 from flare.reports.ranking.teams import OwnResult
 from flare.reports.ranking.words import printed
 from flare.results import efficiency_csv

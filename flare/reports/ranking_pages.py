@@ -102,7 +102,7 @@ def ranking_pages(
         index = organiser_page(analysis, public, metrics, groupings, links)
         if figures:
             # Here, as pages should not wait for matplotlib.
-            from flare.reports.paper_figures import write_ranking_figures
+            from flare.reports.paper.figures import write_ranking_figures
 
             write_ranking_figures(analysis, public, metrics, groupings, index, figures)
     yield INDEX, index

@@ -10,10 +10,10 @@ from flare.challenge.reading import read_challenge
 from flare.ranking.rank import rank_results
 from flare.ranking.rules import RankingOptions
 from flare.ranking.simulation import write_simulation
+from flare.reports import ranking_pages
 from flare.reports.model import Chart
-from flare.reports.ranking import pages as ranking_pages
+from flare.reports.rank import rank
 from flare.reports.ranking.page import LOOKED_AT
-from flare.reports.ranking.ranking import rank
 from flare.reports.render.html import page_html
 from tests.builders.pages import content_of, parts_of, write_report
 from tests.builders.results import CASES, write_table, write_team, write_teams

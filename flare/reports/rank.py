@@ -14,7 +14,7 @@ from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.ranking.rank import Analysis, rank_results
 from flare.ranking.rules import SAMPLES, SEED, MissingRule, RankingOptions, Ties
-from flare.reports.ranking.files import analysis_text, write_analysis
+from flare.reports.paper.files import analysis_text, write_analysis
 
 _Choice = TypeVar("_Choice", bound=Enum)
 

@@ -20,7 +20,6 @@ from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme
 from flare.reports.charts import field_chart
 from flare.reports.evaluation import distribution, group_chart
-from flare.reports.methods import evaluation_methods, methods_text
 from flare.reports.model import (
     ABSENT,
     NO_RESULT,
@@ -31,7 +30,8 @@ from flare.reports.model import (
     metric_shade,
     rank_shade,
 )
-from flare.reports.ranking.files import latex_text
+from flare.reports.paper.methods import evaluation_methods, methods_text
+from flare.reports.paper.tables import latex_text
 from flare.reports.ranking.organisers import (
     MetricValues,
     case_chart,

@@ -9,7 +9,7 @@ import pytest
 from flare.cli.main import main
 from flare.common.text import safe
 from flare.ranking.rules import MissingRule, RankingOptions, Ties
-from flare.reports.ranking.ranking import rank
+from flare.reports.rank import rank
 from flare.reports.report import Kind, kind_of
 from flare.results.errors import RankingError
 from tests.builders.fewer import few_fast

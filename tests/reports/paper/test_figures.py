@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from flare.reports.methods import evaluation_methods
-from flare.reports.paper_figures import (
+from flare.common.intervals import mean_interval
+from flare.reports.paper.figures import (
     write_evaluation_figures,
     write_ranking_figures,
 )
-from flare.reports.ranking.files import write_analysis
+from flare.reports.paper.files import write_analysis
+from flare.reports.paper.methods import evaluation_methods
+from flare.reports.rank import rank
 from flare.reports.ranking.organisers import metric_values, organiser_page
 from flare.reports.ranking.page import public_ranking
-from flare.reports.ranking.ranking import rank
-from flare.reports.scores import mean_interval
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_reading import read_evaluation
 from tests.builders.pages import HOSTILE, metrics_content, write_json
@@ -46,7 +46,7 @@ def found(tmp_path, content):
 @pytest.fixture
 def undrawn(tmp_path, monkeypatch):
     """Write all figures without drawing them: their numbers, and the folder."""
-    monkeypatch.setattr("flare.reports.paper_figures.WIDTHS_MM", {})
+    monkeypatch.setattr("flare.reports.paper.figures.WIDTHS_MM", {})
 
     def write(found, *groupings):
         folder = tmp_path / "out"
@@ -216,7 +216,7 @@ def write_figures(analysis, folder, *groupings):
 def numbers_of(analysis, folder, *groupings):
     """The numbers of all figures, by their names, without drawing them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("flare.reports.paper_figures.WIDTHS_MM", {})
+        patch.setattr("flare.reports.paper.figures.WIDTHS_MM", {})
         write_figures(analysis, folder, *groupings)
     texts = {file.stem: file.read_text() for file in folder.glob("*.csv")}
     return {n: list(csv.DictReader(text.splitlines())) for n, text in texts.items()}

@@ -19,9 +19,9 @@ from flare.ranking.decisions import Decisions, TeamDecision
 from flare.ranking.means import ranking_means, team_means
 from flare.ranking.rank import analyse
 from flare.ranking.rules import MissingRule, RankingOptions, RankingRules
-from flare.reports.ranking.files import mean_files, mean_tables, page_text
+from flare.reports.paper.tables import mean_files, mean_tables, page_text
 from flare.reports.ranking.page import public_ranking
-from flare.reports.ranking.pages import ranking_pages
+from flare.reports.ranking_pages import ranking_pages
 from flare.reports.render.html import page_html
 from tests.builders import case_names, organ_boxes, write_cases
 from tests.builders.pages import content_of, rows_of

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from flare.reports.scores import CONFIDENCE, difference_interval, mean_interval
+from flare.common.intervals import CONFIDENCE, difference_interval, mean_interval
 
 DRAWS = 500
 

@@ -1,0 +1,71 @@
+"""Computes confidence intervals of means that suppose nothing but the range of values.
+
+The usual intervals, by Student's t or the bootstrap, fail where a method misses an
+organ now and then: if it misses a tenth, and there are ten cases, "95 %" hold the true
+mean in about 70 % of all draws. Gaffke's interval supposes nothing but values from 0 to
+1 (Learned-Miller and Thomas 2019, arXiv:1905.06208); that it holds is simulated in the
+tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+CONFIDENCE = 0.95
+
+FEWEST_VALUES = 3
+"""Of fewer values, an interval would be as wide as what it is about."""
+
+_DRAWS = 4000
+_SEED = 2021
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """A confidence interval of the mean of values from 0 to 1; None for too few.
+
+    Examples
+    --------
+    Of a method that has never failed on 20 cases, nobody knows that it fails on none:
+
+    >>> low, high = mean_interval([1.0] * 20)
+    >>> round(low, 2), high
+    (0.83, 1.0)
+    """
+    if len(values) < FEWEST_VALUES:
+        return None
+    found = np.asarray(values, dtype=np.float64)
+    return 1 - _upper_bound(1 - found), _upper_bound(found)
+
+
+def difference_interval(differences: Sequence[float]) -> tuple[float, float] | None:
+    """A confidence interval of the mean of values from -1 to 1; None for too few.
+
+    Examples
+    --------
+    That two methods score the same on 20 cases does not say that they always do:
+
+    >>> low, high = difference_interval([0.0] * 20)
+    >>> round(low, 2), round(high, 2)
+    (-0.17, 0.17)
+    """
+    found = mean_interval([(1 + value) / 2 for value in differences])
+    return None if found is None else (2 * found[0] - 1, 2 * found[1] - 1)
+
+
+def _upper_bound(values: npt.NDArray[np.float64]) -> float:
+    """Gaffke's upper bound of the mean, at half of what the interval may miss."""
+    gaps = np.diff(np.append(np.sort(values), 1.0))
+    means = 1 - np.einsum("ij,j->i", _uniform(len(values)), gaps)
+    bound = np.quantile(means, 1 - (1 - CONFIDENCE) / 2)
+    return float(min(max(bound, values.mean()), 1.0))
+
+
+@lru_cache(maxsize=4)
+def _uniform(count: int) -> npt.NDArray[np.float64]:
+    """Ordered uniform values, a row for each draw; equal whenever they are drawn."""
+    generator = np.random.Generator(np.random.PCG64(_SEED))
+    return np.sort(generator.random((_DRAWS, count)), axis=1)
