@@ -37,8 +37,8 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """
     if len(values) < FEWEST_VALUES:
         return None
-    found = np.asarray(values, dtype=np.float64)
-    return 1 - _upper_bound(1 - found), _upper_bound(found)
+    array = np.asarray(values, dtype=np.float64)
+    return 1 - _upper_bound(1 - array), _upper_bound(array)
 
 
 def difference_interval(differences: Sequence[float]) -> tuple[float, float] | None:
@@ -52,8 +52,11 @@ def difference_interval(differences: Sequence[float]) -> tuple[float, float] | N
     >>> round(low, 2), round(high, 2)
     (-0.17, 0.17)
     """
-    found = mean_interval([(1 + value) / 2 for value in differences])
-    return None if found is None else (2 * found[0] - 1, 2 * found[1] - 1)
+    interval = mean_interval([(1 + value) / 2 for value in differences])
+    if interval is None:
+        return None
+    low, high = interval
+    return 2 * low - 1, 2 * high - 1
 
 
 def _upper_bound(values: npt.NDArray[np.float64]) -> float:

@@ -366,7 +366,10 @@ def overview_table(
 def _remarks(found: Comparison) -> list[Part]:
     """What is said of single cases, and which are not compared."""
     told = [
-        {**own.said, **{case: f"not scored: {why}" for case, why in own.failed.items()}}
+        {
+            **own.low_reasons,
+            **{case: f"not scored: {why}" for case, why in own.failed.items()},
+        }
         for own in (each.scores for each in found.evaluations)
     ]
     said = {

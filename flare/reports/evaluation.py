@@ -264,7 +264,7 @@ def _worst_table(scores: CaseScores, links: Mapping[str, str]) -> Table:
     rows = []
     for number in scores.worst_first[:WORST_CASES]:
         case = scores.cases[number]
-        told = (scores.lowest_organ(number), scores.said.get(case, ""))
+        told = (scores.lowest_organ(number), scores.low_reasons.get(case, ""))
         why = scores.failed.get(case) or "; ".join(filter(None, told))
         cells = (
             scores.cell(own, scores.values[own.name][number], is_shaded=True)

@@ -46,19 +46,19 @@ class Mean:
     """The metric, such as ``dsc`` or ``nsd_liver``."""
     values: Sequence[float | None]
     """By case."""
-    told: float | None = None
-    """What the evaluation has said that it is."""
+    recorded: float | None = None
+    """The mean that the evaluation has written, if it has."""
 
     @property
     def known(self) -> list[float]:
-        """The values that there are."""
+        """The values of the cases with a result."""
         return [value for value in self.values if value is not None]
 
     @property
     def value(self) -> float | None:
-        """Of the cases with a result; None if there is none."""
-        known = self.known if self.told is None else [self.told]
-        return fmean(known) if known else None
+        """The mean of the cases with a result; None without any."""
+        values = self.known if self.recorded is None else [self.recorded]
+        return fmean(values) if values else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -74,7 +74,7 @@ class Mean:
 
     @property
     def numbers(self) -> tuple[object, ...]:
-        """For a file: cases, those without a result, mean, and ends of the interval."""
+        """Numbers for a file: cases, missing results, mean, ends of the interval."""
         missing = len(self.values) - len(self.known)
         return len(self.values), missing, self.value, *(self.interval or (None, None))
 
@@ -89,11 +89,11 @@ class CaseScores:
     values: Mapping[str, tuple[float | None, ...]]
     """By metric, such as ``dsc`` or ``nsd_liver``: a value for each case."""
     means: Mapping[str, float] = field(default_factory=dict)
-    """By metric, where the evaluation has told them."""
+    """By metric, where the evaluation has written them."""
     failed: Mapping[str, str]
     """By case that was not scored: why."""
-    said: Mapping[str, str] = field(default_factory=dict)
-    """By case: why it scores little, as the evaluation has said it."""
+    low_reasons: Mapping[str, str] = field(default_factory=dict)
+    """By case: why it scores little, in the words of the evaluation."""
     exact: ClassVar[bool] = True
     """Whether a page may hold values in full precision, and figures of other
     statistics than means."""
@@ -101,14 +101,14 @@ class CaseScores:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics that there are."""
-        return tuple(own for name, own in METRICS.items() if name in self.values)
+        return tuple(record for name, record in METRICS.items() if name in self.values)
 
     def mean(self, column: str, numbers: Sequence[int] | None = None) -> Mean:
         """The mean over the cases, or over those with some numbers."""
         values = self.values.get(column, ())
         if numbers is None:
             return Mean(column, values, self.means.get(column))
-        return Mean(column, [values[number] for number in numbers])
+        return Mean(column, _pick(values, numbers))
 
     def cell(
         self, metric: Metric, value: float | None, *, is_shaded: bool = False
@@ -118,32 +118,31 @@ class CaseScores:
 
     def part(self, numbers: Sequence[int], names: Sequence[str]) -> Self:
         """The scores of some cases, under other names."""
-        renamed = {self.cases[n]: name for n, name in zip(numbers, names, strict=True)}
-        failed, said = (
-            {name: texts[case] for case, name in renamed.items() if case in texts}
-            for texts in (self.failed, self.said)
-        )
+        renamed = {
+            self.cases[number]: name
+            for number, name in zip(numbers, names, strict=True)
+        }
         return replace(
             self,
             cases=tuple(names),
             values={
-                c: tuple(own[n] for n in numbers) for c, own in self.values.items()
+                column: _pick(values, numbers) for column, values in self.values.items()
             },
             means={},
-            failed=failed,
-            said=said,
+            failed=_rename(self.failed, renamed),
+            low_reasons=_rename(self.low_reasons, renamed),
         )
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
-        """How each organ, and their mean, ends the name of a metric, and its title."""
+        """The mean of the organs, and each organ: its suffix of a column, its title."""
         whole = [] if len(self.organs) == 1 else [("", "mean of organs")]
         return (*whole, *self.organ_rows)
 
     @property
     def organ_rows(self) -> tuple[tuple[str, str], ...]:
-        """Those of the organs alone."""
-        return tuple((f"_{o}", o.replace("_", " ")) for o in self.organs)
+        """Each organ: its suffix of a column, and its title."""
+        return tuple((f"_{organ}", organ.replace("_", " ")) for organ in self.organs)
 
     @property
     def worst_first(self) -> list[int]:
@@ -156,51 +155,72 @@ class CaseScores:
         return sorted(range(len(self.cases)), key=worth)
 
     def by_organ(self, number: int) -> dict[str, float]:
-        """What the organs of a case score by the first metric, by their titles."""
-        first = self.metrics[0].name
-        found = {
-            title: self.values[first + end][number] for end, title in self.organ_rows
-        }
-        return {title: value for title, value in found.items() if value is not None}
+        """The scores of a case by the first metric, by the titles of its organs."""
+        metric = self.metrics[0]
+        scores = {}
+        for suffix, title in self.organ_rows:
+            value = self.values[metric.name + suffix][number]
+            if value is not None:
+                scores[title] = value
+        return scores
 
     def lowest_organ(self, number: int) -> str:
-        """What the numbers tell of why a case scores low."""
-        found, first = self.by_organ(number), self.metrics[0]
-        zeros = [title for title, value in found.items() if value == 0]
+        """Tell of why a case scores low what the numbers tell."""
+        metric, scores = self.metrics[0], self.by_organ(number)
+        zeros = [title for title, value in scores.items() if value == 0]
         if zeros:
-            every = "every organ" if len(zeros) == len(found) > 1 else ", ".join(zeros)
-            return f"no overlap with the reference: {every}"
-        if len(found) < 2:
+            is_every = len(zeros) == len(scores) > 1
+            organs = "every organ" if is_every else ", ".join(zeros)
+            return f"no overlap with the reference: {organs}"
+        if len(scores) < 2:
             return ""
-        means = {
-            t: self.mean(first.name + end).value or 0.0 for end, t in self.organ_rows
-        }
-        title = min(found, key=lambda own: found[own] - means[own])
+        means = {}
+        for suffix, title in self.organ_rows:
+            means[title] = self.mean(metric.name + suffix).value or 0.0
+        lowest = min(scores, key=lambda title: scores[title] - means[title])
         return (
-            f"lowest beside its mean: {title}, {first.title} {found[title]:.3f}"
-            f" (mean {means[title]:.3f})"
+            f"lowest beside its mean: {lowest}, {metric.title} {scores[lowest]:.3f}"
+            f" (mean {means[lowest]:.3f})"
         )
 
     @property
     def missed(self) -> str:
         """How many cases were not scored, and on how many an organ is missed."""
-        scored = [n for n, case in enumerate(self.cases) if case not in self.failed]
-        zeros = Counter(
-            title
-            for number in scored
-            for title, value in self.by_organ(number).items()
-            if value == 0
-        )
-        names = listing(f"{title} on {n}" for title, n in zeros.most_common())
-        is_known = scored and self.organs
-        found = ["No organ of a scored case is missed altogether."] if is_known else []
-        if zeros:
-            of = count(len(scored), "case")
-            found = [f"No overlap with the reference: {names} of {of}."]
+        sentences = []
         if self.failed:
-            of = count(len(self.cases), "case")
-            found.insert(0, f"{len(self.failed)} of {of} not scored.")
-        return " ".join(found)
+            cases = count(len(self.cases), "case")
+            sentences.append(f"{len(self.failed)} of {cases} not scored.")
+        if missed_organs := self._missed_organs:
+            sentences.append(missed_organs)
+        return " ".join(sentences)
+
+    @property
+    def _missed_organs(self) -> str:
+        """On how many of the scored cases each organ has no overlap."""
+        scored = [n for n, case in enumerate(self.cases) if case not in self.failed]
+        zeros: Counter[str] = Counter()
+        for number in scored:
+            scores = self.by_organ(number)
+            zeros.update(title for title, value in scores.items() if value == 0)
+        if zeros:
+            organs = listing(f"{title} on {n}" for title, n in zeros.most_common())
+            cases = count(len(scored), "case")
+            return f"No overlap with the reference: {organs} of {cases}."
+        if scored and self.organs:
+            return "No organ of a scored case is missed altogether."
+        return ""
+
+
+def _pick(
+    values: Sequence[float | None], numbers: Sequence[int]
+) -> tuple[float | None, ...]:
+    """The values of the cases with these numbers."""
+    return tuple(values[number] for number in numbers)
+
+
+def _rename(texts: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
+    """Texts by the new names of their cases; cases without a new name are left out."""
+    return {name: texts[case] for case, name in names.items() if case in texts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +230,7 @@ class OwnScores(CaseScores):
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """See that no score has more digits than told, and means are made from them."""
+        """See that no score has a digit too many, and that means are made from them."""
         for column, values in self.values.items():
             metric = metric_of(column)
             if metric is None or not metric.for_participants:
@@ -218,7 +238,7 @@ class OwnScores(CaseScores):
             for score in values:
                 if score is not None and not _is_told(score, metric):
                     raise ValueError(f"{column} is {score!r}, not as it is told")
-        if self.means or self.said:
+        if self.means or self.low_reasons:
             raise ValueError("means of exact scores, or what was said of them")
 
 
@@ -228,35 +248,46 @@ def _is_told(score: object, metric: Metric) -> bool:
     return type(score) is float and low <= score <= high and metric.told(score) == score
 
 
-def scores_of(found: EvaluationFile) -> CaseScores:
+def scores_of(file: EvaluationFile) -> CaseScores:
     """All scores of a metrics.json, in full precision."""
-    told = dict.fromkeys(column for _, column in found.values)
-    prefix = f"{SCORES[0]}_"
-    organs = [
-        column.removeprefix(prefix) for column in told if column.startswith(prefix)
-    ]
-    metrics = [name for name in METRICS if name in SCORES or name in told]
-    columns = [*metrics, *(f"{name}_{organ}" for name in metrics for organ in organs)]
+    recorded = dict.fromkeys(column for _, column in file.values)
+    start = f"{SCORES[0]}_"
+    organs = [name.removeprefix(start) for name in recorded if name.startswith(start)]
+    metrics = [name for name in METRICS if name in SCORES or name in recorded]
+    values, means = {}, {}
+    for column in _columns(metrics, organs):
+        values[column] = tuple(file.values.get((case, column)) for case in file.cases)
+        if f"{column}_mean" in file.aggregates:
+            means[column] = file.aggregates[f"{column}_mean"]
     return CaseScores(
-        challenge=challenge_title(found.evaluation),
-        cases=found.cases,
+        challenge=challenge_title(file.evaluation),
+        cases=file.cases,
         organs=tuple(organs),
-        values={
-            metric: tuple(found.values.get((case, metric)) for case in found.cases)
-            for metric in columns
-        },
-        means={
-            metric: found.aggregates[f"{metric}_mean"]
-            for metric in columns
-            if f"{metric}_mean" in found.aggregates
-        },
-        failed=found.failed,
-        said={case: low.reason for low in found.low_scores for case in low.cases},
+        values=values,
+        means=means,
+        failed=file.failed,
+        low_reasons=_low_reasons(file),
     )
 
 
+def _low_reasons(file: EvaluationFile) -> dict[str, str]:
+    """Why cases score little, by case."""
+    reasons: dict[str, str] = {}
+    for low in file.low_scores:
+        reasons |= dict.fromkeys(low.cases, low.reason)
+    return reasons
+
+
+def _columns(metrics: Sequence[str], organs: Sequence[str]) -> list[str]:
+    """The columns of means over organs, and then those of each organ."""
+    columns = [*metrics]
+    for metric in metrics:
+        columns += [f"{metric}_{organ}" for organ in organs]
+    return columns
+
+
 def challenge_title(evaluation: Evaluation) -> str:
-    """What a challenge is called in print: by its name, or its key where none is told.
+    """The name of a challenge in print, or its key where a file has no name.
 
     Examples
     --------
@@ -273,7 +304,7 @@ def challenge_title(evaluation: Evaluation) -> str:
 
 
 def evaluation_names(sources: Sequence[Path]) -> tuple[str, ...]:
-    """What evaluations are called: short, and no two alike.
+    """Names of evaluations: short, and no two alike.
 
     Examples
     --------
@@ -285,11 +316,10 @@ def evaluation_names(sources: Sequence[Path]) -> tuple[str, ...]:
     ('1: old.json', '2: old.json')
     """
     folders = [source.absolute().parent.name for source in sources]
-    usual = [
-        folder if source.name == METRICS_JSON else source.stem
-        for source, folder in zip(sources, folders, strict=True)
-    ]
-    for texts in (usual, folders, map(str, sources)):
+    short_names = []
+    for source, folder in zip(sources, folders, strict=True):
+        short_names.append(folder if source.name == METRICS_JSON else source.stem)
+    for texts in (short_names, folders, map(str, sources)):
         names = tuple(map(safe, texts))
         if all(names) and len({*names}) == len(names):
             return names
@@ -297,33 +327,36 @@ def evaluation_names(sources: Sequence[Path]) -> tuple[str, ...]:
 
 
 def own_scores(
-    found: EvaluationFile, known: Collection[str] = frozenset()
+    file: EvaluationFile, public_names: Collection[str] = frozenset()
 ) -> OwnScores:
-    """What a participant may know of an evaluation; nothing else goes on from here.
+    """Reduce an evaluation to the scores that its participant may know.
 
     A case has the name of the participant's own file, or its number where there is
     none, unless its name is no secret; why it was not scored are words that no voxel of
     the reference has a part in. Each value has the digits of its metric's record.
     """
-    exact = scores_of(found)
-    files = [found.prediction_files.get(case, "") for case in exact.cases]
+    exact = scores_of(file)
+    files = [file.prediction_files.get(case, "") for case in exact.cases]
     names = dict(zip(exact.cases, own_names(files), strict=True))
-    names |= {case: case for case in exact.cases if case in known}
+    names |= {case: case for case in exact.cases if case in public_names}
+    values = {}
+    for column, scores in exact.values.items():
+        metric = metric_of(column)
+        if metric and metric.for_participants:
+            values[column] = tuple(
+                None if score is None else metric.told(score) for score in scores
+            )
     return OwnScores(
         challenge=exact.challenge,
         cases=tuple(names.values()),
         organs=exact.organs,
-        values={
-            column: tuple(None if v is None else metric.told(v) for v in values)
-            for column, values in exact.values.items()
-            if (metric := metric_of(column)) and metric.for_participants
-        },
+        values=values,
         failed={names[case]: why for case, why in exact.failed.items()},
     )
 
 
 def own_names(files: Sequence[str]) -> list[str]:
-    """What cases are called without the names of their references.
+    """Name cases without the names of their references.
 
     Where there is no file, or several of one name, a case has its number, from 1.
 
@@ -332,14 +365,17 @@ def own_names(files: Sequence[str]) -> list[str]:
     >>> own_names(["a.nii.gz", "", "b.mha", "b.nrrd"])
     ['a', 'case 2, without a file', 'b (3)', 'b (4)']
     """
-    names, numbers = list(map(case_of, files)), range(1, len(files) + 1)
-    several = {name for name, times in Counter(names).items() if times > 1}
-    return [
-        (f"{name} ({n})" if name in several else name)
-        if file
-        else f"case {n}, without a file"
-        for file, name, n in zip(files, names, numbers, strict=True)
-    ]
+    names = list(map(case_of, files))
+    times = Counter(names)
+    shown = []
+    for number, (file, name) in enumerate(zip(files, names, strict=True), start=1):
+        if not file:
+            shown.append(f"case {number}, without a file")
+        elif times[name] > 1:
+            shown.append(f"{name} ({number})")
+        else:
+            shown.append(name)
+    return shown
 
 
 # --- Groups of cases --------------------------------------------------------------
