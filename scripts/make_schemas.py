@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Annotated
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from schema_writing import json_schema, row_schema  # noqa: E402
 
 from flare.challenge.metrics import METRICS  # noqa: E402
-from flare.common.schema import (  # noqa: E402
-    Is,
-    json_schema,
-    row_schema,
-)
+from flare.common.schema import Is  # noqa: E402
 from flare.platforms.grandchallenge.download import Record  # noqa: E402
 from flare.platforms.grandchallenge.leaderboard import (  # noqa: E402
     BOARD_COLUMNS,
@@ -54,7 +52,7 @@ NO_VALUES = {
     "then": {"properties": {name: {"type": "null"} for name in VALUES}},
 }
 """A run that failed has none."""
-SIGNED = "|".join(name for name, own in METRICS.items() if own.range[0] < 0)
+SIGNED = "|".join(name for name, metric in METRICS.items() if metric.range[0] < 0)
 NOT_SIGNED = {
     "if": {"not": {"properties": {"metric": {"pattern": f"^({SIGNED})(_|$)"}}}},
     "then": {"properties": {"value": {"minimum": 0}}},
@@ -98,11 +96,11 @@ def schemas() -> dict[str, str]:
         "serve-journal": (Annotated[JournalFile, CLOSED], "journal.json"),
         "serve-returned": (Annotated[Answer, Is(**RETURNED)], "TEAMNAME.json"),
     }
-    found = {f"{name}-row": row_schema(*each) for name, each in rows.items()}
-    found |= {name: json_schema(*each) for name, each in files.items()}
+    schemas_by_name = {f"{name}-row": row_schema(*row) for name, row in rows.items()}
+    schemas_by_name |= {name: json_schema(*record) for name, record in files.items()}
     return {
         f"{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-        for name, schema in found.items()
+        for name, schema in schemas_by_name.items()
     }
 
 

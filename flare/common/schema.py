@@ -4,38 +4,34 @@ A record is a dataclass, or a `typing.TypedDict` where the program handles the o
 it is written. Its fields are the keys, in the order in which they are written; their
 types are the allowed values, and `Is` says of a value what its type cannot; the text
 below a field says what it means. `build` makes a dataclass from TOML or JSON, with
-errors that name the key, and keeps numbers within their bounds; `dump` makes of it what
-`json` writes; `json_schema` makes the JSON schema. Other rules of values are checked in
+errors that name the key, and keeps numbers within their bounds; its lenient view is for
+files of other programs and other versions. `dump` makes of a record what `json` writes;
+`scripts/make_schemas.py` makes the JSON schema. Other rules of values are checked in
 ``__post_init__`` with `check`.
 """
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import functools
-import inspect
 import math
 import operator
-import sys
-import textwrap
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
-from types import NoneType, UnionType
+from types import UnionType
 from typing import (
     Annotated,
     Any,
+    ClassVar,
     Literal,
     NamedTuple,
-    NotRequired,
     TypeVar,
     Union,
     get_args,
     get_origin,
     get_type_hints,
-    is_typeddict,
 )
 
 from flare.common.text import listing, nearest, safe
@@ -76,7 +72,7 @@ class Is:
         The record that says which keys a mapping has.
     families : sequence of Family
         Its keys that are alike.
-    each : tuple of str, optional
+    entry : tuple of str, optional
         Of a mapping with any keys: how they are called, and what the values mean.
     keys : str
         Of such a mapping: the pattern of its keys.
@@ -85,8 +81,8 @@ class Is:
     optional : collection of str or True
         Keys that may be missing from files that others write; True for all that have a
         default.
-    **said : object
-        Keywords of JSON Schema.
+    **keywords : object
+        Those of JSON Schema.
     """
 
     def __init__(
@@ -94,14 +90,14 @@ class Is:
         *,
         like: Any = None,
         families: Sequence[Family] = (),
-        each: tuple[str, str] | None = None,
+        entry: tuple[str, str] | None = None,
         keys: str = "",
         about: str = "",
         optional: Collection[str] | Literal[True] = (),
-        **said: Any,
+        **keywords: Any,
     ) -> None:
-        self.like, self.families, self.each, self.keys = like, families, each, keys
-        self.about, self.optional, self.said = about, optional, said
+        self.like, self.families, self.entry, self.keys = like, families, entry, keys
+        self.about, self.optional, self.keywords = about, optional, keywords
 
 
 Text = Annotated[str, Is(minLength=1)]
@@ -130,7 +126,7 @@ _BROKEN: ContextVar[list[str] | None] = ContextVar("broken", default=None)
 """Where `check` puts what is wrong with a record that `build` is making."""
 
 MOST_PROBLEMS = 20
-"""So many mistakes of a file are told at once."""
+"""At most this many mistakes of a file are told at once."""
 
 
 def check(holds: bool, key: str, value: object, expected: str) -> None:
@@ -149,18 +145,22 @@ def check(holds: bool, key: str, value: object, expected: str) -> None:
 
 def problems_text(problems: Sequence[str]) -> str:
     """All that is wrong, on one line."""
-    more = len(problems) - MOST_PROBLEMS
-    end = f"; and {more} more mistakes" if more > 0 else ""
+    untold = len(problems) - MOST_PROBLEMS
+    end = f"; and {untold} more mistakes" if untold > 0 else ""
     return "; ".join(problems[:MOST_PROBLEMS]) + end
 
 
 def _check_bounds(value: float, rules: Is, key: str) -> None:
     """Raise unless a number is within the bounds of its type."""
-    bounds = {name: own for name, own in rules.said.items() if name in _BOUNDS}
-    expected = " and ".join(f"{_BOUNDS[k][1]} {own:g}" for k, own in bounds.items())
-    holds = all(_BOUNDS[name][0](value, own) for name, own in bounds.items())
-    is_finite = not bounds or abs(value) < math.inf  # whatever the size of an int
-    check(holds and is_finite, key, value, expected)
+    bounds = [name for name in rules.keywords if name in _BOUNDS]
+    if not bounds:
+        return
+    is_within, expected = abs(value) < math.inf, []  # whatever the size of an int
+    for name in bounds:
+        is_kept, words = _BOUNDS[name]
+        is_within = is_within and is_kept(value, rules.keywords[name])
+        expected.append(f"{words} {rules.keywords[name]:g}")
+    check(is_within, key, value, " and ".join(expected))
 
 
 class Checked:
@@ -178,21 +178,30 @@ class Checked:
                     _check_bounds(value, get_args(part)[1], key)
 
 
-def build(  # noqa: C901
-    kind: type[_Built], values: object, *, where: str = "", **given: str
+def build(
+    kind: type[_Built],
+    values: object,
+    *,
+    where: str = "",
+    is_lenient: bool = False,
+    **extra_fields: str,
 ) -> _Built:
-    """Build a dataclass from a TOML table.
+    """Build a dataclass from a TOML table, or from a JSON object.
 
     Parameters
     ----------
     kind : type
         A dataclass whose fields are numbers, texts, booleans, enums, other such
-        dataclasses, or tuples of these.
+        dataclasses, or tuples, lists or mappings of these; or `Any`.
     values : object
         What `tomllib` or `json` made of the table.
     where : str
         Key of the table, with a full stop behind, for messages.
-    **given : str
+    is_lenient : bool
+        Whether unknown keys are passed by, here and in the records of its fields: for
+        a file that another program, or a later version, may have written. What the
+        record has is checked all the same.
+    **extra_fields : str
         Fields that do not come from the table.
 
     Raises
@@ -201,6 +210,14 @@ def build(  # noqa: C901
         If a key is unknown, missing or of the wrong type, or its value breaks a rule;
         the message names each such key. Rules about several keys are looked at once
         each of them is right by itself.
+
+    Examples
+    --------
+    A field that a later version has added:
+
+    >>> from flare.challenge.rules import AbsentOrgans
+    >>> build(AbsentOrgans, {"in_both": 0, "colour": "red"}, is_lenient=True).in_both
+    0.0
     """
     if not isinstance(values, dict):
         raise ValueError(
@@ -210,30 +227,46 @@ def build(  # noqa: C901
     fields = {
         field.name: field
         for field in dataclasses.fields(kind)  # type: ignore[arg-type]
-        if field.name not in given
+        if field.name not in extra_fields
     }
-    for key in values:
-        if key not in fields:
-            meant = nearest(key, fields)
-            problems.append(f"{where}{safe(key)} is an unknown key{meant}")
+    if not is_lenient:
+        problems += _unknown_keys(values, fields, where)
+    reader = _Reader(is_lenient)
     hints = _hints(kind)  # type: ignore[arg-type]
-    arguments: dict[str, Any] = dict(given)
+    arguments: dict[str, Any] = dict(extra_fields)
     for key, field in fields.items():
         if key in values:
             with _collecting(problems):
-                arguments[key] = _convert(values[key], hints[key], f"{where}{key}")
+                arguments[key] = reader.convert(
+                    values[key], hints[key], f"{where}{key}"
+                )
         elif field.default is field.default_factory is dataclasses.MISSING:
             problems.append(f"{where}{key} is missing")
-    if not problems:
-        token = _BROKEN.set([])
-        try:
-            record = kind(**arguments)
-            problems = [f"{where}{problem}" for problem in _BROKEN.get() or ()]
-        finally:
-            _BROKEN.reset(token)
-        if not problems:
-            return record
-    raise _SeveralError(problems)
+    if problems:
+        raise _SeveralError(problems)
+    return _checked(kind, arguments, where)
+
+
+def _unknown_keys(
+    values: Mapping[str, object], fields: Collection[str], where: str
+) -> Iterator[str]:
+    """Tell each key that no field has, and which field is probably meant."""
+    for key in values:
+        if key not in fields:
+            yield f"{where}{safe(key)} is an unknown key{nearest(key, fields)}"
+
+
+def _checked(kind: type[_Built], arguments: Mapping[str, Any], where: str) -> _Built:
+    """The record, unless it breaks rules: then all of them are told."""
+    token = _BROKEN.set([])
+    try:
+        record = kind(**arguments)
+        problems = [f"{where}{problem}" for problem in _BROKEN.get() or ()]
+    finally:
+        _BROKEN.reset(token)
+    if problems:
+        raise _SeveralError(problems)
+    return record
 
 
 class _SeveralError(ValueError):
@@ -261,32 +294,87 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)
 
 
-def _convert(value: object, hint: Any, key: str) -> Any:  # noqa: C901
-    if get_origin(hint) is Annotated:
-        hint, rules, *_ = get_args(hint)
-        found = _convert(value, hint, key)
-        _check_bounds(found, rules, key)
-        return found
-    if get_origin(hint) is tuple:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Reader:
+    """Converts values of TOML and JSON to the types of fields."""
+
+    is_lenient: bool
+
+    def convert(self, value: object, hint: Any, key: str) -> Any:
+        """Return a value as a field of the type holds it; raise if it cannot."""
+        read_parts = self._PARTS.get(get_origin(hint))
+        if read_parts:
+            return read_parts(self, value, hint, key)
+        if hint is Any:
+            return value
+        if dataclasses.is_dataclass(hint):
+            return build(
+                hint,  # type: ignore[arg-type]
+                value,
+                where=f"{key}.",
+                is_lenient=self.is_lenient,
+            )
+        if issubclass(hint, Enum):
+            return hint(_member(value, [member.value for member in hint], key))
+        return _plain(value, hint, key)
+
+    def _annotated(self, value: object, hint: Any, key: str) -> Any:
+        plain_hint, rules, *_ = get_args(hint)
+        converted = self.convert(value, plain_hint, key)
+        _check_bounds(converted, rules, key)
+        return converted
+
+    def _union(self, value: object, hint: Any, key: str) -> Any:
+        # Only JSON can write None.
+        return None if value is None else self.convert(value, get_args(hint)[0], key)
+
+    def _items(self, value: object, hint: Any, key: str) -> Any:
         if not isinstance(value, list):
             raise ValueError(f"{key} is {safe(repr(value))}, expected a list")
         problems: list[str] = []
-        inner, items = get_args(hint)[0], []
+        item_hint, items = get_args(hint)[0], []
         for number, item in enumerate(value, start=1):
             with _collecting(problems):
-                items.append(_convert(item, inner, f"{key}[{number}]"))
+                items.append(self.convert(item, item_hint, f"{key}[{number}]"))
         if problems:
             raise _SeveralError(problems)
-        return tuple(items)
-    if get_origin(hint) in (UnionType, Union):
-        # Only JSON can write None.
-        return None if value is None else _convert(value, get_args(hint)[0], key)
-    if dataclasses.is_dataclass(hint):
-        return build(hint, value, where=f"{key}.")  # type: ignore[arg-type]
-    if issubclass(hint, Enum):
-        allowed = [member.value for member in hint]
-        check(value in allowed, key, value, listing(allowed, last=" or "))
-        return hint(value)
+        return items if get_origin(hint) is list else tuple(items)
+
+    def _entries(self, value: object, hint: Any, key: str) -> Any:
+        if not isinstance(value, dict):
+            raise ValueError(f"{key} is {safe(repr(value))}, expected a table")
+        problems: list[str] = []
+        entry_hint, entries = get_args(hint)[1], {}
+        for name, entry in value.items():
+            with _collecting(problems):
+                entries[name] = self.convert(entry, entry_hint, f"{key}.{safe(name)}")
+        if problems:
+            raise _SeveralError(problems)
+        return entries
+
+    def _choice(self, value: object, hint: Any, key: str) -> Any:
+        return _member(value, get_args(hint), key)
+
+    _PARTS: ClassVar[Mapping[Any, Callable[[_Reader, object, Any, str], Any]]] = {
+        Annotated: _annotated,
+        UnionType: _union,
+        Union: _union,
+        tuple: _items,
+        list: _items,
+        dict: _entries,
+        Mapping: _entries,
+        Literal: _choice,
+    }
+    """What reads a type that has parts, by its origin."""
+
+
+def _member(value: object, allowed: Sequence[Any], key: str) -> Any:
+    check(value in allowed, key, value, listing(allowed, last=" or "))
+    return value
+
+
+def _plain(value: object, hint: Any, key: str) -> Any:
+    """A number, a text or a truth."""
     if hint is float and type(value) is int:
         value = float(value)
     is_number = not isinstance(value, float) or math.isfinite(value)
@@ -295,7 +383,7 @@ def _convert(value: object, hint: Any, key: str) -> Any:  # noqa: C901
 
 
 def dump(value: Any) -> Any:
-    """What `json` writes of a record: its keys in the order of its fields.
+    """Return what `json` writes of a record: its keys in the order of its fields.
 
     Examples
     --------
@@ -304,196 +392,14 @@ def dump(value: Any) -> Any:
     {'organs': ['aorta'], 'top_slice': 'dropped'}
     """
     if dataclasses.is_dataclass(value):
-        return {
-            field.name: dump(own)
-            for field in dataclasses.fields(value)
-            if (own := getattr(value, field.name)) != field.default
-            or "omit" not in field.metadata
-        }
+        entries = {}
+        for field in dataclasses.fields(value):
+            entry = getattr(value, field.name)
+            if entry != field.default or "omit" not in field.metadata:
+                entries[field.name] = dump(entry)
+        return entries
     if isinstance(value, Mapping):
-        return {key: dump(own) for key, own in value.items()}
+        return {key: dump(entry) for key, entry in value.items()}
     if isinstance(value, tuple | list):
-        return [dump(own) for own in value]
+        return [dump(item) for item in value]
     return value.value if isinstance(value, Enum) else value
-
-
-# --- JSON schemas -----------------------------------------------------------------
-
-ROW = (
-    "One row of the table as an object: the properties are the columns, in their"
-    " order; an empty cell is null."
-)
-
-_TYPES = {int: "integer", float: "number", str: "string", bool: "boolean"}
-
-
-def json_schema(kind: Any, title: str) -> dict[str, Any]:
-    """The JSON schema of a file.
-
-    Parameters
-    ----------
-    kind : type
-        Its record, which may be `Annotated`.
-    title : str
-        Name of the file.
-
-    Raises
-    ------
-    ValueError
-        If nothing says what a key means.
-    """
-    content = _schema(kind)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": title,
-        "description": _rules(kind)[1].about or _about(_record(kind)),
-        **content,
-    }
-
-
-def row_schema(kind: Any, title: str) -> dict[str, Any]:
-    """The JSON schema of a row of a table; a text that may be empty may be null."""
-    found = json_schema(kind, title)
-    for child in found["properties"].values():
-        has_rules = child.keys() & {"minLength", "format", "pattern"}
-        if child.pop("may_be_empty", not has_rules) and child.get("type") == "string":
-            child["type"] = ["string", "null"]
-    first = ("$schema", "title", "description")
-    return {
-        **{key: found[key] for key in first},
-        "$comment": ROW,
-        **{key: value for key, value in found.items() if key not in first},
-    }
-
-
-def _rules(hint: Any) -> tuple[Any, Is]:
-    if get_origin(hint) is NotRequired:
-        hint = get_args(hint)[0]
-    if get_origin(hint) is Annotated:
-        hint, rules, *_ = get_args(hint)
-        return hint, rules
-    return hint, Is()
-
-
-def _record(hint: Any) -> Any:
-    """The record of a type; None if it has none."""
-    plain, rules = _rules(hint)
-    if rules.like is not None:
-        return rules.like
-    for part in (plain, *get_args(plain)):
-        if dataclasses.is_dataclass(part) or is_typeddict(part):
-            return part
-    return None
-
-
-def _schema(hint: Any) -> dict[str, Any]:
-    hint, rules = _rules(hint)
-    origin, parts = get_origin(hint), get_args(hint)
-    if origin in (UnionType, Union):
-        found = [_schema(part) for part in parts if part is not NoneType]
-        kinds = [child.pop("type") for child in found]
-        if "number" in kinds:
-            kinds = [kind for kind in kinds if kind != "integer"]
-        kinds += ["null"] if NoneType in parts else []
-        merged = {key: value for child in found for key, value in child.items()}
-        return {"type": kinds, **merged, **rules.said}
-    if rules.like or dataclasses.is_dataclass(hint) or is_typeddict(hint):
-        return _object(rules.like or hint, rules)
-    if origin in (tuple, list, Sequence):
-        return {"type": "array", **rules.said, "items": _schema(parts[0])}
-    if origin is Literal:
-        return {"enum": list(parts)} if parts[1:] else {"const": parts[0]}
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return {"enum": [member.value for member in hint]}
-    if origin in (dict, Mapping):
-        return _mapping(parts[1], rules)
-    return rules.said if hint is Any else {"type": _TYPES[hint], **rules.said}
-
-
-def _mapping(kind: Any, rules: Is) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": "object", **rules.said}
-    if rules.families:
-        return found | _families(rules)
-    child = _schema(kind)
-    if rules.each:
-        title, about = rules.each
-        child = {"description": about, **child}
-        child = {"title": title, **child} if title else child
-    if rules.keys:
-        found["patternProperties"] = {rules.keys: child}
-        return found | {"additionalProperties": False}
-    return found | ({"additionalProperties": child} if child else {})
-
-
-def _families(rules: Is) -> dict[str, Any]:
-    """What a JSON schema says of keys that are alike; there are no others."""
-    found = {
-        family.pattern: {
-            "title": family.title,
-            "description": family.about,
-            **_schema(family.kind),
-        }
-        for family in rules.families
-    }
-    others = found.pop("", False)
-    patterns = {"patternProperties": found} if found else {}
-    return {**patterns, "additionalProperties": others}
-
-
-def _object(kind: Any, rules: Is) -> dict[str, Any]:
-    """What a JSON schema says of a record."""
-    hints = get_type_hints(kind, include_extras=True)
-    texts = _texts(kind)
-    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
-    defaults = {own.name for own in fields if own.default is not own.default_factory}
-    omitted = {own.name for own in fields if "omit" in own.metadata}
-    omitted |= getattr(kind, "__optional_keys__", frozenset())
-    keys, required = {}, []
-    for name in [own.name for own in fields] or hints:
-        hint = hints[name]
-        about = texts.get(name) or _rules(hint)[1].about or _about(_record(hint))
-        if not about:
-            raise ValueError(f"{kind.__name__}.{name}: nothing says what it means")
-        keys[name] = {"description": about, **_schema(hint)}
-        optional = defaults if rules.optional is True else rules.optional
-        if name not in {*omitted, *optional} and get_origin(hint) is not NotRequired:
-            required.append(name)
-    return {
-        "type": "object",
-        **({"properties": keys} if keys else {}),
-        **({"required": required} if required else {}),
-        **(_families(rules) if rules.families else {}),
-        **rules.said,
-    }
-
-
-def _about(kind: Any) -> str:
-    """What a record is, as its docstring says; empty of none."""
-    text = inspect.cleandoc(kind.__doc__ or "") if kind is not None else ""
-    return " ".join(text.split())
-
-
-@functools.cache
-def _texts(kind: type) -> dict[str, str]:
-    """What the fields of a record mean, as its source says below them."""
-    try:
-        source = inspect.getsource(kind)
-    except OSError:  # made by a call: what its values mean stands in their types
-        return {}
-    (tree,) = ast.parse(textwrap.dedent(source)).body
-    if not isinstance(tree, ast.ClassDef):
-        return {}
-    texts: dict[str, str] = {}
-    for base in tree.bases:
-        found = vars(sys.modules[kind.__module__]).get(getattr(base, "id", ""))
-        if is_typeddict(found) or dataclasses.is_dataclass(found):
-            texts |= _texts(found)
-    for field, below in zip(tree.body, tree.body[1:], strict=False):
-        if (
-            isinstance(field, ast.AnnAssign)
-            and isinstance(field.target, ast.Name)
-            and isinstance(below, ast.Expr)
-            and isinstance(below.value, ast.Constant)
-        ):
-            texts[field.target.id] = " ".join(str(below.value.value).split())
-    return texts

@@ -198,7 +198,7 @@ class Origin:
     """Options of the evaluation that change scores, as on the command line."""
     measured: Annotated[
         Mapping[str, tuple[str, ...]],
-        Is(each=("SETTING", "All values of a setting, in their order.")),
+        Is(entry=("SETTING", "All values of a setting, in their order.")),
     ] = field(default_factory=dict)
     """By setting of measurement.json: all values that teams were measured with."""
     teams_measured: Count = 0

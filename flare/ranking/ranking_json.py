@@ -65,7 +65,7 @@ class RankingFile(TypedDict):
     """What all results were made with; null if they came as a table."""
     missing: list[Missing]
     """Ranked results that are not there."""
-    worst_distances_mm: NotRequired[Annotated[dict[str, Length], Is(each=_WORST)]]
+    worst_distances_mm: NotRequired[Annotated[dict[str, Length], Is(entry=_WORST)]]
     """Only where a metrics.json tells distances of a case that could not be scored:
     means of teams have them in place of what is missing."""
     recount: Annotated[list[Sensitivity], Is(minItems=1)]
@@ -89,7 +89,7 @@ class RankingSettings(TypedDict):
     """Its name for people."""
     challenge_sha256: Sha256
     """SHA-256 of the bytes of its file."""
-    scoring_rules: Annotated[dict[str, Rule], Is(each=EACH_RULE)]
+    scoring_rules: Annotated[dict[str, Rule], Is(entry=EACH_RULE)]
     """All rules that the scores depend on, by their keys; those of an organ are called
     such as "tolerance_mm of liver". The page about challenge files explains them."""
     ties: Literal["min", "average", "max"]
@@ -141,7 +141,7 @@ class SchemeContent(TypedDict):
     kendall_tau: Tau | None
     """Kendall's tau of its ranking and the ranking itself; null where it is
     undefined."""
-    ranks: Annotated[dict[str, Positive], Is(each=("TEAM", "The team's rank."))]
+    ranks: Annotated[dict[str, Positive], Is(entry=("TEAM", "The team's rank."))]
     """Ranks of the teams in it."""
     moved: list[str]
     """Teams whose rank differs, best first."""

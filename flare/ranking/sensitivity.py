@@ -211,7 +211,7 @@ class Sensitivity:
     choices_of_rules: Positive
     """How many choices of rules were tried."""
     alternatives: Annotated[
-        Mapping[str, Positive], Is(each=("RULE", "Number of its choices."))
+        Mapping[str, Positive], Is(entry=("RULE", "Number of its choices."))
     ]
     """What is chosen, and among how many; the product is `choices_of_rules`."""
     different_rankings: Positive

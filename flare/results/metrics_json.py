@@ -55,7 +55,7 @@ class MetricsFile(TypedDict):
     evaluation: Annotated[Mapping[str, Any], Is(like=Provenance, optional=_NOT_MADE_UP)]
     """Where the scores come from."""
     failed: Annotated[
-        Mapping[str, Text], Is(each=("CASE", "Why the case could not be scored."))
+        Mapping[str, Text], Is(entry=("CASE", "Why the case could not be scored."))
     ]
     """With `--on-bad-case worst`: cases that could not be scored, and got the worst
     value of each metric for every organ. Empty otherwise."""

@@ -116,7 +116,7 @@ class Provenance:
     """Its name for people; files of version 0.2.0 do not have it."""
     challenge_sha256: Sha256
     """SHA-256 of the bytes of its file, and of those that it extends behind them."""
-    rules: Annotated[Mapping[str, Rule], Is(each=EACH_RULE)]
+    rules: Annotated[Mapping[str, Rule], Is(entry=EACH_RULE)]
     """All rules that the scores depend on, by their keys; those of an organ are called
     such as "tolerance_mm of liver". The page about challenge files explains them."""
     rules_sha256: Sha256
@@ -141,7 +141,7 @@ class Provenance:
     options: Annotated[Mapping[str, str], Is(like=Options)]
     """Options that change a result, as far as they were set."""
     libraries: Annotated[
-        Mapping[str, Text], Is(each=("LIBRARY", "Version of a library."))
+        Mapping[str, Text], Is(entry=("LIBRARY", "Version of a library."))
     ]
     """Versions of the libraries that a result rests on."""
     machine: Machine

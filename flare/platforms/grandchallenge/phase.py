@@ -66,7 +66,7 @@ _PathOrEmpty = Annotated[str, Is(pattern=f"^({_KEYS})?$", maxLength=255)]
 def _check(record: Column | Phase) -> None:
     """Hold the texts of a record against its schema; `build` checks numbers."""
     rules = [
-        (getattr(record, key), key, found.said)
+        (getattr(record, key), key, found.keywords)
         for key, hint in get_type_hints(type(record), include_extras=True).items()
         for part in (hint, *get_args(hint))
         for found in getattr(part, "__metadata__", ())
@@ -208,7 +208,7 @@ class Phase:
 PHASES = Annotated[
     Mapping[str, Annotated[Phase, Is(optional=True, additionalProperties=False)]],
     Is(
-        each=("PHASE", "Each phase, by the name that `--phase` gives."),
+        entry=("PHASE", "Each phase, by the name that `--phase` gives."),
         about="The settings of the platform's phases, by the platform's own names.",
     ),
 ]

@@ -59,7 +59,7 @@ class Step(Enum):
 _Times = Annotated[
     dict[str, DateTime],
     Is(
-        each=("STEP", "When it was done."),
+        entry=("STEP", "When it was done."),
         keys=f"^({'|'.join(step.value for step in Step)})$",
         required=["claiming"],
     ),

@@ -46,7 +46,7 @@ class Submission:
     title: str
     """What people call it."""
     place: Annotated[
-        dict[str, str], Is(each=("", "An address, a key, or the mark of a token."))
+        dict[str, str], Is(entry=("", "An address, a key, or the mark of a token."))
     ] = field(default_factory=dict)
     """What its source needs to get it again after a restart; no secrets."""
 
@@ -78,7 +78,7 @@ class ReturnedMetrics(TypedDict):
 class ReturnedCases(TypedDict):
     """Columns of `case` that metrics.json does not have."""
 
-    status: Annotated[dict[str, str], Is(each=("", "A status of efficiency.csv."))]
+    status: Annotated[dict[str, str], Is(entry=("", "A status of efficiency.csv."))]
     """How the run of each case has ended, by its number."""
     runtime_s: NotRequired[_ByNumber]
     """Running time of each case in s, by its number; null if it has failed."""
@@ -99,7 +99,7 @@ class ReturnedCounts(TypedDict):
 
 
 _MORE = {"additionalProperties": True}
-_ByNumber = Annotated[dict[str, float | None], Is(each=("", "Of a case."))]
+_ByNumber = Annotated[dict[str, float | None], Is(entry=("", "Of a case."))]
 RETURNED: dict[str, Any] = {
     "additionalProperties": False,
     "if": {"properties": {"status": {"const": "Succeeded"}}},
