@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -19,11 +18,12 @@ from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.finder import (
     Labels,
+    Occupancy,
     ReusedMemory,
     Spacing,
     find_labels,
 )
-from flare.evaluation.metrics.surfels import locate_surfels
+from flare.evaluation.metrics.surfels import Surface, locate_surfels
 from flare.evaluation.scoring.case import (
     MIRRORED_GAIN,
     Mirrored,
@@ -31,17 +31,17 @@ from flare.evaluation.scoring.case import (
     scored_slices,
 )
 from flare.reports.cases.drawing import Box, FieldOfView
-from flare.reports.cases.surfaces import OrganSurfaces, compare_surfaces
+from flare.reports.cases.surfaces import OrganSurfaces, Weights, compare_surfaces
 
 MARGIN_MM = 12.0
-"""Of what surrounds the organs, so much is seen."""
+"""How much of what surrounds the organs is seen."""
 
 
 LOW_DSC = 0.5
-"""Below, it is asked whether a prediction is mirrored, and labels are swapped."""
+"""A score below this may come of a mirrored prediction, or of swapped labels."""
 
 TILTED_DEGREES = 1.0
-"""Slices that are tilted by more are said to be."""
+"""Slices that are tilted by more have a note."""
 
 SLACK = 1e-9
 """Slices whose weights differ by a smaller share weigh the same: the first is taken."""
@@ -72,11 +72,11 @@ class Orientation:
     def lengths(self, spacing: Spacing) -> Spacing:
         """Spacings along z, y, x in the order of the turned axes."""
         order = np.argsort(self.ways[:, 0])
-        x, y, z = (spacing[2 - own] for own in order)
+        x, y, z = (spacing[2 - axis] for axis in order)
         return z, y, x
 
     def slices(self, part: slice, size: int) -> tuple[int, slice]:
-        """The turned axis of the file's slices, and where some of so many are on it."""
+        """The turned axis of the file's slices, and where a part of them is on it."""
         way, sign = self.ways[2]
         if sign < 0:
             part = slice(size - part.stop, size - part.start)
@@ -86,12 +86,13 @@ class Orientation:
 def orientation_of(grid: Grid) -> Orientation:
     """How a grid has to be turned."""
     affine = np.vstack([np.array(grid.affine), (0, 0, 0, 1)])
-    found = nib.orientations.io_orientation(affine)
-    nowhere = np.isnan(found[:, 0])  # an axis gets the direction that is left
-    found[nowhere, 0] = sorted({0, 1, 2} - {*found[~nowhere, 0]})
-    found[nowhere, 1] = 1
+    directions = nib.orientations.io_orientation(affine)
+    # An axis without a direction gets the one that no other axis has.
+    is_missing = np.isnan(directions[:, 0])
+    directions[is_missing, 0] = sorted({0, 1, 2} - {*directions[~is_missing, 0]})
+    directions[is_missing, 1] = 1
     lps = nib.orientations.axcodes2ornt("LPS")
-    ways = nib.orientations.ornt_transform(found, lps)
+    ways = nib.orientations.ornt_transform(directions, lps)
     return Orientation(ways=ways, tilt=_tilt(affine[:3, :3]))
 
 
@@ -106,7 +107,7 @@ def _tilt(steps: npt.NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganFinding:
-    """What was found of one organ."""
+    """How the two label maps of a case differ in one organ."""
 
     name: str
     label: int
@@ -115,7 +116,7 @@ class OrganFinding:
     scores: Mapping[str, float]
     """By metric, as metrics.json has them."""
     voxels: tuple[int, int, int, int]
-    """Of the reference, of the prediction, missed and added."""
+    """Numbers of the reference, of the prediction, of those missed and added."""
     surfaces: OrganSurfaces | None = None
     """None if neither label map has the organ."""
     scored: tuple[int, int] | None = None
@@ -132,7 +133,7 @@ class OrganFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFinding:
-    """What was found of one case: on turned axes, as `Orientation` says."""
+    """How the two label maps of a case differ, on turned axes as `Orientation` says."""
 
     scores: Mapping[str, float]
     """The mean of each metric over the organs that count, as metrics.json has it."""
@@ -158,6 +159,41 @@ class CaseFinding:
         return float(np.prod(self.field.spacing)) / 1000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ScoredPart:
+    """The slices in which alone an organ was scored."""
+
+    axis: int
+    """The turned axis of the file's slices."""
+    slices: slice
+
+    @property
+    def index(self) -> tuple[slice, ...]:
+        """The index that cuts them out of a turned array."""
+        return (slice(None),) * self.axis + (self.slices,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TurnedCase:
+    """The label maps of a case, turned: nothing else has to know the file's axes."""
+
+    orientation: Orientation
+    reference: Labels
+    prediction: Labels
+    spacing: Spacing
+    occupied: Mapping[int, Occupancy]
+    """By label, where either label map has it."""
+    scored_parts: Mapping[str, _ScoredPart]
+    """By organ, unless it was scored in all slices."""
+    memory: ReusedMemory
+
+    def box(self, label: int) -> Box:
+        """The box around a label in both label maps; empty if neither has it."""
+        occupancy = self.occupied[label]
+        rows, columns = occupancy.span_yx(slice(None))
+        return occupancy.span_z, rows, columns
+
+
 def look_at(
     reference: LabelMap,
     prediction: LabelMap,
@@ -175,121 +211,198 @@ def look_at(
     scores : mapping
         By metric, such as ``dsc_liver``; of the whole case such as ``dsc``.
     """
-    grid, metrics = reference.grid, [metric.name for metric in metrics_in(scores)]
-    there = {*reference.present, *prediction.present}
-    dsc = [scores[f"dsc_{o.name}"] for o in challenge.organs if o.label in there]
-    is_low = sum(dsc) < LOW_DSC * len(dsc)  # organs that are nowhere score 1
-    way = mirrored(reference, prediction, challenge) if is_low else None
-    orientation = orientation_of(grid)
-    # Turned here, so that nothing below has to know how the file's axes run.
-    first, second = (
-        np.ascontiguousarray(orientation.volume(own.labels))
-        for own in (reference, prediction)
-    )
-    labels = [organ.label for organ in challenge.organs]
-    places, others = find_labels(first, labels), find_labels(second, labels)
-    spacing, memory = orientation.lengths(grid.spacing), ReusedMemory()
-    weights = tuple(np.zeros(size) for size in first.shape)
-    held: dict[str, npt.NDArray[np.int64]] = {}
-    organs, boxes = [], []
+    metrics = [metric.name for metric in metrics_in(scores)]
+    better_way = _better_way(reference, prediction, challenge, scores)
+    case = _turn(reference, prediction, challenge)
+    depth, height, width = case.reference.shape
+    weights = np.zeros(depth), np.zeros(height), np.zeros(width)
+    organs = []
     for organ in challenge.organs:
-        occupied = places[organ.label] | others[organ.label]
-        box = (occupied.span_z, *occupied.span_yx(slice(None)))
-        masks = first[box] == organ.label, second[box] == organ.label
-        both = (*masks, masks[0] & masks[1])
-        truth, told, shared = (int(np.count_nonzero(mask)) for mask in both)
-        own = {name: scores[f"{name}_{organ.name}"] for name in metrics}
-        surfaces, part = None, None
-        if box[0].stop:
-            boxes.append(box)
-            axis, part = _scored(organ, reference, challenge, orientation)
-            maps = first, second
-            if part:
-                where = (slice(None),) * axis + (part,)
-                maps = (
-                    np.ascontiguousarray(first[where]),
-                    np.ascontiguousarray(second[where]),
-                )
-                within = (find_labels(m, [organ.label])[organ.label] for m in maps)
-                occupied = operator.or_(*within)
-            surfels = locate_surfels(
-                *maps, spacing, organ.tolerance_mm, occupied, memory
-            )
-            for surface in surfels:
-                surface.corners[:, axis] += part.start if part else 0
-            surfaces = compare_surfaces(
-                surfels, masks, box, spacing, weights, has_pieces=part is None
-            )
-            found = second[box][masks[0]]
-            if own["dsc"] < LOW_DSC and not way and found.size:
-                held[organ.name] = np.bincount(found, minlength=256)
-        finding = OrganFinding(
-            name=organ.name,
-            label=organ.label,
-            tolerance_mm=organ.tolerance_mm,
-            in_mean=organ.in_mean,
-            scores=own,
-            voxels=(truth, told, truth - shared, told - shared),
-            surfaces=surfaces,
-            scored=(part.start, part.stop) if part and axis == 0 else None,
-        )
-        organs.append(finding)
-    if not any(along.any() for along in weights):
-        for axis, along in enumerate(weights):
-            rest = tuple(other for other in range(3) if other != axis)
-            along += np.count_nonzero(first, axis=rest)  # the fullest slice, then
-    z, y, x = (int((w >= w.max() * (1 - SLACK)).argmax()) for w in weights)
+        organ_scores = {name: scores[f"{name}_{organ.name}"] for name in metrics}
+        organs.append(_look_at_organ(case, organ, organ_scores, weights))
+    if better_way is None:
+        organs = [_with_confusion(organ, organs, case) for organ in organs]
     return CaseFinding(
         scores={name: scores[name] for name in metrics},
-        mirrored=way,
-        orientation=orientation,
-        reference=first,
-        prediction=second,
-        field=_field_of_view(boxes, first.shape, spacing),
-        worst=(z, y, x),
-        organs=tuple(_instead(organs, held)),
+        mirrored=better_way,
+        orientation=case.orientation,
+        reference=case.reference,
+        prediction=case.prediction,
+        field=_field_of_view(case),
+        worst=_worst_slices(weights, case.reference),
+        organs=tuple(organs),
     )
 
 
-def _instead(
-    organs: Sequence[OrganFinding], held: Mapping[str, npt.NDArray[np.int64]]
-) -> Iterator[OrganFinding]:
-    """Organs, and which other ones were predicted in the place of some.
+def _better_way(
+    reference: LabelMap,
+    prediction: LabelMap,
+    challenge: Challenge,
+    scores: Mapping[str, float],
+) -> Mirrored | None:
+    """How a prediction would have to be mirrored to be far better, if that helps."""
+    present = {*reference.present, *prediction.present}
+    # Organs that neither label map has score 1, and would hide a bad case.
+    dsc = [scores[f"dsc_{o.name}"] for o in challenge.organs if o.label in present]
+    if sum(dsc) >= LOW_DSC * len(dsc):
+        return None
+    return mirrored(reference, prediction, challenge)
 
-    `held` has by organ, of the voxels of its reference, how many have each label.
+
+def _turn(
+    reference: LabelMap, prediction: LabelMap, challenge: Challenge
+) -> _TurnedCase:
+    """Turn both label maps, and find the organs in them."""
+    orientation = orientation_of(reference.grid)
+    turned_reference = np.ascontiguousarray(orientation.volume(reference.labels))
+    turned_prediction = np.ascontiguousarray(orientation.volume(prediction.labels))
+    labels = [organ.label for organ in challenge.organs]
+    in_reference = find_labels(turned_reference, labels)
+    in_prediction = find_labels(turned_prediction, labels)
+    return _TurnedCase(
+        orientation=orientation,
+        reference=turned_reference,
+        prediction=turned_prediction,
+        spacing=orientation.lengths(reference.grid.spacing),
+        occupied={
+            label: in_reference[label] | in_prediction[label] for label in labels
+        },
+        scored_parts=_scored_parts(reference, challenge, orientation),
+        memory=ReusedMemory(),
+    )
+
+
+def _scored_parts(
+    reference: LabelMap, challenge: Challenge, orientation: Orientation
+) -> dict[str, _ScoredPart]:
+    """By organ, the slices that were scored, unless all of them were."""
+    parts = {}
+    for organ in challenge.organs:
+        organ_slices = reference.occupied[organ.label].span_z
+        is_empty = organ_slices.start == organ_slices.stop
+        if organ.name in challenge.z_range.organs and not is_empty:
+            file_slices = scored_slices(organ_slices, challenge.z_range.top_slice)
+            axis, slices = orientation.slices(file_slices, len(reference.labels))
+            parts[organ.name] = _ScoredPart(axis=axis, slices=slices)
+    return parts
+
+
+def _look_at_organ(
+    case: _TurnedCase,
+    organ: Organ,
+    scores: Mapping[str, float],
+    weights: Sequence[Weights],
+) -> OrganFinding:
+    """Find out how an organ differs, and add what its errors weigh in each slice."""
+    box = case.box(organ.label)
+    in_reference = case.reference[box] == organ.label
+    in_prediction = case.prediction[box] == organ.label
+    volume = int(np.count_nonzero(in_reference))
+    predicted_volume = int(np.count_nonzero(in_prediction))
+    shared_volume = int(np.count_nonzero(in_reference & in_prediction))
+    part, surfaces, scored = case.scored_parts.get(organ.name), None, None
+    if volume or predicted_volume:
+        surfaces = compare_surfaces(
+            _locate_surfels(case, organ, part),
+            (in_reference, in_prediction),
+            box,
+            case.spacing,
+            weights,
+            has_pieces=part is None,
+        )
+        if part and part.axis == 0:
+            scored = part.slices.start, part.slices.stop
+    return OrganFinding(
+        name=organ.name,
+        label=organ.label,
+        tolerance_mm=organ.tolerance_mm,
+        in_mean=organ.in_mean,
+        scores=scores,
+        voxels=(
+            volume,
+            predicted_volume,
+            volume - shared_volume,
+            predicted_volume - shared_volume,
+        ),
+        surfaces=surfaces,
+        scored=scored,
+    )
+
+
+def _locate_surfels(
+    case: _TurnedCase, organ: Organ, part: _ScoredPart | None
+) -> tuple[Surface, Surface]:
+    """The surfels of an organ in both label maps, in the slices that were scored."""
+    reference, prediction = case.reference, case.prediction
+    occupancy = case.occupied[organ.label]
+    if part:
+        reference = np.ascontiguousarray(reference[part.index])
+        prediction = np.ascontiguousarray(prediction[part.index])
+        in_reference = find_labels(reference, [organ.label])[organ.label]
+        in_prediction = find_labels(prediction, [organ.label])[organ.label]
+        occupancy = in_reference | in_prediction
+    surfaces = locate_surfels(
+        reference,
+        prediction,
+        case.spacing,
+        organ.tolerance_mm,
+        occupancy,
+        case.memory,
+    )
+    if part:
+        for surface in surfaces:
+            surface.corners[:, part.axis] += part.slices.start
+    return surfaces
+
+
+def _with_confusion(
+    organ: OrganFinding, organs: Sequence[OrganFinding], case: _TurnedCase
+) -> OrganFinding:
+    """An organ, and which other one was predicted in its place, if it was.
+
+    Another organ was if its voxels in the prediction have a far better DSC with those
+    of this organ in the reference.
     """
-    for organ in organs:
-        volume = organ.voxels[0]
-        others = [
-            (2 * int(held[organ.name][o.label]) / (volume + o.voxels[1]), o.name)
-            for o in organs
-            if organ.name in held and o is not organ
-        ]
-        dsc, name = max(others, default=(0.0, ""))
-        is_other = dsc >= organ.scores["dsc"] + MIRRORED_GAIN and dsc >= LOW_DSC
-        yield replace(organ, instead=(name, dsc)) if is_other else organ
+    if organ.scores["dsc"] >= LOW_DSC or not organ.voxels[0]:
+        return organ
+    box = case.box(organ.label)
+    predicted_labels = case.prediction[box][case.reference[box] == organ.label]
+    voxels_by_label = np.bincount(predicted_labels, minlength=256)
+    candidates = [(0.0, "")]
+    for candidate in organs:
+        if candidate is not organ:
+            total = organ.voxels[0] + candidate.voxels[1]
+            dsc = 2 * int(voxels_by_label[candidate.label]) / total
+            candidates.append((dsc, candidate.name))
+    dsc, name = max(candidates)
+    if dsc < LOW_DSC or dsc < organ.scores["dsc"] + MIRRORED_GAIN:
+        return organ
+    return replace(organ, instead=(name, dsc))
 
 
-def _scored(
-    organ: Organ, reference: LabelMap, challenge: Challenge, orientation: Orientation
-) -> tuple[int, slice | None]:
-    """The turned axis of the file's slices, and those that were scored; None if all."""
-    slices = reference.occupied[organ.label].span_z
-    if organ.name not in challenge.z_range.organs or slices.start == slices.stop:
-        return 0, None
-    found = scored_slices(slices, challenge.z_range.top_slice)
-    return orientation.slices(found, reference.labels.shape[0])
+def _worst_slices(
+    weights: Sequence[Weights], reference: Labels
+) -> tuple[int, int, int]:
+    """The slice of each axis in which errors weigh most; without any, the fullest."""
+    if not any(along_axis.any() for along_axis in weights):
+        weights = (
+            np.count_nonzero(reference, axis=(1, 2)).astype(np.float64),
+            np.count_nonzero(reference, axis=(0, 2)).astype(np.float64),
+            np.count_nonzero(reference, axis=(0, 1)).astype(np.float64),
+        )
+    z, y, x = (int((w >= w.max() * (1 - SLACK)).argmax()) for w in weights)
+    return z, y, x
 
 
-def _field_of_view(
-    boxes: Sequence[Box], shape: Sequence[int], spacing: Spacing
-) -> FieldOfView:
-    """What surrounds the boxes of organs, and a margin."""
+def _field_of_view(case: _TurnedCase) -> FieldOfView:
+    """The boxes of all organs, and a margin around them."""
+    boxes = [case.box(label) for label in case.occupied]
+    boxes = [box for box in boxes if box[0].stop]
     parts = []
-    for axis, size in enumerate(shape):
-        margin = math.ceil(MARGIN_MM / spacing[axis])
+    for axis, size in enumerate(case.reference.shape):
+        margin = math.ceil(MARGIN_MM / case.spacing[axis])
         first = min((box[axis].start for box in boxes), default=0) - margin
         end = max((box[axis].stop for box in boxes), default=0) + margin
         parts.append(slice(max(first, 0), min(end, size)))
     z, y, x = parts
-    return FieldOfView(box=(z, y, x), spacing=spacing)
+    return FieldOfView(box=(z, y, x), spacing=case.spacing)
