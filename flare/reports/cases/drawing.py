@@ -16,12 +16,12 @@ from flare.evaluation.metrics.finder import Mask, Spacing
 from flare.reports.render.svg import decimal, element
 
 COLOURS = 14
-"""Of the outlines of references, in the order of labels; then they begin anew. They are
-in the style sheet of these pages, as all colours are but the next."""
+"""Outlines of references have this many colours, in the order of labels; then they
+begin anew. The style sheet of these pages has them, and all colours but the next."""
 
 SURFACES = ("#dfe3e8", "#ffb000", "#ef6510", "#c2255c")
-"""Of surfaces: within the tolerance, then by how far they are beyond; in grey, too,
-each is darker than the last."""
+"""Colours of surfaces: within the tolerance, then by how far they are beyond; in grey,
+too, each is darker than the last."""
 
 
 Pixels = npt.NDArray[Any]
@@ -43,9 +43,9 @@ class Plane:
     right: int
     """The turned axis of its columns."""
     letters: str
-    """At its left, right, top and bottom."""
+    """The directions at its left, right, top and bottom."""
     side: str
-    """From where its surface is looked at."""
+    """The side from which its surface is looked at."""
     is_far_end: bool = False
     """Whether that is the end of the axis across, and not its beginning."""
 
@@ -56,10 +56,10 @@ class Plane:
 
     def cut(self, volume: Pixels, number: int, field: FieldOfView) -> Pixels:
         """A slice of a turned array, as far as it is seen; rows from the top."""
-        where: list[slice | int] = list(field.box)
-        where[self.across] = number
-        found = volume[tuple(where)]  # the axes that are left are in the right order
-        return found[::-1] if self.is_upside_down else found
+        index: list[slice | int] = list(field.box)
+        index[self.across] = number
+        pixels = volume[tuple(index)]  # the axes that remain are in the right order
+        return pixels[::-1] if self.is_upside_down else pixels
 
 
 PLANES = (
@@ -86,17 +86,17 @@ class FieldOfView:
     """In mm."""
 
     def pixels(self, axis: int) -> int:
-        """Voxels along an axis."""
+        """Its voxels along an axis."""
         part = self.box[axis]
         return int(part.stop - part.start)
 
     def length(self, axis: int) -> float:
-        """In mm."""
+        """Its length along an axis, in mm."""
         return self.pixels(axis) * self.spacing[axis]
 
 
 def bar_length(width: float) -> int:
-    """How many mm a scale bar is long, in a picture so many mm wide.
+    """How long a scale bar is in mm, in a picture whose width is in mm, too.
 
     Examples
     --------
@@ -130,19 +130,22 @@ def png(pixels: npt.NDArray[np.uint8]) -> bytes:
     lines = np.zeros((rows, columns + 1), dtype=np.uint8)  # each begins with its filter
     lines[:, 1:] = pixels
     size = struct.pack(">IIBBBBB", columns, rows, 8, 3, 0, 0, 0)
-    parts = (
-        (b"IHDR", size),
-        (b"PLTE", bytes(3) + b"".join(bytes.fromhex(c[1:]) for c in SURFACES)),
-        (b"tRNS", b"\0"),
-        (b"IDAT", zlib.compress(lines.tobytes(), 9)),
-        (b"IEND", b""),
+    colours = b"".join(bytes.fromhex(colour[1:]) for colour in SURFACES)
+    chunks = (
+        _png_chunk(b"IHDR", size),
+        _png_chunk(b"PLTE", bytes(3) + colours),
+        _png_chunk(b"tRNS", b"\0"),
+        _png_chunk(b"IDAT", zlib.compress(lines.tobytes(), 9)),
+        _png_chunk(b"IEND", b""),
     )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(content))
-        + kind
-        + content
-        + struct.pack(">I", zlib.crc32(kind + content))
-        for kind, content in parts
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def _png_chunk(kind: bytes, content: bytes) -> bytes:
+    """A part of a file, between its length and its checksum."""
+    checksum = zlib.crc32(kind + content)
+    return (
+        struct.pack(">I", len(content)) + kind + content + struct.pack(">I", checksum)
     )
 
 
@@ -189,29 +192,29 @@ def outline(mask: Mask) -> str:
 
 
 _TURNS = np.array([0, 1, 1, 0, 1, 0, 2, 1, 1, 2, 0, 1, 0, 1, 1, 0], dtype=np.uint8)
-"""How often a path turns where two by two voxels meet, by their code: twice where two
-that touch at a corner are alone."""
+"""How often a path turns where two by two voxels meet, by their code: twice where only
+two are in the mask, and touch at that corner alone."""
 
 
 def _path(rows: list[int], columns: list[int], across: list[int]) -> str:
-    """Go from corner to corner, until none is left."""
+    """Go from corner to corner, until all of them were passed."""
     words: list[str] = []
     is_left = bytearray(b"\1") * len(rows)
     for start in range(len(rows)):
         if not is_left[start]:
             continue
         words.append(f"M{columns[start]} {rows[start]}")
-        here = start
+        corner = start
         while True:
-            there = here ^ 1  # the other end of the edge along the row
-            after = across[there]  # the other end of the edge along the column
-            is_left[here] = is_left[there] = 0
-            words.append(f"h{columns[there] - columns[here]}")
-            if after == start:
+            row_end = corner ^ 1  # the other end of the edge along the row
+            column_end = across[row_end]  # the other end of the edge along the column
+            is_left[corner] = is_left[row_end] = 0
+            words.append(f"h{columns[row_end] - columns[corner]}")
+            if column_end == start:
                 words.append("z")
                 break
-            words.append(f"v{rows[after] - rows[there]}")
-            here = after
+            words.append(f"v{rows[column_end] - rows[row_end]}")
+            corner = column_end
     return "".join(words)
 
 
@@ -271,16 +274,23 @@ def patterns(plane: Plane, field: FieldOfView) -> Markup:
     They are square, whatever the voxels are.
     """
     unit = unit_of(plane, field)
-    down, right = (field.spacing[axis] for axis in (plane.down, plane.right))
+    down, right = field.spacing[plane.down], field.spacing[plane.right]
     size: dict[str, object] = {"width": 2, "height": 2}
-    found = []
+    elements = []
     for name, step, d in (
         ("missed", 0.8, "M-1 1L1 -1M-1 3L3 -1M1 3L3 1"),
         ("added", 0.7, "M1 1h0"),
     ):
         scale = f"scale({unit * step / right:.4g} {unit * step / down:.4g})"
-        inside = element("rect", **size), element("path", d=d)
-        more = {"patternUnits": "userSpaceOnUse", "patternTransform": scale}
-        own = {"id": f"{name}-{plane.name}", "class_": f"pattern-{name}"}
-        found.append(element("pattern", *inside, **size, **more, **own))
-    return element("defs", *found)
+        pattern = element(
+            "pattern",
+            element("rect", **size),
+            element("path", d=d),
+            **size,
+            patternUnits="userSpaceOnUse",
+            patternTransform=scale,
+            id=f"{name}-{plane.name}",
+            class_=f"pattern-{name}",
+        )
+        elements.append(pattern)
+    return element("defs", *elements)

@@ -33,7 +33,7 @@ FARTHEST_MM = 10.0
 """A distance counts up to here."""
 
 MOST_VOXELS = 20_000
-"""Of the wrong voxels of an organ, so many are weighed, evenly taken; more would change
+"""How many of the wrong voxels of an organ are weighed, evenly taken; more would change
 no choice of a slice, and take long where everything is wrong."""
 
 
@@ -64,14 +64,14 @@ class OrganSurfaces:
 
     @property
     def nsd(self) -> float | None:
-        """The share of both that is within; None if there is no surface."""
+        """The share of both that is within the tolerance; None without any surface."""
         area = self.reference.area + self.prediction.area
         beyond = self.reference.area_beyond + self.prediction.area_beyond
         return 1 - beyond / area if area else None
 
     @property
     def farthest(self) -> float | None:
-        """The largest distance in mm; None if none is beyond the tolerance.
+        """The largest distance in mm; None if all are within the tolerance.
 
         It is infinite if one surface is not there.
         """
@@ -106,30 +106,36 @@ def compare_surfaces(
         Whether pieces far away are looked for.
     """
     reference, prediction = surfels
-    before = np.array([part.start for part in box])
-    near = [_distances_to(surface, spacing) for surface in surfels]
-    to_prediction = near[1](reference.corners[reference.is_beyond], np.inf)
-    to_reference = near[0](prediction.corners[prediction.is_beyond], np.inf)
-    _add_weights(weights, masks, before, near, spacing)
-    pieces: list[tuple[Component, ...]] = [(), ()]
+    in_reference, in_prediction = masks
+    box_start = np.array([part.start for part in box])
+    reference_distances = _distances_to(reference, spacing)
+    prediction_distances = _distances_to(prediction, spacing)
+    to_prediction = prediction_distances(reference.corners[reference.is_beyond], np.inf)
+    to_reference = reference_distances(prediction.corners[prediction.is_beyond], np.inf)
+    is_missed, is_added = in_reference & ~in_prediction, in_prediction & ~in_reference
+    _add_weights(weights, is_missed, box_start, prediction_distances, spacing)
+    _add_weights(weights, is_added, box_start, reference_distances, spacing)
+    false_positives: tuple[Component, ...] = ()
+    false_negatives: tuple[Component, ...] = ()
     if has_pieces:  # else they may lie where there are no surfels
-        first, second = masks
-        pieces = [
-            _far_pieces(second, first, before, prediction, to_reference),
-            _far_pieces(first, second, before, reference, to_prediction),
-        ]
+        false_positives = _far_pieces(
+            in_prediction, in_reference, box_start, prediction, to_reference
+        )
+        false_negatives = _far_pieces(
+            in_reference, in_prediction, box_start, reference, to_prediction
+        )
     return OrganSurfaces(
         reference=reference,
         prediction=prediction,
         to_prediction=to_prediction,
         to_reference=to_reference,
-        false_positives=pieces[0],
-        false_negatives=pieces[1],
+        false_positives=false_positives,
+        false_negatives=false_negatives,
     )
 
 
 Distances = Callable[[npt.NDArray[Any], float], npt.NDArray[np.float64]]
-"""Of points, in voxels along z, y, x: in mm, infinite beyond a limit."""
+"""A function from points, in voxels along z, y, x, to mm; infinite beyond a limit."""
 
 
 def _distances_to(surface: Surface, spacing: Spacing) -> Distances:
@@ -147,7 +153,7 @@ def _distances_to(surface: Surface, spacing: Spacing) -> Distances:
 def _far_pieces(
     mask: Mask,
     other: Mask,
-    before: npt.NDArray[np.integer],
+    box_start: npt.NDArray[np.integer],
     surface: Surface,
     distances: npt.NDArray[np.float64],
 ) -> tuple[Component, ...]:
@@ -166,36 +172,36 @@ def _far_pieces(
     padded = np.pad(pieces, 1)
     around = np.zeros(len(surface.corners), dtype=padded.dtype)
     for shift in np.ndindex(2, 2, 2):
-        z, y, x = (surface.corners - before + shift).T
+        z, y, x = (surface.corners - box_start + shift).T
         np.maximum(around, padded[z, y, x], out=around)
     np.minimum.at(nearest, around[surface.is_beyond], distances)
     nearest[around[~surface.is_beyond]] = 0.0
     voxels = np.bincount(pieces.reshape(-1), minlength=count + 1)
-    found = [
-        Component(voxels=int(voxels[piece]), distance=float(nearest[piece]))
-        for piece in range(1, count + 1)
-        if not shared[piece] and FAR_MM < nearest[piece] < np.inf
-    ]
-    return tuple(sorted(found, key=lambda own: (-own.voxels, -own.distance)))
+    components = []
+    for piece in range(1, count + 1):
+        distance = float(nearest[piece])
+        if not shared[piece] and FAR_MM < distance < np.inf:
+            components.append(Component(voxels=int(voxels[piece]), distance=distance))
+    components.sort(key=lambda component: (-component.voxels, -component.distance))
+    return tuple(components)
 
 
 def _add_weights(
     weights: Sequence[Weights],
-    masks: tuple[Mask, Mask],
-    before: npt.NDArray[np.integer],
-    near: Sequence[Distances],
+    is_wrong: Mask,
+    box_start: npt.NDArray[np.integer],
+    distances: Distances,
     spacing: Spacing,
 ) -> None:
-    """Add what the errors of one organ weigh in each slice."""
+    """Add what wrong voxels of one organ weigh in each slice.
+
+    `distances` are those from the surface that the voxels are on the wrong side of.
+    """
     volume = float(np.prod(spacing))
-    reference, prediction = masks
-    for wrong, other in (
-        (reference & ~prediction, near[1]),  # missed: outside of the prediction
-        (prediction & ~reference, near[0]),
-    ):
-        where = np.flatnonzero(wrong)
-        step = -(-where.size // MOST_VOXELS) or 1
-        voxels = np.column_stack(np.unravel_index(where[::step], wrong.shape)) + before
-        far = np.minimum(other(voxels + 0.5, FARTHEST_MM), FARTHEST_MM)
-        for axis, along in enumerate(weights):
-            along += np.bincount(voxels[:, axis], far * (volume * step), along.size)
+    places = np.flatnonzero(is_wrong)
+    step = -(-places.size // MOST_VOXELS) or 1
+    inside = np.unravel_index(places[::step], is_wrong.shape)
+    voxels = np.column_stack(inside) + box_start
+    far = np.minimum(distances(voxels + 0.5, FARTHEST_MM), FARTHEST_MM)
+    for axis, along in enumerate(weights):
+        along += np.bincount(voxels[:, axis], far * (volume * step), along.size)
