@@ -20,6 +20,7 @@ from zlib_ng import zlib_ng
 
 from flare.common.text import count
 from flare.evaluation.metrics.finder import Labels, Mask
+from flare.evaluation.metrics.surfels import Surface
 from flare.reports.cases.drawing import (
     PLANES,
     Picture,
@@ -60,12 +61,15 @@ LETTER = 0.7
 Floats = npt.NDArray[np.float64]
 """Rows and columns, in mm."""
 
+Distances = npt.NDArray[np.float64]
+"""From surfels beyond the tolerance to the other surface, in mm; shape (n,)."""
+
 Image = npt.NDArray[np.uint8]
 """Numbers of colours, shape (rows, columns); 0 where nothing is."""
 
 
 MOST_ORGANS = 15
-"""The numbers of so many fit into half a byte, beside the background."""
+"""The numbers of this many fit into half a byte, beside the background."""
 
 MOST_VOXELS = 2**26
 """What a browser gets to unpack; four CTs of usual size."""
@@ -74,29 +78,35 @@ COMPRESSION = 6
 """The level: the last one takes three times as long for a tenth less."""
 
 
-def surface_views(found: CaseFinding) -> list[Image]:
+def surface_views(finding: CaseFinding) -> list[Image]:
     """The surfels of all organs, of both label maps, from the sides of all planes."""
     corners: list[npt.NDArray[np.int32]] = []
-    bands = []
-    starts = np.array([part.start for part in found.field.box], dtype=np.int32)
-    for own in filter(None, (organ.surfaces for organ in found.organs)):
-        for surface, distances in (
-            (own.reference, own.to_prediction),
-            (own.prediction, own.to_reference),
-        ):
-            band = np.zeros(surface.areas.size, dtype=np.uint8)
-            band[surface.is_beyond] = 1 + np.digitize(distances, BANDS_MM, right=True)
-            corners.append(surface.corners - starts)
-            bands.append(band)
-    shape = [found.field.pixels(axis) + 1 for axis in range(3)]
-    every = np.concatenate(corners), np.concatenate(bands)
-    return [view(*every, shape, plane) for plane in PLANES]
+    bands: list[Image] = []
+    for organ in finding.organs:
+        surfaces = organ.surfaces
+        if surfaces:
+            corners += surfaces.reference.corners, surfaces.prediction.corners
+            bands += (
+                _bands(surfaces.reference, surfaces.to_prediction),
+                _bands(surfaces.prediction, surfaces.to_reference),
+            )
+    starts = np.array([part.start for part in finding.field.box], dtype=np.int32)
+    all_corners, all_bands = np.concatenate(corners) - starts, np.concatenate(bands)
+    shape = [finding.field.pixels(axis) + 1 for axis in range(3)]
+    return [view(all_corners, all_bands, shape, plane) for plane in PLANES]
+
+
+def _bands(surface: Surface, distances: Distances) -> Image:
+    """The band of each surfel: 0 within the tolerance, then 1 to 3; shape (n,)."""
+    bands = np.zeros(surface.areas.size, dtype=np.uint8)
+    bands[surface.is_beyond] = 1 + np.digitize(distances, BANDS_MM, right=True)
+    return bands
 
 
 def view(
     corners: npt.NDArray[np.integer], bands: Image, shape: Sequence[int], plane: Plane
 ) -> Image:
-    """What is nearest to the eye, as 1 more than its band.
+    """An image of the surfels nearest to the eye, as 1 more than their bands.
 
     Parameters
     ----------
@@ -117,32 +127,30 @@ def view(
     return image[::-1] if plane.is_upside_down else image
 
 
-def surface_pictures(found: CaseFinding, images: list[Image]) -> list[Picture]:
+def surface_pictures(finding: CaseFinding, images: list[Image]) -> list[Picture]:
     """Both surfaces of all organs from three sides."""
     pictures = []
     for plane, image in zip(PLANES, images, strict=True):
-        seen, beyond = (int(np.count_nonzero(image > band)) for band in (0, 1))
+        seen = int(np.count_nonzero(image))
+        beyond = int(np.count_nonzero(image > 1))
         share = beyond / (seen or 1)
         surface = _image(data_uri(png(image), "png"), image, x=-0.5, y=-0.5)
-        pictures.append(
-            Picture(
-                title=f"From {plane.side}",
-                summary=f"{share:.0%} of what is seen is beyond the tolerance",
-                drawing=film(plane, found.field, surface),
-            )
+        picture = Picture(
+            title=f"From {plane.side}",
+            summary=f"{share:.0%} of what is seen is beyond the tolerance",
+            drawing=film(plane, finding.field, surface),
         )
+        pictures.append(picture)
     return pictures
 
 
-def thumbnail(found: CaseFinding, images: list[Image]) -> Markup:
+def thumbnail(finding: CaseFinding, images: list[Image]) -> Markup:
     """A small picture of what is seen from the front."""
     front, image = PLANES[1], images[1]
-    lengths = [found.field.length(axis) for axis in (front.down, front.right)]
-    step = max(lengths) / THUMBNAIL
-    rows, columns = (
-        np.linspace(0, size - 1, max(1, round(length / step))).astype(np.intp)
-        for size, length in zip(image.shape, lengths, strict=True)
-    )
+    height, width = finding.field.length(front.down), finding.field.length(front.right)
+    step = max(height, width) / THUMBNAIL
+    rows = _spread_indices(image.shape[0], height / step)
+    columns = _spread_indices(image.shape[1], width / step)
     small = image[np.ix_(rows, columns)]
     return element(
         "img",
@@ -153,50 +161,63 @@ def thumbnail(found: CaseFinding, images: list[Image]) -> Markup:
     )
 
 
+def _spread_indices(size: int, pixels: float) -> npt.NDArray[np.intp]:
+    """Indices from the first to the last of an axis, about one a pixel."""
+    return np.linspace(0, size - 1, max(1, round(pixels))).astype(np.intp)
+
+
 def plane_pictures(
-    found: CaseFinding, backgrounds: Sequence[str] = ()
+    finding: CaseFinding, backgrounds: Sequence[str] = ()
 ) -> list[Picture]:
     """The worst slice of each plane, over the CTs of these slices as data URIs."""
-    pictures, field = [], found.field
+    pictures = []
     for number, plane in enumerate(PLANES):
-        place = found.worst[plane.across]
-        maps = [
-            plane.cut(labels, place, field)
-            for labels in (found.reference, found.prediction)
-        ]
-        reference, prediction = maps
-        words, parts = [], [patterns(plane, field)]
-        if backgrounds:
-            parts.append(_image(backgrounds[number], reference, class_="ct"))
-        differs = reference != prediction
-        for name, mask in (
-            ("missed", differs & (reference > 0)),
-            ("added", differs & (prediction > 0)),
-        ):
-            fill = {"fill": f"url(#{name}-{plane.name})", "class_": f"wrong {name}"}
-            parts += _outline(mask, **fill)
-        for organ in found.organs:
-            parts += _outline(prediction == organ.label, class_="pred")
-        for count_, organ in enumerate(found.organs):
-            own, other = reference == organ.label, prediction == organ.label
-            parts += _outline(own, class_=f"ref {organ_class(count_)}")
-            missed, added = (
-                int(np.count_nonzero(m)) for m in (own & ~other, other & ~own)
-            )
-            if missed or added:
-                words.append(
-                    f"{organ.title} {count(missed, 'voxel')} missed, {added} added"
-                )
-        inside, names = Markup("").join(parts), _names(found, plane, maps)
-        size = found.reference.shape[plane.across]
-        pictures.append(
-            Picture(
-                title=f"{plane.name.capitalize()}, slice {place + 1} of {size}",
-                summary="; ".join(words) or "no voxel is wrong",
-                drawing=film(plane, field, inside, names),
-            )
-        )
+        background = backgrounds[number] if backgrounds else ""
+        pictures.append(_plane_picture(finding, plane, background))
     return pictures
+
+
+def _plane_picture(finding: CaseFinding, plane: Plane, background: str) -> Picture:
+    """The worst slice of a plane, over its CT if there is one."""
+    field, place = finding.field, finding.worst[plane.across]
+    reference = plane.cut(finding.reference, place, field)
+    prediction = plane.cut(finding.prediction, place, field)
+    parts = [patterns(plane, field)]
+    if background:
+        parts.append(_image(background, reference, class_="ct"))
+    is_wrong = reference != prediction
+    for name, mask in (
+        ("missed", is_wrong & (reference > 0)),
+        ("added", is_wrong & (prediction > 0)),
+    ):
+        fill = f"url(#{name}-{plane.name})"
+        parts += _outline(mask, fill=fill, class_=f"wrong {name}")
+    for organ in finding.organs:
+        parts += _outline(prediction == organ.label, class_="pred")
+    for number, organ in enumerate(finding.organs):
+        css = f"ref {organ_class(number)}"
+        parts += _outline(reference == organ.label, class_=css)
+    names = _names(finding, plane, [reference, prediction])
+    size = finding.reference.shape[plane.across]
+    return Picture(
+        title=f"{plane.name.capitalize()}, slice {place + 1} of {size}",
+        summary=_summary(finding, reference, prediction),
+        drawing=film(plane, field, Markup("").join(parts), names),
+    )
+
+
+def _summary(finding: CaseFinding, reference: Pixels, prediction: Pixels) -> str:
+    """How many voxels of each organ are wrong in a slice, in words."""
+    phrases = []
+    for organ in finding.organs:
+        in_reference = reference == organ.label
+        in_prediction = prediction == organ.label
+        missed = int(np.count_nonzero(in_reference & ~in_prediction))
+        added = int(np.count_nonzero(in_prediction & ~in_reference))
+        if missed or added:
+            voxels = count(missed, "voxel")
+            phrases.append(f"{organ.title} {voxels} missed, {added} added")
+    return "; ".join(phrases) or "no voxel is wrong"
 
 
 def _outline(mask: Mask, **attributes: object) -> list[Markup]:
@@ -212,18 +233,19 @@ def _image(href: str, pixels: Pixels, **attributes: object) -> Markup:
     return element("image", href=href, **attributes)
 
 
-def _names(found: CaseFinding, plane: Plane, maps: list[Pixels]) -> Markup:
+def _names(finding: CaseFinding, plane: Plane, maps: list[Pixels]) -> Markup:
     """The name of each organ in it or beside it, the largest first, in mm."""
-    unit, spacing = unit_of(plane, found.field), found.field.spacing
+    unit, spacing = unit_of(plane, finding.field), finding.field.spacing
     places = Places(maps, [spacing[plane.down], spacing[plane.right]], 5 * unit)
     parts, size = [], NAME * unit
-    shown = [maps[not np.any(maps[0] == o.label)] == o.label for o in found.organs]
-    for number in sorted(range(len(shown)), key=lambda n: -np.count_nonzero(shown[n])):
-        if not shown[number].any():
+    masks = [_named_mask(maps, organ.label) for organ in finding.organs]
+    sizes = [np.count_nonzero(mask) for mask in masks]
+    for number in sorted(range(len(masks)), key=lambda n: -sizes[n]):
+        if not sizes[number]:
             continue
-        name, css = found.organs[number].title, f"name {organ_class(number)}"
+        name, css = finding.organs[number].title, f"name {organ_class(number)}"
         half = np.array([size, LETTER * size * len(name)]) / 2
-        (y, x), line = places.find(shown[number], half)
+        (y, x), line = places.find(masks[number], half)
         if line:
             path = "M{} {}L{} {}".format(*map(decimal, line))
             parts.append(element("path", d=path, class_=css))
@@ -232,10 +254,16 @@ def _names(found: CaseFinding, plane: Plane, maps: list[Pixels]) -> Markup:
     return Markup("").join(parts)
 
 
+def _named_mask(maps: list[Pixels], label: int) -> Mask:
+    """The voxels of an organ in the reference, or else in the prediction."""
+    in_reference: Mask = maps[0] == label
+    return in_reference if in_reference.any() else maps[1] == label
+
+
 class Places:
     """Finds free places for names in a picture.
 
-    A name covers no other name, and as little as can be of outlines and other organs.
+    A name covers no other name, and as little as possible of outlines and other organs.
     """
 
     def __init__(
@@ -245,7 +273,7 @@ class Places:
         self._spacing = np.array(spacing)
         self._size = self._spacing * self._organs.shape
         self._edges = sum(ndimage.morphological_gradient(m, 3) > 0 for m in maps)
-        self._taken = np.zeros(self._organs.shape, dtype=np.bool_)
+        self._names = np.zeros(self._organs.shape, dtype=np.bool_)
         self._margin = np.array([edge, 0.0])  # where letters and the bar are
 
     def find(
@@ -257,21 +285,27 @@ class Places:
         from top to bottom.
         """
         inside = ndimage.distance_transform_edt(mask, self._spacing)
-        heart = np.array(np.unravel_index(inside.argmax(), mask.shape)) + 0.5
-        own = np.argwhere(mask)
-        low, high = np.array([own.min(axis=0), own.max(axis=0) + 1]) * self._spacing
-        middle, places = heart * self._spacing, [heart * self._spacing]
+        deepest = np.array(np.unravel_index(inside.argmax(), mask.shape))
+        heart = (deepest + 0.5) * self._spacing
+        places = self._candidates(mask, heart, half)
+        best = min(places, key=lambda place: self._cost(place, half, mask, heart))
+        self._names[self._box(best, half)] = True
+        end = np.clip(heart, best - half, best + half)
+        line = [*end[::-1], *heart[::-1]] if np.any(end != heart) else None
+        return (float(best[0]), float(best[1])), line
+
+    def _candidates(self, mask: Mask, heart: Floats, half: Floats) -> list[Floats]:
+        """Places for a name: the heart of its organ, then others farther off."""
+        voxels = np.argwhere(mask)
+        low = voxels.min(axis=0) * self._spacing
+        high = (voxels.max(axis=0) + 1) * self._spacing
+        places = [heart]
         for far in (0, 2, 4, 8, 14):  # halves of the height of a name
             off = half + far * half[0]
-            ways = np.stack([low - off, middle, high + off], 1)
+            ways = np.stack([low - off, heart, high + off], 1)
             places += map(np.array, itertools.product(*ways))
         edge = self._margin + half
-        places = [np.clip(place, edge, self._size - edge) for place in places]
-        best = min(places, key=lambda place: self._cost(place, half, mask, middle))
-        self._taken[self._box(best, half)] = True
-        end = np.clip(middle, best - half, best + half)
-        line = [*end[::-1], *middle[::-1]] if np.any(end != middle) else None
-        return (float(best[0]), float(best[1])), line
+        return [np.clip(place, edge, self._size - edge) for place in places]
 
     def _box(self, place: Floats, half: Floats) -> tuple[slice, slice]:
         """The pixels that a name covers."""
@@ -282,41 +316,43 @@ class Places:
     def _cost(self, place: Floats, half: Floats, mask: Mask, heart: Floats) -> float:
         """How bad a place is for the name of the organ with this heart."""
         box = self._box(place, half)
-        other = (self._organs[box] > 0) & ~mask[box]
-        bad = 20.0 * self._taken[box] + 0.5 * self._edges[box] + 2.0 * other
+        is_other_organ = (self._organs[box] > 0) & ~mask[box]
+        covered = (
+            20.0 * self._names[box] + 0.5 * self._edges[box] + 2.0 * is_other_organ
+        )
         hidden = np.count_nonzero(mask[box]) / np.count_nonzero(mask)
         away = np.linalg.norm(np.clip(heart, place - half, place + half) - heart)
-        return float(bad.mean() + hidden + 4 * away / self._size.max())
+        return float(covered.mean() + hidden + 4 * away / self._size.max())
 
 
-def volume(found: CaseFinding) -> dict[str, object] | None:
-    """What the viewer reads; None if a case has more than it can show.
+def volume(finding: CaseFinding) -> dict[str, object] | None:
+    """The volume that the viewer reads; None if a case has more than it can show.
 
     Label maps are packed as they are: differences of rows, or of slices, take more.
     """
-    field = found.field
+    field = finding.field
     voxels = math.prod(field.pixels(axis) for axis in range(3))
-    if len(found.organs) > MOST_ORGANS or voxels > MOST_VOXELS:
+    if len(finding.organs) > MOST_ORGANS or voxels > MOST_VOXELS:
         return None
     low, high = bytearray(256), bytearray(256)
-    for number, organ in enumerate(found.organs, start=1):
+    for number, organ in enumerate(finding.organs, start=1):
         low[organ.label], high[organ.label] = number, number << 4
-
-    def numbered(labels: Labels, table: bytearray) -> Labels:
-        """What a table has for the labels of the part that is seen."""
-        seen = labels[field.box]
-        content = seen.tobytes().translate(table)  # many times as fast as an index
-        return np.frombuffer(content, dtype=np.uint8).reshape(seen.shape)
-
-    both = numbered(found.reference, low) | numbered(found.prediction, high)
+    reference = _translated(finding.reference[field.box], low)
+    both = reference | _translated(finding.prediction[field.box], high)
     packed = zlib_ng.compress(both.tobytes(), COMPRESSION)
     return {
         "shape": both.shape,
         "spacing": [round(length, 4) for length in field.spacing],
         "first": [part.start for part in field.box],
-        "sizes": found.reference.shape,
-        "worst": found.worst,
-        "names": [organ.title for organ in found.organs],
-        "colours": [organ_class(n) for n in range(len(found.organs))],
+        "sizes": finding.reference.shape,
+        "worst": finding.worst,
+        "names": [organ.title for organ in finding.organs],
+        "colours": [organ_class(number) for number in range(len(finding.organs))],
         "voxels": base64.b64encode(packed).decode("ascii"),
     }
+
+
+def _translated(labels: Labels, table: bytearray) -> Labels:
+    """The byte of each label in a table; many times as fast as an index."""
+    content = labels.tobytes().translate(table)
+    return np.frombuffer(content, dtype=np.uint8).reshape(labels.shape)

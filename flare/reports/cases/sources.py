@@ -7,6 +7,7 @@ another library, and a fifth of a PNG, because the noise of a CT cannot be packe
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import tempfile
@@ -61,7 +62,7 @@ WINDOW_HU = (-160.0, 240.0)
 """Black and white: the window of soft tissue."""
 
 QUALITY = 70
-"""Of the JPEGs, of 100: outlines are in front of them."""
+"""Quality of the JPEGs, of 100: outlines are in front of them."""
 
 _Pixels = npt.NDArray[np.uint8]
 
@@ -81,16 +82,16 @@ class CaseFiles:
     """Of the scores in metrics.json."""
 
 
-def find_case_files(  # noqa: C901
+def find_case_files(
     metrics: Path,
-    found: EvaluationFile,
+    results: EvaluationFile,
     options: CaseOptions,
     predictions: Path,
     cases: Sequence[str],
 ) -> CaseFiles:
     """Find the files of some cases, and see that they are what was evaluated.
 
-    `predictions` is the folder that `options` have, or of what is in its zip.
+    `predictions` is the folder that `options` have, or what was unpacked from its zip.
 
     Raises
     ------
@@ -100,45 +101,24 @@ def find_case_files(  # noqa: C901
     OrganiserError, SubmissionError, HostError
         If a folder cannot be read, or a file in it.
     """
-    challenge, decimals = _rules(metrics, found)
-    truth, name = options.ground_truth, metrics.name
-    ends = ("", *(f"_{organ.name}" for organ in challenge.organs))
-    needed = [f"{metric}{end}" for metric in challenge.metrics for end in ends]
-    for case in cases:
-        for metric in needed:
-            if (case, metric) not in found.values:
-                problem = f"it has no {metric} of case {safe(case)}"
-                raise MetricsFileError(str(metrics), problem)
-    if not truth.is_dir():
-        problem = f"{safe(truth)}: there is no such folder"
-        raise InputError(problem, "Give the folder of the reference labels.")
-    references = find_references(truth, challenge)
-    here = {file.case for file in references}
-    for case in found.cases:
-        if case not in here:
-            problem = (
-                f"there is no reference of case {safe(case)}, which {safe(name)} has"
-            )
-            raise MetricsFileError(str(truth), problem, _REMEDY)
-    told = found.evaluation.references_sha256
-    if told is not None and told != references_digest(references, file_checksum):
-        problem = f"these are not the references that {safe(name)} was made with"
-        raise MetricsFileError(str(truth), problem, _REMEDY)
+    challenge, decimals = _rules(metrics, results)
+    _check_scores(metrics, results, challenge, cases)
+    references = _find_references(metrics, results, challenge, options.ground_truth)
     submitted = find_submission(predictions, references, challenge)
     matching = match_cases(submitted, references, challenge)
     pairs = {pair.case: pair for pair in matching.pairs}
     images: dict[str, LabelMapFile] = {}
     if options.images:
-        found_images = find_images(options.images, challenge.names)
-        images = {file.case: file for file in found_images}
+        for image in find_images(options.images, challenge.names):
+            images[image.case] = image
     for case in cases:
-        if case in found.failed:
+        if case in results.failed:
             continue
         if case not in pairs:
             raise MetricsFileError(
                 str(options.predictions),
                 "there is no label map that can be scored of case"
-                f" {safe(case)}, which {safe(name)} has",
+                f" {safe(case)}, which {safe(metrics.name)} has",
                 _REMEDY,
             )
         if options.images and case not in images:
@@ -156,10 +136,44 @@ def find_case_files(  # noqa: C901
     )
 
 
-def _rules(metrics: Path, found: EvaluationFile) -> tuple[Challenge, int | None]:
+def _check_scores(
+    metrics: Path, results: EvaluationFile, challenge: Challenge, cases: Sequence[str]
+) -> None:
+    """See that some cases have all scores of a challenge, and of each organ."""
+    needed: list[str] = []
+    for metric in challenge.metrics:
+        needed.append(metric)
+        needed += [f"{metric}_{organ.name}" for organ in challenge.organs]
+    for case, name in itertools.product(cases, needed):
+        if (case, name) not in results.values:
+            problem = f"it has no {name} of case {safe(case)}"
+            raise MetricsFileError(str(metrics), problem)
+
+
+def _find_references(
+    metrics: Path, results: EvaluationFile, challenge: Challenge, folder: Path
+) -> tuple[LabelMapFile, ...]:
+    """Find the references, and see that they are those that were scored with."""
+    if not folder.is_dir():
+        problem = f"{safe(folder)}: there is no such folder"
+        raise InputError(problem, "Give the folder of the reference labels.")
+    references = find_references(folder, challenge)
+    cases, name = {reference.case for reference in references}, safe(metrics.name)
+    for case in results.cases:
+        if case not in cases:
+            problem = f"there is no reference of case {safe(case)}, which {name} has"
+            raise MetricsFileError(str(folder), problem, _REMEDY)
+    digest = results.evaluation.references_sha256
+    if digest is not None and digest != references_digest(references, file_checksum):
+        problem = f"these are not the references that {name} was made with"
+        raise MetricsFileError(str(folder), problem, _REMEDY)
+    return references
+
+
+def _rules(metrics: Path, results: EvaluationFile) -> tuple[Challenge, int | None]:
     """The rules that the scores were made by, and the decimals they have."""
-    evaluation = found.evaluation
-    organs = dict.fromkeys(organ_of(metric) for _, metric in found.values)
+    evaluation = results.evaluation
+    organs = dict.fromkeys(organ_of(metric) for _, metric in results.values)
     organs.pop("", None)
     options = evaluation.options
     decimals = options.get("decimals")
@@ -204,13 +218,13 @@ def read_case(
             f"{safe(pair.reference.name)}: it changed while it was read"
         )
     for organ in score_labels(reference, prediction, challenge, memory):
-        for name, value in organ.by_metric.items():
-            told = scores[f"{name}_{organ.organ}"]
-            own = value if files.decimals is None else round(value, files.decimals)
-            if not math.isclose(own, told, rel_tol=0, abs_tol=SLACK):
+        for metric, value in organ.by_metric.items():
+            recorded = scores[f"{metric}_{organ.organ}"]
+            score = value if files.decimals is None else round(value, files.decimals)
+            if not math.isclose(score, recorded, rel_tol=0, abs_tol=SLACK):
                 problem = (
-                    f"its {METRICS[name].title} of {organ.organ} is {own:.6g}, but"
-                    f" {safe(files.metrics.name)} says {told:.6g}"
+                    f"its {METRICS[metric].title} of {organ.organ} is {score:.6g}, but"
+                    f" {safe(files.metrics.name)} says {recorded:.6g}"
                 )
                 file = files.options.predictions / pair.prediction.name
                 raise MetricsFileError(str(file), problem, _REMEDY)
@@ -221,7 +235,7 @@ def ct_backgrounds(
     file: LabelMapFile,
     grid: Grid,
     challenge: Challenge,
-    found: CaseFinding,
+    finding: CaseFinding,
 ) -> list[str]:
     """The CT of the worst slice of each plane, as data URIs.
 
@@ -232,11 +246,8 @@ def ct_backgrounds(
     FileError
         If it cannot be read.
     """
-    own = file.read_grid()
-    wrong = compare_sizes(own, grid) or compare_positions(
-        own, grid, challenge.grid.tolerance_mm
-    )
-    if wrong:
+    ct_grid, tolerance_mm = file.read_grid(), challenge.grid.tolerance_mm
+    if compare_sizes(ct_grid, grid) or compare_positions(ct_grid, grid, tolerance_mm):
         raise InputError(
             f"{safe(file.name)}: this CT is not on the grid of its reference",
             "Give the CTs that the references were drawn on.",
@@ -244,11 +255,12 @@ def ct_backgrounds(
     import SimpleITK as sitk
 
     image = read_ct(file.path, file.name)  # the array is valid while it lives
-    volume = found.orientation.volume(sitk.GetArrayViewFromImage(image))
-    slices = (
-        plane.cut(volume, found.worst[plane.across], found.field) for plane in PLANES
-    )
-    return [data_uri(jpeg(grey(own)), "jpeg") for own in slices]
+    volume = finding.orientation.volume(sitk.GetArrayViewFromImage(image))
+    backgrounds = []
+    for plane in PLANES:
+        pixels = plane.cut(volume, finding.worst[plane.across], finding.field)
+        backgrounds.append(data_uri(jpeg(grey(pixels)), "jpeg"))
+    return backgrounds
 
 
 def read_ct(path: Path, name: str) -> Any:

@@ -8,7 +8,7 @@ import pytest
 import flare
 from flare.evaluation.labelmaps.grid import make_grid
 from flare.reports.cases.findings import orientation_of
-from flare.reports.cases.pages import faults, notes
+from flare.reports.cases.words import faults, notes
 from tests.builders import AFFINE, SPACING
 from tests.builders.case_pages import (
     SLOT_AFFINE,

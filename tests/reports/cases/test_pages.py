@@ -11,7 +11,6 @@ import pytest
 
 from flare.challenge.reading import challenge_text
 from flare.reports.cases.drawing import PLANES
-from flare.reports.cases.pages import organ_table
 from flare.reports.cases.pictures import (
     plane_pictures,
     surface_pictures,
@@ -19,6 +18,7 @@ from flare.reports.cases.pictures import (
     view,
     volume,
 )
+from flare.reports.cases.words import organ_table
 from flare.reports.comparison_page import comparison_page
 from flare.reports.evaluation import organiser_page
 from flare.results.metrics_reading import read_evaluation
