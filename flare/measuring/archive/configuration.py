@@ -23,12 +23,12 @@ MOST_ENTRIES = 1_000
 with all others: 1,000 cost a container a tenth of a second, and 25,000 minutes."""
 
 MOST_BYTES = 2**16
-"""And so much they take together."""
+"""Together they take at most this much."""
 
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)"
 )
-"""RFC 3339, which Go takes a time to be written by."""
+"""Times are written by RFC 3339, which Go expects."""
 
 
 class Plain(Enum):
@@ -131,7 +131,7 @@ def checked_configuration(content: bytes) -> dict[str, Any]:
     Raises
     ------
     BrokenError
-        If it is no JSON, or a field is of another type than engines expect, or has
+        If it is not JSON, or a field is of another type than engines expect, or has
         other capitals.
     """
     configuration = fields_of(strict_json(content))
@@ -196,7 +196,7 @@ def _expect(holds: bool, value: Any, expected: str, name: str) -> None:
 
 
 def excesses(settings: Mapping[str, Any]) -> Iterator[str]:
-    """What there is too much of in how containers are started, and how much may be."""
+    """Texts about lists and tables that are too long in how containers are started."""
     for name, kind in SETTINGS.items():
         entries = settings.get(name)
         if not entries or not isinstance(kind, ListOf | TableOf):

@@ -36,7 +36,7 @@ BLOBS = "blobs/sha256/"
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 
 MOST_LAYERS = 125
-"""Of an image, in Docker."""
+"""Docker takes no more layers of an image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,20 +77,17 @@ def find_image(contents: Contents, team: str) -> Image:
         entry = _docker_entry(strict_json(contents.files.get(MANIFEST, b"")))
     if team:
         _check_tags(entry, index, team)
-    found = []
+    images = []  # names of the configuration and the layers, as each file has them
     if index:
-        found.append(_follow_index(contents, index))
+        images.append(_follow_index(contents, index))
     if entry:
-        names = entry.get("Layers")
-        if not isinstance(names, list) or not isinstance(entry.get("Config"), str):
-            raise BrokenError("its manifest names no configuration, or no layers")
-        found.append((posixpath.normpath(entry["Config"]), [*map(str, names)]))
-    name, names = found[-1]
-    content = _small_file(contents, name)
-    if any(_small_file(contents, other) != content for other, _ in found):
+        images.append(_follow_entry(entry))
+    config_name, layer_names = images[-1]
+    content = _small_file(contents, config_name)
+    if any(_small_file(contents, name) != content for name, _ in images):
         raise BrokenError(f"{MANIFEST} and {INDEX} in it lead to different images")
     configuration = checked_configuration(content)
-    layers = tuple(_find_layers(contents, names, configuration))
+    layers = tuple(_find_layers(contents, layer_names, configuration))
     return Image(content=content, configuration=configuration, layers=layers)
 
 
@@ -98,27 +95,42 @@ def find_image(contents: Contents, team: str) -> Image:
 
 
 def _docker_entry(manifest: Any) -> dict[str, Any]:
-    """What manifest.json says of its one image."""
-    if not isinstance(manifest, list) or not all(isinstance(m, dict) for m in manifest):
+    """The object of manifest.json that is about its one image."""
+    is_list = isinstance(manifest, list)
+    if not is_list or not all(isinstance(entry, dict) for entry in manifest):
         raise BrokenError(f"it has no {MANIFEST}: docker save has not written it")
     if len(manifest) != 1:
         raise BrokenError(f"it holds {len(manifest)} images, expected one")
     return fields_of(manifest[0], "Config", "RepoTags", "Layers")
 
 
+def _follow_entry(entry: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Names of the configuration and the layers that manifest.json leads to."""
+    config, layers = entry.get("Config"), entry.get("Layers")
+    if not isinstance(layers, list) or not isinstance(config, str):
+        raise BrokenError("its manifest names no configuration, or no layers")
+    return posixpath.normpath(config), [*map(str, layers)]
+
+
 def _check_tags(entry: Mapping[str, Any], index: Mapping[str, Any], team: str) -> None:
     """Refuse an image that has another name than its team."""
-    tags = {_short(str(tag), team): None for tag in entry.get("RepoTags") or []}
+    names = [_short(str(tag), team) for tag in entry.get("RepoTags") or []]
     for descriptor in _descriptors(index, "manifests"):
-        annotations = descriptor.get("annotations") or {}
-        # What engines take for the name of an image.
-        for name in ("io.containerd.image.name", "org.opencontainers.image.ref.name"):
-            if tag := str(annotations.get(name) or ""):
-                short = _short(f"{team}:latest" if tag == "latest" else tag, team)
-                tags[short] = None
-    if [*tags] != [f"{team}:latest"]:
-        found = listing(tags) if tags else "none: it was saved by its ID"
-        raise BrokenError(f"its tags are {found}; expected {safe(team)}:latest alone")
+        names += _annotated_tags(descriptor, team)
+    tags = [*dict.fromkeys(names)]
+    if tags != [f"{team}:latest"]:
+        shown = listing(tags) if tags else "none: it was saved by its ID"
+        raise BrokenError(f"its tags are {shown}; expected {safe(team)}:latest alone")
+
+
+def _annotated_tags(descriptor: Mapping[str, Any], team: str) -> Iterator[str]:
+    """Tags of an image that index.json leads to."""
+    annotations = descriptor.get("annotations") or {}
+    # Engines take both of these for the name of an image.
+    for key in ("io.containerd.image.name", "org.opencontainers.image.ref.name"):
+        tag = str(annotations.get(key) or "")
+        if tag:
+            yield _short(f"{team}:latest" if tag == "latest" else tag, team)
 
 
 def _short(tag: str, team: str) -> str:
@@ -136,17 +148,19 @@ def _follow_index(
 ) -> tuple[str, list[str]]:
     """Names of the configuration and the layers that index.json leads to."""
     images = list(_find_manifests(contents, index))
-    right = [image for image in images if _platform(image) in (None, PLATFORM)]
-    found: dict[str, list[str]] = {}
-    # If there is none for this platform, it is told which there is.
-    for descriptor in right or images:
+    fitting = [image for image in images if _platform(image) in (None, PLATFORM)]
+    layers_by_config: dict[str, list[str]] = {}
+    # Without one for this platform, the message says for which one another is.
+    for descriptor in fitting or images:
         manifest = _document(contents, _blob_name(descriptor))
         config = _blob_name(fields_of(manifest.get("config"), "digest"))
         layers = [_blob_name(layer) for layer in _descriptors(manifest, "layers")]
-        found.setdefault(config, layers)
-    if len(found) != 1:
-        raise BrokenError(f"it holds {len(found)} images for linux/amd64, expected one")
-    return next(iter(found.items()))
+        layers_by_config.setdefault(config, layers)
+    if len(layers_by_config) != 1:
+        raise BrokenError(
+            f"it holds {len(layers_by_config)} images for linux/amd64, expected one"
+        )
+    return next(iter(layers_by_config.items()))
 
 
 def _find_manifests(
@@ -178,8 +192,8 @@ def _document(contents: Contents, name: str) -> dict[str, Any]:
 
 
 def _descriptors(document: Mapping[str, Any], key: str) -> Iterator[dict[str, Any]]:
-    for found in document.get(key) or []:
-        yield fields_of(found, "digest", "platform", "annotations")
+    for descriptor in document.get(key) or []:
+        yield fields_of(descriptor, "digest", "platform", "annotations")
 
 
 def _blob_name(descriptor: Mapping[str, Any]) -> str:
@@ -212,7 +226,7 @@ def _is_attestation(descriptor: Mapping[str, Any]) -> bool:
 
 
 def _fields(contents: Contents, name: str, *names: str) -> dict[str, Any]:
-    """The object with such fields that a file holds."""
+    """The object that a file holds, whose fields have their capitals."""
     return fields_of(strict_json(contents.files.get(name, b"")), *names)
 
 
@@ -268,8 +282,8 @@ def without_volumes(image: Image) -> bytes:
     """
     if not image.settings.get("Volumes"):
         return image.content
-    left = {key: value for key, value in image.settings.items() if key != "Volumes"}
-    return json.dumps({**image.configuration, "config": left}).encode()
+    settings = {key: value for key, value in image.settings.items() if key != "Volumes"}
+    return json.dumps({**image.configuration, "config": settings}).encode()
 
 
 def documents_of(configuration: bytes, layers: Sequence[Blob]) -> dict[str, bytes]:
@@ -283,12 +297,12 @@ def documents_of(configuration: bytes, layers: Sequence[Blob]) -> dict[str, byte
         kind = f"application/vnd.oci.image.{kind}"
         return {"mediaType": kind, "digest": f"sha256:{digest}", "size": size}
 
-    def listing_of(kind: str, **more: Any) -> bytes:
+    def document(kind: str, **fields: Any) -> bytes:
         kind = f"application/vnd.oci.image.{kind}"
-        return _text({"schemaVersion": 2, "mediaType": kind, **more})
+        return _text({"schemaVersion": 2, "mediaType": kind, **fields})
 
     config = hashlib.sha256(configuration).hexdigest()
-    manifest = listing_of(
+    manifest = document(
         "manifest.v1+json",
         config=descriptor("config.v1+json", config, len(configuration)),
         layers=[
@@ -304,7 +318,7 @@ def documents_of(configuration: bytes, layers: Sequence[Blob]) -> dict[str, byte
     return {
         f"{BLOBS}{config}": configuration,
         f"{BLOBS}{digest}": manifest,
-        INDEX: listing_of("index.v1+json", manifests=[entry]),
+        INDEX: document("index.v1+json", manifests=[entry]),
         MANIFEST: _text([docker]),
     }
 

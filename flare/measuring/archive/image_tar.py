@@ -75,7 +75,7 @@ class Member(NamedTuple):
     size: int
 
 
-def open_members(path: Path, budget: Budget) -> Iterator[Member]:  # noqa: C901
+def open_members(path: Path, budget: Budget) -> Iterator[Member]:
     """Every file and link of an archive, in its order.
 
     Raises
@@ -89,7 +89,8 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:  # noqa: C901
         content = TarContent(unpacked(file, compression_of(file)), budget)
         for entry, archive in entries_of(content, budget):
             name = posixpath.normpath(entry.name)
-            if name.partition("/")[0] in _ROOT_FOLDERS or name == ".dockerenv":
+            top = name.partition("/")[0]
+            if top in _ROOT_FOLDERS or name == ".dockerenv":
                 is_file_system = True
             if is_file_system:
                 continue  # nothing of it matters, but that it ends
@@ -104,26 +105,33 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:  # noqa: C901
                 raise BrokenError(f"it holds two files {safe(name)}")
             names.add(name)
             budget.note(len(name))
-            target = ""
-            if entry.issym() or entry.islnk():
-                # Links lead from folder to folder.
-                folder = posixpath.dirname(name) if entry.issym() else ""
-                target = posixpath.normpath(posixpath.join(folder, entry.linkname))
-            elif not entry.isfile():
-                raise BrokenError(
-                    f"it holds {safe(name)}, which is neither a file nor a folder"
-                )
-            data = archive.extractfile(entry) if entry.isfile() else None
-            found = cast("io.BufferedReader", data or io.BytesIO())
-            yield Member(name, target, found, entry.size)
+            yield _member(name, entry, archive)
         if is_file_system:
             raise BrokenError(
                 "it is a file system (docker export), not an image: docker save"
             )
 
 
+def _member(name: str, entry: tarfile.TarInfo, archive: tarfile.TarFile) -> Member:
+    """A file or a link, whose target is told from the top of the archive on."""
+    content: object = io.BytesIO()
+    target = ""
+    if entry.isfile():
+        content = archive.extractfile(entry)
+    elif entry.issym():
+        folder = posixpath.dirname(name)
+        target = posixpath.normpath(posixpath.join(folder, entry.linkname))
+    elif entry.islnk():
+        target = posixpath.normpath(entry.linkname)
+    else:
+        raise BrokenError(
+            f"it holds {safe(name)}, which is neither a file nor a folder"
+        )
+    return Member(name, target, cast("io.BufferedReader", content), entry.size)
+
+
 def unpacked_pieces(member: Member) -> Iterator[bytes]:
-    """What a member unpacks to, piece by piece.
+    """The unpacked content of a member, piece by piece.
 
     Raises
     ------
@@ -144,28 +152,28 @@ def read_contents(path: Path) -> Contents:
     BrokenError
         If it cannot be read, or there is too much in it.
     """
-    found, budget = Contents(), Budget()
+    contents, budget = Contents(), Budget()
     links: dict[str, str] = {}
     for member in open_members(path, budget):
         if member.target:
             links[member.name] = member.target
             budget.note(len(member.target))
             continue
-        content = member.content
+        file = member.content
         if member.size <= SMALL_BYTES:
             with explained():
-                data = content.read()
+                data = file.read()
             if data.lstrip()[:1] in (b"{", b"["):
                 budget.keep(len(data))
-                found.files[member.name] = data
-            content = io.BufferedReader(cast("io.RawIOBase", io.BytesIO(data)))
-        found.blobs[member.name] = _read_blob(member.name, content, budget)
+                contents.files[member.name] = data
+            file = io.BufferedReader(cast("io.RawIOBase", io.BytesIO(data)))
+        contents.blobs[member.name] = _read_blob(member.name, file, budget)
     for name, target in links.items():
-        blob = found.blobs.get(target)
+        blob = contents.blobs.get(target)
         if target in links or not blob or blob.problem:
             raise BrokenError(f"it holds {safe(name)}, a link that leads to no layer")
-        found.blobs[name] = blob
-    return found
+        contents.blobs[name] = blob
+    return contents
 
 
 def _read_blob(name: str, file: io.BufferedReader, budget: Budget) -> Blob:
@@ -198,26 +206,26 @@ SCRIPT = "predict.sh"
 PATH_CHARACTERS = 4096
 """Linux knows no longer path, nor does it follow more than 40 links."""
 
-
 BLOCK_BYTES = 4096
 """Of a file system: an entry takes one, and a file as many as its content needs."""
 
 
 class Kind(Enum):
-    """What is at a path; of a link, its target is kept, and a script's content."""
+    """A file or a folder."""
 
     FILE = "a file"
     FOLDER = "a folder"
 
 
-Found = Kind | str | bytes
+Node = Kind | str | bytes
+"""What lies at a path; a link is kept as its target, and a script as its content."""
 
 
 @dataclass(slots=True)
 class Layer:
     """What a layer holds, by path, and what it removes from those below it."""
 
-    found: dict[str, Found] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
     emptied: set[str] = field(default_factory=set)
     unpacked_bytes: int = 0
@@ -230,24 +238,30 @@ class Layer:
         folder, name = posixpath.split(path)
         blocks = 1 - (-member.size // BLOCK_BYTES if member.isfile() else 0)
         self.disk_bytes += blocks * BLOCK_BYTES
-        found: Found = Kind.FOLDER if member.isdir() else Kind.FILE
         if name == ".wh..wh..opq":
             self.emptied.add(folder)
             return len(path)
         if name.startswith(".wh."):
             self.removed.add(posixpath.join(folder, name[4:]))
             return len(path)
-        if member.issym():
-            found = member.linkname
-        elif member.islnk():
-            found = f"/{member.linkname}"
-        elif member.isfile():
+        if member.isfile():
             self.unpacked_bytes += member.size
-            if name == SCRIPT:
-                content = archive.extractfile(member)
-                found = content.read(2**20) if content else b""
-        self.found[path] = found
-        return len(path) + (0 if isinstance(found, Kind) else len(found))
+        node = _node(name, member, archive)
+        self.nodes[path] = node
+        return len(path) if isinstance(node, Kind) else len(path) + len(node)
+
+
+def _node(name: str, member: tarfile.TarInfo, archive: tarfile.TarFile) -> Node:
+    if member.isdir():
+        return Kind.FOLDER
+    if member.issym():
+        return member.linkname
+    if member.islnk():
+        return f"/{member.linkname}"
+    if member.isfile() and name == SCRIPT:
+        content = archive.extractfile(member)
+        return content.read(2**20) if content else b""
+    return Kind.FILE
 
 
 def absolute(path: str) -> str:
@@ -276,31 +290,30 @@ class FileSystem:
     def __init__(self, layers: Sequence[Layer]) -> None:
         self._layers = layers[::-1]
 
-    def at(self, path: str) -> Found | None:
-        """What is at a path that is not followed; None if nothing is."""
+    def at(self, path: str) -> Node | None:
+        """The node at a path, whose links are not followed; None without one."""
         for layer in self._layers:
-            if path in layer.found:
-                return layer.found[path]
+            if path in layer.nodes:
+                return layer.nodes[path]
             for head in heads(path):
                 is_removed = head in layer.removed
                 is_removed |= posixpath.dirname(head) in layer.emptied
-                is_other = layer.found.get(head, Kind.FOLDER) is not Kind.FOLDER
+                is_other = layer.nodes.get(head, Kind.FOLDER) is not Kind.FOLDER
                 if is_removed or is_other:
                     return None
         return None
 
     def scripts(self) -> list[str]:
-        """Where scripts are."""
-        scripts = {
-            path
-            for layer in self._layers
-            for path, found in layer.found.items()
-            if isinstance(found, bytes)
-        }
-        return sorted(path for path in scripts if isinstance(self.at(path), bytes))
+        """Paths of all scripts."""
+        paths: set[str] = set()
+        for layer in self._layers:
+            paths.update(
+                p for p, node in layer.nodes.items() if isinstance(node, bytes)
+            )
+        return sorted(path for path in paths if isinstance(self.at(path), bytes))
 
     def resolve(self, path: str) -> str | None:
-        """Where a path leads when all links are followed; None if that has no end.
+        """The end of a path when all links are followed; None if they have no end.
 
         Examples
         --------

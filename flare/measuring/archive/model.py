@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from tarfile import TarInfo
+from tarfile import TarFile, TarInfo
 from typing import IO
 
 from flare.common.errors import InputError, OutputError
@@ -67,14 +67,14 @@ def model_beside(archive: Path) -> Path | None:
 
 @contextmanager
 def sent_file(
-    path: Path, wrong: type[ArchiveError | ModelError], what: str
+    path: Path, error_class: type[ArchiveError | ModelError], what: str
 ) -> Iterator[io.BufferedReader]:
     """Open what a team has sent.
 
     Raises
     ------
     ArchiveError, ModelError
-        As `wrong`, if it is a folder, a device, a pipe or a socket.
+        As `error_class`, if it is a folder, a device, a pipe or a socket.
     InputError
         If there is no such file, or it may not be read.
     """
@@ -83,7 +83,7 @@ def sent_file(
             yield file
     except OSError as error:
         if error.errno in NO_FILE:
-            raise wrong(path.name, "it is not a file") from error
+            raise error_class(path.name, "it is not a file") from error
         raise InputError(
             f"{safe(path)}: it cannot be read ({why(error)})",
             f"Give {what} as the team has sent it.",
@@ -127,15 +127,15 @@ def unpack_model(model: Model, folder: Path) -> None:
     """
     try:
         _make_folder(folder)
-        found = _go_through(model.path, folder)
+        is_same = _go_through(model.path, folder) == model
     except (BrokenError, ModelError):
-        found = None
-    if found != model:
+        is_same = False
+    if not is_same:
         problem = "it has changed since it was checked"
         raise ModelError(model.path.name, problem, "Hand it in again.")
 
 
-def _go_through(path: Path, folder: Path | None = None) -> Model:  # noqa: C901
+def _go_through(path: Path, folder: Path | None = None) -> Model:
     """Judge all that a model holds, and write it to a folder, if there is one.
 
     Raises
@@ -143,60 +143,106 @@ def _go_through(path: Path, folder: Path | None = None) -> Model:  # noqa: C901
     BrokenError
         If it cannot be read, or would not be the same for all readers.
     """
-    kinds = {".": _FOLDER}
-    links: dict[str, str] = {}
     budget = Budget(unpacked_bytes=MODEL_BYTES, entries=MODEL_ENTRIES)
-
-    def enter(name: str, kind: str, target: str = "") -> None:
-        """Note a name that is new: which of two counts depends on the reader."""
-        if name in kinds:
-            raise BrokenError(f"it holds {safe(name)} twice")
-        budget.note(len(name) + len(target))
-        kinds[name] = kind
-        if kind == _FOLDER and folder:
-            _make_folder(folder / name)
-
+    tree = _Tree(budget, folder)
     with explained(), open_regular(path) as file:
         kind = compression_of(file)
         stored = Hashed(file)
         content = TarContent(unpacked(stored, kind), budget)
         for entry, archive in entries_of(content, budget):
-            name = _plain_name(entry.name)
-            if name == "." and entry.isdir():
-                continue
-            for above in [str(p) for p in reversed(PurePosixPath(name).parents)][1:]:
-                if above not in kinds:
-                    budget.enter(TarInfo(above))
-                    enter(above, _FOLDER)
-                elif kinds[above] != _FOLDER:
-                    inner = f"{safe(name)} in {safe(above)}, which is {kinds[above]}"
-                    raise BrokenError(f"it holds {inner}")
-            if entry.isdir():
-                if kinds.get(name) != _FOLDER:
-                    enter(name, _FOLDER)
-            elif entry.issym():
-                links[name] = _inner_target(name, entry.linkname)
-                enter(name, "a link", links[name])
-            elif entry.isreg():
-                enter(name, _FILE)
-                if folder and (data := archive.extractfile(entry)):
-                    mode = 0o755 if entry.mode & 0o100 else 0o644
-                    _write(folder / name, data, mode=mode)
-            elif entry.islnk():
-                raise BrokenError(f"it holds {safe(name)}, a hard link")
-            else:
-                raise BrokenError(
-                    f"it holds {safe(name)}, which is neither a file nor a folder"
-                )
+            tree.add(entry, archive)
         while stored.read(PIECE_BYTES):
             pass
-    if _FILE not in kinds.values():
+    if not tree.has_file:
         raise ModelError(path.name, "it holds no file")
-    if folder:
-        with _writing(folder):
-            for name, target in links.items():
-                (folder / name).symlink_to(target)
+    tree.make_links()
     return Model(path=path, sha256=stored.sha256(), unpacked_bytes=content.tell())
+
+
+class _Tree:
+    """The files, folders and links of a model, each of which has a name of its own.
+
+    Parameters
+    ----------
+    budget : Budget
+        Names, and folders that no entry is about, are taken off it.
+    folder : Path, optional
+        A new folder in which they are made.
+    """
+
+    def __init__(self, budget: Budget, folder: Path | None) -> None:
+        self._budget, self._folder = budget, folder
+        self._kinds = {".": _FOLDER}
+        self._targets: dict[str, str] = {}
+
+    @property
+    def has_file(self) -> bool:
+        """Whether one of them is a file."""
+        return _FILE in self._kinds.values()
+
+    def add(self, entry: TarInfo, archive: TarFile) -> None:
+        """Judge an entry, and make it, unless it is a link.
+
+        Raises
+        ------
+        BrokenError
+            If it cannot be unpacked, or would not be the same for all readers.
+        """
+        name = _plain_name(entry.name)
+        if name == "." and entry.isdir():
+            return
+        self._add_parents(name)
+        if entry.isdir():
+            if self._kinds.get(name) != _FOLDER:
+                self._enter(name, _FOLDER)
+        elif entry.issym():
+            self._targets[name] = _inner_target(name, entry.linkname)
+            self._enter(name, "a link", self._targets[name])
+        elif entry.isreg():
+            self._enter(name, _FILE)
+            self._write(name, entry, archive)
+        elif entry.islnk():
+            raise BrokenError(f"it holds {safe(name)}, a hard link")
+        else:
+            raise BrokenError(
+                f"it holds {safe(name)}, which is neither a file nor a folder"
+            )
+
+    def _add_parents(self, name: str) -> None:
+        """Make the folders above a name that no entry has been about yet."""
+        parents = [str(parent) for parent in PurePosixPath(name).parents]
+        for parent in reversed(parents[:-1]):  # the last one is the model's folder
+            if parent not in self._kinds:
+                self._budget.enter(TarInfo(parent))
+                self._enter(parent, _FOLDER)
+            elif self._kinds[parent] != _FOLDER:
+                inner = (
+                    f"{safe(name)} in {safe(parent)}, which is {self._kinds[parent]}"
+                )
+                raise BrokenError(f"it holds {inner}")
+
+    def _enter(self, name: str, kind: str, target: str = "") -> None:
+        """Note a name that is new: which of two counts depends on the reader."""
+        if name in self._kinds:
+            raise BrokenError(f"it holds {safe(name)} twice")
+        self._budget.note(len(name) + len(target))
+        self._kinds[name] = kind
+        if kind == _FOLDER and self._folder:
+            _make_folder(self._folder / name)
+
+    def _write(self, name: str, entry: TarInfo, archive: TarFile) -> None:
+        content = archive.extractfile(entry) if self._folder else None
+        if self._folder and content:
+            mode = 0o755 if entry.mode & 0o100 else 0o644
+            _write(self._folder / name, content, mode=mode)
+
+    def make_links(self) -> None:
+        """Make the links, when nothing can be written through them any more."""
+        if not self._folder:
+            return
+        with _writing(self._folder):
+            for name, target in self._targets.items():
+                (self._folder / name).symlink_to(target)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import tarfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from flare.common.text import listing, safe
 from flare.measuring.archive.configuration import excesses
@@ -108,9 +108,9 @@ class Archive:
     """and what these take of a disk at most."""
     model: Model | None = None
     """What was sent beside it, if anything was."""
-    problems: tuple[ArchiveError | ModelError, ...]
+    problems: tuple[ArchiveError | ModelError, ...] = ()
     """Why it cannot be run."""
-    doubts: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
     """What may go wrong."""
 
     def is_image(self, identity: str) -> bool:
@@ -147,47 +147,48 @@ def read_archive(
     """
     with sent_file(path, ArchiveError, f"TEAMNAME{SUFFIX}") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    found, described = list(_of_name(path.name)), dict[str, Any]()
+    archive = Archive(path=path, team=team_of(path), sha256=sha256)
+    mounts = [contract.inputs, contract.outputs]
+    if model:
+        mounts.append(MODEL_FOLDER)
+    findings = list(_name_findings(path.name))
     is_named = is_named and not contract.is_algorithm
-    mounted = (contract.inputs, contract.outputs, *((MODEL_FOLDER,) if model else ()))
     try:
-        image = find_image(read_contents(path), team_of(path) if is_named else "")
-        configuration = without_volumes(image)
-        image_name, manifest, *_ = documents_of(configuration, image.layers)
-        described = {  # by the names in `Archive`
-            "configuration": configuration,
-            "layers": tuple(replace(blob, layer=Layer()) for blob in image.layers),
-            "image": image_name.removeprefix(BLOBS),
-            "manifest": manifest.removeprefix(BLOBS),
-            "overrides": environment_overrides(image.environment),
-            "unpacked_bytes": sum(b.layer.unpacked_bytes for b in image.layers),
-            "disk_bytes": sum(b.layer.disk_bytes for b in image.layers),
-        }
-        found.extend(_of_configuration(image, contract))
-        found.extend(_of_content(image, contract, mounted))
+        image = find_image(read_contents(path), archive.team if is_named else "")
+        archive = _with_image(archive, image)
+        findings.extend(_configuration_findings(image, contract))
+        findings.extend(_content_findings(image, contract, mounts))
     except BrokenError as error:
-        found.append((str(error), ""))
+        findings.append((str(error), ""))
     except (TypeError, AttributeError, KeyError, ValueError):
-        found.append((SENSELESS, ""))
+        findings.append((SENSELESS, ""))
     # A script, or a list of variables, may repeat what is wrong a million times.
-    found = [*dict.fromkeys(found)][:20]
-    problems: list[ArchiveError | ModelError] = [
-        ArchiveError(path.name, *each) for each in found if isinstance(each, tuple)
-    ]
-    found_model = None
+    findings = [*dict.fromkeys(findings)][:20]
+    doubts = [finding for finding in findings if isinstance(finding, str)]
+    problems: list[ArchiveError | ModelError] = []
+    for finding in findings:
+        if isinstance(finding, tuple):
+            problems.append(ArchiveError(path.name, *finding))
     if model:
         try:
-            found_model = read_model(model)
+            archive = replace(archive, model=read_model(model))
         except ModelError as error:
             problems.append(error)
-    return Archive(
-        path=path,
-        team=team_of(path),
-        sha256=sha256,
-        model=found_model,
-        problems=tuple(problems),
-        doubts=tuple(each for each in found if isinstance(each, str)),
-        **described,
+    return replace(archive, problems=tuple(problems), doubts=tuple(doubts))
+
+
+def _with_image(archive: Archive, image: Image) -> Archive:
+    configuration = without_volumes(image)
+    image_name, manifest, *_ = documents_of(configuration, image.layers)
+    return replace(
+        archive,
+        configuration=configuration,
+        layers=tuple(replace(blob, layer=Layer()) for blob in image.layers),
+        image=image_name.removeprefix(BLOBS),
+        manifest=manifest.removeprefix(BLOBS),
+        overrides=environment_overrides(image.environment),
+        unpacked_bytes=sum(blob.layer.unpacked_bytes for blob in image.layers),
+        disk_bytes=sum(blob.layer.disk_bytes for blob in image.layers),
     )
 
 
@@ -199,7 +200,7 @@ def team_of(archive: Path) -> str:
 # --- What is wrong, or doubtful ---------------------------------------------------
 
 
-def _of_name(name: str) -> Iterator[Finding]:
+def _name_findings(name: str) -> Iterator[Finding]:
     team = name.removesuffix(SUFFIX)
     if name.endswith(MODEL_SUFFIX):
         yield "its name is that of a model", f"Call the image TEAMNAME{SUFFIX}."
@@ -212,8 +213,21 @@ def _of_name(name: str) -> Iterator[Finding]:
         yield "a team's name cannot be the name of an image", remedy
 
 
-def _of_configuration(image: Image, contract: Contract) -> Iterator[Finding]:  # noqa: C901
-    """What is to be said of how an image starts."""
+def _configuration_findings(image: Image, contract: Contract) -> Iterator[Finding]:
+    """Problems and doubts of how an image starts."""
+    yield from _program_findings(image, contract)
+    for excess in excesses(image.settings):
+        yield excess, "Set fewer, or shorter ones, in the Dockerfile."
+    for line in image.environment:
+        name, _, value = line.partition("=")
+        yield from _variable_findings(name, value, contract)
+    for line in environment_overrides(image.environment):
+        text = "has an empty entry, the working directory; it will be run with"
+        yield f"{_LIBRARY_PATH} {text} {safe(line)}"
+
+
+def _program_findings(image: Image, contract: Contract) -> Iterator[Finding]:
+    """Problems and doubts of the program that an image starts, and of its platform."""
     platform = tuple(image.configuration.get(key) for key in ("os", "architecture"))
     if platform != PLATFORM:
         text = f"it is for {safe('/'.join(map(str, platform)))}, not linux/amd64"
@@ -224,30 +238,32 @@ def _of_configuration(image: Image, contract: Contract) -> Iterator[Finding]:  #
             remedy = "Let one of them run the prediction."
             yield "it has neither an ENTRYPOINT nor a CMD", remedy
     elif entrypoint:
-        yield from _of_entrypoint(entrypoint)
-    for excess in excesses(image.settings):
-        yield excess, "Set fewer, or shorter ones, in the Dockerfile."
-    for line in image.environment:
-        name, _, value = line.partition("=")
-        if name == "BASH_ENV" and value:
-            text = "bash runs that file before anything else"
-            yield f"{name} is set in its environment: {text}"
-        if name in _HOOKED_VARIABLES and value:
-            own = "the program that is run" if contract.is_algorithm else SCRIPT
-            text = f"its environment sets {name}, which may reach the host"
-            yield text, f"Set it in {own} instead."
-        if name == _LIBRARY_PATH:
-            yield from _of_library_path(value)
-        if name == "CUDA_VISIBLE_DEVICES":
-            yield from _of_visible("its environment", value)
-        if name == "NVIDIA_VISIBLE_DEVICES" and value in ("", "none", "void"):
-            yield f"NVIDIA_VISIBLE_DEVICES is {value or 'empty'}: no GPU"
-    for line in environment_overrides(image.environment):
-        text = "has an empty entry, the working directory; it will be run with"
-        yield f"{_LIBRARY_PATH} {text} {safe(line)}"
+        yield from _entrypoint_findings(entrypoint)
 
 
-def _of_entrypoint(entrypoint: Sequence[str]) -> Iterator[Finding]:
+def _variable_findings(name: str, value: str, contract: Contract) -> Iterator[Finding]:
+    """Problems and doubts of a variable of the environment."""
+    if name == "BASH_ENV" and value:
+        text = "bash runs that file before anything else"
+        yield f"{name} is set in its environment: {text}"
+    if name in _HOOKED_VARIABLES and value:
+        program = "the program that is run" if contract.is_algorithm else SCRIPT
+        text = f"its environment sets {name}, which may reach the host"
+        yield text, f"Set it in {program} instead."
+    if name == _LIBRARY_PATH:
+        yield from _library_path_findings(value)
+    yield from _gpu_findings(name, value)
+
+
+def _gpu_findings(name: str, value: str) -> Iterator[Finding]:
+    """Problems and doubts of a variable that may choose a GPU."""
+    if name == "CUDA_VISIBLE_DEVICES":
+        yield from _visible_findings("its environment", value)
+    if name == "NVIDIA_VISIBLE_DEVICES" and value in ("", "none", "void"):
+        yield f"NVIDIA_VISIBLE_DEVICES is {value or 'empty'}: no GPU"
+
+
+def _entrypoint_findings(entrypoint: Sequence[str]) -> Iterator[Finding]:
     """Whether it runs the command that follows it."""
     program = posixpath.basename(entrypoint[0])
     shown = safe(" ".join(entrypoint))
@@ -260,20 +276,17 @@ def _of_entrypoint(entrypoint: Sequence[str]) -> Iterator[Finding]:
         yield f'its entrypoint ({shown}) has to run what follows it (exec "$@")'
 
 
-def _of_library_path(value: str) -> Iterator[Finding]:
+def _library_path_findings(value: str) -> Iterator[Finding]:
     """Whether libraries would come from where the image does not hold them."""
-    odd = [
-        entry
-        for entry in re.split("[:;]", value)
-        if entry and (entry[0] != "/" or _KERNEL.match(absolute(entry)))
-    ]
-    if odd:
-        text = f"its environment has {listing(odd)} in {_LIBRARY_PATH}"
+    entries = filter(None, re.split("[:;]", value))
+    outside = [e for e in entries if e[0] != "/" or _KERNEL.match(absolute(e))]
+    if outside:
+        text = f"its environment has {listing(outside)} in {_LIBRARY_PATH}"
         yield text, "Give folders of the image, from / on."
 
 
 def environment_overrides(environment: Sequence[str]) -> tuple[str, ...]:
-    """What a container has to be given because the image's own would be harmful.
+    """Variables that replace those of the image which would be harmful.
 
     Examples
     --------
@@ -290,66 +303,72 @@ def environment_overrides(environment: Sequence[str]) -> tuple[str, ...]:
     return ()
 
 
-def _of_visible(where: str, value: str) -> Iterator[Finding]:
+def _visible_findings(where: str, value: str) -> Iterator[Finding]:
     """Whether a GPU is chosen that the container does not have."""
     if value != "0":
         text = f"{where} sets CUDA_VISIBLE_DEVICES to {safe(value) or 'nothing'}"
         yield f"{text}, but the container sees one GPU, number 0", "Leave it out."
 
 
-def _of_content(
-    image: Image, contract: Contract, mounted: Sequence[str]
+def _content_findings(
+    image: Image, contract: Contract, mounts: Sequence[str]
 ) -> Iterator[Finding]:
-    """What is to be said of the files of an image, with folders that are mounted."""
+    """Problems of the files of an image, and of where folders are mounted."""
     files = FileSystem([blob.layer for blob in image.layers])
     folder = str(image.settings.get("WorkingDir") or "/")
     if len(folder) > PATH_CHARACTERS:
         yield "its working directory is no path", ""
         return
-    for place in mounted:
-        yield from _of_mounted(files, place)
+    for mount in mounts:
+        yield from _mount_findings(files, mount)
     folder = absolute(folder)
-    leads_to = files.resolve(folder) or folder
-    if _KERNEL.match(folder) or _KERNEL.match(leads_to):
+    place = files.resolve(folder) or folder
+    if _KERNEL.match(folder) or _KERNEL.match(place):
         text = f"its working directory {safe(folder)} is one of the kernel's"
         yield text, "Set WORKDIR to a folder of the image."
-    if contract.is_algorithm:
-        return
+    if not contract.is_algorithm:
+        yield from _predict_findings(files, folder)
+
+
+def _predict_findings(files: FileSystem, folder: str) -> Iterator[Finding]:
+    """Problems of what FLARE runs in a working directory: bash, and predict.sh."""
     if files.at(files.resolve("/bin/bash") or "") is not Kind.FILE:
         yield "it has no /bin/bash", "Install bash in the image."
     script = files.at(files.resolve(posixpath.join(folder, SCRIPT)) or "")
     if isinstance(script, bytes):
-        yield from of_script(script)
+        yield from script_findings(script)
         return
     text = f"there is no {SCRIPT} in its working directory {safe(folder)}"
     remedy = f"COPY {SCRIPT} {safe(folder)}/ in the Dockerfile."
-    if elsewhere := files.scripts():
-        text += f", but {listing(elsewhere)}"
-        remedy = f"Set WORKDIR {safe(posixpath.dirname(elsewhere[0]))}."
+    if scripts := files.scripts():
+        text += f", but {listing(scripts)}"
+        remedy = f"Set WORKDIR {safe(posixpath.dirname(scripts[0]))}."
     yield text, remedy
 
 
-def _of_mounted(files: FileSystem, folder: str) -> Iterator[Finding]:
+def _mount_findings(files: FileSystem, folder: str) -> Iterator[Finding]:
     """Whether a folder of the host could not be mounted where it has to be."""
     place = files.resolve(folder)
-    above = [h for h in heads(place or "") if files.at(h) not in (None, Kind.FOLDER)]
+    no_folders = [
+        h for h in heads(place or "") if files.at(h) not in (None, Kind.FOLDER)
+    ]
     text = ""
     if not place:
         text = f"{folder} is a link that leads nowhere"
-    elif above:
-        text = f"{folder} cannot be a folder: {safe(above[0])} is a file"
+    elif no_folders:
+        text = f"{folder} cannot be a folder: {safe(no_folders[0])} is a file"
     elif _KERNEL.match(place):
         text = f"{folder} leads to {safe(place)}, which is the kernel's"
     if text:
         yield text, f"Leave {folder} out of the image."
 
 
-def of_script(content: bytes) -> Iterator[Finding]:
-    r"""What is to be said of predict.sh.
+def script_findings(content: bytes) -> Iterator[Finding]:
+    r"""Problems of predict.sh.
 
     Examples
     --------
-    >>> list(of_script(b"python predict.py\r\n"))[0][0]
+    >>> list(script_findings(b"python predict.py\r\n"))[0][0]
     'predict.sh has Windows line ends'
     """
     text = content.decode("utf-8", "replace")
@@ -363,7 +382,7 @@ def of_script(content: bytes) -> Iterator[Finding]:
     if not "".join(code).strip():
         yield f"{SCRIPT} is empty", "Let it run the prediction."
     for value in _VISIBLE.findall("\n".join(code)):
-        yield from _of_visible(SCRIPT, value)
+        yield from _visible_findings(SCRIPT, value)
 
 
 # --- An archive of our own --------------------------------------------------------
@@ -388,17 +407,18 @@ def write_image(archive: Archive, file: BinaryIO) -> None:
         manifest yet, and is not the image of anything.
     """
     _write_file(file, "oci-layout", _LAYOUT)
-    waiting = {layer.name: layer for layer in archive.layers}
+    layers = {layer.name: layer for layer in archive.layers}
     # Layers that are equal are written once.
-    once = {layer.diff_id: layer for layer in archive.layers}
+    unwritten = {layer.diff_id for layer in archive.layers}
     try:
         for member in open_members(archive.path, Budget()):
-            layer = waiting.get(member.name)
-            if layer and once.pop(layer.diff_id, None):
+            layer = layers.get(member.name)
+            if layer and layer.diff_id in unwritten:
+                unwritten.remove(layer.diff_id)
                 _write_layer(file, layer, unpacked_pieces(member))
     except BrokenError as error:
         raise ArchiveError(archive.path.name, _CHANGED, _REMEDY) from error
-    if once:
+    if unwritten:
         raise ArchiveError(archive.path.name, _CHANGED, _REMEDY)
     for name, content in documents_of(archive.configuration, archive.layers).items():
         _write_file(file, name, content)
@@ -409,14 +429,14 @@ def _write_layer(file: BinaryIO, layer: Blob, pieces: Iterable[bytes]) -> None:
     """Write a layer, and make sure that it still is the one that was checked."""
     file.write(_header(BLOBS + layer.diff_id, layer.unpacked_bytes))
     digest = hashlib.sha256()
-    left = layer.unpacked_bytes
+    missing_bytes = layer.unpacked_bytes
     for piece in pieces:
-        left -= len(piece)
-        if left < 0:
+        missing_bytes -= len(piece)
+        if missing_bytes < 0:
             break
         digest.update(piece)
         file.write(piece)
-    if left or digest.hexdigest() != layer.diff_id:
+    if missing_bytes or digest.hexdigest() != layer.diff_id:
         raise BrokenError(_CHANGED)
     file.write(_padding(layer.unpacked_bytes))
 

@@ -36,10 +36,10 @@ MOST_ENTRIES = 1_000_000
 """Nor one with more files."""
 
 KEPT_BYTES = 2**26
-"""So much of small files is kept at most."""
+"""At most this much of small files is kept."""
 
 NOTED_BYTES = 2**28
-"""So much is noted of layers at most: about a million paths."""
+"""At most this much is noted of layers: about a million paths."""
 
 _SENSELESS = "its headers make no sense"
 
@@ -123,13 +123,13 @@ class Budget:
 
 
 PADDING_BYTES = 2**20
-"""So many zeros may follow the end of a tar file."""
+"""At most this many zeros may follow the end of a tar file."""
 
 NO_FILE = (errno.EISDIR, errno.EINVAL, errno.ENXIO)
 """Errors of `open_regular` for a folder, for a pipe or a device, and for a socket."""
 
 NAME_BYTES = 2**16
-"""Headers that hold a longer name are no header of an honest file."""
+"""No honest file has a header with a longer name."""
 
 _MAGIC = {
     GZIP_MAGIC: "gzip",
@@ -147,10 +147,12 @@ class StrictHeader(tarfile.TarInfo):
     """A header that is honest in length, and means the same to all readers."""
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, *rest: Any, **more: Any) -> StrictHeader:
+    def frombuf(
+        cls, buf: bytes | bytearray, *arguments: Any, **keywords: Any
+    ) -> StrictHeader:
         """Read a header; tarfile takes a damaged one for the end of the file."""
         try:
-            return super().frombuf(buf, *rest, **more)
+            return super().frombuf(buf, *arguments, **keywords)
         except tarfile.HeaderError as error:
             if bytes(buf).strip(b"\0"):
                 raise BrokenError(_END) from error
@@ -163,8 +165,8 @@ class StrictHeader(tarfile.TarInfo):
         special = (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
         if self.type in special and not 0 <= self.size <= NAME_BYTES:
             raise BrokenError("a name in it is too long")
-        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
-        return found
+        entry: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        return entry
 
     def _proc_sparse(self, *_: object) -> NoReturn:
         """Refuse files with holes: they unpack to any size, and engines write none."""
@@ -212,7 +214,7 @@ class TarContent:
         return data + bytes(missing) if missing else data
 
     def tell(self) -> int:
-        """How much has gone by."""
+        """The number of bytes that have gone by."""
         return self._position
 
     def seek(self, position: int) -> None:
@@ -260,13 +262,13 @@ def entries_of(
 
 
 def compression_of(file: io.BufferedReader) -> str:
-    """What a file is compressed by; nothing if it is not."""
+    """The compression of a file, by its first bytes; empty if it has none."""
     head = file.peek(8)
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
 
 
 def unpacked(file: Readable, kind: str) -> Stream:
-    """What a file holds, whether it is compressed or not."""
+    """The content of a file, unpacked if it is compressed."""
     if kind == "gzip":
         return GzipStream(file, members=MOST_ENTRIES)
     if kind == "zstd":
@@ -291,7 +293,7 @@ SENSELESS = "its manifest, or its configuration, makes no sense"
 
 
 def strict_json(content: bytes) -> Any:
-    """What a small file holds; None if that is no JSON in UTF-8.
+    """The value that a small JSON file holds; None if it is not JSON in UTF-8.
 
     Raises
     ------
@@ -324,7 +326,7 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def fields_of(value: Any, *names: str) -> dict[str, Any]:
-    """A JSON object with such fields: an engine would ignore capitals, and take any."""
+    """A JSON object whose fields have their capitals: engines would take any."""
     if not isinstance(value, dict):
         raise BrokenError(SENSELESS)
     folded = {name.casefold(): name for name in names}

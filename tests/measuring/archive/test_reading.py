@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flare.common.errors import InputError
 from flare.measuring.archive.model import read_model
-from flare.measuring.archive.reading import of_script, read_archive
+from flare.measuring.archive.reading import read_archive, script_findings
 from flare.measuring.archive.strict import ModelError
 from tests.builders import run_flare
 from tests.builders.archives import (
@@ -391,7 +391,7 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_scripts(script):
-    found = list(of_script(script))
+    found = list(script_findings(script))
 
     assert len(found) == bool(SCRIPTS[script])
     assert all(text.startswith(SCRIPTS[script]) for text, _ in found)
