@@ -44,10 +44,10 @@ SPARE = Room(SPARE_BYTES, SPARE_FILES)
 
 
 def room(folder: Path) -> Room:
-    """What is free where a folder lies."""
-    found = os.statvfs(folder)
-    is_counted = found.f_files > 0
-    return Room(found.f_bavail * found.f_frsize, found.f_favail if is_counted else MANY)
+    """The bytes and files that are free on the disk of a folder."""
+    disk = os.statvfs(folder)
+    free_files = disk.f_favail if disk.f_files > 0 else MANY
+    return Room(disk.f_bavail * disk.f_frsize, free_files)
 
 
 def check_room(folder: Path, needed: int, file: str, what: str) -> None:
@@ -118,12 +118,12 @@ class DiskWatch:
         )
 
 
-def choose_caches(wanted: Caches | None, *, is_engine_here: bool) -> Caches:
-    """What is asked for; else cold where that is possible.
+def choose_caches(caches: Caches | None, *, is_engine_here: bool) -> Caches:
+    """Choose cold caches where they are possible, unless others are asked for.
 
     Parameters
     ----------
-    wanted : Caches or None
+    caches : Caches or None
         None for whatever is possible.
     is_engine_here : bool
         Whether containers run on this computer, whose caches can be emptied.
@@ -133,13 +133,15 @@ def choose_caches(wanted: Caches | None, *, is_engine_here: bool) -> Caches:
     InputError
         If cold caches are asked for in vain.
     """
-    if wanted is Caches.COLD and not is_engine_here:
+    if caches is Caches.COLD and not is_engine_here:
         raise InputError(
             "--caches cold: the engine is on another computer, or hides its files",
             "Run it there, or with --caches warm.",
         )
+    if caches:
+        return caches
     is_possible = is_engine_here and os.access(CACHES, os.W_OK)
-    return wanted or (Caches.COLD if is_possible else Caches.WARM)
+    return Caches.COLD if is_possible else Caches.WARM
 
 
 def empty_caches() -> None:
@@ -168,8 +170,8 @@ def default_cpus() -> str:
 
     That one is left to the engine and the sampler, unless there are only two.
     """
-    known = sorted(os.sched_getaffinity(0))
-    return ",".join(map(str, known[1:])) if len(known) > 2 else ""
+    cpus = sorted(os.sched_getaffinity(0))
+    return ",".join(map(str, cpus[1:])) if len(cpus) > 2 else ""
 
 
 def busy_s(stat: Path = Path("/proc/stat"), cpus: Sequence[int] = ()) -> float | None:
@@ -185,15 +187,19 @@ def busy_s(stat: Path = Path("/proc/stat"), cpus: Sequence[int] = ()) -> float |
         Numbers of the processors; all of the computer if none is given.
     """
     names = {f"cpu{number}" for number in cpus} or {"cpu"}
+    lines = ticks = 0
     try:
-        lines = [line.split() for line in stat.read_text(encoding="ascii").splitlines()]
-        # Without the 4th and the 5th number, doing nothing and waiting for a disk, and
-        # those behind the 8th, of guests, whose time is counted in others already.
-        own = [words[1:4] + words[6:9] for words in lines if {*words[:1]} & names]
-        ticks = [int(word) for words in own for word in words]
+        for line in stat.read_text(encoding="ascii").splitlines():
+            words = line.split()
+            if words and words[0] in names:
+                # Without the 4th and the 5th number, doing nothing and waiting for a
+                # disk, and those behind the 8th, of guests, whose time is counted in
+                # others already.
+                ticks += sum(map(int, words[1:4] + words[6:9]))
+                lines += 1
     except (OSError, ValueError):
         return None
-    return sum(ticks) / os.sysconf("SC_CLK_TCK") if len(own) == len(names) else None
+    return ticks / os.sysconf("SC_CLK_TCK") if lines == len(names) else None
 
 
 def is_busy(other_cpu_s: float | None, runtime_s: float, cpus: int) -> bool:
@@ -220,10 +226,10 @@ def is_busy(other_cpu_s: float | None, runtime_s: float, cpus: int) -> bool:
 
 
 IDLE_WAIT_S = 300.0
-"""So long an idle engine is waited for."""
+"""An idle engine is waited for no longer."""
 
 IDLE_LOOK_S, IDLE_SHARE = 2.0, 0.2
-"""It is idle if, for so long, it uses less than so much of one processor."""
+"""It is idle if, for this time, it uses less than this share of one processor."""
 
 
 def wait_until_idle(engine: Engine) -> None:
@@ -245,11 +251,11 @@ def wait_until_idle(engine: Engine) -> None:
 
 
 def missing_walls(engine: Mapping[str, Any]) -> Iterator[str]:
-    """What organisers should know of an engine before they run others' images."""
+    """Walls that an engine lacks, for organisers who run images of others."""
     options = [str(option) for option in engine.get("security") or ()]
     if not any("name=seccomp" in o and "unconfined" not in o for o in options):
         yield "the engine filters no system calls (seccomp is off): turn it on"
-    if not any(o in ("name=rootless", "name=userns") for o in options):
+    if not {"name=rootless", "name=userns"} & {*options}:
         yield (
             "root in a container is root of this computer: a rootless engine, or one"
             " with userns-remap, is safer"
@@ -276,7 +282,7 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor()
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line[:10] == "model name"),
-        platform.processor(),
-    )
+    for line in lines:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from os import sched_getaffinity
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from flare.results.measurement_json import EngineRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """What one container at a time has for itself."""
+    """A part of a computer that one container at a time has for itself."""
 
     limits: Limits
     """Of its containers, with these processors and this GPU."""
@@ -47,7 +48,7 @@ class Lane:
         return f"{safe(self.host)}, lane {self.number}"
 
     def settings(self) -> dict[str, Any]:
-        """What must not change while a team is measured: of which kind its lane is.
+        """Settings that say of which kind it is, and must not change for a team.
 
         A team may go on on another lane of the same kind.
         """
@@ -63,7 +64,7 @@ class Lane:
         }
 
     def record(self) -> dict[str, Any]:
-        """Which lane it is, for the record."""
+        """The lane as measurement.json records it."""
         return {
             "host": self.host,
             "number": self.number,
@@ -82,15 +83,16 @@ def check_alike(lanes: Sequence[Lane]) -> None:
     MeasurementError
         If two are of other kinds.
     """
-    first, *others = lanes
-    for lane in others:
-        known = first.settings()
+    first, *later_lanes = lanes
+    first_settings = first.settings()
+    for lane in later_lanes:
         for name, value in lane.settings().items():
-            if value != known[name]:
-                other = f"{name} {value or 'none'}, not {known[name] or 'none'}"
+            first_value = first_settings[name]
+            if value != first_value:
+                difference = f"{name} {value or 'none'}, not {first_value or 'none'}"
                 raise MeasurementError(
                     lane.name,
-                    f"it has {safe(other)} as {first.name}",
+                    f"it has {safe(difference)} as {first.name}",
                     "Times of unlike lanes cannot be compared: leave one out.",
                 )
 
@@ -109,6 +111,11 @@ class Place:
     gpus: tuple[Device, ...]
     """Those that were asked for."""
     engine: EngineRecord
+
+    @property
+    def processors(self) -> list[int]:
+        """Numbers of all processors that a program may use."""
+        return sorted(chain.from_iterable(self.cores))
 
 
 def look_at_place(gpus: Sequence[str], engine: Engine) -> Place:
@@ -129,10 +136,10 @@ def look_at_place(gpus: Sequence[str], engine: Engine) -> Place:
         If no engine answers.
     """
     devices: list[Device] = []
-    for which in gpus:
-        with open_gpu(which) as gpu:
+    for name in gpus:
+        with open_gpu(name) as gpu:
             if gpu.device.uuid in [device.uuid for device in devices]:
-                raise DeviceError(f"GPU {which} was named twice", "Name each GPU once.")
+                raise DeviceError(f"GPU {name} was named twice", "Name each GPU once.")
             devices.append(gpu.device)
     try:  # another one for each computer, and each time that it is started
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
@@ -150,11 +157,11 @@ def look_at_place(gpus: Sequence[str], engine: Engine) -> Place:
 
 
 def _cores(
-    known: Sequence[int], topology: Path = Path("/sys/devices/system/cpu")
+    cpus: Sequence[int], topology: Path = Path("/sys/devices/system/cpu")
 ) -> tuple[tuple[int, ...], ...]:
     """Numbers of processors, those of a core together, where that is known."""
     cores: dict[str, list[int]] = {}
-    for number in known:
+    for number in cpus:
         file = topology / f"cpu{number}" / "topology" / "thread_siblings_list"
         try:
             key = file.read_text(encoding="ascii").strip()
@@ -181,11 +188,20 @@ def divide(place: Place, limits: Limits, count: int) -> tuple[Lane, ...]:
     InputError
         If it has not enough processors, or memory.
     """
-    parts, spare = _processors(place, limits.cpus, count)
+    parts = _processors(place, limits.cpus, count)
+    used = set(chain.from_iterable(parts))
+    spare = tuple(number for number in place.processors if number not in used)
     memory = _memory(place, limits.memory, count)
     devices = place.gpus or (None,) * count
-    return tuple(
-        Lane(
+    lanes = []
+    for number, (cpus, gpu) in enumerate(zip(parts, devices, strict=True)):
+        lane_limits = replace(
+            limits,
+            cpus=",".join(map(str, cpus)),
+            memory=memory,
+            gpu=gpu.uuid if gpu else "",
+        )
+        lane = Lane(
             host=place.host,
             number=number,
             of=count,
@@ -193,63 +209,63 @@ def divide(place: Place, limits: Limits, count: int) -> tuple[Lane, ...]:
             cpus=cpus,
             spare=spare,
             gpu=gpu,
-            limits=replace(
-                limits,
-                cpus=",".join(map(str, cpus)),
-                memory=memory,
-                gpu=gpu.uuid if gpu else "",
-            ),
+            limits=lane_limits,
         )
-        for number, (cpus, gpu) in enumerate(zip(parts, devices, strict=True))
-    )
+        lanes.append(lane)
+    return tuple(lanes)
 
 
 def _processors(
     place: Place, cpus: str | None, count: int
-) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
-    """The processors of each lane, as many for each, and those that are left."""
-    known = sorted(number for core in place.cores for number in core)
-    given = list(known)
+) -> tuple[tuple[int, ...], ...]:
+    """Divide processors among lanes, as many for each; no two lanes share a core."""
+    numbers = _usable_processors(place, cpus, count)
+    if len(numbers) < count:
+        raise InputError(
+            f"{safe(place.host)}: {count} lanes need as many processors, and"
+            f" there are {len(numbers)}",
+            "Use fewer lanes.",
+        )
+    cores = [[n for n in core if n in numbers] for core in place.cores]
+    threads = max(map(len, cores))
+    size = len(numbers) // count
+    if size >= threads:
+        size -= size % threads  # so that no two lanes share a core
+    # Cores of which one processor is left out come last, and so are not cut either.
+    whole_first = sorted(cores, key=len, reverse=True)
+    ordered = list(chain.from_iterable(whole_first))
+    starts = range(0, size * count, size)
+    return tuple(tuple(sorted(ordered[start : start + size])) for start in starts)
+
+
+def _usable_processors(place: Place, cpus: str | None, count: int) -> list[int]:
+    """The processors that lanes may have: those asked for, or all but perhaps one."""
+    processors = place.processors
     if cpus:
-        given = _numbers(cpus)
-        missing = sorted(set(given) - set(known))
+        numbers = _numbers(cpus)
+        missing = sorted({*numbers} - {*processors})
         if missing:
             raise InputError(
                 f"--cpus: {safe(place.host)} has no processor"
                 f" {listing(map(str, missing))}",
                 "Name those that the program may use.",
             )
-    elif cpus is None and len(known) > max(2, count):
-        given = known[1:]
-    if len(given) < count:
-        raise InputError(
-            f"{safe(place.host)}: {count} lanes need as many processors, and"
-            f" there are {len(given)}",
-            "Use fewer lanes.",
-        )
-    cores = [tuple(n for n in core if n in given) for core in place.cores]
-    threads = max(map(len, cores))
-    each = len(given) // count
-    if each >= threads:
-        each -= each % threads  # so that no two lanes share a core
-    # Cores of which one processor is left out come last, and so are not cut either.
-    ordered = [n for core in sorted(cores, key=len, reverse=True) for n in core]
-    parts = tuple(
-        tuple(sorted(ordered[each * lane : each * (lane + 1)])) for lane in range(count)
-    )
-    return parts, tuple(n for n in known if not any(n in part for part in parts))
+        return numbers
+    if cpus is None and len(processors) > max(2, count):
+        return processors[1:]  # the first is left to the engine and the samplers
+    return processors
 
 
 def _numbers(cpus: str) -> list[int]:
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in cpus.split(","):
         first, _, last = part.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    return sorted(found)
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return sorted(numbers)
 
 
 def _memory(place: Place, memory: str, count: int) -> str:
-    """What a container may use of the computer's memory, as Docker writes it."""
+    """The memory of a container on a lane, as Docker writes it."""
     part = place.memory_bytes // count
     if not memory:
         if size_bytes(MEMORY) <= part or count == 1:

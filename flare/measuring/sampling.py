@@ -66,8 +66,8 @@ def _check_memory(total: int, free: int, used: int, reserved: int) -> None:
     is_possible = total > 0 and 0 <= used <= total
     if not (is_possible and free >= 0 and 0 <= reserved <= total - free):
         sizes = {"total": total, "free": free, "used": used, "reserved": reserved}
-        told = ", ".join(f"{name} {size / MB:.0f}" for name, size in sizes.items())
-        raise DeviceError(f"its driver tells of a GPU memory that cannot be: {told} MB")
+        text = ", ".join(f"{name} {size / MB:.0f}" for name, size in sizes.items())
+        raise DeviceError(f"its driver tells of a GPU memory that cannot be: {text} MB")
 
 
 class NvmlSource:
@@ -94,7 +94,7 @@ class NvmlSource:
         )
 
     def _query(self) -> Any:
-        """What the driver tells of the memory, by the version that it knows."""
+        """The memory as the driver tells it, by the version that it knows."""
         nvml = self._nvml
         if self._version == 1:
             return nvml.nvmlDeviceGetMemoryInfo(self._handle)
@@ -127,12 +127,12 @@ class NvmlSource:
 
     def processes(self) -> frozenset[int]:
         """Process IDs, as the host has them; none if the driver does not tell."""
-        found: list[Any] = []
+        processes: list[Any] = []
         for kind in ("Compute", "Graphics"):
             call = f"nvmlDeviceGet{kind}RunningProcesses"
-            # What the driver knows depends on its age.
-            found += self._ask(f"{call}_v3") or self._ask(f"{call}_v2") or ()
-        return frozenset(int(process.pid) for process in found)
+            # The calls that a driver knows depend on its age.
+            processes += self._ask(f"{call}_v3") or self._ask(f"{call}_v2") or ()
+        return frozenset(int(process.pid) for process in processes)
 
     def state(self) -> tuple[float | None, float | None, bool]:
         """Clock in MHz, temperature in C, and whether heat or power slow it down.
@@ -150,7 +150,7 @@ class NvmlSource:
         return clock, temperature, bool((reasons or 0) & slow)
 
     def _ask(self, name: str, *arguments: Any) -> Any:
-        """What a call returns; None if the driver does not tell."""
+        """The answer of a call; None if the driver does not tell."""
         try:
             return getattr(self._nvml, name)(self._handle, *arguments)
         except self._nvml.NVMLError:
@@ -158,7 +158,7 @@ class NvmlSource:
 
 
 @contextmanager
-def open_gpu(which: str) -> Iterator[NvmlSource]:
+def open_gpu(name: str) -> Iterator[NvmlSource]:
     """A GPU by its index, as ``nvidia-smi`` counts, or by its UUID.
 
     Raises
@@ -168,41 +168,41 @@ def open_gpu(which: str) -> Iterator[NvmlSource]:
     """
     import pynvml
 
-    _check_whole(which, is_divided=which.startswith("MIG-"))
-    if not re.fullmatch(r"\d{1,4}|GPU-[0-9A-Za-z-]{1,120}", which):
-        raise DeviceError(f"{safe(which)} is no index or UUID of a GPU")
+    _check_whole(name, is_divided=name.startswith("MIG-"))
+    if not re.fullmatch(r"\d{1,4}|GPU-[0-9A-Za-z-]{1,120}", name):
+        raise DeviceError(f"{safe(name)} is no index or UUID of a GPU")
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
         raise DeviceError(f"no NVIDIA driver answers ({safe(str(error))})") from error
     try:
-        yield NvmlSource(pynvml, _find(pynvml, which))
+        yield NvmlSource(pynvml, _find(pynvml, name))
     except pynvml.NVMLError as error:
-        raise DeviceError(f"GPU {safe(which)}: {safe(str(error))}") from error
+        raise DeviceError(f"GPU {safe(name)}: {safe(str(error))}") from error
     finally:
         pynvml.nvmlShutdown()
 
 
-def _find(pynvml: Any, which: str) -> Any:
+def _find(pynvml: Any, name: str) -> Any:
     """The handle of a GPU that is whole."""
     count = pynvml.nvmlDeviceGetCount()
-    if which.isdecimal():
-        if int(which) >= count:
-            raise DeviceError(f"there is no GPU {which}, but {count}, counted from 0")
-        handle = pynvml.nvmlDeviceGetHandleByIndex(int(which))
+    if name.isdecimal():
+        if int(name) >= count:
+            raise DeviceError(f"there is no GPU {name}, but {count}, counted from 0")
+        handle = pynvml.nvmlDeviceGetHandleByIndex(int(name))
     else:
-        handle = pynvml.nvmlDeviceGetHandleByUUID(which)
+        handle = pynvml.nvmlDeviceGetHandleByUUID(name)
     # Some cannot be divided, and say so.
     with suppress(pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound):
         current, _ = pynvml.nvmlDeviceGetMigMode(handle)
-        _check_whole(which, is_divided=current == pynvml.NVML_DEVICE_MIG_ENABLE)
+        _check_whole(name, is_divided=current == pynvml.NVML_DEVICE_MIG_ENABLE)
     return handle
 
 
-def _check_whole(which: str, *, is_divided: bool) -> None:
+def _check_whole(name: str, *, is_divided: bool) -> None:
     """Refuse a part of a GPU, or a GPU in parts."""
     if is_divided:
-        problem = f"GPU {safe(which)} is divided into several (MIG)"
+        problem = f"GPU {safe(name)} is divided into several (MIG)"
         remedy = "Its memory is not that of one team: switch MIG off, or take another."
         raise DeviceError(problem, remedy)
 
@@ -257,13 +257,25 @@ class ControlGroup:
 
     def _file(self, controller: str, name: str) -> Path:
         """A file of the container: engines and systemd put them in several places."""
-        one = self._container
-        places = f"docker/{one}", f"system.slice/*-{one}.scope", f"*/*/*{one}*"
-        for pattern in (*places, f"*/*/*/*/*{one}*"):
-            if controller not in self._folders:
-                for folder in (self._root / controller).glob(pattern):
-                    self._folders.setdefault(controller, folder)
-        return self._folders.get(controller, self._root / "nowhere") / name
+        if controller not in self._folders:
+            folder = self._find_folder(controller)
+            if not folder:
+                return self._root / "nowhere" / name
+            self._folders[controller] = folder
+        return self._folders[controller] / name
+
+    def _find_folder(self, controller: str) -> Path | None:
+        identity = self._container
+        patterns = (
+            f"docker/{identity}",
+            f"system.slice/*-{identity}.scope",
+            f"*/*/*{identity}*",
+            f"*/*/*/*/*{identity}*",
+        )
+        for pattern in patterns:
+            for folder in (self._root / controller).glob(pattern):
+                return folder
+        return None
 
 
 def _text(file: Path) -> str:
@@ -280,8 +292,12 @@ def _number(file: Path) -> int | None:
 
 def _fields(file: Path) -> dict[str, int]:
     """Names and numbers of a file with a pair in each line."""
-    pairs = (line.split() for line in _text(file).splitlines())
-    return {p[0]: int(p[1]) for p in pairs if len(p) == 2 and p[1].isdigit()}
+    fields = {}
+    for line in _text(file).splitlines():
+        words = line.split()
+        if len(words) == 2 and words[1].isdigit():
+            fields[words[0]] = int(words[1])
+    return fields
 
 
 class Sampler:
@@ -314,7 +330,7 @@ class Sampler:
         self._clock_mhz: float | None = None
         self._temperature_c: float | None = None
         self._strangers: set[int] = set()
-        self._is_throttled = self._has_seen_own = self._has_used_gpu = False
+        self._is_throttled = self._has_seen_container = self._has_used_gpu = False
         self._problem = ""
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
@@ -385,19 +401,19 @@ class Sampler:
         self._clock_mhz, self._temperature_c, is_slow = gpu.state()
         self._is_throttled |= is_slow
         # Before and after: a process may end, or begin, in between.
-        before = self._own()
-        found = gpu.processes()
-        own = before | self._own()
-        if own:
-            self._has_seen_own = True
-            self._has_used_gpu |= bool(found & own)
-            self._strangers |= found - own
+        before = self._processes_of_container()
+        on_gpu = gpu.processes()
+        of_container = before | self._processes_of_container()
+        if of_container:
+            self._has_seen_container = True
+            self._has_used_gpu |= bool(on_gpu & of_container)
+            self._strangers |= on_gpu - of_container
 
-    def _own(self) -> frozenset[int]:
+    def _processes_of_container(self) -> frozenset[int]:
         return self._group.processes() if self._group else frozenset()
 
     def stop(self, runtime_s: float) -> Trace:
-        """End; what was sampled up to the end of the container."""
+        """End, and return what was sampled up to the end of the container."""
         self._end.set()
         if self._thread:
             self._thread.join(timeout=JOIN_S)
@@ -410,7 +426,7 @@ class Sampler:
             idle_mb=self._idle_mb,
             strangers=frozenset(self._strangers),
             is_throttled=self._is_throttled,
-            is_blind=self._gpu is not None and not self._has_seen_own,
+            is_blind=self._gpu is not None and not self._has_seen_container,
             has_used_gpu=self._has_used_gpu,
             problem=self._problem,
         )

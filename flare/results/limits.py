@@ -50,19 +50,25 @@ class Setting:
     """Whether it should be equal for all teams."""
 
 
-def setting(*, default: Any = MISSING, **said: Any) -> Any:
-    """A field of which something is to be said; not written where it is the default."""
-    found = {"setting": Setting(**said)}
+def setting(
+    *,
+    default: Any = MISSING,
+    is_of_host: bool = False,
+    absent: str = "",
+    is_compared: bool = True,
+) -> Any:
+    """A field with a `Setting`; it is not written where it has its default."""
+    about = Setting(is_of_host=is_of_host, absent=absent, is_compared=is_compared)
     if default is MISSING:
-        return field(metadata=found)
-    return field(default=default, metadata={**found, **OMIT})
+        return field(metadata={"setting": about})
+    return field(default=default, metadata={"setting": about, **OMIT})
 
 
-def limit(help: str, *, default: Any, is_of_host: bool = False, **more: Any) -> Any:
+def limit(help: str, *, default: Any, is_of_host: bool = False, **words: Any) -> Any:
     """An option that is a limit of a container, and a setting of its measurement."""
-    told = option(help, default=default, title="Limits of a container", **more)
-    about = {**told.metadata, "setting": Setting(is_of_host=is_of_host)}
-    return field(default=default, metadata=about)
+    declared = option(help, default=default, title="Limits of a container", **words)
+    about = Setting(is_of_host=is_of_host)
+    return field(default=default, metadata={**declared.metadata, "setting": about})
 
 
 NO_GPU = "none"

@@ -68,8 +68,8 @@ class PlainEngine:
         with (self.home / "loaded").open("wb") as file:
             return subprocess.Popen(["cat"], stdin=PIPE, stdout=file, stderr=PIPE)
 
-    def load_error(self, said):
-        raise AssertionError(said)
+    def load_error(self, stderr):
+        raise AssertionError(stderr)
 
     def tag(self, image, tag):
         self.tags[image].add(tag)

@@ -46,20 +46,20 @@ _CONTENT = re.compile(
     r"register layer|processing tar|apply(ing )?layer|tar header|diff ?id|xattr|unpack",
     re.IGNORECASE,
 )
-"""What engines say where they cannot use what an image holds."""
+"""Engines say this where they cannot use what an image holds."""
 
 _CONFIGURATION = re.compile(r"json: cannot unmarshal|parsing time|invalid character")
-"""Where they cannot use its configuration: fields in it may be called Timeout."""
+"""They say this of its configuration, whose fields may be called Timeout."""
 
 _HOST = re.compile(
     r"no space|quota|input/output|memory|open files|read-only|connect|time ?out"
     r"|deadline|kill|cancel",
     re.IGNORECASE,
 )
-"""What they say where the computer is why."""
+"""They say this where the computer is why."""
 
 _MAYBE_HOST = re.compile(r"busy|denied|refused|EOF")
-"""What they say of it where they do not name what the image holds."""
+"""They say this of it where they do not name what the image holds."""
 
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 """Names of files, as some messages have them,"""
@@ -135,12 +135,12 @@ class Docker(Engine):
             problem = f"{self.program} {arguments[0]}: no answer for {timeout_s:.0f} s"
             raise NoAnswerError(problem, _RESTART) from error
 
-    def call(self, *arguments: str, check: bool = True, **more: Any) -> str:
-        """What a command of the engine prints.
+    def call(self, *arguments: str, check: bool = True, **options: Any) -> str:
+        """The text that a command of the engine prints.
 
         Parameters
         ----------
-        *arguments, **more
+        *arguments, **options
             As in `run`.
         check : bool
             Whether it is an error if it fails.
@@ -150,39 +150,40 @@ class Docker(Engine):
         EngineError
             If it fails, or does not answer.
         """
-        run = self.run(*arguments, **more)
+        run = self.run(*arguments, **options)
         if run.returncode and check:
             raise self.failure(run.stderr, arguments[0])
         return run.stdout.decode("utf-8", "replace").strip()
 
     def failure(self, stderr: bytes, command: str) -> EngineError:
         """The error of a command that has failed, by the first line that it wrote."""
-        said = stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-        problem = f"{self.program} {command}: {safe(said.rstrip())}"
+        line = stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+        problem = f"{self.program} {command}: {safe(line.rstrip())}"
         return EngineError(problem, "See that Docker runs, and that you may use it.")
 
     # --- Itself -------------------------------------------------------------------
 
     def describe(self) -> EngineRecord:
         """Versions and settings of the engine, for the record."""
-        info = self._told("info", "--format", "{{json .}}")
+        info = self._read_json("info", "--format", "{{json .}}")
         if not info.get("ServerVersion"):
             problem = f"{self.program}: no engine answers"
             raise EngineError(problem, "Start Docker, and see that you may use it.")
-        server = self._told("version", "--format", "{{json .Server}}", check=False)
-        parts = {
+        command = ("version", "--format", "{{json .Server}}")
+        server = self._read_json(*command, check=False)
+        versions = {
             str(part.get("Name", "")).lower(): str(part.get("Version", ""))
             for part in server.get("Components") or []
         }
         return {
             "version": str(info["ServerVersion"]),
-            "containerd": parts.get("containerd", ""),
-            "runc": parts.get("runc", ""),
+            "containerd": versions.get("containerd", ""),
+            "runc": versions.get("runc", ""),
             "nvidia_toolkit": _toolkit_version(),
             "runtimes": sorted(info.get("Runtimes") or {}),
             "default_runtime": str(info.get("DefaultRuntime", "")),
             "security": [str(option) for option in info.get("SecurityOptions") or []],
-            "limits": [what for key, what in _LIMITS.items() if not info.get(key)],
+            "limits": [name for key, name in _LIMITS.items() if not info.get(key)],
             "storage": str(info.get("Driver", "")),
             "cgroups": str(info.get("CgroupVersion", "")),
             "kernel": str(info.get("KernelVersion", "")),
@@ -209,16 +210,16 @@ class Docker(Engine):
 
     @cached_property
     def _folder(self) -> Path:
-        info = self._told("info", "--format", "{{json .}}")
+        info = self._read_json("info", "--format", "{{json .}}")
         return Path(str(info.get("DockerRootDir") or "/nowhere"))
 
-    def _told(self, *command: str, check: bool = True) -> Mapping[str, Any]:
+    def _read_json(self, *command: str, check: bool = True) -> Mapping[str, Any]:
         """A JSON object that a command prints; empty if it is something else."""
         try:
-            found = json.loads(self.call(*command, check=check))
+            value = json.loads(self.call(*command, check=check))
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return value if isinstance(value, dict) else {}
 
     # --- Images -------------------------------------------------------------------
 
@@ -228,8 +229,8 @@ class Docker(Engine):
         Names are tags, or IDs behind ``sha256:``.
         """
         form = "{{.Id}} {{json .RepoTags}}"
-        found = self.call("image", "inspect", "--format", form, *names, check=False)
-        lines = [line.partition(" ") for line in found.splitlines()]
+        output = self.call("image", "inspect", "--format", form, *names, check=False)
+        lines = [line.partition(" ") for line in output.splitlines()]
         return {
             image.removeprefix("sha256:"): frozenset(json.loads(tags) or ())
             for image, _, tags in lines
@@ -240,8 +241,8 @@ class Docker(Engine):
         run = self.run("image", "inspect", name)
         if run.returncode:
             return None
-        (found,) = json.loads(run.stdout)
-        return dict(found)
+        (image,) = json.loads(run.stdout)
+        return dict(image)
 
     def import_image(self, content: bytes, tag: str) -> str:
         """Make an image of a tar file of its file system; returns its ID."""
@@ -253,10 +254,10 @@ class Docker(Engine):
         pipe = subprocess.PIPE
         return self.begin("image", "load", "--quiet", stdin=pipe, stderr=pipe)
 
-    def load_error(self, said: bytes) -> tuple[EngineError, bool | None]:
+    def load_error(self, stderr: bytes) -> tuple[EngineError, bool | None]:
         """Why an image could not be loaded, and whether its content is why."""
-        text = said.decode("utf-8", "replace")
-        return self.failure(said, "image"), is_of_content(text)
+        message = stderr.decode("utf-8", "replace")
+        return self.failure(stderr, "image"), is_of_content(message)
 
     def tag(self, image: str, tag: str) -> None:
         """Give an image a tag."""
@@ -278,7 +279,7 @@ class Docker(Engine):
     def create(self, container: Container) -> str:
         """Make a container, which is not started yet; returns its ID."""
         words = (*create_words(container), *container.command)
-        return self._made(container.label, *words)
+        return self._make(container.label, words)
 
     def command_line(self, container: Container) -> str:
         """How a container is made, for the record."""
@@ -315,8 +316,8 @@ class Docker(Engine):
     def written_bytes(self, container: str) -> int:
         """What a container has written to its own layer; 0 if that is not known."""
         command = ("inspect", "--size", "--format", "{{.SizeRw}}", container)
-        found = self.call(*command, check=False)
-        return int(found) if found.isdigit() else 0
+        size = self.call(*command, check=False)
+        return int(size) if size.isdigit() else 0
 
     def remove_container(self, container: str) -> None:
         """Remove a container with its volumes; an error if it is still there."""
@@ -331,22 +332,20 @@ class Docker(Engine):
     def make_volume(self, label: str, size: str, files: int) -> str:
         """Make a volume in memory, which users of this computer cannot reach."""
         options = f"size={size},nr_inodes={files},mode=0777,nosuid,nodev"
-        return self.call(
-            *("volume", "create", "--driver", "local", "--label", label),
-            *("--opt", "type=tmpfs", "--opt", "device=tmpfs"),
-            *("--opt", f"o={options}"),
-        )
+        words = ["volume", "create", "--driver", "local", "--label", label]
+        words += ["--opt", "type=tmpfs", "--opt", "device=tmpfs"]
+        words += ["--opt", f"o={options}"]
+        return self.call(*words)
 
     def hold_volume(
         self, volume: str, at: str, label: str, image: str, command: Sequence[str]
     ) -> str:
         """Start a container that does nothing but hold a volume; returns its ID."""
-        return self._made(
-            *(label, "run", "--detach", "--label", label),
-            *("--network", "none", "--cap-drop", "ALL"),
-            *("--security-opt", "no-new-privileges", "--read-only"),
-            *("--volume", f"{volume}:{at}", image, *command),
-        )
+        words = ["run", "--detach", "--label", label]
+        words += ["--network", "none", "--cap-drop", "ALL"]
+        words += ["--security-opt", "no-new-privileges", "--read-only"]
+        words += ["--volume", f"{volume}:{at}", image, *command]
+        return self._make(label, words)
 
     def copy_out(self, container: str, folder: str) -> subprocess.Popen[bytes]:
         """Begin to write what is in a folder of a container as a tar file to stdout."""
@@ -358,30 +357,32 @@ class Docker(Engine):
 
     # --- All with a label ---------------------------------------------------------
 
-    def _made(self, label: str, *words: str) -> str:
+    def _make(self, label: str, words: Sequence[str]) -> str:
         """Make a container; if that fails, remove those made and not started."""
         try:
             return self.call(*words)
         except EngineError:  # the engine may still be at it
-            own = ("--filter", f"label={label}", "--filter", "status=created")
-            found = self.call("ps", "--all", "--quiet", *own, check=False)
-            for container in found.split():
+            filters = ("--filter", f"label={label}", "--filter", "status=created")
+            output = self.call("ps", "--all", "--quiet", *filters, check=False)
+            for container in output.split():
                 self.call("rm", "--force", "--volumes", container, check=False)
             raise
 
     def remove_labelled(self, label: str) -> None:
         """Remove all containers and volumes with a label; an error if one stays."""
-        mine = ("--quiet", "--filter", f"label={label}")
-        for listed, removed in (
+        kinds = (
             (("ps", "--all"), ("rm", "--force", "--volumes")),
             (("volume", "ls"), ("volume", "rm", "--force")),
-        ):
-            found = self.call(*listed, *mine).split()
-            if found:
-                self.call(*removed, *found, check=False)
-            left = self.call(*listed, *mine).split() if found else []
-            if left:
-                problem = f"{len(left)} containers or volumes cannot be removed"
+        )
+        for list_command, remove_command in kinds:
+            command = (*list_command, "--quiet", "--filter", f"label={label}")
+            identities = self.call(*command).split()
+            if not identities:
+                continue
+            self.call(*remove_command, *identities, check=False)
+            remaining = self.call(*command).split()
+            if remaining:
+                problem = f"{len(remaining)} containers or volumes cannot be removed"
                 raise EngineError(problem, _RESTART)
 
     def guard_command(
@@ -395,16 +396,24 @@ class Docker(Engine):
         loading_s: float,
     ) -> tuple[str, ...]:
         """A command that removes everything when its parent was killed."""
+        # Its text, not its file, which somebody may replace while it is run.
+        script = LEFTOVERS.read_text(encoding="utf-8")
         return (
-            # Its text, not its file, which somebody may replace while it is run.
-            *("sh", "-c", LEFTOVERS.read_text(encoding="utf-8"), LEFTOVERS.name),
-            *(self.program, f"label={label}", " ".join(tags)),
-            *(" ".join(f"sha256:{image}" for image in images), str(work)),
-            *(str(pause_s), str(loading_s)),
+            "sh",
+            "-c",
+            script,
+            LEFTOVERS.name,
+            self.program,
+            f"label={label}",
+            " ".join(tags),
+            " ".join(f"sha256:{image}" for image in images),
+            str(work),
+            str(pause_s),
+            str(loading_s),
         )
 
 
-def is_of_content(said: str) -> bool | None:
+def is_of_content(message: str) -> bool | None:
     """Whether an engine that cannot load an image names what the image holds.
 
     False if it names something of the computer, and None if it names neither.
@@ -415,21 +424,22 @@ def is_of_content(said: str) -> bool | None:
     "register layer: lsetxattr /kill: invalid argument" is of the content, and "register
     layer: write /x: no space left on device" is of the computer.
     """
-    own, *rest = _PATH.split(_TAIL.sub("", _QUOTED.sub("", said)), maxsplit=1)
-    _, colon, reason = "".join(rest).rpartition(": ")
+    message = _TAIL.sub("", _QUOTED.sub("", message))
+    action, *names = _PATH.split(message, maxsplit=1)
+    _, colon, reason = "".join(names).rpartition(": ")
     reason = _PATH.split(reason)[0] if colon else ""
-    if _CONFIGURATION.search(own) and "connect" not in own:
+    if _CONFIGURATION.search(action) and "connect" not in action:
         return True
-    words = f"{own}\n{reason}"
+    words = f"{action}\n{reason}"
     if _HOST.search(words):
         return False
-    if _CONTENT.search(own):
+    if _CONTENT.search(action):
         return True
     return None if words.strip() and not _MAYBE_HOST.search(words) else False
 
 
 def _end_with_us() -> Callable[[], None] | None:
-    """What a command calls first, so that nothing is asked for when we are killed.
+    """A function that commands call first, so that they end when we are killed.
 
     While samples are taken, a thread runs, beside which this is not safe.
     """
@@ -439,22 +449,20 @@ def _end_with_us() -> Callable[[], None] | None:
 def _toolkit_version() -> str:
     for program in ("nvidia-ctk", "nvidia-container-cli"):
         with suppress(EngineError):
-            said = Docker(program).call("--version", check=False)
-            if found := re.search(r"\d+\.\d+\.\d+", said):
-                return found[0]
+            output = Docker(program).call("--version", check=False)
+            if version := re.search(r"\d+\.\d+\.\d+", output):
+                return version[0]
     return ""
 
 
 def _runtime_s(state: Mapping[str, Any]) -> float | None:
-    """From the engine's stamps, such as 2026-11-20T15:00:00.123456789Z.
+    """Seconds between the engine's stamps, such as 2026-11-20T15:00:00.123456789Z.
 
     Too short where the computer is busy: Docker 20 stamps a start only after it.
     """
     try:
-        start, end = (
-            datetime.fromisoformat(str(state[key]))
-            for key in ("StartedAt", "FinishedAt")
-        )
+        start = datetime.fromisoformat(str(state["StartedAt"]))
+        end = datetime.fromisoformat(str(state["FinishedAt"]))
     except (KeyError, ValueError):
         return None
     return max(0.0, (end - start).total_seconds())

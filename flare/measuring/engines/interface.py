@@ -1,4 +1,4 @@
-"""What runs containers, as the kit sees it: an interface, and the engines that fill it.
+"""The interface of what runs containers, and the list of engines that fill it.
 
 An engine is a module of its own, and a line in `ENGINES`. Everything that it has to be
 told, and what its answers mean, stands there and nowhere else.
@@ -27,7 +27,7 @@ class Container:
     image: str
     """ID of its image."""
     label: str
-    """By which all that belongs to a measurement is found."""
+    """All that belongs to a measurement is found by it."""
     limits: Limits
     reads: tuple[tuple[str, str], ...]
     """Folders of this computer, and where it has them: nothing can be written there."""
@@ -55,7 +55,7 @@ ENGINES = {DOCKER: "flare.measuring.engines.docker:Docker"}
 """Where the engines are; a module is loaded when its engine is used."""
 
 ANSWER_S = 120.0
-"""An engine that does not answer for so long will not."""
+"""An engine that has not answered for this time will not."""
 
 
 class NoAnswerError(EngineError):
@@ -120,7 +120,7 @@ class Engine(Protocol):
     def begin_load(self) -> subprocess.Popen[bytes]:
         """Begin to load what ``docker save`` writes; its stderr is for `load_error`."""
 
-    def load_error(self, said: bytes) -> tuple[EngineError, bool | None]:
+    def load_error(self, stderr: bytes) -> tuple[EngineError, bool | None]:
         """Why an image could not be loaded, and whether its content is why.
 
         None if the engine names neither that nor anything of the computer.
