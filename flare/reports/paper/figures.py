@@ -7,13 +7,13 @@ numbers that it shows, in full precision. Groups of cases have numbers and table
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
 
-from flare.challenge.metrics import RUNTIME
+from flare.challenge.metrics import RUNTIME, Metric
 from flare.common.files import csv_text, write_whole
 from flare.common.text import count, isolated, printable
 from flare.ranking.rank import Analysis
@@ -71,24 +71,25 @@ class Plate:
     name: str
     """How its files begin."""
     caption: str
-    """What it shows, and how it is read."""
+    """Its subject, and how it is read."""
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
-    """Whatever is drawn, in full precision."""
+    """The numbers that are drawn, in full precision."""
     chart: Chart
 
 
 def write_plates(plates: Sequence[Plate], folder: Path) -> None:
-    """Write figures, the numbers behind them, and what they show.
+    """Write figures, the numbers behind them, and their captions.
 
     Raises
     ------
     OutputError
         If a file cannot be written.
     """
-    captions = []
-    charts = [plate.chart for plate in plates]
-    with drawing_style(name for c in charts for name in (*c.labels, *c.columns)):
+    captions, names = [], []
+    for plate in plates:
+        names += [*plate.chart.labels, *plate.chart.columns]
+    with drawing_style(names):
         for plate in plates:
             numbers = csv_text(plate.columns, plate.rows)
             write_whole(folder / f"{plate.name}.csv", numbers)
@@ -104,7 +105,7 @@ def write_plates(plates: Sequence[Plate], folder: Path) -> None:
 
 
 def file_stem(text: str) -> str:
-    """What a file may be called after a text, on any computer.
+    """A name for a file after a text, which any computer takes.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def _stems(groupings: Sequence[Grouping]) -> Iterator[str]:
 
 
 def write_evaluation_figures(
-    found: EvaluationFile, folder: Path, groupings: Sequence[Grouping] = ()
+    file: EvaluationFile, folder: Path, groupings: Sequence[Grouping] = ()
 ) -> None:
     """Write the figures of one evaluation, organs.tex, groups.tex and methods.txt.
 
@@ -133,72 +134,90 @@ def write_evaluation_figures(
     OutputError
         If a file cannot be written.
     """
-    scores = scores_of(found)
+    scores = scores_of(file)
     write_plates([*evaluation_plates(scores)], folder)
-    texts = {"methods.txt": f"{evaluation_methods(found)}\n"}
-    organs = {f"organs_{own.name}": distribution(scores, own) for own in scores.metrics}
-    groups = {}
+    texts = {"methods.txt": f"{evaluation_methods(file)}\n"}
+    organs, groups = {}, {}
+    for metric in scores.metrics:
+        organs[f"organs_{metric.name}"] = distribution(scores, metric)
     for stem, grouping in zip(_stems(groupings), groupings, strict=True):
-        rows = (
-            (group, title, own.name, *scores.mean(own.name + end, numbers).numbers)
-            for group, numbers in grouping.groups
-            for end, title in scores.rows
-            for own in scores.metrics
-        )
-        heads = ("group", "organ", "metric", *MEAN_COLUMNS)
-        texts[f"{stem}.csv"] = csv_text(heads, rows)
-        for own in scores.metrics:
-            groups[f"{stem}_{own.name}"] = group_chart(scores, grouping, own)
-    for name, charts in (("organs.tex", organs), ("groups.tex", groups)):
-        tables = [latex(own.table, stem) for stem, own in charts.items() if own.table]
-        texts |= {name: latex_file(tables)} if tables else {}
+        texts[f"{stem}.csv"] = _group_numbers(scores, grouping)
+        for metric in scores.metrics:
+            groups[f"{stem}_{metric.name}"] = group_chart(scores, grouping, metric)
+    if organ_tables := _tables(organs):
+        texts["organs.tex"] = latex_file(organ_tables)
+    if group_tables := _tables(groups):
+        texts["groups.tex"] = latex_file(group_tables)
     for name, text in texts.items():
         write_whole(folder / name, text)
+
+
+def _group_numbers(scores: CaseScores, grouping: Grouping) -> str:
+    """The mean of each group by organ and metric, as CSV."""
+    rows = []
+    for group, numbers in grouping.groups:
+        for suffix, organ in scores.rows:
+            for metric in scores.metrics:
+                mean = scores.mean(metric.name + suffix, numbers)
+                rows.append((group, organ, metric.name, *mean.numbers))
+    return csv_text(("group", "organ", "metric", *MEAN_COLUMNS), rows)
+
+
+def _tables(charts: Mapping[str, Chart]) -> list[str]:
+    """The tables of charts in LaTeX, each with the name of its chart as its label."""
+    return [latex(chart.table, name) for name, chart in charts.items() if chart.table]
 
 
 def evaluation_plates(scores: CaseScores) -> Iterator[Plate]:
     """How organs are spread, and all cases and organs, by each metric."""
     for metric in scores.metrics:
-        yield Plate(
-            name=f"organs_{metric.name}",
-            caption=f"{metric.title_with_unit} of each organ on"
-            f" {count(len(scores.cases), 'case')}. {KEY}{INTERVALS * metric.is_share}",
-            columns=("organ", "case", metric.name),
-            rows=[
-                (title, case, value)
-                for end, title in scores.rows
-                for case, value in zip(
-                    scores.cases, scores.values.get(metric.name + end, ()), strict=True
-                )
-            ],
-            chart=distribution(scores, metric),
-        )
-    order = scores.worst_first
-    cases, titles = (
-        [scores.cases[n] for n in order],
-        [title for _, title in scores.rows],
-    )
+        yield _organs_plate(scores, metric)
     for metric in scores.metrics:
-        if not metric.is_share:
-            continue
-        columns = [scores.values[metric.name + end] for end, _ in scores.rows]
-        values = [[own[number] for own in columns] for number in order]
-        yield Plate(
-            name=f"cases_{metric.name}",
-            caption=f"{metric.title_with_unit} of each case and organ, the lowest DSC"
-            " first; a line marks what has no result.",
-            columns=("case", *titles),
-            rows=[(case, *own) for case, own in zip(cases, values, strict=True)],
-            chart=field_chart(
-                cases,
-                titles,
-                values,
-                partial(metric_shade, metric),
-                ".2f",
-                title=metric.title,
-                key=(*metric_key(metric), (ABSENT, NO_RESULT)),
-            ),
-        )
+        if metric.is_share:
+            yield _cases_plate(scores, metric)
+
+
+def _organs_plate(scores: CaseScores, metric: Metric) -> Plate:
+    """How organs are spread by a metric."""
+    rows = []
+    for suffix, organ in scores.rows:
+        values = scores.values.get(metric.name + suffix, ())
+        for case, value in zip(scores.cases, values, strict=True):
+            rows.append((organ, case, value))
+    return Plate(
+        name=f"organs_{metric.name}",
+        caption=f"{metric.title_with_unit} of each organ on"
+        f" {count(len(scores.cases), 'case')}. {KEY}{INTERVALS * metric.is_share}",
+        columns=("organ", "case", metric.name),
+        rows=rows,
+        chart=distribution(scores, metric),
+    )
+
+
+def _cases_plate(scores: CaseScores, metric: Metric) -> Plate:
+    """All cases and organs by a score."""
+    organs = [title for _, title in scores.rows]
+    columns = [scores.values[metric.name + suffix] for suffix, _ in scores.rows]
+    cases, fields = [], []
+    for number in scores.worst_first:
+        cases.append(scores.cases[number])
+        fields.append([column[number] for column in columns])
+    return Plate(
+        name=f"cases_{metric.name}",
+        caption=f"{metric.title_with_unit} of each case and organ, the lowest DSC"
+        " first; a line marks what has no result.",
+        columns=("case", *organs),
+        rows=[(case, *values) for case, values in zip(cases, fields, strict=True)],
+        chart=field_chart(
+            cases,
+            organs,
+            fields,
+            partial(metric_shade, metric),
+            ".2f",
+            title=metric.title,
+            key=(*metric_key(metric), (ABSENT, NO_RESULT)),
+        ),
+    )
 
 
 # --- A ranking --------------------------------------------------------------------
@@ -228,8 +247,11 @@ def write_ranking_figures(
     OutputError
         If a file cannot be written.
     """
-    plates = [*_rank_plates(public)]
-    plates += (plate for own in metrics for plate in _metric_plates(own))
+    plates = [_mean_ranks_plate(public)]
+    if public.draws:
+        plates.append(_draws_plate(public))
+    for values in metrics:
+        plates += _metric_plates(values)
     if len(public.teams) > 1:
         plates.append(_schemes_plate(analysis.schemes, public.teams))
     write_plates(plates, folder)
@@ -238,147 +260,171 @@ def write_ranking_figures(
         "ranking.tex": latex_text(analysis),
     }
     columns = zip(_stems(groupings), groupings, public.groups, strict=True)
-    for stem, grouping, ranked in columns:
-        texts[f"{stem}_ranks.csv"] = _group_ranks(public, ranked)
-        for own in metrics:
-            name = f"{stem}_{file_stem(own.metric.name)}.csv"
-            texts[name] = _group_means(own, grouping)
-    parts = [part for own in page.shown if own.id == "groups" for part in own.shown]
-    tables = (own for own in parts if isinstance(own, Table))
-    if shown := [latex(own, f"groups_{n}") for n, own in enumerate(tables, start=1)]:
-        texts["groups.tex"] = latex_file(shown)
+    for stem, grouping, group_ranks in columns:
+        texts[f"{stem}_ranks.csv"] = _group_ranks(public, group_ranks)
+        for values in metrics:
+            name = f"{stem}_{file_stem(values.metric.name)}.csv"
+            texts[name] = _group_means(values, grouping)
+    if group_tables := _group_tables(page):
+        texts["groups.tex"] = latex_file(group_tables)
     for name, text in texts.items():
         write_whole(folder / name, text)
 
 
-def _group_ranks(public: PublicRanking, ranked: GroupRanks) -> str:
+def _group_tables(page: Page) -> list[str]:
+    """The tables of groups on the organisers' page, in LaTeX."""
+    tables: list[Table] = []
+    for section in page.shown:
+        if section.id == "groups":
+            tables += [part for part in section.shown if isinstance(part, Table)]
+    return [latex(part, f"groups_{n}") for n, part in enumerate(tables, start=1)]
+
+
+def _group_ranks(public: PublicRanking, group_ranks: GroupRanks) -> str:
     """The rank of each team within each group, as CSV."""
-    whole = {place.team: place.rank for place in public.places}
-    rows = (
-        (team, group, cases, ranks[number], whole[team])
-        for number, team in enumerate(public.teams)
-        for (group, cases), ranks in zip(ranked.groups, ranked.ranks, strict=True)
-    )
+    rank_of_all = {place.team: place.rank for place in public.places}
+    groups = [*zip(group_ranks.groups, group_ranks.ranks, strict=True)]
+    rows = []
+    for number, team in enumerate(public.teams):
+        for (group, cases), ranks in groups:
+            rows.append((team, group, cases, ranks[number], rank_of_all[team]))
     return csv_text(("team", "group", "cases", "rank", "rank_of_all_cases"), rows)
 
 
-def _group_means(own: MetricValues, grouping: Grouping) -> str:
+def _group_means(values: MetricValues, grouping: Grouping) -> str:
     """The mean of each team in each group, as CSV; only scores have intervals."""
-    columns = len(MEAN_COLUMNS) if own.metric.is_score else 3
-    rows = (
-        (team, group, *Mean(own.metric.name, [row[n] for n in cases]).numbers[:columns])
-        for team, row in zip(own.teams, own.values, strict=True)
-        for group, cases in grouping.groups
-    )
+    columns = len(MEAN_COLUMNS) if values.metric.is_score else 3
+    rows = []
+    for team, row in zip(values.teams, values.values, strict=True):
+        for group, cases in grouping.groups:
+            mean = Mean(values.metric.name, [row[number] for number in cases])
+            rows.append((team, group, *mean.numbers[:columns]))
     return csv_text(("team", "group", *MEAN_COLUMNS[:columns]), rows)
 
 
-def _rank_plates(public: PublicRanking) -> Iterator[Plate]:
-    """Mean ranks, and how sure the ranks are."""
-    means = [
-        tuple(float(place.mean_ranks[own.name]) for own in public.metrics)
-        for place in public.places
-    ]
-    yield Plate(
+def _mean_ranks_plate(public: PublicRanking) -> Plate:
+    """The mean rank of each team by each metric."""
+    metrics = [metric.name for metric in public.metrics]
+    labels, fields, rows = [], [], []
+    for place in public.places:
+        mean_ranks = [float(place.mean_ranks[name]) for name in metrics]
+        score = float(place.score) if place.rank else None
+        labels.append(f"{place.rank or '-'} {place.team}")
+        fields.append(mean_ranks)
+        rows.append((place.team, place.rank, score, *mean_ranks))
+    return Plate(
         name="mean_ranks",
         caption=f"Mean rank of each team by each metric over"
         f" {count(public.cases, 'case')}; lower and lighter is better.",
-        columns=("team", "rank", "score", *(own.name for own in public.metrics)),
-        rows=[
-            (o.team, o.rank, float(o.score) if o.rank else None, *own)
-            for o, own in zip(public.places, means, strict=True)
-        ],
+        columns=("team", "rank", "score", *metrics),
+        rows=rows,
         chart=field_chart(
-            [f"{place.rank or '-'} {place.team}" for place in public.places],
-            [own.title for own in public.metrics],
-            means,
+            labels,
+            [metric.title for metric in public.metrics],
+            fields,
             partial(rank_shade, teams=len(public.teams)),
             ".2f",
             title="ranks",
         ),
     )
-    if not public.draws:
-        return
+
+
+def _draws_plate(public: PublicRanking) -> Plate:
+    """How sure the ranks are."""
     ranks = range(1, len(public.draws) + 1)
-    yield Plate(
+    return Plate(
         name="ranks_over_draws",
         caption="Ranks when other cases are drawn: the area of a blob is the share of"
         " the draws with that rank, a line spans the ranks of 95 % of the draws."
         f" {public.draws_note}",
         columns=("team", "lowest", "highest", *(f"rank_{rank}" for rank in ranks)),
-        rows=[(d.team, *d.interval, *d.frequencies) for d in public.draws],
+        rows=[(draw.team, *draw.interval, *draw.frequencies) for draw in public.draws],
         chart=draws_chart(public.draws, public.draws_note),
     )
 
 
-def _metric_plates(own: MetricValues) -> Iterator[Plate]:
+def _metric_plates(values: MetricValues) -> Iterator[Plate]:
     """The values of all teams by a metric, which cases are hard, and the tests."""
-    stem, title = file_stem(own.metric.name), own.metric.title
-    note = " On a logarithmic axis." if own.metric.name.startswith(RUNTIME) else ""
-    yield Plate(
-        name=f"values_{stem}",
-        caption=f"{title} of each team on each case with a result, in the order of the"
-        f" ranking.{note} {KEY}",
-        columns=("team", "case", own.metric.name),
-        rows=[
-            (team, case, value)
-            for team, row in zip(own.teams, own.values, strict=True)
-            for case, value in zip(own.cases, row, strict=True)
-        ],
-        chart=replace(values_chart(own), labels=tuple(own.teams)),
+    yield _values_plate(values)
+    if values.metric.is_score:
+        yield _hard_cases_plate(values)
+    if values.effects:
+        yield _tests_plate(values)
+
+
+def _values_plate(values: MetricValues) -> Plate:
+    """How the values of each team are spread."""
+    metric = values.metric
+    note = " On a logarithmic axis." if metric.name.startswith(RUNTIME) else ""
+    rows = []
+    for team, row in zip(values.teams, values.values, strict=True):
+        for case, value in zip(values.cases, row, strict=True):
+            rows.append((team, case, value))
+    return Plate(
+        name=f"values_{file_stem(metric.name)}",
+        caption=f"{metric.title} of each team on each case with a result, in the order"
+        f" of the ranking.{note} {KEY}",
+        columns=("team", "case", metric.name),
+        rows=rows,
+        chart=replace(values_chart(values), labels=tuple(values.teams)),
     )
-    if own.metric.is_score:
-        order = hardest_first(own.values)
-        names = [own.cases[number] for number in order]
-        yield Plate(
-            name=f"cases_{stem}",
-            caption=f"{title} of each team and case, the hardest case first, from"
-            f" {names[0]} to {names[-1]}; a line marks what has no result.",
-            columns=("case", *own.teams),
-            rows=[
-                (case, *(row[number] for row in own.values))
-                for case, number in zip(names, order, strict=True)
-            ],
-            chart=case_chart(own),
-        )
-    if own.effects:
-        yield Plate(
-            name=f"tests_{stem}",
-            caption=f"{title}: a square is where the team of the row is significantly"
-            " better than the team of the column, which has the number of its row"
-            " (one-sided Wilcoxon tests paired by case, 5 %, after Holm); the larger"
-            " and darker, the larger the effect (rank-biserial correlation).",
-            columns=("team", "other", "effect", "significant"),
-            rows=[
-                (*pair, own.effects[pair][0], "yes" if own.effects[pair][1] else "no")
-                for pair in product(own.teams, own.teams)
-                if pair in own.effects
-            ],
-            chart=tests_chart(own),
-        )
+
+
+def _hard_cases_plate(values: MetricValues) -> Plate:
+    """All teams and cases by a score, the hardest case first."""
+    rows = []
+    for number in hardest_first(values.values):
+        rows.append((values.cases[number], *(row[number] for row in values.values)))
+    return Plate(
+        name=f"cases_{file_stem(values.metric.name)}",
+        caption=f"{values.metric.title} of each team and case, the hardest case first,"
+        f" from {rows[0][0]} to {rows[-1][0]}; a line marks what has no result.",
+        columns=("case", *values.teams),
+        rows=rows,
+        chart=case_chart(values),
+    )
+
+
+def _tests_plate(values: MetricValues) -> Plate:
+    """How much better each team is than each other one, and how surely."""
+    rows = []
+    for pair in product(values.teams, values.teams):
+        if pair in values.effects:
+            effect, is_significant = values.effects[pair]
+            rows.append((*pair, effect, "yes" if is_significant else "no"))
+    return Plate(
+        name=f"tests_{file_stem(values.metric.name)}",
+        caption=f"{values.metric.title}: a square is where the team of the row is"
+        " significantly better than the team of the column, which has the number of"
+        " its row (one-sided Wilcoxon tests paired by case, 5 %, after Holm); the"
+        " larger and darker, the larger the effect (rank-biserial correlation).",
+        columns=("team", "other", "effect", "significant"),
+        rows=rows,
+        chart=tests_chart(values),
+    )
 
 
 def _schemes_plate(schemes: Sequence[Scheme], teams: Sequence[str]) -> Plate:
     """How the teams rank in other ways."""
+    rows: list[tuple[object, ...]] = []
+    for scheme in schemes:
+        for team, rank in scheme.ranks.items():
+            rows.append((scheme.name, scheme.tau, team, rank, scheme.before[team]))
     whole = [scheme for scheme in schemes if scheme.left_out is None]
     names = ["the ranking itself", *(scheme.name for scheme in whole)]
     labels = [f"{number} {name}" for number, name in enumerate(names)]
-    columns = [schemes[0].before, *(scheme.ranks for scheme in whole)]
+    rankings = [schemes[0].before, *(scheme.ranks for scheme in whole)]
     return Plate(
         name="other_schemes",
         caption="Ranks of the teams in other ways of ranking, each of which changes one"
         " thing; lighter is better. The numbers also have the rankings without one of"
         f" the teams. Rows: {'; '.join(labels)}.",
         columns=("scheme", "kendall_tau", "team", "rank", "rank_before"),
-        rows=[
-            (scheme.name, scheme.tau, team, rank, scheme.before[team])
-            for scheme in schemes
-            for team, rank in scheme.ranks.items()
-        ],
+        rows=rows,
         chart=field_chart(
             labels,
             teams,
-            [[column[team] for team in teams] for column in columns],
+            [[ranking[team] for team in teams] for ranking in rankings],
             partial(rank_shade, teams=len(teams)),
             ".0f",
             title="ranks",

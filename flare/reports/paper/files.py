@@ -75,20 +75,13 @@ def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """The files that all teams share, each made when asked for: some are large."""
     from flare.reports.paper.methods import methods_text
 
-    names, standings = analysis.rules.names, analysis.standings
-    columns = ["team", "rank", "score", *(f"mean_rank_{metric}" for metric in names)]
-    ranking = (
-        (s.team, s.rank or "", plain(s.score), *(plain(s.mean_ranks[m]) for m in names))
-        for s in standings.standings
-    )
-    yield "ranking.csv", csv_text(columns, ranking)
-    ranks = ([*key, plain(rank)] for key, rank in _in_order(standings.case_ranks))
-    yield "case_ranks.csv", csv_text((*KEYS, "rank"), ranks)
-    values = (
-        [*key, "" if math.isnan(value) else value]
-        for key, value in _in_order(analysis.table.frame["value"])
-    )
-    yield "values.csv", csv_text(COLUMNS, values)
+    yield "ranking.csv", _ranking_csv(analysis)
+    ranks = _in_order(analysis.standings.case_ranks)
+    rank_rows = ([*key, plain(rank)] for key, rank in ranks)
+    yield "case_ranks.csv", csv_text((*KEYS, "rank"), rank_rows)
+    values = _in_order(analysis.table.frame["value"])
+    value_rows = ([*key, "" if math.isnan(value) else value] for key, value in values)
+    yield "values.csv", csv_text(COLUMNS, value_rows)
     content = json.dumps(ranking_content(analysis), indent=2, allow_nan=False)
     yield "ranking.json", content
     yield "ranking.md", page_text(analysis)
@@ -96,6 +89,17 @@ def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     yield from mean_files(ranking_means(analysis), ranking_title(analysis))
     yield "methods.txt", methods_text(analysis)
     yield "report.txt", isolated(analysis_text(analysis))
+
+
+def _ranking_csv(analysis: Analysis) -> str:
+    """The rank, the score and the mean ranks of each team, as CSV."""
+    metrics = analysis.rules.names
+    rows = []
+    for place in analysis.standings.standings:
+        mean_ranks = (plain(place.mean_ranks[metric]) for metric in metrics)
+        rows.append((place.team, place.rank or "", plain(place.score), *mean_ranks))
+    heads = ("team", "rank", "score", *(f"mean_rank_{metric}" for metric in metrics))
+    return csv_text(heads, rows)
 
 
 def _in_order(column: pd.Series[float]) -> list[tuple[Key, float]]:
@@ -108,8 +112,9 @@ def _in_order(column: pd.Series[float]) -> list[tuple[Key, float]]:
 
 def analysis_text(analysis: Analysis) -> str:
     """The ranking, the rule for prizes, decisions, and how sure it is, as text."""
-    note = guests_note(analysis)
-    ranking = terminal(ranking_table(analysis, "mean rank {1}")) + [note] * bool(note)
+    ranking = terminal(ranking_table(analysis, "mean rank {1}"))
+    if note := guests_note(analysis):
+        ranking.append(note)
     missing = (f"Missing: {line}" for line in missing_lines(analysis))
     parts = [
         analysis.table.roll.interim_text,
@@ -120,32 +125,33 @@ def analysis_text(analysis: Analysis) -> str:
     if analysis.flags:
         flags = (f"  {flag}" for flag in analysis.flags)
         parts.append("\n".join(["To be looked at:", *flags]))
-    is_several = len(analysis.board.teams) > 1
-    if is_several:
+    has_rivals = len(analysis.board.teams) > 1
+    if has_rivals:
         cases = len(analysis.board.cases)
-        parts += ["\n".join(recount_text(own, cases) for own in analysis.sensitivity)]
+        recounts = (recount_text(winner, cases) for winner in analysis.sensitivity)
+        parts.append("\n".join(recounts))
     if too_few_text(analysis):
         parts.append(certainty_text(analysis, is_organiser=True))
     elif analysis.bootstrap:
         parts.append(intervals_text(analysis.bootstrap))
-    if is_several:
+    if has_rivals:
         parts += _pairs_text(analysis), _schemes_text(analysis.schemes)
     return "\n\n".join(filter(None, parts))
 
 
-def _block(title: str, rows: Sequence[Sequence[str]], *more: str) -> str:
-    """A table below its title, and lines below it."""
-    return "\n".join([title, *(f"  {line}" for line in aligned(rows)), *more])
+def _block(title: str, rows: Sequence[Sequence[str]], *notes: str) -> str:
+    """A table below its title, and notes below it."""
+    return "\n".join([title, *(f"  {line}" for line in aligned(rows)), *notes])
 
 
-def intervals_text(found: Bootstrap) -> str:
+def intervals_text(bootstrap: Bootstrap) -> str:
     """The intervals of the ranks."""
     rows = [("team", f"ranks in {CONFIDENCE:.0%}", "first in")]
-    for own in found.teams:
-        low, high = own.interval
-        share = f"{own.frequencies[0]:.1%}"
-        rows.append((printable(own.team), f"{low} to {high}", share))
-    return _block("Ranks when other cases are drawn:", rows, draws_text(found))
+    for team in bootstrap.teams:
+        low, high = team.interval
+        share = f"{team.frequencies[0]:.1%}"
+        rows.append((printable(team.team), f"{low} to {high}", share))
+    return _block("Ranks when other cases are drawn:", rows, draws_text(bootstrap))
 
 
 def _pairs_text(analysis: Analysis) -> str:
@@ -172,10 +178,11 @@ def _pairs_text(analysis: Analysis) -> str:
 
 def _schemes_text(schemes: Sequence[Scheme]) -> str:
     """Who moves when the teams are ranked in other ways."""
-    found, still = scheme_moves(schemes)
-    rows = [
-        (own.name, "  - " if own.tau is None else f"{own.tau:4.2f}", listing(moves))
-        for own, moves in found
-    ]
+    moves_by_scheme, still = scheme_moves(schemes)
+    rows = []
+    for scheme, moves in moves_by_scheme:
+        tau = "  - " if scheme.tau is None else f"{scheme.tau:4.2f}"
+        rows.append((scheme.name, tau, listing(moves)))
+    notes = [f"  {still}: nobody moves"] if still else []
     title = "Ranked in other ways (Kendall's tau with the ranking above, who moves):"
-    return _block(title, rows, *([f"  {still}: nobody moves"] if still else []))
+    return _block(title, rows, *notes)

@@ -50,7 +50,7 @@ _OPTIONS = {
         "Labels that the challenge does not define counted as background."
     ),
 }
-"""What options of an evaluation mean, in a paper; with the worst values."""
+"""Sentences about options of an evaluation; they take the worst values."""
 
 SCORES_DEFINED = (
     "The Dice similarity coefficient (DSC) of an organ is twice the volume that"
@@ -59,7 +59,7 @@ SCORES_DEFINED = (
     " area-weighted surfels, that lies within a tolerance of the other surface"
     " (Nikolov et al. 2021, doi:10.2196/26151)."
 )
-"""What both mean, with the source."""
+"""The definitions of both, with the source."""
 
 
 def methods_text(analysis: Analysis) -> str:
@@ -68,7 +68,7 @@ def methods_text(analysis: Analysis) -> str:
 
 
 def _sentences(analysis: Analysis) -> Iterator[str]:
-    """What was ranked, how, how sure it is, and how the values were made."""
+    """Tell the teams and the rules, how sure ranks are, and how values were made."""
     rules, board, challenge = analysis.rules, analysis.board, analysis.challenge
     yield analysis.table.roll.interim_text
     yield (
@@ -91,12 +91,12 @@ def _sentences(analysis: Analysis) -> Iterator[str]:
             f" of {rules.gate_dsc:g}; elsewhere they {_MISSING[rules.missing]}."
         )
     decisions = analysis.decisions
-    for what, decided in (
-        ("Withdrawn cases", decisions.withdrawn),
-        ("Disqualified teams", decisions.disqualified),
-        ("Teams shown out of competition", decisions.guests),
-    ):
-        yield f"{what}: {len(decided)}." if decided else ""
+    if decisions.withdrawn:
+        yield f"Withdrawn cases: {len(decisions.withdrawn)}."
+    if decisions.disqualified:
+        yield f"Disqualified teams: {len(decisions.disqualified)}."
+    if decisions.guests:
+        yield f"Teams shown out of competition: {len(decisions.guests)}."
     yield from _roll_sentences(analysis.table.roll)
     yield from _robustness_sentences(analysis)
     yield from _scoring_sentences(analysis)
@@ -109,11 +109,11 @@ def _sentences(analysis: Analysis) -> Iterator[str]:
 
 def _robustness_sentences(analysis: Analysis) -> Iterator[str]:
     """How the certainty of the ranks was assessed."""
-    if drawn := analysis.bootstrap:
+    if bootstrap := analysis.bootstrap:
         yield (
-            f"The stability of the ranks was assessed by {drawn.samples:,} bootstrap"
-            f" samples of the cases (NumPy's {drawn.generator}, seed {drawn.seed}), of"
-            f" which {CONFIDENCE:.0%} intervals are given."
+            f"The stability of the ranks was assessed by {bootstrap.samples:,}"
+            f" bootstrap samples of the cases (NumPy's {bootstrap.generator}, seed"
+            f" {bootstrap.seed}), of which {CONFIDENCE:.0%} intervals are given."
         )
     teams = len(analysis.board.teams)
     if teams > 1:
@@ -133,21 +133,21 @@ def _robustness_sentences(analysis: Analysis) -> Iterator[str]:
 
 def _roll_sentences(roll: RollCall) -> Iterator[str]:
     """Who else took part: all names, since none may be left out."""
-    if refused := {found.team for found in roll.refused if not found.is_ranked}:
+    if refused := {entry.team for entry in roll.refused if not entry.is_ranked}:
         names = ", ".join(sorted(refused))
         yield f"Teams not ranked, as what they sent could not be scored: {names}."
-    if replaced := {found.team for found in roll.replaced}:
+    if replaced := {entry.team for entry in roll.replaced}:
         names = ", ".join(sorted(replaced))
         yield f"Teams that replaced an archive, with the organisers' consent: {names}."
-    for found in roll.equal_results:
-        yield f"{', '.join(found.teams)} have {found.what}."
+    for copies in roll.equal_results:
+        yield f"{', '.join(copies.teams)} have {copies.what}."
 
 
 # --- Scores -----------------------------------------------------------------------
 
 
 def _scoring_sentences(analysis: Analysis) -> Iterator[str]:
-    """What DSC and NSD mean under the rules by which the label maps were scored."""
+    """Define the metrics, and tell the rules by which the label maps were scored."""
     origin, challenge = analysis.table.origin, analysis.challenge
     if not any(metric_of(rule.metric) for rule in analysis.rules.metrics):
         return
@@ -157,37 +157,38 @@ def _scoring_sentences(analysis: Analysis) -> Iterator[str]:
             " follows are the rules of the challenge."
         )
     rules = scoring_rules(challenge)
-    yield from _defined(challenge.metrics, challenge.rules_note)
+    yield from _definitions(challenge.metrics, challenge.rules_note)
     yield from _rule_sentences(rules)
-    for key, value in further_rules(challenge).items():
-        yield f"{key.replace('_', ' ').capitalize()}: {value}."
+    for key, rule in further_rules(challenge).items():
+        yield f"{key.replace('_', ' ').capitalize()}: {rule}."
     words = origin.options.split() if origin else []
-    for option, own in zip(words[::2], words[1::2], strict=False):
+    for option, value in zip(words[::2], words[1::2], strict=False):
         if option == "--decimals":
-            yield f"Scores were rounded to {own} decimal places."
-        text = _OPTIONS.get(f"{option} {own}", "")
+            yield f"Scores were rounded to {value} decimal places."
+        text = _OPTIONS.get(f"{option} {value}", "")
         yield text.format(worst=_worst_text(rules))
     yield _digest(origin.references_sha256 if origin else "")
 
 
-def _defined(columns: Iterable[str], note: str) -> Iterator[str]:
-    """What the metrics among some columns mean, and whether rules are confirmed."""
+def _definitions(columns: Iterable[str], note: str) -> Iterator[str]:
+    """Define the metrics among some columns, and tell whether rules are confirmed."""
     yield SCORES_DEFINED
-    for own in metrics_in(columns):
-        if own.name not in SCORES:
-            yield f"{own.title} is {own.definition}."
+    for metric in metrics_in(columns):
+        if metric.name not in SCORES:
+            yield f"{metric.title} is {metric.definition}."
     if note:
         yield f"Label maps were scored by {note}."
 
 
 def _digest(digest: str) -> str:
-    """Which references there were; empty if that is not on record."""
-    told = f"The digest (SHA-256) of the reference labels is {digest}."
-    return told if digest else ""
+    """The digest of the references; empty if it is not on record."""
+    if not digest:
+        return ""
+    return f"The digest (SHA-256) of the reference labels is {digest}."
 
 
 def _other_file(analysis: Analysis) -> str:
-    """What has to be said if the scores were made with another file."""
+    """The challenge file of the scores, if they were made with another one."""
     origin = analysis.table.origin
     digest = origin.challenge_sha256 if origin else ""
     if digest in ("", analysis.challenge.checksum):
@@ -213,7 +214,7 @@ _MEASURED = {
     "repeats": "repeats {}",
     "caches": "{} caches",
 }
-"""What is told of measurement.json."""
+"""The settings of measurement.json that a paper names, in words."""
 
 
 def _measuring_sentences(analysis: Analysis) -> Iterator[str]:
@@ -221,15 +222,14 @@ def _measuring_sentences(analysis: Analysis) -> Iterator[str]:
     origin, names = analysis.table.origin, analysis.rules.names
     if origin is None or all(map(metric_of, names)):
         return
-    known = origin.measured
-    if not known:
+    if not origin.measured:
         yield "How running time and memory were measured is not on record."
         return
-    parts = [
-        text.format(" or ".join(known[name]))
-        for name, text in _MEASURED.items()
-        if any(known.get(name, ()))
-    ]
+    parts = []
+    for name, text in _MEASURED.items():
+        values = origin.measured.get(name, ())
+        if any(values):
+            parts.append(text.format(" or ".join(values)))
     scored = len(analysis.table.teams) + len(analysis.decisions.disqualified)
     yield (
         f"{count(origin.teams_measured, 'team')} of {scored} were measured case by"
@@ -237,10 +237,10 @@ def _measuring_sentences(analysis: Analysis) -> Iterator[str]:
         f" {', '.join(parts)}."
     )
     if "max_gpu_memory_mb" in names:
-        which = "sample"
+        value = "sample"
         if analysis.challenge.max_gpu_memory is MaxMemory.STABLE:
-            which = f"value that fills more than {STABLE_SHARE:.0%} of the samples"
-        yield f"The maximum of GPU memory is the largest {which} of a run."
+            value = f"value that fills more than {STABLE_SHARE:.0%} of the samples"
+        yield f"The maximum of GPU memory is the largest {value} of a run."
 
 
 def _metric_text(rule: RankedMetric) -> str:
@@ -258,9 +258,11 @@ def _metric_text(rule: RankedMetric) -> str:
 
 
 def _missing_text(analysis: Analysis) -> str:
-    """What missing results counted as."""
+    """How many results were missing, and how they counted."""
     board, rules = analysis.board, analysis.rules
-    missing = [m for m in analysis.table.missing if m.team in board.teams]
+    missing = [
+        result for result in analysis.table.missing if result.team in board.teams
+    ]
     if not missing:
         return "No result was missing."
     total = len(board.teams) * len(board.cases) * len(rules.metrics)
@@ -277,17 +279,17 @@ def _missing_text(analysis: Analysis) -> str:
 # --- One evaluation ---------------------------------------------------------------
 
 
-def evaluation_methods(found: EvaluationFile) -> str:
+def evaluation_methods(file: EvaluationFile) -> str:
     """The paragraph, without line breaks."""
-    return isolated(printable(" ".join(filter(None, _evaluation_sentences(found)))))
+    return isolated(printable(" ".join(filter(None, _evaluation_sentences(file)))))
 
 
-def _evaluation_sentences(found: EvaluationFile) -> Iterator[str]:
+def _evaluation_sentences(file: EvaluationFile) -> Iterator[str]:
     """How label maps were scored, as far as it is on record."""
-    evaluation, failed = found.evaluation, len(found.failed)
-    yield f"Label maps of {count(len(found.cases), 'case')} were scored."
-    columns = {column for _, column in found.values}
-    yield from _defined(columns, evaluation.rules_note)
+    evaluation, failed = file.evaluation, len(file.failed)
+    yield f"Label maps of {count(len(file.cases), 'case')} were scored."
+    columns = {column for _, column in file.values}
+    yield from _definitions(columns, evaluation.rules_note)
     if evaluation.rules:
         yield from _rule_sentences(evaluation.rules)
     else:
@@ -297,10 +299,10 @@ def _evaluation_sentences(found: EvaluationFile) -> Iterator[str]:
         if evaluation.rules:
             yield f"That is {_worst_text(evaluation.rules)}."
     if evaluation.options:
-        options = ", ".join(f"{k} {v}" for k, v in evaluation.options.items())
-        yield f"Options of the evaluation: {options}."
-    for free in found.free_cases:
-        yield f"{free.text}."
+        options = (f"{name} {value}" for name, value in evaluation.options.items())
+        yield f"Options of the evaluation: {', '.join(options)}."
+    for free_cases in file.free_cases:
+        yield f"{free_cases.text}."
     yield METHOD
     yield _digest(evaluation.references_sha256)
     yield (
@@ -310,35 +312,23 @@ def _evaluation_sentences(found: EvaluationFile) -> Iterator[str]:
     )
 
 
+# --- Rules of scoring -------------------------------------------------------------
+
+_IN_MEAN = "in_mean of "
+_TOLERANCE = "tolerance_mm of "
+"""How keys of the rules of single organs begin."""
+
+
 def _rule_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
-    """What rules of scoring say, as `flare.challenge.reading` has them."""
-    groups: dict[tuple[float, str], list[str]] = {}
-    for key, value in rules.items():
-        if key.startswith("tolerance_mm of "):
-            size = value if isinstance(value, int | float) else 0.0
-            organ = key.removeprefix("tolerance_mm of ")
-            groups.setdefault((size, _number(value)), []).append(organ)
-    if groups:
-        parts = (f"{mm} mm ({_organs(o)})" for (_, mm), o in sorted(groups.items()))
-        yield f"Tolerances were {'; '.join(parts)}."
-    metrics = _metrics(rules)
-    is_told = "absent_organs.in_both" in rules
-    asked = metrics if is_told else ()
-    absent = _by_value((_absent_values(metric, rules), metric) for metric in asked)
-    for (both, reference, prediction), titles in absent.items():
-        start = f"By {titles}, an" if len(absent) > 1 else "An"
-        yield (
-            f"{start} organ in neither label map scored {both}, one that only the"
-            f" prediction has {reference}, and one that only the reference has"
-            f" {prediction}."
-        )
-    left_out = [
-        key.removeprefix("in_mean of ")
-        for key, value in rules.items()
-        if key.startswith("in_mean of ") and not value
-    ]
+    """Word rules of scoring, as `flare.challenge.reading` has them."""
+    yield _tolerance_text(rules)
+    yield from _absent_sentences(rules)
+    left_out = []
+    for key, is_in_mean in rules.items():
+        if key.startswith(_IN_MEAN) and not is_in_mean:
+            left_out.append(key.removeprefix(_IN_MEAN))
     means = f" without {_organs(left_out)}" if left_out else ""
-    names = _names(metrics)
+    names = _names(_metrics(rules))
     yield f"{names} of a case are the means over its organs{means}."
     if organs := rules.get("z_range.organs"):
         yield (
@@ -352,8 +342,38 @@ def _rule_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
         yield f"{names} of organs were rounded to {decimals} decimals."
 
 
+def _tolerance_text(rules: Mapping[str, Any]) -> str:
+    """The tolerances, smallest first, each with its organs; empty without any."""
+    organs: dict[tuple[float, str], list[str]] = {}
+    for key, value in rules.items():
+        if key.startswith(_TOLERANCE):
+            size = value if isinstance(value, int | float) else 0.0
+            group = organs.setdefault((size, _number(value)), [])
+            group.append(key.removeprefix(_TOLERANCE))
+    if not organs:
+        return ""
+    parts = [f"{mm} mm ({_organs(group)})" for (_, mm), group in sorted(organs.items())]
+    return f"Tolerances were {'; '.join(parts)}."
+
+
+def _absent_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
+    """How an organ scores that a label map lacks, if rules tell it."""
+    if "absent_organs.in_both" not in rules:
+        return
+    absent = _group(
+        (metric, _absent_values(metric, rules)) for metric in _metrics(rules)
+    )
+    for (both, reference, prediction), titles in absent.items():
+        start = f"By {titles}, an" if len(absent) > 1 else "An"
+        yield (
+            f"{start} organ in neither label map scored {both}, one that only the"
+            f" prediction has {reference}, and one that only the reference has"
+            f" {prediction}."
+        )
+
+
 def _metrics(rules: Mapping[str, Any]) -> tuple[Metric, ...]:
-    """What was computed; early rules do not tell it, and had DSC and NSD alone."""
+    """The metrics that were computed; early rules name none: DSC and NSD."""
     return metrics_in(str(rules.get("metrics", ", ".join(SCORES))).split(", "))
 
 
@@ -364,7 +384,7 @@ def _names(metrics: Iterable[Metric]) -> str:
 
 
 def _worst_value(metric: Metric, rules: Mapping[str, Any]) -> str:
-    """What an organ of a case counts as that could not be scored."""
+    """The value of an organ in a case that could not be scored."""
     if metric.worst is not None:
         return _number(metric.worst)
     worst = rules.get("worst_distance_mm")
@@ -372,30 +392,30 @@ def _worst_value(metric: Metric, rules: Mapping[str, Any]) -> str:
 
 
 def _absent_values(metric: Metric, rules: Mapping[str, Any]) -> tuple[str, ...]:
-    """What an organ scores in neither map, in the prediction, and in the reference."""
+    """Values of an organ in neither map, in the prediction, and in the reference."""
     if metric.name in SCORES:
         places = ("both", "reference", "prediction")
-        return tuple(_number(rules.get(f"absent_organs.in_{own}")) for own in places)
+        return tuple(_number(rules.get(f"absent_organs.in_{key}")) for key in places)
     worst, unit = _worst_value(metric, rules), f" {metric.unit}".rstrip()
     # A signed metric has its worst value only where the prediction lacks the organ.
     too_large = worst if metric.better else _number(-(metric.worst or 0))
     return f"{_number(metric.best)}{unit}", too_large, worst
 
 
-def _by_value(pairs: Iterable[tuple[_Value, Metric]]) -> dict[_Value, str]:
-    """The names of the metrics that share a value."""
-    found: dict[_Value, list[Metric]] = {}
-    for value, metric in pairs:
-        found.setdefault(value, []).append(metric)
-    return {value: _names(metrics) for value, metrics in found.items()}
-
-
 def _worst_text(rules: Mapping[str, Any]) -> str:
     """The worst value of every metric."""
-    worst = _by_value((_worst_value(own, rules), own) for own in _metrics(rules))
+    worst = _group((metric, _worst_value(metric, rules)) for metric in _metrics(rules))
     if len(worst) == 1:
         return next(iter(worst))
-    return listing((f"{value} by {names}" for value, names in worst.items()))
+    return listing(f"{value} by {names}" for value, names in worst.items())
+
+
+def _group(pairs: Iterable[tuple[Metric, _Value]]) -> dict[_Value, str]:
+    """Group metrics by their value: the names of those that share it."""
+    metrics: dict[_Value, list[Metric]] = {}
+    for metric, value in pairs:
+        metrics.setdefault(value, []).append(metric)
+    return {value: _names(group) for value, group in metrics.items()}
 
 
 def _number(value: object) -> str:
@@ -404,5 +424,5 @@ def _number(value: object) -> str:
 
 
 def _organs(names: Sequence[str]) -> str:
-    """Names of organs as words."""
+    """Organs in a list, without underscores."""
     return ", ".join(name.replace("_", " ") for name in names)

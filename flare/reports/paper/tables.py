@@ -31,15 +31,19 @@ from flare.results.csv_rows import rows_text
 
 def page_text(analysis: Analysis) -> str:
     """The ranking, and the decisions that it rests on, in Markdown."""
-    told = (analysis.table.roll.interim_text, left_out_text(analysis.rules.left_out))
-    lines = [line for note in told if note for line in (escaped_markdown(note), "")]
+    lines = []
+    notes = (analysis.table.roll.interim_text, left_out_text(analysis.rules.left_out))
+    for note in filter(None, notes):
+        lines += [escaped_markdown(note), ""]
     lines += markdown(ranking_table(analysis, "mean rank: {}"))
-    if note := guests_note(analysis):
-        lines += ["", note.replace("Below the line: out", "Last ones: out")]
+    if guests := guests_note(analysis):
+        lines += ["", guests.replace("Below the line: out", "Last ones: out")]
     if analysis.shows_means:
         lines += ["", *_public_lines(analysis)[:-1]]
-    decisions = [f"- {escaped_markdown(line)}" for line in analysis.decisions.lines]
-    return "\n".join([*lines, "", *decisions] if decisions else lines)
+    if analysis.decisions.lines:
+        lines.append("")
+        lines += [f"- {escaped_markdown(line)}" for line in analysis.decisions.lines]
+    return "\n".join(lines)
 
 
 def latex_text(analysis: Analysis) -> str:
@@ -47,13 +51,14 @@ def latex_text(analysis: Analysis) -> str:
     title = ranking_title(analysis)
     caption = f"{title}: scores, and mean ranks by each metric; smaller is better."
     notes = (caption, left_out_text(analysis.rules.left_out), guests_note(analysis))
-    found = ranking_table(analysis, "{}", " ".join(filter(None, notes)))
-    heads = ("Rank", "Team", "Score", *found.heads[3:])
-    return latex_file([latex(replace(found, heads=heads, words=("Team",)), "ranking")])
+    ranking = ranking_table(analysis, "{}", " ".join(filter(None, notes)))
+    heads = ("Rank", "Team", "Score", *ranking.heads[3:])
+    ranking = replace(ranking, heads=heads, words=("Team",))
+    return latex_file([latex(ranking, "ranking")])
 
 
 def ranking_title(analysis: Analysis) -> str:
-    """What tables are of."""
+    """The subject of tables: the ranking of a challenge, or an interim one."""
     interim = "Interim ranking" if analysis.table.roll.interim_text else "Ranking"
     return f"{interim} of {analysis.challenge.name}"
 
@@ -63,20 +68,16 @@ def ranking_table(analysis: Analysis, head: str, caption: str = "") -> Table:
 
     The teams out of competition are last, and apart.
     """
-    places, names = analysis.standings.standings, analysis.rules.names
-    rows = [
-        (
-            str(place.rank or "-"),
-            place.team,
-            f"{float(place.score):.4f}" if place.rank else "",
-            *(f"{float(place.mean_ranks[metric]):.2f}" for metric in names),
-        )
-        for place in places
-    ]
-    apart = [n for n, place in enumerate(places) if place.rank is None]
-    titles = (head.format(printed(metric).title, metric) for metric in names)
+    places, metrics = analysis.standings.standings, analysis.rules.names
+    rows = []
+    for place in places:
+        score = f"{float(place.score):.4f}" if place.rank else ""
+        mean_ranks = (f"{float(place.mean_ranks[metric]):.2f}" for metric in metrics)
+        rows.append((str(place.rank or "-"), place.team, score, *mean_ranks))
+    guests = [number for number, place in enumerate(places) if place.rank is None]
+    titles = (head.format(printed(metric).title, metric) for metric in metrics)
     heads = ("rank", "team", "score", *titles)
-    return table(caption, heads, rows, words=("team",), quiet=apart)
+    return table(caption, heads, rows, words=("team",), quiet=guests)
 
 
 # --- Means of teams ---------------------------------------------------------------
@@ -88,31 +89,36 @@ MOST_COLUMNS = 5
 LEVEL = "\u2020"
 """Stands behind a mean that no test tells from the best."""
 
+_STATISTICS = {
+    "means": "mean \u00b1 standard deviation (n-1)",
+    "medians": "median (first to third quartile, by linear interpolation)",
+}
+"""The tables of each group of columns."""
+
 
 def mean_files(means: Means, title: str) -> Iterator[tuple[str, str]]:
     """The names and texts of means.csv, means.md and means.tex; for organisers."""
     yield "means.csv", rows_text(Mean, means.rows)
     tables = list(mean_tables(means, title))
-    yield "means.md", "\n".join(_mean_lines(tables))
-    yield "means.tex", latex_file([latex(own, name) for name, own in tables])
+    yield "means.md", "\n".join(_mean_lines(content for _, content in tables))
+    yield "means.tex", latex_file([latex(content, name) for name, content in tables])
 
 
 def _public_lines(analysis: Analysis) -> list[str]:
     """The means that everybody may know, by the metrics of the ranking, in Markdown."""
     means = ranking_means(analysis, has_organs=False)
     public = {name for name in analysis.rules.names if printed(name).is_told}
-    told = replace(means, rows=tuple(r for r in means.rows if r.metric in public))
-    tables = mean_tables(told, ranking_title(analysis))
-    return _mean_lines((name, own) for name, own in tables if name.startswith("means"))
+    rows = tuple(mean for mean in means.rows if mean.metric in public)
+    tables = mean_tables(replace(means, rows=rows), ranking_title(analysis))
+    return _mean_lines(content for name, content in tables if name.startswith("means"))
 
 
-def _mean_lines(tables: Iterable[tuple[str, Table]]) -> list[str]:
+def _mean_lines(tables: Iterable[Table]) -> list[str]:
     """Tables in Markdown, each below its caption."""
-    return [
-        line
-        for _, own in tables
-        for line in (escaped_markdown(own.caption), "", *markdown(own), "")
-    ]
+    lines = []
+    for content in tables:
+        lines += [escaped_markdown(content.caption), "", *markdown(content), ""]
+    return lines
 
 
 def mean_tables(means: Means, title: str) -> Iterator[tuple[str, Table]]:
@@ -120,7 +126,7 @@ def mean_tables(means: Means, title: str) -> Iterator[tuple[str, Table]]:
 
     With their names; those of more columns than a page has room for are in parts.
     """
-    columns = list(dict.fromkeys((own.metric, own.organ) for own in means.rows))
+    columns = list(dict.fromkeys((mean.metric, mean.organ) for mean in means.rows))
     whole = [(metric, organ) for metric, organ in columns if not organ]
     yield from _parts(means, whole, title, "")
     for metric, _ in whole:
@@ -132,58 +138,53 @@ def mean_tables(means: Means, title: str) -> Iterator[tuple[str, Table]]:
 def _parts(
     means: Means, columns: Sequence[tuple[str, str]], title: str, name: str
 ) -> Iterator[tuple[str, Table]]:
-    """The tables of some columns, a row for each team."""
-    found = {(own.metric, own.organ, own.team): own for own in means.rows}
-    teams = list(dict.fromkeys(own.team for own in means.rows))
-    starts = range(0, len(columns), MOST_COLUMNS)
-    for kind, start in product(_STATISTICS, starts):
+    """Tables of at most `MOST_COLUMNS`: all means, then all medians."""
+    for kind, start in product(_STATISTICS, range(0, len(columns), MOST_COLUMNS)):
+        number = f"_{start // MOST_COLUMNS + 1}" if start else ""
         part = columns[start : start + MOST_COLUMNS]
-        heads = [organ.replace("_", " ") or printed(m).title for m, organ in part]
-        rows = [
-            [team, *(_cell(found[*own, team], means, kind) for own in part)]
-            for team in teams
-        ]
-        what = f"{_STATISTICS[kind]}. {_note(means, [m for m, _ in part], kind)}"
-        yield (
-            f"{kind}{name}{f'_{start // MOST_COLUMNS + 1}' if start else ''}",
-            table(
-                f"{title}, {count(means.cases, 'case')}: {what}",
-                ("Team", *heads),
-                rows,
-                words=("Team",),
-                quiet=[n for n, team in enumerate(teams) if team in means.guests],
-            ),
-        )
+        yield f"{kind}{name}{number}", _part(means, part, title, kind)
 
 
-_STATISTICS = {
-    "means": "mean \u00b1 standard deviation (n-1)",
-    "medians": "median (first to third quartile, by linear interpolation)",
-}
-"""The tables of each group of columns."""
+def _part(
+    means: Means, columns: Sequence[tuple[str, str]], title: str, kind: str
+) -> Table:
+    """A table of means or medians, a row for each team."""
+    by_place = {(mean.metric, mean.organ, mean.team): mean for mean in means.rows}
+    teams = list(dict.fromkeys(mean.team for mean in means.rows))
+    rows = []
+    for team in teams:
+        cells = (_cell(by_place[*column, team], means, kind) for column in columns)
+        rows.append([team, *cells])
+    heads = [organ.replace("_", " ") or printed(name).title for name, organ in columns]
+    note = _note(means, [metric for metric, _ in columns], kind)
+    return table(
+        f"{title}, {count(means.cases, 'case')}: {_STATISTICS[kind]}. {note}",
+        ("Team", *heads),
+        rows,
+        words=("Team",),
+        quiet=[number for number, team in enumerate(teams) if team in means.guests],
+    )
 
 
-def _cell(own: Mean, means: Means, kind: str) -> Cell:
-    """What stands in print, with the number of cases if some are left out."""
-    if not own.n:
+def _cell(mean: Mean, means: Means, kind: str) -> Cell:
+    """A mean or a median, with the number of cases if some are left out."""
+    if not mean.n:
         return Cell(NO_RESULT)
-    metric = printed(own.metric)
-    if kind == "means":
-        known = [value for value in (own.mean, own.sd) if value is not None]
-        text = " \u00b1 ".join(map(metric.text, known))
-    else:
-        quartiles = own.median, own.first_quartile, own.third_quartile
+    metric = printed(mean.metric)
+    number = f" (n = {mean.n})" if mean.n < means.cases else ""
+    if kind == "medians":
+        quartiles = mean.median, mean.first_quartile, mean.third_quartile
         text = "{} ({} to {})".format(*(metric.text(value or 0) for value in quartiles))
-    number = f" (n = {own.n})" if own.n < means.cases else ""
-    if kind != "means":
         return Cell(text + number)
-    sign = LEVEL if own in means.level else ""
-    return Cell(text + number + sign, css=BEST if own in means.best else "")
+    numbers = [value for value in (mean.mean, mean.sd) if value is not None]
+    text = " \u00b1 ".join(map(metric.text, numbers))
+    sign = LEVEL if mean in means.level else ""
+    return Cell(text + number + sign, css=BEST if mean in means.best else "")
 
 
 def _note(means: Means, metrics: Sequence[str], kind: str) -> str:
-    """What missing results count as, who does not compete, and what is bold."""
-    missing = {own.metric for own in means.rows if own.missing}.intersection(metrics)
+    """How missing results count, who does not compete, and which means are bold."""
+    missing = {mean.metric for mean in means.rows if mean.missing}
     counted = {name: means.counted[name] for name in metrics if name in missing}
     note = "No result is missing."
     if counted:
@@ -191,12 +192,12 @@ def _note(means: Means, metrics: Sequence[str], kind: str) -> str:
     if means.guests:
         guests = listing(sorted(means.guests), last=" and ")
         note += f" Out of competition: {guests}."
-    if kind == "means" and means.is_tested:
-        note += (
-            f" Bold: the best mean of all cases; {LEVEL}: one-sided Wilcoxon tests"
-            f" paired by case do not tell it from the best ({100 * ALPHA:g} %, after"
-            " Holm over all ordered pairs of teams, in each column)."
-        )
-    elif kind == "means":
-        note += " Bold: the best mean of all cases; no test was made."
-    return note
+    if kind == "medians":
+        return note
+    if not means.is_tested:
+        return f"{note} Bold: the best mean of all cases; no test was made."
+    return (
+        f"{note} Bold: the best mean of all cases; {LEVEL}: one-sided Wilcoxon tests"
+        f" paired by case do not tell it from the best ({100 * ALPHA:g} %, after"
+        " Holm over all ordered pairs of teams, in each column)."
+    )
