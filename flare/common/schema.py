@@ -343,8 +343,10 @@ class _Reader:
     def _entries(self, value: object, hint: Any, key: str) -> Any:
         if not isinstance(value, dict):
             raise ValueError(f"{key} is {safe(repr(value))}, expected a table")
-        problems: list[str] = []
         entry_hint, entries = get_args(hint)[1], {}
+        if entry_hint is Any:
+            return value
+        problems: list[str] = []
         for name, entry in value.items():
             with _collecting(problems):
                 entries[name] = self.convert(entry, entry_hint, f"{key}.{safe(name)}")

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flare.challenge.formats import CASE, case_of
+from flare.challenge.formats import PLAIN_NAMES, FileNames, case_of
 from flare.challenge.metrics import SCORES, metric_of
 from flare.common.files import csv_text, json_at, read_regular, write_whole
+from flare.common.schema import build
 from flare.common.text import listing, safe, why
 from flare.results.csv_rows import COLUMNS, value_problem
 from flare.results.errors import MetricsFileError, RankingError
@@ -21,9 +22,6 @@ from flare.results.scores import FreeCases, LowScores
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-_BAD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,82 +93,130 @@ def read_evaluation(
         return _evaluation_file(_object(file, float), file, metrics)
     except (MetricsFileError, RankingError) as error:
         raise refusal(str(file), error.problem) from error
-    except _BAD as error:
+    except (ValueError, OverflowError, RecursionError) as error:
         problem = "it is no metrics.json that an evaluation has written"
         raise refusal(str(file), problem) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Keys:
+    """The keys of a metrics.json that are read here; a file may have further ones."""
+
+    case: Mapping[str, Mapping[str, Any]]
+    evaluation: Mapping[str, Any]
+    failed: Mapping[str, Any] = field(default_factory=dict)
+    aggregates: Mapping[str, Any] = field(default_factory=dict)
+    low_scores: tuple[LowScores, ...] = ()
+    warnings: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EvaluationKeys:
+    """The key of `evaluation` without which no case has a name."""
+
+    names: FileNames = PLAIN_NAMES
 
 
 def _evaluation_file(
     content: dict[str, Any], file: Path, metrics: Iterable[str]
 ) -> EvaluationFile:
-    """What a metrics.json holds, as its content says."""
-    by_case, names = content["case"], case_names(content)
-    values = {
-        (names[n], metric): _score(value, metric, file, names[n])
-        for metric in (*metrics, *filter(metric_of, by_case))
-        for n, value in by_case.get(metric, {}).items()
-        if value is not None
-    }
+    """Look at everything that is read of a metrics.json."""
+    keys = build(_Keys, content, is_lenient=True)
+    names = _names(keys)
+    values: dict[tuple[str, str], float] = {}
+    for metric in (*metrics, *filter(metric_of, keys.case)):
+        for number, value in keys.case.get(metric, {}).items():
+            if value is None:
+                continue
+            if number not in names:
+                raise ValueError(f"{metric} has a case {number}, which has no name")
+            case = names[number]
+            values[case, metric] = _score(value, metric, file, case)
+    cases = _cases(file, names)
+    failed = {case_of(case): str(reason) for case, reason in keys.failed.items()}
+    check_known_cases(file, failed, cases)
+    prediction_files = keys.case.get("alg_fname", {})
+    return EvaluationFile(
+        content=content,
+        cases=cases,
+        values=values,
+        failed=failed,
+        evaluation=_evaluation(keys.evaluation),
+        aggregates={
+            str(name): float(value)
+            for name, value in keys.aggregates.items()
+            if isinstance(value, int | float) and math.isfinite(value)
+        },
+        free_cases=find_free_cases(keys.aggregates),
+        prediction_files={
+            names[number]: str(name)
+            for number, name in prediction_files.items()
+            if name and number in names
+        },
+        low_scores=keys.low_scores,
+        warnings=tuple(map(str, keys.warnings)),
+        provenance=tuple(
+            (str(key).replace("_", " "), _text(value))
+            for key, value in keys.evaluation.items()
+            if key != "rules"
+        ),
+    )
+
+
+def _cases(file: Path, names: Mapping[str, str]) -> tuple[str, ...]:
+    """The cases in the order of their names, of which there are some, and none twice."""
     if not names:
         raise RankingError(str(file), "this team has no case")
     cases = sorted(names.values())
     twice = [case for case, number in Counter(cases).items() if number > 1]
     if twice:
         raise RankingError(str(file), f"{listing(twice)}: there twice")
-    failed = {case_of(c): str(why) for c, why in content.get("failed", {}).items()}
-    check_known_cases(file, failed, cases)
-    aggregates = content.get("aggregates", {})
-    return EvaluationFile(
-        content=content,
-        cases=tuple(cases),
-        values=values,
-        failed=failed,
-        evaluation=_evaluation(content["evaluation"]),
-        aggregates={
-            str(name): float(value)
-            for name, value in aggregates.items()
-            if isinstance(value, int | float) and math.isfinite(value)
-        },
-        free_cases=find_free_cases(aggregates),
-        prediction_files={
-            names[n]: str(name)
-            for n, name in by_case.get("alg_fname", {}).items()
-            if name and n in names
-        },
-        low_scores=tuple(
-            LowScores(reason=str(low["reason"]), cases=tuple(map(str, low["cases"])))
-            for low in content.get("low_scores", ())
-        ),
-        warnings=tuple(map(str, content.get("warnings", ()))),
-        provenance=tuple(
-            (str(key).replace("_", " "), _text(value))
-            for key, value in content["evaluation"].items()
-            if key != "rules"
-        ),
+    return tuple(cases)
+
+
+def _evaluation(content: Mapping[str, Any]) -> Evaluation:
+    """How scores were made; a table that is none counts as not told."""
+
+    def text(key: str) -> str:
+        value = content.get(key)
+        return "" if value is None else str(value)
+
+    def table(key: str) -> dict[str, Any] | None:
+        value = content.get(key)
+        return value if isinstance(value, dict) else None
+
+    return Evaluation(
+        challenge=text("challenge"),
+        challenge_name=text("challenge_name"),
+        challenge_sha256=text("challenge_sha256"),
+        references_sha256=text("references_sha256"),
+        rules_sha256=text("rules_sha256"),
+        rules_note=text("rules_note"),
+        version=text("version"),
+        rules=table("rules"),
+        options=table("options") or {},
+        names=table("names") or {},
     )
-
-
-def _evaluation(told: Mapping[str, Any]) -> Evaluation:
-    """What is told of how scores were made; what is of another type is not told."""
-    tables = ("rules", "options", "names")
-    found: dict[str, Any] = {
-        key: value if key in tables else str(value)
-        for key, value in told.items()
-        if key in Evaluation.__slots__
-        and value is not None
-        and (key not in tables or isinstance(value, dict))
-    }
-    return Evaluation(**found)
 
 
 def case_names(content: Mapping[str, Any]) -> dict[str, str]:
     """The names of the cases of a metrics.json, by their numbers."""
-    pattern = content["evaluation"].get("names", {}).get("reference", CASE)
-    names = content["case"]["gt_fname"]
-    return {n: case_of(str(name), str(pattern)) for n, name in names.items()}
+    return _names(build(_Keys, content, is_lenient=True))
 
 
-def check_known_cases(file: Path, found: Iterable[str], known: Iterable[str]) -> None:
+def _names(keys: _Keys) -> dict[str, str]:
+    evaluation = build(_EvaluationKeys, keys.evaluation, is_lenient=True)
+    if "gt_fname" not in keys.case:
+        raise ValueError("case.gt_fname is missing")
+    return {
+        number: case_of(str(name), evaluation.names.reference)
+        for number, name in keys.case["gt_fname"].items()
+    }
+
+
+def check_known_cases(
+    file: Path, cases: Iterable[str], scored_cases: Iterable[str]
+) -> None:
     """Refuse cases of a file that metrics.json does not have.
 
     Raises
@@ -178,28 +224,30 @@ def check_known_cases(file: Path, found: Iterable[str], known: Iterable[str]) ->
     RankingError
         If there are such cases.
     """
-    unknown = sorted(set(found) - set(known))
+    unknown = sorted(set(cases) - set(scored_cases))
     if unknown:
         problem = f"{listing(unknown)}: metrics.json has no such case"
         raise RankingError(str(file), problem)
 
 
 def _score(value: object, metric: str, file: Path, case: str) -> float:
-    """A score of metrics.json."""
+    """The score as a number, unless no metric can have it."""
     # In Python, true is the number 1.
     if isinstance(value, bool) or not isinstance(value, int | float):
         problem = f"{safe(case)}: {metric} is {safe(json.dumps(value))}, no number"
         raise RankingError(str(file), problem)
-    if found := value_problem(float(value), metric):
-        raise RankingError(str(file), f"{safe(case)}: {found}")
-    return float(value)
+    score = float(value)
+    problem = value_problem(score, metric)
+    if problem:
+        raise RankingError(str(file), f"{safe(case)}: {problem}")
+    return score
 
 
 def read_means(file: Path) -> tuple[float | None, ...]:
     """The mean DSC and NSD that a metrics.json has; None, whatever is wrong with it."""
-    found = [json_at(file, "aggregates", f"{name}_mean") for name in SCORES]
+    means = [json_at(file, "aggregates", f"{name}_mean") for name in SCORES]
     try:
-        return tuple(map(float, found))
+        return tuple(map(float, means))
     except (TypeError, ValueError):
         return (None,) * len(SCORES)
 
@@ -230,15 +278,15 @@ def _object(file: Path, constant: Callable[[str], Any]) -> dict[str, Any]:
 
 
 def _text(value: object) -> str:
-    """A value for people."""
+    """A value as people read it, a table as its keys and values."""
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{key} {_text(own)}" for key, own in value.items())
-        return pairs or "none"
+        pairs = [f"{key} {_text(entry)}" for key, entry in value.items()]
+        return ", ".join(pairs) or "none"
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def read_metrics(file: str | Path) -> pd.DataFrame:
-    """What a submission scores, as `flare.Results.to_frame` gives it.
+    """The scores of a submission, as `flare.Results.to_frame` gives them.
 
     Parameters
     ----------
