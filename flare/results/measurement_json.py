@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +20,7 @@ from flare.common.schema import (
     Positive,
     Sha256,
     Text,
+    build,
 )
 from flare.common.text import listing, safe
 from flare.results.errors import ChangedSettingError, MeasurementError
@@ -81,14 +81,16 @@ class Settings(Limits, _Sent):
 
 
 SETTINGS: Mapping[str, Setting] = {
-    each.name: each.metadata.get("setting", Setting()) for each in fields(Settings)
+    field.name: field.metadata.get("setting", Setting()) for field in fields(Settings)
 }
-"""What is said of each, by name."""
+"""The remarks on each, by name."""
 
-OF_HOST = tuple(name for name, each in SETTINGS.items() if each.is_of_host)
+OF_HOST = tuple(name for name, remarks in SETTINGS.items() if remarks.is_of_host)
 """Settings that another computer, or another GPU, may change."""
 
-DEFAULTS = {name: each.absent for name, each in SETTINGS.items() if each.absent}
+DEFAULTS = {
+    name: remarks.absent for name, remarks in SETTINGS.items() if remarks.absent
+}
 """Settings that the file has only where they are others."""
 
 
@@ -247,6 +249,14 @@ class LaneRecord(TypedDict):
     """Memory of its containers, as Docker writes it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Keys:
+    """The keys that are read here; a file of a later version may have further ones."""
+
+    settings: Mapping[str, Any]
+    sessions: list[Any]
+
+
 # --- Written ----------------------------------------------------------------------
 
 
@@ -283,27 +293,31 @@ class MeasurementLog:
         if not file.exists():
             return
         try:
-            content = json.loads(read_regular(file))
-            before = {**DEFAULTS, **content["settings"]}
-            self._sessions = list(content["sessions"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            keys = build(_Keys, json.loads(read_regular(file)), is_lenient=True)
+        except (OSError, ValueError) as error:
             problem = "it is not what this program has written"
             raise MeasurementError(str(file), problem) from error
-        found = {**DEFAULTS, **settings}
-        for name, value in found.items():
+        self._sessions = keys.sessions
+        before = {**DEFAULTS, **keys.settings}
+        for name, value in {**DEFAULTS, **settings}.items():
             if before.get(name) != value:
-                was, now = safe(str(before.get(name))), safe(str(value))
-                has_both = name != "gpu" or (value and before.get(name))
-                is_host = name in OF_HOST and has_both
-                if is_host and name in accepted:
-                    self._settings[name] = before.get(name)
-                    self.unlike.append(f"{name} is {now} instead of {was}")
-                    continue
-                problem = f"the team was measured with {name} {was}, now it is {now}"
-                remedy = "Measure it as before, or all anew with another --output."
-                if is_host:
-                    remedy += " Or accept it: --unlike-host REASON."
-                raise ChangedSettingError(str(file), problem, remedy)
+                self._change(name, before.get(name), value, name in accepted)
+
+    def _change(self, name: str, before: Any, value: Any, is_accepted: bool) -> None:
+        """Keep what the file has of a setting, if another computer may change it."""
+        was, now = safe(str(before)), safe(str(value))
+        # A team that was measured with a GPU does not go on without one.
+        has_both = name != "gpu" or (value and before)
+        may_change = name in OF_HOST and has_both
+        if may_change and is_accepted:
+            self._settings[name] = before
+            self.unlike.append(f"{name} is {now} instead of {was}")
+            return
+        problem = f"the team was measured with {name} {was}, now it is {now}"
+        remedy = "Measure it as before, or all anew with another --output."
+        if may_change:
+            remedy += " Or accept it: --unlike-host REASON."
+        raise ChangedSettingError(str(self.file), problem, remedy)
 
     def add(self, session: Mapping[str, Any]) -> None:
         """Add what a measurement was made with; the file is complete or unchanged.
@@ -351,51 +365,77 @@ class Measurement:
 
 def read_measurement(file: Path) -> Measurement:
     """Read how a team was measured; empty if another program wrote the file."""
-    content = json_at(file)
-    told, sessions = at(content, "settings"), at(content, "sessions")
-    if not isinstance(told, dict) or not isinstance(sessions, list):
-        told, sessions = {}, []
-    last = at(sessions, -1)
-    settings = {name: str(told[name]) for name in COMPARED if name in told}
-    if isinstance(last, dict) and "gpu" in last:
-        gpu = last["gpu"]
-        settings["device"] = "no GPU"
+    try:
+        keys = build(_Keys, json_at(file), is_lenient=True)
+    except ValueError:
+        return Measurement(settings={}, noise_s=None)
+    last_session = at(keys.sessions, -1)
+    settings = {
+        name: str(keys.settings[name]) for name in COMPARED if name in keys.settings
+    }
+    return Measurement(
+        settings={**settings, **_device_and_engine(last_session)},
+        noise_s=_noise_s(last_session),
+        unlike=tuple(_accepted_changes(keys.sessions)),
+    )
+
+
+def _device_and_engine(session: Any) -> dict[str, str]:
+    """The GPU and the engine's version, as far as a session has them."""
+    names = {}
+    if isinstance(session, dict) and "gpu" in session:
+        gpu = session["gpu"]
+        names["device"] = "no GPU"
         if isinstance(gpu, dict):
-            settings["device"] = f"{gpu.get('name')} (driver {gpu.get('driver')})"
-    if version := at(last, "engine", "version"):
-        settings["engine"] = str(version)
-    noise_s = None
-    with suppress(TypeError, ValueError):
-        cost = at(last, "engine_cost_s")
-        noise_s = float(at(cost, "largest")) - float(at(cost, "smallest"))
-    unlike = []
-    for own in (at(session, "unlike") for session in sessions):
-        texts = at(own, "found")
-        if isinstance(texts, list):
-            unlike += [f"{text} (accepted: {at(own, 'reason')})" for text in texts]
-    return Measurement(settings=settings, noise_s=noise_s, unlike=tuple(unlike))
+            names["device"] = f"{gpu.get('name')} (driver {gpu.get('driver')})"
+    version = at(session, "engine", "version")
+    if version:
+        names["engine"] = str(version)
+    return names
+
+
+def _noise_s(session: Any) -> float | None:
+    """The spread of the engine's own cost in a session; None if it has none."""
+    cost = at(session, "engine_cost_s")
+    try:
+        return float(at(cost, "largest")) - float(at(cost, "smallest"))
+    except (TypeError, ValueError):
+        return None
+
+
+def _accepted_changes(sessions: Sequence[Any]) -> Iterator[str]:
+    """Each change of the computer, and why it was accepted."""
+    for session in sessions:
+        unlike = at(session, "unlike")
+        changes = at(unlike, "found")
+        if isinstance(changes, list):
+            for change in changes:
+                yield f"{change} (accepted: {at(unlike, 'reason')})"
 
 
 def by_setting(teams: Mapping[str, Measurement]) -> dict[str, dict[str, str]]:
-    """What teams were measured with: by setting, and then by team."""
-    found = {
-        name: {
-            t: own.settings[name] for t, own in teams.items() if name in own.settings
+    """The values of teams that were measured, by setting and then by team."""
+    values_by_setting = {}
+    for setting_name in (*COMPARED, "device", "engine"):
+        values = {
+            team: measurement.settings[setting_name]
+            for team, measurement in teams.items()
+            if setting_name in measurement.settings
         }
-        for name in (*COMPARED, "device", "engine")
-    }
-    return {name: own for name, own in found.items() if own}
+        if values:
+            values_by_setting[setting_name] = values
+    return values_by_setting
 
 
 def unlike_teams(teams: Mapping[str, Measurement]) -> Iterator[str]:
-    """What is not the same of how teams were measured, and on what, in lines."""
-    known = [team for team, own in teams.items() if own.settings]
-    for name, found in by_setting(teams).items():
+    """Tell what differs among teams in how, and on what, they were measured."""
+    measured = [team for team, measurement in teams.items() if measurement.settings]
+    for name, values in by_setting(teams).items():
         if name in DEFAULTS:
-            found = {**dict.fromkeys(known, DEFAULTS[name]), **found}
-        if len(set(found.values())) > 1 and name != "engine":
-            both = listing(f"{team} {value}" for team, value in found.items())
-            yield f"Teams were measured with different {name}: {both}"
-    for team, own in teams.items():
-        for text in own.unlike:
+            values = {**dict.fromkeys(measured, DEFAULTS[name]), **values}
+        if len(set(values.values())) > 1 and name != "engine":
+            all_values = listing(f"{team} {value}" for team, value in values.items())
+            yield f"Teams were measured with different {name}: {all_values}"
+    for team, measurement in teams.items():
+        for text in measurement.unlike:
             yield f"{safe(team)} was not measured on one steady computer: {safe(text)}"

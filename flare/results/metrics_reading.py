@@ -164,7 +164,7 @@ def _evaluation_file(
 
 
 def _cases(file: Path, names: Mapping[str, str]) -> tuple[str, ...]:
-    """The cases in the order of their names, of which there are some, and none twice."""
+    """Sort the cases by name; refuse a file without any, or with one of them twice."""
     if not names:
         raise RankingError(str(file), "this team has no case")
     cases = sorted(names.values())
