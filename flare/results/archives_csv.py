@@ -70,18 +70,21 @@ def find_earlier(file: Path, entry: Entry) -> Entry | None:
     MeasurementError
         If that was another archive, and there is no reason.
     """
-    own = [known for known in read_ledger(file) if known.team == entry.team]
-    if own and own[-1].sent != entry.sent and not entry.reason:
-        what, was, now = "archive", own[-1].archive_sha256, entry.archive_sha256
+    entries = [earlier for earlier in read_ledger(file) if earlier.team == entry.team]
+    if not entries:
+        return None
+    latest = entries[-1]
+    if latest.sent != entry.sent and not entry.reason:
+        what, was, now = "archive", latest.archive_sha256, entry.archive_sha256
         if was == now:
-            what, was, now = "model", own[-1].model_sha256, entry.model_sha256
+            what, was, now = "model", latest.model_sha256, entry.model_sha256
         raise MeasurementError(
             str(file),
-            f"team {safe(entry.team)} has sent another {what} on {own[-1].date}"
+            f"team {safe(entry.team)} has sent another {what} on {latest.date}"
             f" (SHA-256 {was[:12] or 'none'}, now {now[:12] or 'none'})",
             "A team sends one; if it may replace it, say why: --new-archive REASON.",
         )
-    return own[-1] if own else None
+    return latest
 
 
 def register(file: Path, entry: Entry) -> Entry:
@@ -148,7 +151,7 @@ _FILES: dict[type[Any], str] = {Refusal: REFUSED_CSV, Flag: FLAGS_CSV}
 def replace_rows(
     results: Path, kind: type[_Row], rows: Iterable[_Row], teams: Collection[str]
 ) -> None:
-    """Let these be all rows of some teams; those of others stay as they are.
+    """Let these be all rows of some teams; those of other teams stay as they are.
 
     Parameters
     ----------
@@ -167,14 +170,15 @@ def replace_rows(
         If the table cannot be written.
     """
     file = results / _FILES[kind]
-    before = sorted(_own_rows(file, kind))
-    found = sorted([*(own for own in before if own.team not in teams), *rows])
-    if found != before:
-        write_whole(file, rows_text(kind, found))
+    before = sorted(_written_rows(file, kind))
+    unchanged = [row for row in before if row.team not in teams]
+    after = sorted([*unchanged, *rows])
+    if after != before:
+        write_whole(file, rows_text(kind, after))
 
 
-def _own_rows(file: Path, kind: type[_Row]) -> list[_Row]:
-    """What was written before; nothing if that was not written by this program.
+def _written_rows(file: Path, kind: type[_Row]) -> list[_Row]:
+    """The rows that this program has written before; none of another program's file.
 
     Raises
     ------
@@ -192,12 +196,12 @@ def _own_rows(file: Path, kind: type[_Row]) -> list[_Row]:
 
 
 def read_flags(results: Path) -> tuple[Flag, ...]:
-    """What was found odd when teams were scored, by team."""
-    return tuple(sorted(_own_rows(results / FLAGS_CSV, Flag)))
+    """Read what was odd when teams were scored, by team."""
+    return tuple(sorted(_written_rows(results / FLAGS_CSV, Flag)))
 
 
 def read_refused(results: Path) -> tuple[Refusal, ...]:
-    """What was refused, by team; nothing if nothing was.
+    """Read what was refused, by team; nothing if nothing was.
 
     Organisers may have added rows.
 
@@ -209,7 +213,7 @@ def read_refused(results: Path) -> tuple[Refusal, ...]:
     file = results / REFUSED_CSV
     if not os.path.lexists(file):
         return ()
-    found = [
+    refusals = [
         Refusal(
             team=row.text("team"),
             archive=row.text("archive") or "what it has sent",
@@ -218,4 +222,4 @@ def read_refused(results: Path) -> tuple[Refusal, ...]:
         )
         for row in read_rows(file, ("team", "archive", "problem"))
     ]
-    return tuple(sorted(found, key=lambda f: (f.team, f.archive, f.problem)))
+    return tuple(sorted(refusals, key=lambda r: (r.team, r.archive, r.problem)))

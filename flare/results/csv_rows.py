@@ -40,11 +40,11 @@ class Row:
     """By column."""
 
     def error(self, problem: str) -> RankingError:
-        """What is wrong with the row."""
+        """The error that names the row, and what is wrong with it."""
         return RankingError(str(self.file), f"{self.where}: {problem}")
 
     def text(self, column: str) -> str:
-        """What a cell says; empty if it is not there."""
+        """The text of a cell; empty if it is not there."""
         return cell_text(self.cells.get(column, "").strip())
 
     def number(self, column: str) -> float | None:
@@ -73,19 +73,20 @@ class Row:
         RankingError
             If the cell holds something else.
         """
-        found = self.number(column or metric)
-        if found is not None and (problem := value_problem(found, metric)):
+        number = self.number(column or metric)
+        problem = "" if number is None else value_problem(number, metric)
+        if problem:
             raise self.error(problem)
-        return found
+        return number
 
 
 def value_problem(value: float, metric: str) -> str:
     """Why a metric cannot have a value; empty if it can."""
-    known = metric_of(metric)
+    our_metric = metric_of(metric)
     # Nothing that is ranked comes near such a number: it is a mistake.
     if not math.isfinite(value) or value > 1e15:
         return f"{metric} is {value}, which nothing that was measured is"
-    if value < (known.range[0] if known else 0):
+    if value < (our_metric.range[0] if our_metric else 0):
         # Not a sentinel of some other program: it would be the best running time.
         return f"{metric} is {value:g}, negative; leave a missing value empty"
     if value > 1 and is_score(metric):
@@ -135,15 +136,15 @@ def read_table(
         If it cannot be read, or has other columns or values than the records.
     """
     columns = tuple(cell_types(kind))  # type: ignore[arg-type]
-    found = []
+    records = []
     for row in read_rows(file, columns, is_strict=is_strict):
         if len(row.cells) > len(columns):
             raise row.error(f"there are other columns than {listing(columns)}")
         try:
-            found.append(record_of(kind, row.cells))
+            records.append(record_of(kind, row.cells))
         except ValueError as error:
             raise row.error(safe(str(error))) from error
-    return found
+    return records
 
 
 def rows_text(
@@ -183,12 +184,11 @@ def cell_types(kind: type[Any]) -> Mapping[str, type]:
     <class 'float'>
     """
     hints = get_type_hints(kind)
-    return {
-        field.name: get_args(hints[field.name])[0]
-        if get_args(hints[field.name])
-        else hints[field.name]
-        for field in fields(kind)
-    }
+    types = {}
+    for field in fields(kind):
+        hint = hints[field.name]
+        types[field.name] = get_args(hint)[0] if get_args(hint) else hint
+    return types
 
 
 def check_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> None:
@@ -199,10 +199,10 @@ def check_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> N
     RankingError
         If not.
     """
-    absent = [c for c in columns if c not in names]
+    absent = [column for column in columns if column not in names]
     if absent:
-        found = f"its columns are: {listing(names)}" if names else "it is empty"
-        problem = f"it has no column {listing(absent)}; {found}"
+        content = f"its columns are: {listing(names)}" if names else "it is empty"
+        problem = f"it has no column {listing(absent)}; {content}"
         raise RankingError(str(path), problem)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

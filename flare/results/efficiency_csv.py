@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
@@ -125,14 +126,15 @@ def means(records: Iterable[CaseRecord], cases: int) -> dict[str, float]:
 
     Means of the cases that worked would be better for whoever fails on long ones.
     """
-    worked = [record for record in records if record.status is RunStatus.OK]
-    found: dict[str, float] = {"cases": cases, "cases_ok": len(worked)}
-    for name in VALUES if len(worked) == cases else ():
-        values = [getattr(record, name) for record in worked]
-        known = [value for value in values if value is not None]
-        if known and len(known) == len(worked):
-            found[f"{name}_mean"] = fmean(known)
-    return found
+    ok_records = [record for record in records if record.status is RunStatus.OK]
+    means: dict[str, float] = {"cases": cases, "cases_ok": len(ok_records)}
+    if len(ok_records) != cases:
+        return means
+    for name in VALUES:
+        values = [getattr(record, name) for record in ok_records]
+        if values and None not in values:
+            means[f"{name}_mean"] = fmean(values)
+    return means
 
 
 class MeasuredCase(Row):
@@ -189,11 +191,11 @@ def read_by_case(file: Path) -> dict[str, MeasuredCase]:
         case twice.
     """
     rows: dict[str, MeasuredCase] = {}
-    for each in read_rows(file, ("case", "status")):
-        row = MeasuredCase(each.file, each.where, each.cells)
-        if row.case in rows:
-            raise row.error(f"{safe(row.case)} is there twice")
-        rows[row.case] = row
+    for row in read_rows(file, ("case", "status")):
+        case = MeasuredCase(row.file, row.where, row.cells)
+        if case.case in rows:
+            raise row.error(f"{safe(case.case)} is there twice")
+        rows[case.case] = case
     return rows
 
 
@@ -216,7 +218,7 @@ def read_records(file: Path) -> dict[str, CaseRecord]:
 
 
 def read_efficiency(file: str | Path) -> pd.DataFrame:
-    """What was measured of a team, a row for each case.
+    """Read what was measured of a team, a row for each case.
 
     Parameters
     ----------
@@ -251,8 +253,8 @@ def read_efficiency(file: str | Path) -> pd.DataFrame:
 def known_metrics(challenge: Challenge) -> tuple[str, ...]:
     """All metrics of a challenge that lie in RESULTS/TEAM, ranked or not."""
     organs = [organ.name for organ in challenge.organs]
-    scores = (f"{score}_{organ}" for score in challenge.metrics for organ in organs)
-    return (*challenge.metrics, *VALUES, *scores)
+    scores = itertools.product(challenge.metrics, organs)
+    return (*challenge.metrics, *VALUES, *map("_".join, scores))
 
 
 def ranked_by_others(challenge: Challenge, file: str) -> tuple[str, ...]:
@@ -263,18 +265,19 @@ def ranked_by_others(challenge: Challenge, file: str) -> tuple[str, ...]:
     ChallengeError
         If one is a misspelt name of a metric of ours.
     """
-    known = known_metrics(challenge)
-    found = []
+    our_metrics = known_metrics(challenge)
+    metrics = []
     for place, rule in enumerate(challenge.ranking, start=1):
-        if rule.metric in known:
+        if rule.metric in our_metrics:
             continue
-        ours = metric_of(rule.metric)
-        is_ours = ours is not None and ours.name in challenge.metrics
-        if is_ours or "?" in nearest(rule.metric, known):
+        metric = metric_of(rule.metric)
+        is_ours = metric is not None and metric.name in challenge.metrics
+        meant = nearest(rule.metric, our_metrics)
+        if is_ours or "?" in meant:
             raise ChallengeError(
                 file,
                 f"ranking[{place}].metric is {safe(repr(rule.metric))}, which nothing"
-                f" here makes{nearest(rule.metric, known)}",
+                f" here makes{meant}",
             )
-        found.append(rule.metric)
-    return tuple(found)
+        metrics.append(rule.metric)
+    return tuple(metrics)

@@ -86,48 +86,49 @@ def read_groups(
             raise RankingError(str(file), "it has no column but case")
         if any(not name.strip() for name in columns):
             raise RankingError(str(file), "one of its columns has no name")
-        known = _by_case(rows, sorted({*cases, *withdrawn}))
-        return tuple(_grouping(file, column, cases, known) for column in columns)
+        rows_by_case = _rows_by_case(rows, sorted({*cases, *withdrawn}))
+        return tuple(_grouping(file, column, cases, rows_by_case) for column in columns)
     except RankingError as error:
         raise GroupsFileError(str(file), error.problem) from error
 
 
-def _by_case(rows: Sequence[Row], cases: Collection[str]) -> dict[str, Row]:
-    """The row of each case."""
-    found: dict[str, Row] = {}
+def _rows_by_case(rows: Sequence[Row], cases: Collection[str]) -> dict[str, Row]:
+    """Sort rows by case; refuse one about no case, or about one that has a row."""
+    rows_by_case: dict[str, Row] = {}
     for row in rows:
         case, problem = case_of(row.text(CASE)), ""
-        if case in found:
-            problem = f"case {safe(case)} again, after {found[case].where}"
+        if case in rows_by_case:
+            problem = f"case {safe(case)} again, after {rows_by_case[case].where}"
         elif not case:
             problem = "the case is empty"
         elif case not in cases:
             problem = f"there is no case {safe(case)}{nearest(case, cases)}"
         if problem:
             raise row.error(problem)
-        found[case] = row
-    return found
+        rows_by_case[case] = row
+    return rows_by_case
 
 
 def _grouping(
     file: Path, column: str, cases: Sequence[str], rows: Mapping[str, Row]
 ) -> Grouping:
-    """The groups of a column."""
+    """Sort the cases by their groups in a column; refuse a column of no groups."""
     groups: dict[str, list[int]] = {}
     for number, case in enumerate(cases):
         name = rows[case].text(column) if case in rows else ""
         groups.setdefault(name or NOT_GIVEN, []).append(number)
-    given = sorted(name for name in groups if name != NOT_GIVEN)
-    if not given:
+    names = sorted(name for name in groups if name != NOT_GIVEN)
+    if not names:
         problem = f"column {safe(column)} has no group for any case"
         raise RankingError(str(file), problem)
-    if len(given) > MOST_GROUPS:
+    if len(names) > MOST_GROUPS:
         problem = (
-            f"column {safe(column)} has {len(given)} groups, more than {MOST_GROUPS}:"
-            f" {listing(given[:3])}, and so on"
+            f"column {safe(column)} has {len(names)} groups, more than {MOST_GROUPS}:"
+            f" {listing(names[:3])}, and so on"
         )
         raise RankingError(str(file), problem)
-    order = [*given, *([NOT_GIVEN] if NOT_GIVEN in groups else [])]
+    if NOT_GIVEN in groups:
+        names.append(NOT_GIVEN)
     return Grouping(
-        column=column, groups=tuple((name, tuple(groups[name])) for name in order)
+        column=column, groups=tuple((name, tuple(groups[name])) for name in names)
     )

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,17 @@ from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import STATISTICS
 from flare.common.errors import unwritable
 from flare.common.files import write_whole
-from flare.common.schema import Amount, Count, Family, Is, Positive, Share, Text, dump
+from flare.common.schema import (
+    Amount,
+    Count,
+    Family,
+    Is,
+    Positive,
+    Share,
+    Text,
+    build,
+    dump,
+)
 from flare.common.text import printable
 from flare.results.scores import (
     JOBS_NOTE,
@@ -110,7 +121,7 @@ class Jobs(TypedDict):
 
 
 _LowScores = Annotated[LowScores, Is(additionalProperties=False)]
-_MEANS = [f"{metric}_{name}" for metric in SCORES for name in STATISTICS]
+_MEANS = [*map("_".join, itertools.product(SCORES, STATISTICS))]
 _NOT_MADE_UP = ("commit", "references", "cases", "libraries", "machine")
 """What files of `flare simulate` do not have."""
 
@@ -146,14 +157,17 @@ def _means() -> Iterator[Family]:
         "std": "The sample standard deviation (n - 1) over all cases; null if there is"
         " only one case.",
     }
-    shares = [metric.name for metric in METRICS.values() if metric.is_share]
-    others = [name for name in METRICS if name not in shares]
-    signed = [name for name in others if METRICS[name].range[0] < 0]
-    amounts = [name for name in others if name not in signed]
-    for names, kind in ((shares, Share), (amounts, Amount), (signed, float)):
-        for name, about in texts.items() if names else ():
+    metrics_by_type: dict[Any, list[str]] = {Share: [], Amount: [], float: []}
+    for metric in METRICS.values():
+        if metric.is_share:
+            metrics_by_type[Share].append(metric.name)
+        else:
+            is_signed = metric.range[0] < 0
+            metrics_by_type[float if is_signed else Amount].append(metric.name)
+    for kind, metrics in metrics_by_type.items():
+        for name, about in texts.items() if metrics else ():
             yield Family(
-                f"^({'|'.join(names)})(_{_NAME})?_{name}$",
+                f"^({'|'.join(metrics)})(_{_NAME})?_{name}$",
                 f"METRIC_{name}",
                 about,
                 Amount | None if name == "std" else kind,
@@ -290,32 +304,31 @@ def metrics_content(
     def rounded(value: float) -> float:
         return value if decimals is None else round(value, decimals)
 
+    case: dict[str, Any] = {}
+    aggregates: dict[str, float | None] = {}
+    for metric, values in scores.items():
+        case[metric] = _by_number([rounded(value) for value in values])
+        for name, value in statistics(values).items():
+            aggregates[f"{metric}_{name}"] = None if value is None else rounded(value)
     return {
         "case": {
-            **{
-                metric: _numbered([rounded(value) for value in values])
-                for metric, values in scores.items()
-            },
-            "alg_fname": _numbered(prediction_files),
-            "gt_fname": _numbered(reference_files),
+            **case,
+            "alg_fname": _by_number(prediction_files),
+            "gt_fname": _by_number(reference_files),
         },
-        "aggregates": {
-            f"{metric}_{name}": None if value is None else rounded(value)
-            for metric, values in scores.items()
-            for name, value in statistics(values).items()
-        },
+        "aggregates": aggregates,
         "evaluation": evaluation,
         "failed": failed,
         "warnings": [],
     }
 
 
-def _numbered(values: Sequence[Any]) -> dict[str, Any]:
-    """Values by the number of their case."""
+def _by_number(values: Sequence[Any]) -> dict[str, Any]:
+    """Sort values by the numbers that cases have in the file."""
     return {str(number): value for number, value in enumerate(values)}
 
 
-def free_case_counts(found: Sequence[FreeCases]) -> dict[str, int]:
+def free_case_counts(free_cases: Sequence[FreeCases]) -> dict[str, int]:
     """Cases without an organ, and how many of them were left empty, by key.
 
     Examples
@@ -324,20 +337,28 @@ def free_case_counts(found: Sequence[FreeCases]) -> dict[str, int]:
     {'lesion_free_cases': 5, 'lesion_free_left_empty': 3}
     """
     counts = {}
-    for each in found:
-        counts[f"{each.organ}{FREE_CASES}"] = each.cases
-        counts[f"{each.organ}{LEFT_EMPTY}"] = each.left_empty
+    for organ in free_cases:
+        counts[f"{organ.organ}{FREE_CASES}"] = organ.cases
+        counts[f"{organ.organ}{LEFT_EMPTY}"] = organ.left_empty
     return counts
 
 
 def find_free_cases(aggregates: Mapping[str, Any]) -> tuple[FreeCases, ...]:
-    """What the aggregates of a metrics.json tell of such cases."""
-    return tuple(
-        FreeCases(
-            organ=organ,
-            cases=int(value),
-            left_empty=int(aggregates[f"{organ}{LEFT_EMPTY}"]),
-        )
-        for key, value in aggregates.items()
-        if (organ := key.removesuffix(FREE_CASES)) != key
-    )
+    """Read from the aggregates of a metrics.json what `free_case_counts` has written.
+
+    Raises
+    ------
+    ValueError
+        If something else has written them.
+    """
+    free_cases = []
+    for key in aggregates:
+        if key.endswith(FREE_CASES):
+            organ = key.removesuffix(FREE_CASES)
+            counts = {
+                "organ": organ,
+                "cases": aggregates[key],
+                "left_empty": aggregates.get(f"{organ}{LEFT_EMPTY}"),
+            }
+            free_cases.append(build(FreeCases, counts))
+    return tuple(free_cases)

@@ -123,15 +123,7 @@ def _evaluation_file(
     """Look at everything that is read of a metrics.json."""
     keys = build(_Keys, content, is_lenient=True)
     names = _names(keys)
-    values: dict[tuple[str, str], float] = {}
-    for metric in (*metrics, *filter(metric_of, keys.case)):
-        for number, value in keys.case.get(metric, {}).items():
-            if value is None:
-                continue
-            if number not in names:
-                raise ValueError(f"{metric} has a case {number}, which has no name")
-            case = names[number]
-            values[case, metric] = _score(value, metric, file, case)
+    values = _values(file, keys, names, metrics)
     cases = _cases(file, names)
     failed = {case_of(case): str(reason) for case, reason in keys.failed.items()}
     check_known_cases(file, failed, cases)
@@ -161,6 +153,22 @@ def _evaluation_file(
             if key != "rules"
         ),
     )
+
+
+def _values(
+    file: Path, keys: _Keys, names: Mapping[str, str], metrics: Iterable[str]
+) -> dict[tuple[str, str], float]:
+    """All scores by case and metric; those that are null are left out."""
+    values = {}
+    for metric in (*metrics, *filter(metric_of, keys.case)):
+        for number, value in keys.case.get(metric, {}).items():
+            if value is None:
+                continue
+            if number not in names:
+                raise ValueError(f"{metric} has a case {number}, which has no name")
+            case = names[number]
+            values[case, metric] = _score(value, metric, file, case)
+    return values
 
 
 def _cases(file: Path, names: Mapping[str, str]) -> tuple[str, ...]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
 from flare.challenge.formats import PLAIN_NAMES, FileNames
-from flare.challenge.metrics import METRICS, metric_of, organ_of
+from flare.challenge.metrics import METRICS, Metric, metric_of, organ_of
 from flare.challenge.reading import Rule
 from flare.challenge.rules import STATISTICS
 from flare.common.schema import OMIT, Is, Positive, Sha256, Text
@@ -173,9 +173,9 @@ class FreeCases:
 
     organ: str
     cases: int
-    """So many references do not have it."""
+    """The number of references that do not have it."""
     left_empty: int
-    """In so many of them, the prediction has not either."""
+    """The number of them in which the prediction does not have it either."""
 
     @property
     def text(self) -> str:
@@ -268,38 +268,52 @@ def statistics(values: Sequence[float]) -> dict[str, float | None]:
     mean = math.fsum(values) / count
     squares = math.fsum((value - mean) ** 2 for value in values)
     middle = sorted(values)[(count - 1) // 2 : count // 2 + 1]
-    found = (
+    numbers = (
         mean,
         math.sqrt(squares / (count - 1)) if count > 1 else None,
         min(values),
         max(values),
         math.fsum(middle) / len(middle),
     )
-    return dict(zip(STATISTICS, found, strict=True))
+    return dict(zip(STATISTICS, numbers, strict=True))
 
 
 def results_table(results: Results) -> str:
     """Mean and standard deviation of each organ, for people to read."""
-    metrics = results.metrics
-    found = [METRICS[name] for name in results.cases[0].by_metric]
-    columns = [
-        (metric, name) for metric in found for name in (*metric.statistics, "std")
-    ]
-    titles = [own.title if name == "mean" else "" for own, name in columns]
-    rows = [["", *titles], ["", *(name for _, name in columns)]]
-    for key in metrics:
-        if metric_of(key) is found[0]:
-            organ = organ_of(key)
-            row = [organ or "mean of organs"]
-            for metric, name in columns:
-                column = f"{metric.name}_{organ}" if organ else metric.name
-                cell = statistics(metrics[column])[name]
-                row.append("-" if cell is None else f"{cell:z.{metric.decimals + 1}f}")
-            rows.append(row)
-    width = max(len(row[0]) for row in rows)
-    widths = [max(6, *map(len, column)) for column in list(zip(*rows, strict=True))[1:]]
-    lines = [
-        f"{row[0]:<{width}}  " + "  ".join(map(str.rjust, row[1:], widths))
-        for row in rows
-    ]
-    return "\n".join([*lines, *(each.text for each in results.free_cases)])
+    columns = results.metrics
+    metrics = [METRICS[name] for name in results.cases[0].by_metric]
+    titles, names = [""], [""]
+    for metric in metrics:
+        for name in (*metric.statistics, "std"):
+            titles.append(metric.title if name == "mean" else "")
+            names.append(name)
+    rows = [titles, names]
+    for column in columns:
+        if metric_of(column) is metrics[0]:
+            rows.append(_organ_row(organ_of(column), metrics, columns))
+    return "\n".join([*_lines(rows), *(organ.text for organ in results.free_cases)])
+
+
+def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Set names to the left and numbers to the right, in columns of a width."""
+    name_width, *widths = (max(map(len, cells)) for cells in zip(*rows, strict=True))
+    for name, *cells in rows:
+        padded = [name.ljust(name_width)]
+        for cell, width in zip(cells, widths, strict=True):
+            padded.append(cell.rjust(max(6, width)))
+        yield "  ".join(padded)
+
+
+def _organ_row(
+    organ: str, metrics: Sequence[Metric], columns: Mapping[str, Sequence[float]]
+) -> list[str]:
+    """The statistics of an organ, or of the means of all organs if it has no name."""
+    row = [organ or "mean of organs"]
+    for metric in metrics:
+        column = f"{metric.name}_{organ}" if organ else metric.name
+        numbers = statistics(columns[column])
+        for name in (*metric.statistics, "std"):
+            value = numbers[name]
+            cell = "-" if value is None else f"{value:z.{metric.decimals + 1}f}"
+            row.append(cell)
+    return row

@@ -23,9 +23,7 @@ from flare.common.errors import OutputError
 from flare.common.text import csv_cell, listing, safe, why
 from flare.results.efficiency_csv import EFFICIENCY_CSV
 from flare.results.errors import MeasurementError, RankingError
-from flare.results.measurement_json import (
-    MEASUREMENT_JSON,
-)
+from flare.results.measurement_json import MEASUREMENT_JSON
 from flare.results.metrics_json import METRICS_JSON
 
 PREDICTIONS = "predictions"
@@ -204,15 +202,17 @@ def confusable(names: Sequence[str], settled: Collection[str] = ()) -> dict[str,
     >>> confusable(["alpha", "Alpha"], settled=["alpha"])
     {'Alpha': 'alpha'}
     """
-    alike: defaultdict[str, list[str]] = defaultdict(list)
+    groups: defaultdict[str, list[str]] = defaultdict(list)
     for name in dict.fromkeys([*settled, *names]):
-        alike[plain_name(name)].append(name)
-    return {
-        name: next(other for other in same if other != name)
-        for same in alike.values()
-        for name in same
-        if same[1:] and name not in settled
-    }
+        groups[plain_name(name)].append(name)
+    confused = {}
+    for first, *lookalikes in groups.values():
+        if lookalikes and first not in settled:
+            confused[first] = lookalikes[0]
+        for name in lookalikes:
+            if name not in settled:
+                confused[name] = first
+    return confused
 
 
 def has_unseen(name: str) -> bool:
@@ -229,7 +229,7 @@ def plain_name(name: str) -> str:
 
 
 WAIT_S = 60
-"""So long a folder is waited for: a clean-up may be at work in it."""
+"""How long a folder is waited for: a clean-up may be at work in it."""
 
 
 class FolderLock:
@@ -279,7 +279,7 @@ class FolderLock:
             time.sleep(0.1)
 
     def fileno(self) -> int:
-        """What a process has to be given that keeps the lock."""
+        """The number of the open folder; a process that inherits it keeps the lock."""
         return self._descriptor
 
     def close(self) -> None:
@@ -289,7 +289,7 @@ class FolderLock:
             self._descriptor = -1
 
     def __enter__(self) -> Self:
-        """Nothing more is needed."""
+        """Return the lock, which is ours already."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -98,7 +98,7 @@ class Trace:
 
     @property
     def mean_interval_s(self) -> float | None:
-        """What was achieved; None with fewer than two samples."""
+        """The interval that was achieved; None with fewer than two samples."""
         if len(self.samples) < 2:
             return None
         first, last = self.samples[0].seconds, self.samples[-1].seconds
@@ -112,23 +112,23 @@ class Trace:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What is doubtful about it, as far as a GPU was sampled."""
+        """The reasons to doubt the samples of a GPU; none where it was not sampled."""
         if self.idle_mb is None:
             return ()
-        found = []
+        doubts = []
         if len(self.samples) < FEWEST_SAMPLES:
-            found.append(f"only {len(self.samples)} samples")
+            doubts.append(f"only {len(self.samples)} samples")
         if self.longest_gap_s > LONGEST_GAP * self.interval_s:
-            found.append(f"no sample for {self.longest_gap_s:.1f} s")
+            doubts.append(f"no sample for {self.longest_gap_s:.1f} s")
         if self.problem:
-            found.append(self.problem)
+            doubts.append(self.problem)
         if self.strangers:
-            found.append(f"{len(self.strangers)} other processes used the GPU")
+            doubts.append(f"{len(self.strangers)} other processes used the GPU")
         if self.is_blind:
-            found.append("which processes used the GPU is not known")
+            doubts.append("which processes used the GPU is not known")
         if self.is_throttled:
-            found.append("the GPU was throttled")
-        return tuple(found)
+            doubts.append("the GPU was throttled")
+        return tuple(doubts)
 
 
 def max_memory_mb(values: Sequence[float], rule: MaxMemory) -> tuple[float, bool]:
@@ -157,11 +157,9 @@ def max_memory_mb(values: Sequence[float], rule: MaxMemory) -> tuple[float, bool
     """
     if rule is MaxMemory.PLAIN:
         return max(values), True
-    frequent = [
-        value
-        for value, count in Counter(values).items()
-        if count > STABLE_SHARE * len(values)
-    ]
+    counts = Counter(values)
+    fewest = STABLE_SHARE * len(values)
+    frequent = [value for value, count in counts.items() if count > fewest]
     return (max(frequent), True) if frequent else (max(values), False)
 
 
@@ -196,14 +194,9 @@ def area_above(file: Path, tolerance_mb: float, runtime_s: float | None) -> floa
     Raises
     ------
     RankingError
-        If the trace cannot be read, or ends before the run, of so many seconds.
+        If the trace cannot be read, or ends before the run, which took `runtime_s`.
     """
-    points: list[tuple[float, float]] = []
-    for row in read_rows(file, ("seconds", "gpu_memory_mb")):
-        seconds, memory_mb = row.number("seconds"), row.number("gpu_memory_mb")
-        if seconds is None or memory_mb is None or (points and seconds < points[-1][0]):
-            raise row.error("expected seconds, in order, and the memory in MB")
-        points.append((seconds, max(0.0, memory_mb - tolerance_mb)))
+    points = _points_above(file, tolerance_mb)
     # A sampler that has died has seen no memory: that is no small area.
     end = points[-1][0] if len(points) > 1 else 0.0
     allowed = END_GAP_S + END_GAP_SHARE * (runtime_s or 0.0)
@@ -215,8 +208,19 @@ def area_above(file: Path, tolerance_mb: float, runtime_s: float | None) -> floa
     return area(points)
 
 
+def _points_above(file: Path, tolerance_mb: float) -> list[tuple[float, float]]:
+    """The seconds of each sample, and its GPU memory above the tolerance."""
+    points: list[tuple[float, float]] = []
+    for row in read_rows(file, ("seconds", "gpu_memory_mb")):
+        seconds, memory_mb = row.number("seconds"), row.number("gpu_memory_mb")
+        if seconds is None or memory_mb is None or (points and seconds < points[-1][0]):
+            raise row.error("expected seconds, in order, and the memory in MB")
+        points.append((seconds, max(0.0, memory_mb - tolerance_mb)))
+    return points
+
+
 BUCKETS = 60
-"""A curve has the lowest and highest sample of so many equal times."""
+"""A curve has the lowest and highest sample of this many equal times."""
 
 Point = tuple[int, int]
 """Hundredths of a second since the start, and MB (2^20 bytes)."""
@@ -242,23 +246,24 @@ def read_curves(folder: Path) -> tuple[MemoryCurve, ...]:
     RankingError
         If a trace cannot be read, or a cell is no number.
     """
-    found = {file.stem: file for file in (folder / TRACES).glob("*.csv")}
-    return tuple(_curve(found[case]) for case in sorted(found))
+    traces = sorted((folder / TRACES).glob("*.csv"), key=lambda file: file.stem)
+    return tuple(map(_curve, traces))
 
 
 def _curve(file: Path) -> MemoryCurve:
-    found: dict[str, list[Point]] = {"gpu_memory_mb": [], "host_memory_mb": []}
+    """Read the curves of a case."""
+    curves: dict[str, list[Point]] = {"gpu_memory_mb": [], "host_memory_mb": []}
     samples = 0
     for row in read_rows(file, ("seconds",)):
         seconds = row.number("seconds")
         if seconds is None:
             continue
         samples += 1
-        for name, points in found.items():
+        for name, points in curves.items():
             memory = row.number(name)
             if memory is not None:
                 points.append((round(seconds * 100), round(memory)))
-    gpu, host = map(thinned, found.values())
+    gpu, host = map(thinned, curves.values())
     return MemoryCurve(case=file.stem, samples=samples, gpu=gpu, host=host)
 
 
@@ -274,17 +279,17 @@ def thinned(points: Sequence[Point]) -> tuple[Point, ...]:
         return tuple(points)
     start, end = points[0][0], points[-1][0]
     width = (end - start) / BUCKETS or 1
-    found: dict[int, list[Point]] = {}
+    buckets: dict[int, list[Point]] = {}
     for point in points:
-        found.setdefault(int((point[0] - start) / width), []).append(point)
-    kept = {points[0], points[-1]}
-    for own in found.values():
-        kept |= {min(own, key=itemgetter(1)), max(own, key=itemgetter(1))}
-    return tuple(sorted(kept))
+        buckets.setdefault(int((point[0] - start) / width), []).append(point)
+    extremes = {points[0], points[-1]}
+    for bucket in buckets.values():
+        extremes |= {min(bucket, key=itemgetter(1)), max(bucket, key=itemgetter(1))}
+    return tuple(sorted(extremes))
 
 
 def read_trace(file: str | Path) -> pd.DataFrame:
-    """What was sampled while the container of a case ran.
+    """Read what was sampled while the container of a case ran.
 
     Parameters
     ----------
