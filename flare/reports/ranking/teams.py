@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -24,6 +24,7 @@ from flare.reports.charts import spread_chart
 from flare.reports.model import (
     INDEX,
     Cell,
+    Chart,
     Page,
     Pair,
     Part,
@@ -105,7 +106,7 @@ class OwnStanding:
 
     @property
     def score_note(self) -> str:
-        """What stands before the mean ranks."""
+        """The score, or why there is none, in words before the mean ranks."""
         if self.rank:
             return f"Score: {self.score:.4f}, from the mean ranks"
         teams = f"{count(self.teams, 'team')} that compete"
@@ -114,59 +115,71 @@ class OwnStanding:
     @property
     def missing(self) -> list[tuple[str, str, str]]:
         """Case, title of the metric, and reason of each result that is not there."""
-        return [
-            (case, metric.title, own.reason)
-            for case, row in zip(self.cases, self.results, strict=True)
-            for metric, own in zip(self.metrics, row, strict=True)
-            if own.reason is not None
-        ]
+        missing = []
+        for case, row in zip(self.cases, self.results, strict=True):
+            for metric, result in zip(self.metrics, row, strict=True):
+                if result.reason is not None:
+                    missing.append((case, metric.title, result.reason))
+        return missing
 
 
 def own_standing(
     analysis: Analysis, standing: Standing, public: PublicRanking
 ) -> OwnStanding:
-    """What a team may know of the ranking; nothing else goes on from here."""
-    table, rules, team = analysis.table, analysis.rules, standing.team
-    values, reasons, kinds = (
-        table.cube(name, [team], list(rules.names))[0]
-        for name in ("value", "reason", "kind")
-    )
-    ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
-    told = tuple(map(printed, rules.names))
-    rows = zip(
-        *(part.tolist() for part in (values, ranks, reasons, kinds)), strict=True
-    )
-    gate = (
-        "Metrics of efficiency count only on cases with a DSC of at least"
-        f" {rules.gate_dsc:g}; on others they are ranked like missing ones."
-    )
-    notes = (gate if rules.gate_dsc else "", left_out_text(rules.left_out))
+    """Reduce a ranking to what a team may know of it."""
+    rules = analysis.rules
+    metrics = tuple(map(printed, rules.names))
+    notes = [left_out_text(rules.left_out)]
+    if rules.gate_dsc:
+        gate = (
+            "Metrics of efficiency count only on cases with a DSC of at least"
+            f" {rules.gate_dsc:g}; on others they are ranked like missing ones."
+        )
+        notes.insert(0, gate)
     return OwnStanding(
-        team=team,
+        team=standing.team,
         challenge=analysis.challenge.name,
         teams=len(analysis.board.teams),
         rank=standing.rank,
         score=float(standing.score),
-        metrics=told,
+        metrics=metrics,
         mean_ranks=tuple(float(standing.mean_ranks[name]) for name in rules.names),
-        cases=table.cases,
-        results=tuple(
-            tuple(
-                OwnResult(
-                    thousandths=_told(value, metric),
-                    rank=rank,
-                    reason=_own_reason(reason, kind) if math.isnan(value) else None,
-                )
-                for metric, value, rank, reason, kind in zip(told, *row, strict=True)
-            )
-            for row in rows
-        ),
+        cases=analysis.table.cases,
+        results=_own_results(analysis, standing.team, metrics),
         notes=tuple(filter(None, notes)),
-        draws=tuple(own for own in public.draws if own.team == team),
+        draws=tuple(draw for draw in public.draws if draw.team == standing.team),
         draws_note=public.draws_note,
         interim=public.interim,
         counted=public.counted,
     )
+
+
+def _own_results(
+    analysis: Analysis, team: str, metrics: Sequence[Printed]
+) -> tuple[tuple[OwnResult, ...], ...]:
+    """The results of a team as it may know them, by case and metric."""
+    names = [metric.name for metric in metrics]
+    values, reasons, kinds = (
+        analysis.table.cube(column, [team], names)[0]
+        for column in ("value", "reason", "kind")
+    )
+    ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
+    cases = zip(
+        values.tolist(), ranks.tolist(), reasons.tolist(), kinds.tolist(), strict=True
+    )
+    results = []
+    for case in cases:
+        row = []
+        for metric, value, rank, reason, kind in zip(metrics, *case, strict=True):
+            row.append(
+                OwnResult(
+                    thousandths=_thousandths(value, metric),
+                    rank=rank,
+                    reason=_own_reason(reason, kind) if math.isnan(value) else None,
+                )
+            )
+        results.append(tuple(row))
+    return tuple(results)
 
 
 def _own_reason(reason: str, kind: str) -> str:
@@ -175,11 +188,12 @@ def _own_reason(reason: str, kind: str) -> str:
     return kind if is_theirs else reason
 
 
-def _told(value: float, metric: Printed) -> int | None:
+def _thousandths(value: float, metric: Printed) -> int | None:
     """A value in thousandths, if a team may know it."""
     if math.isnan(value) or not metric.is_told:
         return None
-    return round((metric.record.told(value) if metric.record else value) * 1000)
+    rounded = metric.record.told(value) if metric.record else value
+    return round(rounded * 1000)
 
 
 # --- Its sheet --------------------------------------------------------------------
@@ -192,37 +206,41 @@ def sheet_names(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
     return [(names[standing.team], standing) for standing in by_team]
 
 
-def sheet_text(own: OwnStanding) -> str:
-    """What a team gets to see: its own values and ranks, and no one else's."""
-    heads, rows = ["case"], []
-    for metric in own.metrics:
-        title = metric.title
-        heads += [title, "rank"] if metric.is_told else [f"{title}: rank"]
-    for case, results in zip(own.cases, own.results, strict=True):
-        cells = [case]
-        for metric, result in zip(own.metrics, results, strict=True):
-            if metric.is_told:
-                cells.append(_own_text(metric, result.thousandths))
-            cells.append(str(plain(result.rank)))
-        rows.append(cells)
-    reasons = [
-        "- Case " + escaped_markdown(f"{case}, {title}: {reason}")
-        for case, title, reason in own.missing
-    ]
-    pairs = zip(own.metrics, own.mean_ranks, strict=True)
+def sheet_text(standing: OwnStanding) -> str:
+    """The sheet of a team: its own values and ranks, and no one else's."""
+    reasons = []
+    for case, title, reason in standing.missing:
+        reasons.append("- Case " + escaped_markdown(f"{case}, {title}: {reason}"))
+    pairs = zip(standing.metrics, standing.mean_ranks, strict=True)
     mean_ranks = "; ".join(f"{metric.title} {rank:.2f}" for metric, rank in pairs)
     lines = [
-        f"# {escaped_markdown(own.team)}",
+        f"# {escaped_markdown(standing.team)}",
         "",
-        f"Rank in {escaped_markdown(own.challenge)}: {own.place}.",
-        f"{own.score_note}: {escaped_markdown(mean_ranks)}.",
-        *map(escaped_markdown, own.notes),
+        f"Rank in {escaped_markdown(standing.challenge)}: {standing.place}.",
+        f"{standing.score_note}: {escaped_markdown(mean_ranks)}.",
+        *map(escaped_markdown, standing.notes),
         "",
-        *markdown(table("", heads, rows)),
+        *markdown(_sheet_table(standing)),
     ]
     if reasons:
         lines += ["", "Missing results:", "", *reasons]
     return "\n".join(lines) + "\n"
+
+
+def _sheet_table(standing: OwnStanding) -> Table:
+    """The values, where they may be told, and the ranks of each case."""
+    heads, rows = ["case"], []
+    for metric in standing.metrics:
+        title = metric.title
+        heads += [title, "rank"] if metric.is_told else [f"{title}: rank"]
+    for case, results in zip(standing.cases, standing.results, strict=True):
+        cells = [case]
+        for metric, result in zip(standing.metrics, results, strict=True):
+            if metric.is_told:
+                cells.append(_own_text(metric, result.thousandths))
+            cells.append(str(plain(result.rank)))
+        rows.append(cells)
+    return table("", heads, rows)
 
 
 def _own_text(metric: Printed, thousandths: int | None) -> str:
@@ -243,44 +261,50 @@ class InField:
 
     values: Sequence[_Values]
     """By case."""
-    others: Sequence[_Values]
-    """The median of all other competing teams that have a result on the case."""
+    medians: Sequence[_Values]
+    """By case: the median of all other competing teams that have a result on it."""
     means: Sequence[_Values]
-    """The team's, and of those of the others the lowest, the median and the highest."""
+    """The team's, and of those of its rivals the lowest, the median and the highest."""
     missing: Sequence[tuple[str, str, str]]
-    """With the whole reasons, of which a team is told less."""
+    """With the whole reasons; a team is told less of them."""
 
 
 def in_field(analysis: Analysis, public: PublicRanking, team: str) -> InField:
-    """What organisers are told of a team."""
-    known, names = analysis.table, analysis.rules.names
-    rivals = [other for other in analysis.board.teams if other != team]
-    values = known.cube("value", [team, *rivals], names)
+    """Compare a team with all others, for organisers."""
+    names = analysis.rules.names
+    rivals = [rival for rival in analysis.board.teams if rival != team]
+    values = analysis.table.cube("value", [team, *rivals], names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of what is NaN alone
         medians = np.nanmedian(values[1:], axis=0)
-    means = []
-    for name in names:
-        counted = _without_none(public.counted[name])
-        none = fmean(counted) if counted else None
-        told = zip(public.places, public.means[name], strict=True)
-        by_team = {own.team: none if mean is None else mean for own, (mean, _) in told}
-        theirs = [own for rival in rivals if (own := by_team[rival]) is not None]
-        ends = (min(theirs), median(theirs), max(theirs)) if theirs else (None,) * 3
-        means.append((by_team[team], *ends))
+    missing = []
+    for result in analysis.table.missing:
+        if result.team == team:
+            missing.append((result.case, printed(result.metric).title, result.reason))
     return InField(
-        values=list(map(_known, values[0].T)),
-        others=list(map(_known, medians.T)),
-        means=means,
-        missing=[
-            (found.case, printed(found.metric).title, found.reason)
-            for found in known.missing
-            if found.team == team
-        ],
+        values=list(map(_without_nan, values[0].T)),
+        medians=list(map(_without_nan, medians.T)),
+        means=[_means_in_field(public, name, team, rivals) for name in names],
+        missing=missing,
     )
 
 
-def _known(values: Values) -> list[float | None]:
+def _means_in_field(
+    public: PublicRanking, metric: str, team: str, rivals: Sequence[str]
+) -> _Values:
+    """The mean of a team, and the lowest, the median and the highest of its rivals."""
+    counted = _without_none(public.counted[metric])
+    without_results = fmean(counted) if counted else None
+    means = {}
+    for place, (mean, _) in zip(public.places, public.means[metric], strict=True):
+        means[place.team] = without_results if mean is None else mean
+    rival_means = _without_none([means[rival] for rival in rivals])
+    if not rival_means:
+        return means[team], None, None, None
+    return means[team], min(rival_means), median(rival_means), max(rival_means)
+
+
+def _without_nan(values: Values) -> list[float | None]:
     """Values; None where a table has NaN."""
     return [None if math.isnan(value) else value for value in values.tolist()]
 
@@ -288,103 +312,156 @@ def _known(values: Values) -> list[float | None]:
 # --- The pages --------------------------------------------------------------------
 
 
-def team_page(own: OwnStanding, field: InField | None = None) -> Page:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    """A metric on the page of a team: its values and ranks by case."""
+
+    metric: Printed
+    values: _Values
+    medians: _Values | None
+    """Of the other teams; for organisers alone."""
+    ranks: Sequence[float]
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the page may have the values, not only the ranks."""
+        return self.metric.is_told or self.medians is not None
+
+
+def team_page(standing: OwnStanding, field: InField | None = None) -> Page:
     """The page of a team.
 
     Its own leads nowhere, as it is sent alone; that of organisers has the field.
     """
-    values: Sequence[_Values] = [
-        [None if one.thousandths is None else one.thousandths / 1000 for one in column]
-        for column in zip(*own.results, strict=True)
-    ]
-    charts, heads = [], ["case"]
-    columns: list[Sequence[object]] = [own.cases]
-    for number, metric in enumerate(own.metrics):
-        shown = field.values[number] if field else values[number]
-        named = {own.team: shown}
-        if metric.is_told or field:
-            if field:
-                named["median of the others"] = field.others[number]
-            rows = list(named.values())
-            number_of = sum(value is not None for row in rows for value in row)
-            cases = count(len(own.cases), "case")
-            chart = spread_chart(
-                metric.record or metric.name,
-                list(named),
-                rows,
-                has_boxes=bool(field),
-                title=metric.title,
-                summary=f"{number_of} values of {cases}, as in the tables",
-                tips=(own.cases, rows, metric.decimals),
-            )
-            charts.append(chart)
-            heads.append(metric.title)
-            columns.append(list(map(metric.shaded, shown)))
-        heads.append(f"rank: {metric.title}")
-        ranks = [float(row[number].rank) for row in own.results]
-        cells = (Cell(str(plain(r)), css=rank_shade(r, own.teams)) for r in ranks)
-        columns.append(list(cells))
-        if field:
-            heads.append(f"others' {metric.title}")
-            columns.append(list(map(metric.shaded, field.others[number])))
-    others = ", and the median of the other teams" if field else ""
-    caption = f"Values and ranks of each case{others}; a rank has a shade of its own"
-    every = table(caption, heads, zip(*columns, strict=True), words=("case",))
-    means = _means_table(own, field.means if field else None, values)
-    told: list[Part] = [means, *(Words(note, "note") for note in own.notes)]
-    draws = [draws_chart(own.draws, own.draws_note)] if own.draws else []
-    absent = len({case for case, _, _ in own.missing})
-    score = f"{own.score:.4f}" if own.rank else "none"
-    smaller = "from the mean ranks; smaller is better"
-    tiles = [
-        Tile(name="Rank", value=own.place),
-        Tile(name="Score", value=score, note=smaller if own.rank else own.score_note),
-        Tile(
-            name="Cases",
-            value=str(len(own.cases)),
-            note=f"results are missing on {absent}" if absent else "",
-        ),
-    ]
-    lead = [Words(own.interim, "banner")] if own.interim else []
+    lead = [Words(standing.interim, "banner")] if standing.interim else []
     if field:
         lead.insert(0, Words("", href=f"../{INDEX}", link="The ranking of all teams"))
-    missing = _missing(field.missing if field else own.missing)
+    means: list[Part] = [_means_table(standing, field)]
+    means += (Words(note, "note") for note in standing.notes)
+    draws = []
+    if standing.draws:
+        draws.append(draws_chart(standing.draws, standing.draws_note))
+    columns = list(_columns(standing, field))
+    charts = [_value_chart(standing, column) for column in columns if column.is_shown]
+    cases = _cases_table(standing, columns)
+    missing = _missing(field.missing if field else standing.missing)
     return Page(
-        title=f"{own.team} in the ranking",
-        kicker=own.challenge,
+        title=f"{standing.team} in the ranking",
+        kicker=standing.challenge,
         audience_note=ORGANISERS_NOTE if field else NOTE,
         lead=lead,
-        tiles=tiles,
+        tiles=_tiles(standing),
         sections=[
-            Section("ranks", "Ranks", "Means and ranks by each metric", told),
+            Section("ranks", "Ranks", "Means and ranks by each metric", means),
             Section("draws", "How sure it is", "How sure it is", draws),
             Section("values", "Values", "Values by each metric", [Pair(charts)]),
-            Section("cases", "All cases", "All cases", [every]),
+            Section("cases", "All cases", "All cases", [cases]),
             Section("missing", "Missing results", "Missing results", missing),
         ],
     )
 
 
-def _means_table(
-    own: OwnStanding, field: Sequence[_Values] | None, values: Sequence[_Values]
-) -> Table:
-    """Means and mean ranks by metric; for organisers, means of the others as well."""
+def _tiles(standing: OwnStanding) -> list[Tile]:
+    """The rank, the score and the cases of a team."""
+    score, note = "none", standing.score_note
+    if standing.rank:
+        score = f"{standing.score:.4f}"
+        note = "from the mean ranks; smaller is better"
+    absent = len({case for case, _, _ in standing.missing})
+    missing = f"results are missing on {absent}" if absent else ""
+    return [
+        Tile(name="Rank", value=standing.place),
+        Tile(name="Score", value=score, note=note),
+        Tile(name="Cases", value=str(len(standing.cases)), note=missing),
+    ]
+
+
+def _columns(standing: OwnStanding, field: InField | None) -> Iterator[_Column]:
+    """The metrics of the page; organisers see the values of the field, in full."""
+    for number, metric in enumerate(standing.metrics):
+        yield _Column(
+            metric=metric,
+            values=field.values[number] if field else _own_values(standing, number),
+            medians=field.medians[number] if field else None,
+            ranks=[float(row[number].rank) for row in standing.results],
+        )
+
+
+def _own_values(standing: OwnStanding, number: int) -> _Values:
+    """The values of a team by a metric, as it may know them."""
+    values: list[float | None] = []
+    for row in standing.results:
+        thousandths = row[number].thousandths
+        values.append(None if thousandths is None else thousandths / 1000)
+    return values
+
+
+def _value_chart(standing: OwnStanding, column: _Column) -> Chart:
+    """How the values of a team are spread, above the medians of its rivals."""
+    metric, labels, rows = column.metric, [standing.team], [column.values]
+    if column.medians is not None:
+        labels.append("median of the others")
+        rows.append(column.medians)
+    number = sum(len(_without_none(row)) for row in rows)
+    cases = count(len(standing.cases), "case")
+    return spread_chart(
+        metric.record or metric.name,
+        labels,
+        rows,
+        has_boxes=column.medians is not None,
+        title=metric.title,
+        summary=f"{number} values of {cases}, as in the tables",
+        tips=(standing.cases, rows, metric.decimals),
+    )
+
+
+def _cases_table(standing: OwnStanding, columns: Sequence[_Column]) -> Table:
+    """The values and ranks of each case, beside the medians of the rivals."""
+    heads = ["case"]
+    cells: list[Sequence[object]] = [standing.cases]
+    has_medians = False
+    for column in columns:
+        title, shaded = column.metric.title, column.metric.shaded
+        if column.is_shown:
+            heads.append(title)
+            cells.append(list(map(shaded, column.values)))
+        heads.append(f"rank: {title}")
+        cells.append([_rank_cell(rank, standing.teams) for rank in column.ranks])
+        if column.medians is not None:
+            has_medians = True
+            heads.append(f"others' {title}")
+            cells.append(list(map(shaded, column.medians)))
+    medians = ", and the median of the other teams" if has_medians else ""
+    caption = f"Values and ranks of each case{medians}; a rank has a shade of its own"
+    return table(caption, heads, zip(*cells, strict=True), words=("case",))
+
+
+def _rank_cell(rank: float, teams: int) -> Cell:
+    return Cell(str(plain(rank)), css=rank_shade(rank, teams))
+
+
+def _means_table(standing: OwnStanding, field: InField | None) -> Table:
+    """Means and mean ranks by metric; for organisers, means of the rivals as well."""
     rows = []
-    for number, (metric, mean_rank) in enumerate(
-        zip(own.metrics, own.mean_ranks, strict=True)
-    ):
-        counted = own.counted[metric.name]
-        means = field[number] if field else [_mean(values[number], counted)]
-        mean, *others = (metric.cell(value, exact=bool(field)) for value in means)
-        rank = number_cell(mean_rank, decimals=2, css=rank_shade(mean_rank, own.teams))
-        shown = mean if metric.is_told or field else Cell("not told", css="none")
-        rows.append((metric.title, shown, rank, *others))
+    for number, metric in enumerate(standing.metrics):
+        if field:
+            means = field.means[number]
+        else:
+            counted = standing.counted[metric.name]
+            means = [_mean(_own_values(standing, number), counted)]
+        mean, *rival_means = (metric.cell(value, exact=bool(field)) for value in means)
+        if not (metric.is_told or field):
+            mean = Cell("not told", css="none")
+        mean_rank = standing.mean_ranks[number]
+        css = rank_shade(mean_rank, standing.teams)
+        rank = number_cell(mean_rank, decimals=2, css=css)
+        rows.append((metric.title, mean, rank, *rival_means))
     heads = ["metric", "mean", "mean rank"]
     if field:
-        heads += [f"others: {what}" for what in ("lowest", "median", "highest")]
-    caption = f"Means and mean ranks over {count(len(own.cases), 'case')}"
-    if own.missing and own.counted:
-        caption = f"{caption}; a missing result {counted_text(own.counted)}"
+        heads += ["others: lowest", "others: median", "others: highest"]
+    caption = f"Means and mean ranks over {count(len(standing.cases), 'case')}"
+    if standing.missing and standing.counted:
+        caption = f"{caption}; a missing result {counted_text(standing.counted)}"
     return table(caption, heads, rows, words=("metric",))
 
 
@@ -392,8 +469,9 @@ def _mean(values: _Values, counted: _Values) -> float | None:
     """The mean, in which missing values count, or are left out; None of no value."""
     if not _without_none(values):
         return None
-    pairs = zip(values, counted, strict=True)
-    filled = [other if value is None else value for value, other in pairs]
+    filled = []
+    for value, substitute in zip(values, counted, strict=True):
+        filled.append(substitute if value is None else value)
     return fmean(_without_none(filled))
 
 
@@ -404,13 +482,14 @@ def _without_none(values: _Values) -> list[float]:
 
 def _missing(missing: Sequence[tuple[str, str, str]]) -> list[Part]:
     """The results that are not there, and why: a row for each case and reason."""
-    found: dict[tuple[str, str], list[str]] = {}
+    titles: dict[tuple[str, str], list[str]] = {}
     for case, title, reason in missing:
-        found.setdefault((case, reason), []).append(title)
-    rows = [
-        (case, text_cell(", ".join(titles)), text_cell(reason))
-        for (case, reason), titles in found.items()
-    ]
+        titles.setdefault((case, reason), []).append(title)
+    if not titles:
+        return []
+    rows = []
+    for (case, reason), metrics in titles.items():
+        rows.append((case, text_cell(", ".join(metrics)), text_cell(reason)))
     heads = ("case", "of", "why")
     caption = "Results that are not there, and why"
-    return [table(caption, heads, rows, words=heads)] if rows else []
+    return [table(caption, heads, rows, words=heads)]

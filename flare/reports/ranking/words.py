@@ -5,8 +5,9 @@ Every page, table and file that people read takes its words from here.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -44,9 +45,9 @@ class Printed:
         """A value, or a mean of values."""
         return f"{value:z.{self.decimals}f}"
 
-    def cell(self, value: float | None, **more: Any) -> Cell:
+    def cell(self, value: float | None, **style: Any) -> Cell:
         """A value in a table, or that there is none."""
-        return number_cell(value, decimals=self.decimals, **more)
+        return number_cell(value, decimals=self.decimals, **style)
 
     def shaded(self, value: float | None) -> Cell:
         """A value in a table; that of a score on its shade."""
@@ -65,18 +66,18 @@ def printed(name: str) -> Printed:
     >>> printed("hd95").text(4.236), printed("volume_difference").text(-0.0002)
     ('4.24', '0.000')
     """
-    known, organ = metric_of(name), organ_of(name).replace("_", " ")
-    if known:
-        title = known.title_with_unit
+    record, organ = metric_of(name), organ_of(name).replace("_", " ")
+    if record:
+        title = record.title_with_unit
         if organ:
-            title = title.replace(known.title, f"{known.title} of {organ}", 1)
+            title = title.replace(record.title, f"{record.title} of {organ}", 1)
         return Printed(
             name=name,
-            record=known,
+            record=record,
             title=title,
-            decimals=known.decimals,
-            is_score=known.is_share,
-            is_told=known.for_participants,
+            decimals=record.decimals,
+            is_score=record.is_share,
+            is_told=record.for_participants,
         )
     return Printed(
         name=name,
@@ -89,7 +90,7 @@ def printed(name: str) -> Printed:
 
 
 def left_out_text(metrics: Sequence[str]) -> str:
-    """That nobody is ranked by some metrics of the challenge; empty without any.
+    """Tell that nobody is ranked by some metrics of the challenge; empty without any.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def left_out_text(metrics: Sequence[str]) -> str:
 
 
 def counted_text(counted: Mapping[str, Sequence[float | None]]) -> str:
-    """What missing results count as, by metric and case.
+    """Tell how missing results count, by metric and case.
 
     Examples
     --------
@@ -114,19 +115,21 @@ def counted_text(counted: Mapping[str, Sequence[float | None]]) -> str:
     >>> counted_text({"hd95": [44.68, None, 51.5]})
     "counts as HD95 (mm) the diagonal of the case's grid"
     """
-    values, out = [], []
+    values, left_out = [], []
     for metric, by_case in counted.items():
         title, different = printed(metric).title, set(by_case)
         if different == {None}:
-            out.append(title)
+            left_out.append(title)
         elif len(different) == 1:
             values.append(f"{title} {by_case[0]:.10g}")
         else:
             values.append(f"{title} the diagonal of the case's grid")
     if not values:
         return "is left out"
-    rest = f"; of {listing(out, last=' and ')}, it is left out" if out else ""
-    return f"counts as {', '.join(values)}{rest}"
+    text = f"counts as {', '.join(values)}"
+    if left_out:
+        text += f"; of {listing(left_out, last=' and ')}, it is left out"
+    return text
 
 
 def plain(number: Fraction | float) -> int | float:
@@ -135,7 +138,7 @@ def plain(number: Fraction | float) -> int | float:
 
 
 def guests_note(analysis: Analysis) -> str:
-    """What the ranks of teams out of competition mean; empty without any."""
+    """Tell how teams out of competition are ranked; empty without any."""
     if not analysis.standings.guests:
         return ""
     return (
@@ -149,20 +152,20 @@ NAMED_CASES = 3
 """No more cases than this are named; ranking.json has all."""
 
 
-def draws_text(found: Bootstrap) -> str:
+def draws_text(bootstrap: Bootstrap) -> str:
     """How the draws were made, and how far their rankings agree with the ranking."""
     text = (
-        f"As many cases were drawn, with replacement, {found.samples} times (seed"
-        f" {found.seed}); a team's rank lies in its interval in"
+        f"As many cases were drawn, with replacement, {bootstrap.samples} times (seed"
+        f" {bootstrap.seed}); a team's rank lies in its interval in"
         f" {100 * CONFIDENCE:g} % of the draws."
     )
-    if found.has_shared_first:
+    if bootstrap.has_shared_first:
         text += (
             " Teams share first place in some draws: the shares add up to more than"
             " 100 %."
         )
-    if found.kendall_tau:
-        low, middle, high = found.kendall_tau
+    if bootstrap.kendall_tau:
+        low, middle, high = bootstrap.kendall_tau
         text += (
             " Kendall's tau of the drawn rankings with the ranking itself: median"
             f" {middle:.2f}, {100 * CONFIDENCE:g} % from {low:.2f} to {high:.2f}."
@@ -173,18 +176,21 @@ def draws_text(found: Bootstrap) -> str:
 def missing_lines(analysis: Analysis) -> list[str]:
     """The results that are missing, a line for those that share team and reason."""
     titles: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for m in analysis.table.missing:
-        reason = m.kind.replace(m.case, "CASE")
-        titles[m.team, m.case, reason].append(printed(m.metric).title)
+    for result in analysis.table.missing:
+        reason = result.kind.replace(result.case, "CASE")
+        titles[result.team, result.case, reason].append(printed(result.metric).title)
     cases: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for (team, case, reason), names in titles.items():
-        cases[team, ", ".join(names), reason].append(case)
-    every = len(analysis.table.cases)
-    return [
-        f"{safe(team)}, {missing}, {len(names)} of {every} cases ({listing(names)}):"
-        f" {safe(reason)}"
-        for (team, missing, reason), names in cases.items()
-    ]
+    for (team, case, reason), metrics in titles.items():
+        cases[team, ", ".join(metrics), reason].append(case)
+    total = len(analysis.table.cases)
+    lines = []
+    for (team, missing, reason), names in cases.items():
+        number = f"{len(names)} of {total} cases ({listing(names)})"
+        lines.append(f"{safe(team)}, {missing}, {number}: {safe(reason)}")
+    return lines
+
+
+# --- First place ------------------------------------------------------------------
 
 
 def certainty_text(analysis: Analysis, *, is_organiser: bool) -> str:
@@ -193,32 +199,41 @@ def certainty_text(analysis: Analysis, *, is_organiser: bool) -> str:
     Everybody is told what follows from ranks alone: those of the draws, and of all
     metrics but one.
     """
-    board, drawn = analysis.board, analysis.bootstrap
-    ranks = zip(board.teams, board.final_ranks, strict=True)
-    names = tuple(team for team, rank in ranks if rank == 1)
-    is_one = len(names) == 1
-    verb = "is first" if is_one else "share first place"
-    first = f"{listing(names, last=' and ')} {verb}"
+    ranks = zip(analysis.board.teams, analysis.board.final_ranks, strict=True)
+    winners = [team for team, rank in ranks if rank == 1]
+    verb = "is first" if len(winners) == 1 else "share first place"
+    first = f"{listing(winners, last=' and ')} {verb}"
     if too_few := too_few_text(analysis):
         return f"{first}. {too_few}"
+    evidence = _evidence(analysis, winners, is_organiser=is_organiser)
+    changes = _changes(analysis, winners, is_organiser=is_organiser)
+    return f"{first}{evidence}. {changes}".rstrip()
+
+
+def _evidence(analysis: Analysis, winners: Sequence[str], *, is_organiser: bool) -> str:
+    """How often the winners are first, over the draws and over choices of rules."""
+    is_alone = len(winners) == 1
     parts = []
-    if drawn:
-        shares = {own.team: own.frequencies[0] for own in drawn.teams}
-        firsts = (
-            f"{'' if is_one else f'{safe(name)} '}in {_percent(shares[name])}"
-            for name in names
-        )
+    if bootstrap := analysis.bootstrap:
+        shares = _first_shares(bootstrap, winners)
+        parts.append(f"{shares} of {bootstrap.samples} bootstrap samples of the cases")
+    if is_organiser and is_alone and analysis.sensitivity:
+        winner = analysis.sensitivity[0]
         parts.append(
-            f"{', '.join(firsts)} of {drawn.samples} bootstrap samples of the cases"
+            f"under {winner.first_under} of {winner.choices_of_rules} choices of rules"
+            " with all metrics"
         )
-    if is_organiser and is_one and analysis.sensitivity:
-        own = analysis.sensitivity[0]
-        parts.append(
-            f"under {own.first_under} of {own.choices_of_rules} choices of rules with"
-            " all metrics"
-        )
-    sure = f"{' ' if is_one else '; first: '}{' and '.join(parts)}" if parts else ""
-    return f"{first}{sure}. {_changes(analysis, names, is_organiser)}".rstrip()
+    if not parts:
+        return ""
+    return (" " if is_alone else "; first: ") + " and ".join(parts)
+
+
+def _first_shares(bootstrap: Bootstrap, winners: Sequence[str]) -> str:
+    """The share of the draws in which each winner is first; one needs no name."""
+    shares = {team.team: _percent(team.frequencies[0]) for team in bootstrap.teams}
+    if len(winners) == 1:
+        return f"in {shares[winners[0]]}"
+    return ", ".join(f"{safe(winner)} in {shares[winner]}" for winner in winners)
 
 
 def _percent(share: float) -> str:
@@ -234,29 +249,45 @@ def _percent(share: float) -> str:
     return "over 99 %" if share > 0.99 else f"{max(share, 0.01):.0%}".replace("%", " %")
 
 
-def _changes(analysis: Analysis, names: Sequence[str], is_organiser: bool) -> str:
-    """Without what other teams would be first."""
-    ranks = {scheme.name: scheme.ranks for scheme in analysis.schemes}
-    without: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
-    for metric in analysis.rules.names:
-        own = ranks.get(f"without {metric}", {})
-        others = tuple(team for team, rank in own.items() if rank == 1)
-        if others and set(others) != set(names):
-            title = printed(metric).title.partition(" (")[0]
-            is_word = title[1:2].islower()
-            without[others].append(title[0].lower() + title[1:] if is_word else title)
-    found = [
-        f"without {listing(titles, last=' or ')}, {listing(others, last=' and ')}"
-        for others, titles in without.items()
-    ]
-    teams = {t for own in analysis.sensitivity for t in own.lost_without_team}
+def _changes(analysis: Analysis, winners: Sequence[str], *, is_organiser: bool) -> str:
+    """Name the metrics and teams without which others would be first."""
+    changes = []
+    for firsts, titles in _firsts_without(analysis, winners).items():
+        metrics = listing(titles, last=" or ")
+        changes.append(f"without {metrics}, {listing(firsts, last=' and ')}")
+    teams: set[str] = set()
+    for winner in analysis.sensitivity:
+        teams.update(winner.lost_without_team)
     if is_organiser and teams:
-        found.append(f"without the team {listing(sorted(teams), last=' or ')}, another")
-    if found:
-        text = f"{'; '.join(found)} would be first."
+        names = listing(sorted(teams), last=" or ")
+        changes.append(f"without the team {names}, another")
+    if changes:
+        text = f"{'; '.join(changes)} would be first."
         return f"{text[0].upper()}{text[1:]}"
-    is_several = len(analysis.rules.metrics) > 1
-    return "Leaving out any one metric does not change that." if is_several else ""
+    if len(analysis.rules.metrics) > 1:
+        return "Leaving out any one metric does not change that."
+    return ""
+
+
+def _firsts_without(
+    analysis: Analysis, winners: Sequence[str]
+) -> dict[tuple[str, ...], list[str]]:
+    """Teams that would be first without a metric, and the titles of such metrics."""
+    ranks_by_scheme = {scheme.name: scheme.ranks for scheme in analysis.schemes}
+    titles: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for metric in analysis.rules.names:
+        ranks = ranks_by_scheme.get(f"without {metric}", {})
+        firsts = tuple(team for team, rank in ranks.items() if rank == 1)
+        if firsts and set(firsts) != set(winners):
+            titles[firsts].append(_title_within(metric))
+    return titles
+
+
+def _title_within(metric: str) -> str:
+    """The title of a metric within a sentence, without its unit."""
+    title = printed(metric).title.partition(" (")[0]
+    is_word = title[1:2].islower()
+    return title[0].lower() + title[1:] if is_word else title
 
 
 def too_few_text(analysis: Analysis) -> str:
@@ -274,44 +305,55 @@ def too_few_text(analysis: Analysis) -> str:
     )
 
 
-def recount_text(found: Sensitivity, cases: int) -> str:
-    """What the first place of a team depends on."""
-    lost, shared = found.withdrawals[:1], found.shares[:1]
-    parts = [f"{printable(found.team)} keeps first place whatever cases are withdrawn"]
-    for own in lost:
-        parts = [
-            f"{printable(found.team)} keeps first place unless {own.number} of"
-            f" {cases} cases are withdrawn (then {printable(own.rival)} could be ahead"
-            f"{_named(own.cases, ', as without ')})"
-        ]
-    parts += [
-        f"{printable(own.rival)} could share it without {own.number}"
-        f"{_named(own.cases, ': ')}"
-        for own in shared
-        if not lost or own.number < lost[0].number
-    ]
-    teams = []
-    if found.lost_without_team:
-        names = listing(found.lost_without_team, last=" or ")
-        teams.append(f"it loses it if {names} is disqualified")
-    by_rivals: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
-    for tie in found.shared_without_team:
-        by_rivals[tie["with"]].append(tie["team"])
-    teams += [
-        f"if {listing(without, last=' or ')} is disqualified, it would then share"
-        f" first place with {listing(rivals, last=' and ')}"
-        for rivals, without in by_rivals.items()
-    ]
-    parts += teams or ["no other team's disqualification changes that"]
-    counts = " x ".join(
-        f"{what} {n}" for what, n in found.alternatives.items() if n > 1
-    )
+def recount_text(winner: Sensitivity, cases: int) -> str:
+    """Tell all that the first place of a team depends on."""
+    parts = [*_without_cases(winner, cases), *_without_teams(winner)]
+    choices = [(name, n) for name, n in winner.alternatives.items() if n > 1]
+    counts = " x ".join(f"{name} {n}" for name, n in choices)
     parts.append(
         "with all metrics and teams kept, it is first under"
-        f" {found.first_under} of {found.choices_of_rules} choices of rules ({counts};"
-        f" different rankings among them: {found.different_rankings})."
+        f" {winner.first_under} of {winner.choices_of_rules} choices of rules"
+        f" ({counts}; different rankings among them: {winner.different_rankings})."
     )
     return "; ".join(parts)
+
+
+def _without_cases(winner: Sensitivity, cases: int) -> Iterator[str]:
+    """How few cases, if they were withdrawn, would take first place, or share it."""
+    team, fewest = printable(winner.team), math.inf
+    if winner.withdrawals:
+        lost = winner.withdrawals[0]
+        fewest = lost.number
+        yield (
+            f"{team} keeps first place unless {lost.number} of {cases} cases are"
+            f" withdrawn (then {printable(lost.rival)} could be ahead"
+            f"{_named(lost.cases, ', as without ')})"
+        )
+    else:
+        yield f"{team} keeps first place whatever cases are withdrawn"
+    if winner.shares and winner.shares[0].number < fewest:
+        shared = winner.shares[0]
+        yield (
+            f"{printable(shared.rival)} could share it without {shared.number}"
+            f"{_named(shared.cases, ': ')}"
+        )
+
+
+def _without_teams(winner: Sensitivity) -> Iterator[str]:
+    """Whether first place would be lost, or shared, without another team."""
+    if winner.lost_without_team:
+        names = listing(winner.lost_without_team, last=" or ")
+        yield f"it loses it if {names} is disqualified"
+    teams: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for tie in winner.shared_without_team:
+        teams[tie["with"]].append(tie["team"])
+    for rivals, disqualified in teams.items():
+        yield (
+            f"if {listing(disqualified, last=' or ')} is disqualified, it would then"
+            f" share first place with {listing(rivals, last=' and ')}"
+        )
+    if not (winner.lost_without_team or teams):
+        yield "no other team's disqualification changes that"
 
 
 def _named(cases: Sequence[str], before: str) -> str:
@@ -319,16 +361,22 @@ def _named(cases: Sequence[str], before: str) -> str:
     return f"{before}{listing(cases)}" if len(cases) <= NAMED_CASES else ""
 
 
+# --- Other schemes ----------------------------------------------------------------
+
+
 def scheme_moves(
     schemes: Sequence[Scheme],
 ) -> tuple[list[tuple[Scheme, list[str]]], str]:
     """Who moves where under each scheme; and without how many teams nobody does."""
-    still = [own for own in schemes if own.left_out is not None and not own.moved]
-    still = still if len(still) > 1 else []
-    moves = [
-        (own, [f"{safe(t)} {own.before[t]} to {own.ranks[t]}" for t in own.moved])
-        for own in schemes
-        if own not in still
+    still = [
+        scheme for scheme in schemes if scheme.left_out is not None and not scheme.moved
     ]
-    told = [(own, moved or ["nobody"]) for own, moved in moves]
-    return told, f"without any one of {len(still)} teams" if still else ""
+    if len(still) < 2:
+        still = []
+    moves_by_scheme = []
+    for scheme in schemes:
+        if scheme not in still:
+            before, after = scheme.before, scheme.ranks
+            moves = [f"{safe(t)} {before[t]} to {after[t]}" for t in scheme.moved]
+            moves_by_scheme.append((scheme, moves or ["nobody"]))
+    return moves_by_scheme, f"without any one of {len(still)} teams" if still else ""
