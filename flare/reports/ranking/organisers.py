@@ -93,24 +93,23 @@ class MetricValues:
 
 def metric_values(analysis: Analysis) -> list[MetricValues]:
     """The values of all teams, by metric; None where a table has NaN."""
-    board = analysis.board
     return [
-        MetricValues(
-            printed(name),
-            board.teams,
-            board.cases,
-            [
-                [None if math.isnan(value) else value for value in row]
-                for row in board.values[:, :, number].tolist()
-            ],
-            {
-                (test.team, test.other): (test.effect, test.p_holm <= ALPHA)
-                for test in analysis.tests
-                if test.metric == name
-            },
-        )
+        _values_of(analysis, name, number)
         for number, name in enumerate(analysis.rules.names)
     ]
+
+
+def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
+    """The values of all teams by a metric, which has a number on the board."""
+    board = analysis.board
+    values = []
+    for row in board.values[:, :, number].tolist():
+        values.append([None if math.isnan(value) else value for value in row])
+    effects = {}
+    for test in analysis.tests:
+        if test.metric == name:
+            effects[test.team, test.other] = (test.effect, test.p_holm <= ALPHA)
+    return MetricValues(printed(name), board.teams, board.cases, values, effects)
 
 
 def organiser_page(
@@ -121,82 +120,98 @@ def organiser_page(
     links: Mapping[str, str],
 ) -> Page:
     """Everything that organisers look at before they publish."""
-    cases = analysis.board.cases
     flags = list(analysis.flags)
     look: list[Part] = []
     if not 0 < len(flags) <= LOOKED_AT:
         look = [lines_or(flags, "Nothing odd was found.")]
     if missing := missing_lines(analysis):
         look += [Heading("Missing results"), Lines(missing)]
-    hard = [case_chart(own) for own in metrics if own.metric.is_score][:1]
+    hard = [case_chart(values) for values in metrics if values.metric.is_score][:1]
     doubts: list[Part] = []
     tests: list[Part] = []
-    others: list[Part] = []
+    schemes: list[Part] = []
     if len(public.teams) > 1:
-        recount = [recount_text(own, len(cases)) for own in analysis.sensitivity]
-        doubts = [Heading("What first place depends on"), Lines(recount)]
-        tests = [Words(TESTS_NOTE), Pair([tests_chart(own) for own in metrics])]
-        fewest = fewest_cases_to_test(len(public.teams) * (len(public.teams) - 1))
-        # Of fewer cases, steps of one size can be enough.
-        is_shown = any(test.p_holm <= ALPHA for test in analysis.tests)
-        if len(cases) < fewest and not is_shown:
-            few = (
-                f"Of {count(len(cases), 'case')} no test can tell: it takes {fewest}"
-                " until any difference is significant, however large."
-            )
-            tests = [Words(few)]
-        others = [_schemes_table(analysis.schemes)]
+        cases = len(analysis.board.cases)
+        recounts = [recount_text(winner, cases) for winner in analysis.sensitivity]
+        doubts = [Heading("What first place depends on"), Lines(recounts)]
+        tests = _tests_parts(analysis, metrics)
+        schemes = [_schemes_table(analysis.schemes)]
     before = "To be looked at before it is published"
-    values = [Pair([values_chart(own) for own in metrics])]
-    means: list[Part] = []
-    for grouping in groupings:
-        note = Words(f"{GROUPS_NOTE} {TIMES_NOTE}", "note")
-        means += [Heading(f"Means by {grouping.column}"), note]
-        means += (mean_table(grouping, each) for each in metrics)
+    charts = [Pair([values_chart(values) for values in metrics])]
     page = ranking_page(
         public,
         links,
         look=flags,
         doubts=doubts,
-        means=means,
-        more=[
+        means=_mean_parts(groupings, metrics),
+        sections=[
             Section("look", "To be looked at", before, look),
             Section("cases", "Cases", "Which cases are hard, and for whom", hard),
-            Section("values", "Values", "Values by each metric", values),
+            Section("values", "Values", "Values by each metric", charts),
             Section("tests", "Tests", "Who is better than whom", tests),
-            Section("schemes", "Other schemes", "Ranked in other ways", others),
+            Section("schemes", "Other schemes", "Ranked in other ways", schemes),
         ],
     )
     title = f"{page.title}, for organisers"
     return replace(page, title=title, audience_note=ORGANISERS_NOTE)
 
 
-def mean_table(grouping: Grouping, own: MetricValues) -> Table:
+def _tests_parts(analysis: Analysis, metrics: Sequence[MetricValues]) -> list[Part]:
+    """The tests of all pairs of teams; or how many cases it takes for any to tell."""
+    teams, cases = len(analysis.board.teams), len(analysis.board.cases)
+    fewest = fewest_cases_to_test(teams * (teams - 1))
+    # Of fewer cases, steps of one size can be enough.
+    is_any_sure = any(test.p_holm <= ALPHA for test in analysis.tests)
+    if cases < fewest and not is_any_sure:
+        too_few = (
+            f"Of {count(cases, 'case')} no test can tell: it takes {fewest}"
+            " until any difference is significant, however large."
+        )
+        return [Words(too_few)]
+    charts = [tests_chart(values) for values in metrics]
+    return [Words(TESTS_NOTE), Pair(charts)]
+
+
+def _mean_parts(
+    groupings: Sequence[Grouping], metrics: Sequence[MetricValues]
+) -> list[Part]:
+    """The means of all groups, by column and metric."""
+    parts: list[Part] = []
+    for grouping in groupings:
+        parts.append(Heading(f"Means by {grouping.column}"))
+        parts.append(Words(f"{GROUPS_NOTE} {TIMES_NOTE}", "note"))
+        parts += (mean_table(grouping, values) for values in metrics)
+    return parts
+
+
+def mean_table(grouping: Grouping, values: MetricValues) -> Table:
     """The means of a metric in all groups."""
     names = (group_title(group, len(cases)) for group, cases in grouping.groups)
-    rows = [
-        (team, *(_mean_cell(own.metric, row, n) for _, n in grouping.groups))
-        for team, row in zip(own.teams, own.values, strict=True)
-    ]
-    interval = ", with 95 % intervals" if own.metric.is_score else ""
-    what = f"means of the cases with a result{interval}"
-    caption = f"{own.metric.title} by {grouping.column}: {what}"
+    metric, rows = values.metric, []
+    for team, row in zip(values.teams, values.values, strict=True):
+        cells = (_mean_cell(metric, row, numbers) for _, numbers in grouping.groups)
+        rows.append((team, *cells))
+    intervals = ", with 95 % intervals" if metric.is_score else ""
+    caption = (
+        f"{metric.title} by {grouping.column}: means of the cases with a"
+        f" result{intervals}"
+    )
     return table(caption, ("team", *names), rows, words=("team",))
 
 
 def _mean_cell(
     metric: Printed, row: Sequence[float | None], numbers: Sequence[int]
 ) -> Cell:
-    """A mean, its interval, and what is missing."""
-    found = Mean(metric.name, [row[number] for number in numbers])
-    if found.value is None:
+    """The mean of a group, its interval, and the number of missing results."""
+    mean = Mean(metric.name, [row[number] for number in numbers])
+    if mean.value is None:
         return number_cell(None)
-    text = metric.text(found.value)
+    text = metric.text(mean.value)
     if metric.is_score:
-        text += f" ({found.interval_text})"
-    if missing := len(numbers) - len(found.known):
+        text += f" ({mean.interval_text})"
+    if missing := len(numbers) - len(mean.known):
         text += f", {missing} missing"
-    return Cell(text, exact=repr(found.value))
+    return Cell(text, exact=repr(mean.value))
 
 
 def hardest_first(values: Sequence[Sequence[float | None]]) -> list[int]:
@@ -206,96 +221,103 @@ def hardest_first(values: Sequence[Sequence[float | None]]) -> list[int]:
     return sorted(range(len(sums)), key=lambda number: (sums[number], number))
 
 
-def case_chart(own: MetricValues) -> Chart:
-    """Which cases are hard, and for whom."""
-    shade_of = partial(metric_shade, own.metric.record)
-    order = hardest_first(own.values)
-    names = [own.cases[number] for number in order]
-    rows = (
-        (
-            own.cases[n],
-            *(number_cell(row[n], css=shade_of(row[n])) for row in own.values),
-        )
-        for n in order
-    )
-    caption = f"{own.metric.title} of each case and team, the hardest cases first"
+def case_chart(values: MetricValues) -> Chart:
+    """The values of each team and case: which cases are hard, and for whom."""
+    metric, shade_of = values.metric, partial(metric_shade, values.metric.record)
+    order = hardest_first(values.values)
+    names = [values.cases[number] for number in order]
+    rows = []
+    for number in order:
+        case_values = [row[number] for row in values.values]
+        cells = (number_cell(value, css=shade_of(value)) for value in case_values)
+        rows.append((values.cases[number], *cells))
+    caption = f"{metric.title} of each case and team, the hardest cases first"
     return field_chart(
-        own.teams,
+        values.teams,
         names,
-        [[row[number] for number in order] for row in own.values],
+        [[row[number] for number in order] for row in values.values],
         shade_of,
         ".2f",
-        title=f"{own.metric.title} of each team and case, the hardest case first",
+        title=f"{metric.title} of each team and case, the hardest case first",
         note=f"From left to right: {names[0]} to {names[-1]}.",
         summary=f"the hardest case is {names[0]}, the easiest {names[-1]}",
-        key=(*metric_key(own.metric.record), (ABSENT, NO_RESULT)),
+        key=(*metric_key(metric.record), (ABSENT, NO_RESULT)),
         axis_title=f"{count(len(names), 'case')}, the hardest first",
-        table=table(caption, ("case", *own.teams), rows, words=("case",)),
+        table=table(caption, ("case", *values.teams), rows, words=("case",)),
         is_map=True,
     )
 
 
-def values_chart(own: MetricValues) -> Chart:
+def values_chart(values: MetricValues) -> Chart:
     """How the values of each team are spread."""
-    labels, rows = [], []
-    for team, values in zip(own.teams, own.values, strict=True):
-        known = [value for value in values if value is not None]
-        absent = len(values) - len(known)
+    metric, labels, rows = values.metric, [], []
+    for team, row in zip(values.teams, values.values, strict=True):
+        results = [value for value in row if value is not None]
+        absent = len(row) - len(results)
         labels.append(f"{team} ({absent} missing)" if absent else team)
-        numbers: list[float | None] = [None] * 6
-        if known:
-            quarters = np.quantile(known, (0, 0.25, 0.5, 0.75, 1)).tolist()
-            numbers = [float(np.mean(known)), *quarters]
-        cells = map(own.metric.cell, numbers)
-        rows.append((team, str(absent or "none"), *cells))
+        statistics: list[float | None] = [None] * 6
+        if results:
+            quarters = np.quantile(results, (0, 0.25, 0.5, 0.75, 1)).tolist()
+            statistics = [float(np.mean(results)), *quarters]
+        rows.append((team, str(absent or "none"), *map(metric.cell, statistics)))
     heads = ("mean", "lowest", "first quartile", "median", "third quartile", "highest")
-    caption = f"{own.metric.title}: all statistics are of the cases with a result"
-    tips = own.cases, own.values, own.metric.decimals
+    caption = f"{metric.title}: all statistics are of the cases with a result"
+    tips = values.cases, values.values, metric.decimals
     return spread_chart(
-        own.metric.record or own.metric.name,
+        metric.record or metric.name,
         labels,
-        own.values,
+        values.values,
         has_boxes=True,
-        title=own.metric.title,
-        summary=f"{len(own.teams)} teams, best first; the table has the statistics",
+        title=metric.title,
+        summary=f"{len(values.teams)} teams, best first; the table has the statistics",
         table=table(caption, ("team", NO_RESULT, *heads), rows, words=("team",)),
         # Of more teams, the page would become too large.
-        tips=tips if len(own.teams) <= MANY_ROWS else None,
+        tips=tips if len(values.teams) <= MANY_ROWS else None,
     )
 
 
-def tests_chart(own: MetricValues) -> Chart:
-    """Which team is better than which other."""
-    numbers = range(1, len(own.teams) + 1)
-    rows, fields = [], []
-    for number, team in zip(numbers, own.teams, strict=True):
-        pairs = [own.effects.get((team, other)) for other in own.teams]
-        words = (f"{pair[0]:+.2f}{'*' * pair[1]}" if pair else "" for pair in pairs)
-        rows.append((f"{number} {team}", *words))
-        shades = (f"e{bisect_left(EFFECTS, p[0])}" if p and p[1] else "" for p in pairs)
-        fields.append(Fields(list(shades)))
-    sure = sum(is_sure for _, is_sure in own.effects.values())
-    caption = (
-        f"{own.metric.title}: effect of row against column (-1 to 1); * significant"
-    )
-    heads = ("team", *map(str, numbers))
+def tests_chart(values: MetricValues) -> Chart:
+    """How much better each team is than each other one, and how surely."""
+    title, rows, fields = values.metric.title, [], []
+    labels = [f"{n} {team}" for n, team in enumerate(values.teams, start=1)]
+    for label, team in zip(labels, values.teams, strict=True):
+        words, shades = [], []
+        for other in values.teams:
+            word, shade = _effect_field(values.effects.get((team, other)))
+            words.append(word)
+            shades.append(shade)
+        rows.append((label, *words))
+        fields.append(Fields(shades))
+    sure = sum(is_sure for _, is_sure in values.effects.values())
+    caption = f"{title}: effect of row against column (-1 to 1); * significant"
+    heads = ("team", *map(str, range(1, len(values.teams) + 1)))
     return Chart(
-        title=own.metric.title,
-        summary=f"{sure} of {len(own.effects)} ordered pairs differ significantly",
-        labels=tuple(f"{n} {team}" for n, team in enumerate(own.teams, start=1)),
+        title=title,
+        summary=f"{sure} of {len(values.effects)} ordered pairs differ significantly",
+        labels=tuple(labels),
         rows=fields,
-        axis=rank_ticks(len(own.teams)),
+        axis=rank_ticks(len(values.teams)),
         axis_title="than team",
         key=EFFECT_KEY,
         table=table(caption, heads, rows, words=("team",), sortable=False),
     )
 
 
+def _effect_field(effect: tuple[float, bool] | None) -> tuple[str, str]:
+    """The words of an effect, and its shade if it is significant."""
+    if effect is None:
+        return "", ""
+    size, is_significant = effect
+    if not is_significant:
+        return f"{size:+.2f}", ""
+    return f"{size:+.2f}*", f"e{bisect_left(EFFECTS, size)}"
+
+
 def _schemes_table(schemes: Sequence[Scheme]) -> Table:
     """Who moves where when the teams are ranked in another way."""
-    found, still = scheme_moves(schemes)
+    moves_by_scheme, still = scheme_moves(schemes)
     rows: list[tuple[object, ...]] = []
-    for scheme, moves in found:
+    for scheme, moves in moves_by_scheme:
         tau = number_cell(scheme.tau, decimals=2, exact=True)
         if scheme.tau is None:
             tau = replace(tau, text="undefined")

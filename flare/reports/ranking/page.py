@@ -53,7 +53,7 @@ RANKS_NOTE = (
 )
 
 LOOKED_AT = 10
-"""So many things to look at stand above the ranking; the others below."""
+"""At most this many things to look at stand above the ranking; all others below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class PublicRanking:
     """By metric and place: the mean over the cases, and how many results are missing;
     empty where only organisers may know it."""
     counted: Mapping[str, Sequence[float | None]]
-    """What missing results count as in means, by metric that is ranked and case."""
+    """The values of missing results in means, by metric that is ranked and case."""
     notes: tuple[str, ...]
     """By which metrics nobody is ranked, who does not compete, and what missing results
     count as."""
@@ -111,52 +111,50 @@ def public_ranking(
     *,
     is_organiser: bool = False,
 ) -> PublicRanking:
-    """What the page of all teams has: for everybody, nothing of small groups."""
+    """Reduce a ranking to what its readers may know; small groups are not for all."""
     challenge, rules = analysis.challenge, analysis.rules
     means = ranking_means(analysis, has_organs=False)
+    has_means = is_organiser or analysis.shows_means
+    metrics = tuple(map(printed, rules.names))
     counted = {name: means.counted[name] for name in rules.names}
-    shown = tuple(map(printed, rules.names))
-    metrics = (
-        f"{own.title} ({rule.better.value} is better, weight {rule.weight:g})"
-        for own, rule in zip(shown, rules.metrics, strict=True)
-    )
-    gate = f"DSC of at least {rules.gate_dsc:g}" if rules.gate_dsc else "none"
-    found = None if too_few_text(analysis) else analysis.bootstrap
-    certainty = certainty_text(analysis, is_organiser=is_organiser)
     notes = [left_out_text(rules.left_out), guests_note(analysis)]
-    is_shown = is_organiser or analysis.shows_means
-    if is_shown and any(own.missing for own in means.rows):
+    if has_means and any(mean.missing for mean in means.rows):
         notes.append(f"In a mean, a missing result {counted_text(counted)}.")
-    groups = []
-    for own in groupings:  # for everybody, none of a column with a small group
-        hidden = "" if is_organiser else silence(own)
-        parts = () if hidden else own.groups
-        ranks = tuple(analysis.board.on(numbers).final_ranks for _, numbers in parts)
-        sizes = tuple((name, len(numbers)) for name, numbers in parts)
-        ranked = GroupRanks(column=own.column, groups=sizes, ranks=ranks, note=hidden)
-        groups.append(ranked)
+    bootstrap = None if too_few_text(analysis) else analysis.bootstrap
+    groups = (
+        _group_ranks(analysis, grouping, is_organiser=is_organiser)
+        for grouping in groupings
+    )
     return PublicRanking(
         challenge=challenge.name,
         interim=analysis.table.roll.interim_text,
-        certainty=certainty,
-        metrics=shown,
-        means=_means(means, shown, is_organiser=is_organiser) if is_shown else {},
+        certainty=certainty_text(analysis, is_organiser=is_organiser),
+        metrics=metrics,
+        means=_means(means, metrics, is_organiser=is_organiser) if has_means else {},
         counted=counted,
         notes=tuple(filter(None, notes)),
         cases=len(analysis.table.cases),
         places=analysis.standings.standings,
-        draws=found.teams if found else (),
-        draws_note=draws_text(found) if found else "",
+        draws=bootstrap.teams if bootstrap else (),
+        draws_note=draws_text(bootstrap) if bootstrap else "",
         decisions=analysis.decisions.lines,
-        settings=(
-            ("challenge", f"{challenge.name} ({challenge.key})"),
-            ("challenge sha256", challenge.checksum),
-            ("metrics", ", ".join(metrics)),
-            ("ties", rules.ties.value),
-            ("missing results", rules.missing.value),
-            ("gate of efficiency", gate),
-        ),
+        settings=_settings(analysis, metrics),
         groups=tuple(groups),
+    )
+
+
+def _group_ranks(
+    analysis: Analysis, grouping: Grouping, *, is_organiser: bool
+) -> GroupRanks:
+    """The ranks within groups; for everybody, none of a column with a small group."""
+    note = "" if is_organiser else silence(grouping)
+    groups = () if note else grouping.groups
+    ranks = (analysis.board.on(numbers).final_ranks for _, numbers in groups)
+    return GroupRanks(
+        column=grouping.column,
+        groups=tuple((name, len(numbers)) for name, numbers in groups),
+        ranks=tuple(ranks),
+        note=note,
     )
 
 
@@ -167,54 +165,75 @@ def _means(
 
     Others than organisers get them rounded, before anything else is made of them.
     """
-    told = {own.name: own for own in metrics if is_organiser or own.is_told}
-    found: dict[str, list[tuple[float | None, int]]] = {name: [] for name in told}
-    for own in means.rows:
-        if own.metric in found and not own.organ:
-            mean = None if own.missing == means.cases else own.mean
+    means_by_metric: dict[str, list[tuple[float | None, int]]] = {}
+    for metric in metrics:
+        if not (is_organiser or metric.is_told):
+            continue
+        places = means_by_metric[metric.name] = []
+        for row in means.rows:
+            if row.metric != metric.name or row.organ:
+                continue
+            mean = None if row.missing == means.cases else row.mean
             if mean is not None and not is_organiser:
-                mean = float(told[own.metric].text(mean))
-            found[own.metric].append((mean, own.missing))
-    return found
+                mean = float(metric.text(mean))
+            places.append((mean, row.missing))
+    return means_by_metric
+
+
+def _settings(
+    analysis: Analysis, metrics: Sequence[Printed]
+) -> tuple[tuple[str, str], ...]:
+    """The challenge, and the rules of its ranking."""
+    challenge, rules = analysis.challenge, analysis.rules
+    weights = []
+    for metric, rule in zip(metrics, rules.metrics, strict=True):
+        better = f"{rule.better.value} is better"
+        weights.append(f"{metric.title} ({better}, weight {rule.weight:g})")
+    gate = f"DSC of at least {rules.gate_dsc:g}" if rules.gate_dsc else "none"
+    return (
+        ("challenge", f"{challenge.name} ({challenge.key})"),
+        ("challenge sha256", challenge.checksum),
+        ("metrics", ", ".join(weights)),
+        ("ties", rules.ties.value),
+        ("missing results", rules.missing.value),
+        ("gate of efficiency", gate),
+    )
 
 
 # --- The page ---------------------------------------------------------------------
 
 
 def ranking_page(
-    found: PublicRanking,
+    public: PublicRanking,
     links: Mapping[str, str],
     *,
     look: Sequence[str] = (),
     doubts: Sequence[Part] = (),
     means: Sequence[Part] = (),
-    more: Sequence[Section] = (),
+    sections: Sequence[Section] = (),
 ) -> Page:
-    """What every page of a ranking has; teams lead to their own pages by links.
+    """The page of a ranking, for all readers; teams lead to their own pages by links.
 
     For organisers, with what to look at before it is published, what else there is to
     say of how sure it is, means of groups, and other sections.
     """
-    ranking: list[Part] = [
-        _first_table(found, look, links),
-        *(Words(note, "note") for note in (*found.notes, PRIZE_RULE)),
-    ]
+    ranking: list[Part] = [_first_table(public, look, links)]
+    ranking += (Words(note, "note") for note in (*public.notes, PRIZE_RULE))
     follows = "and what follows from ranks, but"
-    if found.means:
+    if public.means:
         follows = "what follows from ranks, and rounded means over all cases, but"
-    lead: list[Part] = [Words(found.interim, "banner")] if found.interim else []
-    lead.append(Words(found.certainty, "lead"))
+    lead: list[Part] = [Words(public.interim, "banner")] if public.interim else []
+    lead.append(Words(public.certainty, "lead"))
     if look:
-        rest = len(look) - LOOKED_AT
-        more_of = [f"{rest} more: see To be looked at, below."] if rest > 0 else []
-        box = f"{count(len(look), 'thing')} to look at before it is published"
-        lead.append(Lines([*look[:LOOKED_AT], *more_of], box))
-    draws = draws_chart(found.draws, found.draws_note) if found.draws else None
-    decisions = [lines_or(found.decisions, "There are none.")]
-    groups = [part for own in found.groups for part in _rank_parts(own, found)]
-    settings = pairs_table("What the ranking was made with", found.settings)
+        lead.append(_look_box(look))
+    draws = draws_chart(public.draws, public.draws_note) if public.draws else None
+    decisions = [lines_or(public.decisions, "There are none.")]
+    groups: list[Part] = []
+    for ranks in public.groups:
+        groups += _rank_parts(ranks, public)
+    settings = pairs_table("What the ranking was made with", public.settings)
     return Page(
-        title=f"{found.challenge}: ranking of {count(len(found.teams), 'team')}",
+        title=f"{public.challenge}: ranking of {count(len(public.teams), 'team')}",
         audience_note=PUBLIC_NOTE.format(follows),
         lead=lead,
         sections=[
@@ -222,10 +241,19 @@ def ranking_page(
             Section("draws", "How sure it is", "How sure it is", [draws, *doubts]),
             Section("decisions", "Decisions", "Decisions of the organisers", decisions),
             Section("groups", "Groups", "Groups of cases", [*groups, *means]),
-            *more,
+            *sections,
             Section("settings", "Settings", "Settings", [settings]),
         ],
     )
+
+
+def _look_box(look: Sequence[str]) -> Lines:
+    """The first things to look at; the section below has all of them."""
+    title = f"{count(len(look), 'thing')} to look at before it is published"
+    lines = [*look[:LOOKED_AT]]
+    if len(look) > LOOKED_AT:
+        lines.append(f"{len(look) - LOOKED_AT} more: see To be looked at, below.")
+    return Lines(lines, title)
 
 
 def lines_or(lines: Sequence[str], words: str) -> Part:
@@ -234,86 +262,101 @@ def lines_or(lines: Sequence[str], words: str) -> Part:
 
 
 def _first_table(
-    found: PublicRanking, look: Sequence[str], links: Mapping[str, str]
+    public: PublicRanking, look: Sequence[str], links: Mapping[str, str]
 ) -> Table:
     """The ranking; teams lead to their own pages, and have signs of what is odd."""
-    drawn = {own.team: _interval_cell(own) for own in found.draws}
+    intervals = {draw.team: _interval_cell(draw) for draw in public.draws}
     rows = []
-    for number, place in enumerate(found.places):
-        start = tuple(f"{safe(place.team)}{end}" for end in " :")
-        alarm = " ".join(line for line in look if line.startswith(start))
+    for number, place in enumerate(public.places):
         score = number_cell(float(place.score), decimals=4, exact=True)
-        rows.append(
-            (
-                str(place.rank or "-"),
-                Cell(place.team, href=links.get(place.team, ""), alarm=alarm),
-                *([drawn.get(place.team, Cell(""))] if drawn else []),
-                score if place.rank else "",
-                *(_metric_cell(found, place, number, m) for m in found.metrics),
-            )
-        )
-    over = f"over {count(found.cases, 'case')}"
+        row: list[str | Cell] = [str(place.rank or "-"), _team_cell(place, look, links)]
+        if intervals:
+            row.append(intervals.get(place.team, Cell("")))
+        row.append(score if place.rank else "")
+        for metric in public.metrics:
+            row.append(_metric_cell(public, place, number, metric))
+        rows.append(row)
+    cases = f"over {count(public.cases, 'case')}"
     smaller = "smaller is better, stronger shades are worse"
-    caption = f"Score and mean ranks {over}; {smaller}"
-    if found.means:
-        caption = f"Means {over}; shades and small print: mean ranks, {smaller}"
-    heads = ["rank", "team", "score"]
-    if drawn:
-        heads.insert(2, "ranks in 95 % of samples")
-    heads += (
-        own.title if own.name in found.means else f"mean rank: {own.title}"
-        for own in found.metrics
+    caption = f"Score and mean ranks {cases}; {smaller}"
+    if public.means:
+        caption = f"Means {cases}; shades and small print: mean ranks, {smaller}"
+    return table(
+        caption,
+        _first_heads(public),
+        rows,
+        words=("team",),
+        quiet=[n for n, place in enumerate(public.places) if place.rank is None],
+        name_column=1,
+        is_whole=True,
     )
-    apart = [n for n, place in enumerate(found.places) if place.rank is None]
-    more = {"words": ("team",), "quiet": apart, "name_column": 1, "is_whole": True}
-    return table(caption, heads, rows, **more)
 
 
-def _interval_cell(own: RankInterval) -> Cell:
-    """The ranks of a team in the draws."""
-    low, high = own.interval
+def _first_heads(public: PublicRanking) -> list[str]:
+    """The heads of the ranking; where a mean may be told, it stands above its rank."""
+    heads = ["rank", "team"]
+    if public.draws:
+        heads.append("ranks in 95 % of samples")
+    heads.append("score")
+    for metric in public.metrics:
+        is_mean = metric.name in public.means
+        heads.append(metric.title if is_mean else f"mean rank: {metric.title}")
+    return heads
+
+
+def _team_cell(place: Standing, look: Sequence[str], links: Mapping[str, str]) -> Cell:
+    """The name of a team, with its page, and with all that is odd about it."""
+    starts = (f"{safe(place.team)} ", f"{safe(place.team)}:")
+    alarm = " ".join(line for line in look if line.startswith(starts))
+    return Cell(place.team, href=links.get(place.team, ""), alarm=alarm)
+
+
+def _interval_cell(draw: RankInterval) -> Cell:
+    """The best and the worst rank of a team in 95 % of the draws, and all as blobs."""
+    low, high = draw.interval
     return Cell(
         str(low) if low == high else f"{low} to {high}",
         css="drawn",
         exact=str(low + high / 1000),
-        mark=blobs(own.frequencies, low, high),
+        mark=blobs(draw.frequencies, low, high),
     )
 
 
 def _metric_cell(
-    found: PublicRanking, place: Standing, number: int, metric: Printed
+    public: PublicRanking, place: Standing, number: int, metric: Printed
 ) -> Cell:
-    """What is known of a team by a metric, on the shade of its mean rank."""
-    rank = float(place.mean_ranks[metric.name])
-    css = rank_shade(rank, len(found.teams))
-    own = number_cell(rank, decimals=2, exact=True, css=css)
-    if metric.name not in found.means:
-        return own
-    mean, missing = found.means[metric.name][number]
-    note = f"rank {own.text}"
+    """The mean of a team, if it may be told, on the shade of its mean rank."""
+    mean_rank = float(place.mean_ranks[metric.name])
+    css = rank_shade(mean_rank, len(public.teams))
+    cell = number_cell(mean_rank, decimals=2, exact=True, css=css)
+    if metric.name not in public.means:
+        return cell
+    mean, missing = public.means[metric.name][number]
+    note = f"rank {cell.text}"
     if mean is None:
-        return replace(own, text=NO_RESULT, exact="", note=note)
+        return replace(cell, text=NO_RESULT, exact="", note=note)
     if missing:
         note += f", {missing} missing"
-    return replace(own, text=metric.text(mean), exact=repr(mean), note=note)
+    return replace(cell, text=metric.text(mean), exact=repr(mean), note=note)
 
 
 def draws_chart(draws: Sequence[RankInterval], note: str) -> Chart:
     """How sure the ranks are."""
     ranks = range(1, len(draws[0].frequencies) + 1)
-    rows = []
-    for own in draws:
-        shares = (f"{100 * part:.1f}" if part else "" for part in own.frequencies)
-        rows.append((own.team, *map(str, own.interval), *shares))
-    told = (f"{own.team} {' to '.join(map(str, own.interval))}" for own in draws)
+    rows, intervals = [], []
+    for draw in draws:
+        low, high = map(str, draw.interval)
+        shares = (f"{100 * part:.1f}" if part else "" for part in draw.frequencies)
+        rows.append((draw.team, low, high, *shares))
+        intervals.append(f"{draw.team} {low} to {high}")
     caption = "Ranks in 95 % of the draws, and percent of the draws with each rank"
     heads = ("team", "from", "to", *map(str, ranks))
     return Chart(
         title="Ranks when other cases are drawn",
         note=note,
-        summary=f"ranks in 95 % of the draws: {'; '.join(told)}",
-        labels=tuple(own.team for own in draws),
-        rows=[blobs(own.frequencies, *own.interval) for own in draws],
+        summary=f"ranks in 95 % of the draws: {'; '.join(intervals)}",
+        labels=tuple(draw.team for draw in draws),
+        rows=[blobs(draw.frequencies, *draw.interval) for draw in draws],
         axis=rank_ticks(len(ranks)),
         axis_title="rank",
         key=(("dot", "larger: more draws"), ("boxed", "95 % of the draws")),
@@ -321,26 +364,25 @@ def draws_chart(draws: Sequence[RankInterval], note: str) -> Chart:
     )
 
 
-def _rank_parts(own: GroupRanks, found: PublicRanking) -> list[Part]:
+def _rank_parts(group_ranks: GroupRanks, public: PublicRanking) -> list[Part]:
     """The ranks within groups; or why they are not told."""
-    note = Words(own.note or RANKS_NOTE, "note")
-    ranks = [] if own.note else [rank_table(own, found)]
-    return [Heading(f"Ranks by {own.column}"), note, *ranks]
+    parts: list[Part] = [Heading(f"Ranks by {group_ranks.column}")]
+    parts.append(Words(group_ranks.note or RANKS_NOTE, "note"))
+    if not group_ranks.note:
+        parts.append(rank_table(group_ranks, public))
+    return parts
 
 
-def rank_table(own: GroupRanks, found: PublicRanking) -> Table:
+def rank_table(group_ranks: GroupRanks, public: PublicRanking) -> Table:
     """The rank of each team in the ranking itself, and within each group."""
-    places = [place for place in found.places if place.rank is not None]
-    rows = [
-        (
-            *(place.team, str(place.rank)),
-            *(
-                Cell(str(ranks[number]), css=rank_shade(ranks[number], len(places)))
-                for ranks in own.ranks
-            ),
-        )
-        for number, place in enumerate(places)
-    ]
-    names = (group_title(name, cases) for name, cases in own.groups)
-    caption = f"Ranks of the teams by {own.column}, each group by itself"
+    places = [place for place in public.places if place.rank is not None]
+    rows = []
+    for number, place in enumerate(places):
+        row: list[str | Cell] = [place.team, str(place.rank)]
+        for ranks in group_ranks.ranks:
+            css = rank_shade(ranks[number], len(places))
+            row.append(Cell(str(ranks[number]), css=css))
+        rows.append(row)
+    names = (group_title(name, cases) for name, cases in group_ranks.groups)
+    caption = f"Ranks of the teams by {group_ranks.column}, each group by itself"
     return table(caption, ("team", "all cases", *names), rows, words=("team",))
