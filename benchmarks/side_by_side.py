@@ -54,7 +54,7 @@ def run_on(engine: Docker, image: str, empty: str, folder: Path, cpu: int) -> fl
     limits = Limits(memory="2g", shm_size="64m", output_size="1g", cpus=str(cpu))
     loaded = LoadedImage(
         engine=engine,
-        conditions=Conditions(limits=limits, own_cpus=(cpu,)),
+        conditions=Conditions(limits=limits, exclusive_cpus=(cpu,)),
         image=image,
         overrides=(),
         empty=empty,

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flare.common.errors import OutputError, StoppedError
-from flare.common.files import at, json_at, remove_tree, write_whole
+from flare.common.files import json_at, remove_tree, write_whole
+from flare.common.schema import build, check, dump
 from flare.common.text import safe, why
 from flare.measuring.engines.interface import Engine
 from flare.results.errors import MeasurementError
 from flare.results.team_folder import FolderLock
 
 LABEL = "flare.measure"
-"""Of all that a measurement makes in the engine; its value says which measurement."""
+"""All that a measurement makes in the engine has it; its value says which one."""
 
 STATE = ".measuring.json"
 """In the folder of a team: what a measurement that was killed has left behind."""
@@ -29,10 +30,10 @@ KEY_START = 8
 """Number of letters of a key that tell which folder is measured."""
 
 PAUSE_S = 1.0
-"""After a kill, the guard waits so long before it looks again what is still there."""
+"""After a kill, the guard waits this long before it looks again what is there."""
 
 LOADING_S = 40
-"""It goes on at least so long if an image was being loaded: the engine may end that
+"""It goes on at least this long if an image was being loaded: the engine may end that
 only in a while. Less than a minute, which is how long the next run waits."""
 
 
@@ -48,8 +49,8 @@ def new_key(team_folder: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """What a measurement makes outside its results, and has to remove."""
+class Workplace:
+    """All that a measurement makes outside its results, and has to remove."""
 
     folder: Path
     """Of the team."""
@@ -60,7 +61,7 @@ class Made:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Those of our own image and of the team's."""
+        """Tags of our own image and of the team's."""
         return tuple(f"flare-measure-{n}-{self.key}:latest" for n in ("empty", "team"))
 
     @property
@@ -80,7 +81,7 @@ class Made:
 @contextmanager
 def guarded(
     engine: Engine, team_folder: Path, *, images: Sequence[str], lock: FolderLock
-) -> Iterator[Made]:
+) -> Iterator[Workplace]:
     """Names for what a measurement makes, and a process that removes it.
 
     That process outlives this one, and holds the lock until it is done.
@@ -103,13 +104,15 @@ def guarded(
     """
     clean_up(engine, team_folder)
     folder = team_folder.resolve()
-    made = Made(folder=folder, key=new_key(folder), images=tuple(images))
-    state = {"key": made.key, "images": made.images}
-    write_whole(team_folder / STATE, json.dumps(state))
+    place = Workplace(folder=folder, key=new_key(folder), images=tuple(images))
+    state = _State(key=place.key, images=place.images)
+    write_whole(team_folder / STATE, json.dumps(dump(state)))
     guard = subprocess.Popen(
         engine.guard_command(
-            *(label_of(made.key), made.tags, made.images),
-            made.work,
+            label_of(place.key),
+            place.tags,
+            place.images,
+            place.work,
             pause_s=PAUSE_S,
             loading_s=LOADING_S,
         ),
@@ -122,11 +125,11 @@ def guarded(
     is_cut = True
     try:
         try:
-            made.work.mkdir(mode=0o700)
+            place.work.mkdir(mode=0o700)
         except OSError as error:
-            problem = f"{safe(made.work)}: it cannot be made ({why(error)})"
+            problem = f"{safe(place.work)}: it cannot be made ({why(error)})"
             raise OutputError(problem) from error
-        yield made
+        yield place
         is_cut = False
     except Exception as error:
         is_cut = isinstance(error, StoppedError)
@@ -156,27 +159,37 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
     MeasurementError
         If a folder cannot be removed.
     """
-    made = _read_made(team_folder)
-    if not made:
+    place = _read_workplace(team_folder)
+    if not place:
         return
-    engine.remove_labelled(label_of(made.key))
-    engine.remove_tags(*made.tags)
-    engine.remove_untagged(*(f"sha256:{image}" for image in made.images))
-    remove_tree(made.work)
-    if made.work.exists():
+    engine.remove_labelled(label_of(place.key))
+    engine.remove_tags(*place.tags)
+    engine.remove_untagged(*(f"sha256:{image}" for image in place.images))
+    remove_tree(place.work)
+    if place.work.exists():
         raise MeasurementError(
-            str(made.work),
+            str(place.work),
             "it cannot be removed",
-            f"Remove it as root: sudo rm -r {safe(made.work)}",
+            f"Remove it as root: sudo rm -r {safe(place.work)}",
         )
     (team_folder / STATE).unlink(missing_ok=True)
 
 
-def _read_made(team_folder: Path) -> Made | None:
-    """What a measurement has made; None if that is not, or no longer, known."""
-    state = json_at(team_folder / STATE)
-    key, images = at(state, "key"), at(state, "images")
-    is_known = isinstance(key, str) and key.isalnum() and isinstance(images, list)
-    if not is_known or not all(isinstance(image, str) for image in images):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """The file `STATE`, whose names a path and a command are made of."""
+
+    key: str
+    images: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check(self.key.isalnum(), "key", self.key, "letters and digits")
+
+
+def _read_workplace(team_folder: Path) -> Workplace | None:
+    """The workplace of a measurement that was killed; None if none is known."""
+    try:
+        state = build(_State, json_at(team_folder / STATE), is_lenient=True)
+    except ValueError:
         return None
-    return Made(folder=team_folder, key=key, images=tuple(images))
+    return Workplace(folder=team_folder, key=state.key, images=state.images)

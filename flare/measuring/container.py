@@ -32,7 +32,7 @@ LOOK_S = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """Under which all containers of a measurement are run."""
+    """The conditions under which all containers of a measurement are run."""
 
     limits: Limits = field(default_factory=Limits)
     """What a container may use, with the UUID of its GPU."""
@@ -44,7 +44,7 @@ class Conditions:
     """What a run finds in the memory of the computer."""
     gpu: NvmlSource | None = None
     """What is sampled of the GPU of the limits."""
-    own_cpus: tuple[int, ...] = ()
+    exclusive_cpus: tuple[int, ...] = ()
     """Where other containers run beside these, processors that those have not."""
 
 
@@ -113,7 +113,7 @@ def run_container(
         if conditions.caches is Caches.COLD:
             empty_caches()  # making it may have read the image
         run = _run(engine, identity, watch, conditions)
-        is_guilty = run.end is not End.FILLED_DISK or not conditions.own_cpus
+        is_guilty = run.end is not End.FILLED_DISK or not conditions.exclusive_cpus
         # It may have been the one beside it: only what it has for sure written counts.
         is_guilty = is_guilty or engine.written_bytes(identity) > most_bytes
     finally:
@@ -131,7 +131,7 @@ def _run(
     sampler = Sampler(conditions.interval_s, gpu=conditions.gpu, group=group)
     try:
         sampler.look_before()
-        busy_before = busy_s(cpus=conditions.own_cpus)
+        busy_before = busy_s(cpus=conditions.exclusive_cpus)
         start = sampler.start()
         process = engine.start(container)
         try:
@@ -142,7 +142,7 @@ def _run(
             process.wait()
             raise
         runtime_s = time.perf_counter() - start
-        busy_after = busy_s(cpus=conditions.own_cpus)
+        busy_after = busy_s(cpus=conditions.exclusive_cpus)
         if end is not End.ENDED:
             engine.kill(container)
         try:
@@ -157,10 +157,9 @@ def _run(
     finally:
         sampler.stop(0.0)
     ended = engine.ended(container)
-    own = [sample.cpu_s for sample in trace.samples if sample.cpu_s is not None]
-    other_cpu_s = None
-    if own and busy_before is not None and busy_after is not None:
-        other_cpu_s = max(0.0, busy_after - busy_before - max(own))
+    cpu_s, other_cpu_s = _cpu_s(trace), None
+    if cpu_s is not None and busy_before is not None and busy_after is not None:
+        other_cpu_s = max(0.0, busy_after - busy_before - cpu_s)
     return ContainerRun(
         runtime_s=runtime_s,
         end=end,
@@ -180,11 +179,12 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float, watch: DiskWatch) 
     descriptor = os.pidfd_open(process.pid)
     try:
         while True:
-            left = deadline - time.monotonic()
-            ended, _, _ = select.select([descriptor], [], [], max(0, min(LOOK_S, left)))
-            if ended:
+            left_s = deadline - time.monotonic()
+            pause_s = max(0, min(LOOK_S, left_s))
+            ready, _, _ = select.select([descriptor], [], [], pause_s)
+            if ready:
                 return End.ENDED
-            if left <= LOOK_S:
+            if left_s <= LOOK_S:
                 return End.LATE
             if watch.is_alarming():
                 return End.FILLED_DISK
@@ -227,17 +227,17 @@ def is_helped(runs: Sequence[ContainerRun]) -> bool:
     return gain_s > max(0.5, 0.2 * first_s)
 
 
-def record_of(
+def case_record(
     case: str,
     runs: Sequence[ContainerRun],
     *,
     rule: MaxMemory,
     cpus: int,
-    own_cpus: int = 0,
+    exclusive_cpus: int = 0,
     rerun: str = "",
     doubts: Sequence[str] = (),
 ) -> CaseRecord:
-    """The row of a case of which every repeat has worked.
+    """The row of a case, all repeats of which have worked.
 
     All values are those of one repeat, see `counted_run`.
 
@@ -251,7 +251,7 @@ def record_of(
         The challenge's.
     cpus : int
         Of the computer.
-    own_cpus : int
+    exclusive_cpus : int
         Those that no other container had; 0 if there was no other.
     rerun : str
         Why it was run again.
@@ -261,46 +261,63 @@ def record_of(
     run = counted_run(runs)
     trace = run.trace
     memory = trace.gpu_memory_mb
-    maxima = [_max_memory(r.trace, rule)[0] for r in runs]
-    maximum, is_defined = _max_memory(trace, rule)
-    peak = max((mb for _, mb in memory), default=None)
-    doubts = [*trace.doubts, *doubts]
-    if not is_defined:
-        doubts.append("no value of the memory is stable: the plain maximum is taken")
-    if peak and maximum is not None and maximum < 0.9 * peak:
-        doubts.append(f"the stable memory is far below its peak of {peak:.0f} MB")
-    if is_helped(runs):
-        fastest_s = min(r.runtime_s for r in runs)
-        doubts.append(
-            f"a repeat took {fastest_s:.2f} s, and the first run {run.runtime_s:.2f} s,"
-            " which counts: was something kept in between?"
-        )
-    if is_busy(run.other_cpu_s, run.runtime_s, own_cpus or cpus):
-        text = f"other programs took {run.other_cpu_s:.1f} s of the processors"
-        doubts.append(f"{text} meanwhile")
-    cpu = [sample.cpu_s for sample in trace.samples if sample.cpu_s is not None]
+    maxima = [_max_memory(repeat.trace, rule)[0] for repeat in runs]
+    cpu_s = _cpu_s(trace)
     host = [s.host_memory_mb for s in trace.samples if s.host_memory_mb is not None]
+    value_doubts = _value_doubts(runs, rule, exclusive_cpus or cpus)
     return CaseRecord(
         case=case,
         status=RunStatus.OK,
         runtime_s=run.runtime_s,
-        max_gpu_memory_mb=maximum,
-        peak_gpu_memory_mb=peak,
+        max_gpu_memory_mb=_max_memory(trace, rule)[0],
+        peak_gpu_memory_mb=_peak_mb(trace),
         idle_gpu_memory_mb=trace.idle_mb,
         gpu_memory_area_mb_s=area(memory) if memory else None,
-        cpu_area_percent_s=100 * max(cpu) / cpus if cpu else None,
-        cpu_s=max(cpu, default=None),
+        cpu_area_percent_s=None if cpu_s is None else 100 * cpu_s / cpus,
+        cpu_s=cpu_s,
         max_host_memory_mb=max(host, default=None),
         engine_runtime_s=run.ended.runtime_s,
-        runtime_s_spread=_spread([r.runtime_s for r in runs]),
+        runtime_s_spread=_spread([repeat.runtime_s for repeat in runs]),
         max_gpu_memory_mb_spread=_spread(maxima),
         repeats=len(runs),
         samples=len(trace.samples),
         mean_interval_s=trace.mean_interval_s,
         longest_gap_s=trace.longest_gap_s,
-        doubts="; ".join(doubts),
+        doubts="; ".join([*trace.doubts, *doubts, *value_doubts]),
         rerun=rerun,
     )
+
+
+def _value_doubts(
+    runs: Sequence[ContainerRun], rule: MaxMemory, cpus: int
+) -> Iterator[str]:
+    """Doubts about the values of the repeat that counts, beside those of its trace."""
+    run = counted_run(runs)
+    maximum, is_defined = _max_memory(run.trace, rule)
+    peak = _peak_mb(run.trace)
+    if not is_defined:
+        yield "no value of the memory is stable: the plain maximum is taken"
+    if peak and maximum is not None and maximum < 0.9 * peak:
+        yield f"the stable memory is far below its peak of {peak:.0f} MB"
+    if is_helped(runs):
+        fastest_s = min(repeat.runtime_s for repeat in runs)
+        yield (
+            f"a repeat took {fastest_s:.2f} s, and the first run {run.runtime_s:.2f} s,"
+            " which counts: was something kept in between?"
+        )
+    if is_busy(run.other_cpu_s, run.runtime_s, cpus):
+        text = f"other programs took {run.other_cpu_s:.1f} s of the processors"
+        yield f"{text} meanwhile"
+
+
+def _cpu_s(trace: Trace) -> float | None:
+    """Processor time of a container; None where it could not be read."""
+    times = [sample.cpu_s for sample in trace.samples if sample.cpu_s is not None]
+    return max(times, default=None)
+
+
+def _peak_mb(trace: Trace) -> float | None:
+    return max((mb for _, mb in trace.gpu_memory_mb), default=None)
 
 
 def _max_memory(trace: Trace, rule: MaxMemory) -> tuple[float | None, bool]:
@@ -310,8 +327,8 @@ def _max_memory(trace: Trace, rule: MaxMemory) -> tuple[float | None, bool]:
 
 
 def _spread(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return max(known) - min(known) if len(known) > 1 else None
+    numbers = [value for value in values if value is not None]
+    return max(numbers) - min(numbers) if len(numbers) > 1 else None
 
 
 def keep_runs(folder: Path, case: str, runs: Sequence[ContainerRun]) -> None:
@@ -348,7 +365,7 @@ def keep_prediction(folder: Path, case: str, files: Sequence[Path]) -> None:
 
 
 def log_text(log: bytes) -> str:
-    """What a container has written, without anything that a terminal would obey."""
+    """The log of a container, without anything that a terminal would obey."""
     text = log.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
     if not text:
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import struct
+import subprocess
 import tarfile
 import threading
 import time
@@ -28,7 +29,7 @@ from flare.measuring.options import MODEL_FOLDER
 from flare.results.team_folder import FolderLock
 
 LOAD_S = 300.0
-"""Time that loading any image may take,"""
+"""Seconds that loading any image may take,"""
 
 LOAD_BYTES_PER_S = 20 * 2**20
 """and the rate at which larger ones get more."""
@@ -96,16 +97,18 @@ class LoadedImage:
         Or, under the same conditions, a program of ours, see `image_tar`.
         """
         model = str(self.model) if self.model and not program else ""
-        made = self._container(str(inputs), volume.name, model, self.key)
+        container = self._container(str(inputs), volume.name, model, self.key)
         if program:
-            made = replace(made, image=self.empty, command=program, environment=())
-        return run_container(self.engine, made, self.conditions)
+            container = replace(
+                container, image=self.empty, command=program, environment=()
+            )
+        return run_container(self.engine, container, self.conditions)
 
     def command(self) -> str:
         """How a container is made, for the record."""
         model = "MODEL" if self.model else ""
-        made = self._container("INPUTS", "OUTPUTS", model, "KEY")
-        return self.engine.command_line(replace(made, image="IMAGE"))
+        container = self._container("INPUTS", "OUTPUTS", model, "KEY")
+        return self.engine.command_line(replace(container, image="IMAGE"))
 
     def _container(self, inputs: str, outputs: str, model: str, key: str) -> Container:
         contract = self.conditions.contract
@@ -183,10 +186,8 @@ def find_image(engine: Engine, archive: Archive) -> tuple[str, frozenset[str]]:
 
     Both are empty if it is not there.
     """
-    known = engine.tags_of(
-        *(f"sha256:{identity}" for identity in (archive.image, archive.manifest))
-    )
-    for image, tags in known.items():
+    names = (f"sha256:{archive.image}", f"sha256:{archive.manifest}")
+    for image, tags in engine.tags_of(*names).items():
         if archive.is_image(image):
             return image, tags
     return "", frozenset()
@@ -238,24 +239,59 @@ def _load(engine: Engine, archive: Archive, tag: str) -> str:
     before, tags = find_image(engine, archive)
     _feed(engine, archive)
     name = safe(archive.path.name)
-    found, _ = find_image(engine, archive)
-    if not found:
+    image, _ = find_image(engine, archive)
+    if not image:
         # It has no tag yet: what was left of another measurement of the same image may
         # just have been removed, and this with it.
         raise EngineError(
             f"{name}: the engine has no image {archive.image[:12]} of it", ALONE
         )
     if not before or tags:  # an image without any tag would go with ours
-        engine.tag(found, tag)
-    return found
+        engine.tag(image, tag)
+    return image
 
 
-def _feed(engine: Engine, archive: Archive) -> None:  # noqa: C901
+def _feed(engine: Engine, archive: Archive) -> None:
     """Let the engine load what is written of an archive."""
     # The engine unpacks the whole archive, and then each layer from it.
     watch = DiskWatch(engine.folder(), 3 * archive.disk_bytes + 2**30)
     deadline = time.monotonic() + LOAD_S + archive.disk_bytes / LOAD_BYTES_PER_S
     process = engine.begin_load()
+    with _watched(process, watch, deadline) as problems:
+        stderr = _write(archive, process)
+    if problems:
+        raise EngineError(f"{safe(archive.path.name)}: {problems[0]}", ALONE)
+    if process.returncode:
+        error, is_of_content = engine.load_error(stderr)
+        if is_of_content:
+            raise LoadError(archive.path.name, _cannot(error))
+        raise error if is_of_content is False else UnexplainedError(error.finding)
+
+
+def _write(archive: Archive, process: subprocess.Popen[bytes]) -> bytes:
+    """Write an archive to a process that loads it; returns its stderr."""
+    assert process.stdin
+    assert process.stderr
+    with suppress(OSError):  # it has ended, and says why
+        write_image(archive, cast("BinaryIO", process.stdin))
+    with suppress(OSError):
+        process.stdin.close()  # else it may wait for more
+    stderr = process.stderr.read()
+    process.wait()
+    return stderr
+
+
+@contextmanager
+def _watched(
+    process: subprocess.Popen[bytes], watch: DiskWatch, deadline: float
+) -> Iterator[list[str]]:
+    """Kill a process that takes too long, or too much of the disk.
+
+    Yields
+    ------
+    list of str
+        Why it was killed, as soon as it is. Behind the block, the process has ended.
+    """
     has_ended, problems = threading.Event(), list[str]()
 
     def end_if_needed() -> None:
@@ -272,14 +308,7 @@ def _feed(engine: Engine, archive: Archive) -> None:  # noqa: C901
     watcher = threading.Thread(target=end_if_needed, daemon=True)
     watcher.start()
     try:
-        assert process.stdin
-        assert process.stderr
-        with suppress(OSError):  # it has ended, and says why
-            write_image(archive, cast("BinaryIO", process.stdin))
-        with suppress(OSError):
-            process.stdin.close()  # else it may wait for more
-        said = process.stderr.read()
-        process.wait()
+        yield problems
     finally:
         has_ended.set()
         watcher.join()
@@ -288,13 +317,6 @@ def _feed(engine: Engine, archive: Archive) -> None:  # noqa: C901
         for pipe in filter(None, (process.stdin, process.stderr)):
             with suppress(OSError):
                 pipe.close()
-    if problems:
-        raise EngineError(f"{safe(archive.path.name)}: {problems[0]}", ALONE)
-    if process.returncode:
-        error, is_of_content = engine.load_error(said)
-        if is_of_content:
-            raise LoadError(archive.path.name, _cannot(error))
-        raise error if is_of_content is False else UnexplainedError(error.finding)
 
 
 def _cannot(error: EngineError) -> str:
@@ -325,8 +347,8 @@ def _elf_program(code: bytes) -> bytes:
     size = headers + len(code)
     identity = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)  # 64 bits, little-endian
     # An executable for x86-64, where it starts, and where its one segment is described.
-    rest = (2, 62, 1, base + headers, 64, 0, 0, 64, 56, 1, 64, 0, 0)
-    header = struct.pack("<16sHHIQQQIHHHHHH", identity, *rest)
+    fields = (2, 62, 1, base + headers, 64, 0, 0, 64, 56, 1, 64, 0, 0)
+    header = struct.pack("<16sHHIQQQIHHHHHH", identity, *fields)
     segment = struct.pack("<IIQQQQQQ", 1, 5, 0, base, base, size, size, 4096)
     return header + segment + code
 

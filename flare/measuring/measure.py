@@ -39,7 +39,7 @@ from flare.measuring.host import choose_caches, missing_walls
 from flare.measuring.lane import Lane, check_alike, divide, look_at_place
 from flare.measuring.lanes.dispatch import Dispatch, Listener, noted
 from flare.measuring.lanes.process import LocalPool, OwnPool, Pool
-from flare.measuring.options import Caches, Options
+from flare.measuring.options import Caches, MeasureOptions
 from flare.measuring.rescore import evaluate_team
 from flare.measuring.team import Job
 from flare.results.archives_csv import Refusal, replace_rows
@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 # --- Before: what is to be measured -----------------------------------------------
 
 
-def read_job(options: Options) -> Job:  # noqa: C901
+def read_job(options: MeasureOptions) -> Job:  # noqa: C901
     """Read all that options name; an archive that cannot be read stops no other one.
 
     Raises

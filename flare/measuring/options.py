@@ -1,4 +1,4 @@
-"""What measuring is told: all that a command fills, and a caller from Python gives.
+"""Declares what measuring can be told: by a command, or by a caller from Python.
 
 A limit of a container is declared in `flare.results.limits`, as engines enforce it.
 
@@ -54,14 +54,14 @@ def image_socket(text: str) -> tuple[str, str]:
 
 
 def image_path(text: str) -> str:
-    """Relative path of a socket that holds an image."""
+    """The relative path of a socket that holds an image."""
     if not _PATH.fullmatch(text):
         raise ValueError(f"{text!r} is no path of an image socket such as images/ct")
     return text
 
 
-def _option(help: str, **more: Any) -> Any:
-    return option(help, title="Contract of the images", **more)
+def _option(help: str, **words: Any) -> Any:
+    return option(help, title="Contract of the images", **words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,14 +101,14 @@ class Contract:
     )
 
     def __post_init__(self) -> None:
-        given = {"--input-socket": self.input_socket, "--output-path": self.output_path}
-        missing = [option for option, value in given.items() if not value]
+        flags = {"--input-socket": self.input_socket, "--output-path": self.output_path}
+        missing = [flag for flag, value in flags.items() if not value]
         if self.is_algorithm and missing:
             needed = " and ".join(missing)
             raise ValueError(f"--contract algorithm needs {needed} of the interface")
-        for option_, value in given.items():
+        for flag, value in flags.items():
             if value and not self.is_algorithm:
-                raise ValueError(f"{option_} is for --contract algorithm alone")
+                raise ValueError(f"{flag} is for --contract algorithm alone")
 
     @property
     def is_algorithm(self) -> bool:
@@ -122,12 +122,12 @@ class Contract:
 
     @property
     def input_slug(self) -> str:
-        """Of the socket of an algorithm's input image."""
+        """The slug of the socket of an algorithm's input image."""
         return self.input_socket[0] if self.input_socket else ""
 
     @property
     def input_path(self) -> str:
-        """Where the image of a case lies, below `inputs`."""
+        """The folder of the image of a case, below `inputs`."""
         return self.input_socket[1] if self.input_socket else ""
 
     @property
@@ -137,16 +137,16 @@ class Contract:
 
     @property
     def written_to(self) -> str:
-        """Where a label map is expected: of an algorithm under any name."""
+        """The folder where a label map is expected, under any name."""
         return f"{self.outputs}/{self.output_path}".rstrip("/")
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What is run; empty for the image's own ENTRYPOINT and CMD."""
+        """The words that are run; empty for the image's own ENTRYPOINT and CMD."""
         return () if self.is_algorithm else ("/bin/bash", "-c", "sh predict.sh")
 
     def settings(self) -> dict[str, Any]:
-        """What measurement.json says of it; nothing for FLARE's, as ever."""
+        """Settings that measurement.json has of it; none for FLARE's, as ever."""
         if not self.input_socket:
             return {}
         read = "=".join(self.input_socket)
@@ -242,7 +242,7 @@ class MeasuringOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options(MeasuringOptions):
+class MeasureOptions(MeasuringOptions):
     """What is measured, and how."""
 
     archives: Path = argument(

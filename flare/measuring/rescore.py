@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from flare.challenge.metrics import SCORES
 from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, InputError
 from flare.common.executor import bulkhead
 from flare.common.files import json_at
+from flare.common.schema import build
 from flare.common.text import aligned, safe
 from flare.evaluation.evaluate import evaluate
 from flare.evaluation.options import Options
@@ -72,78 +72,96 @@ def rescore(
     InputError
         If there is no team in the folder.
     """
-    done = []
-    folders = sorted(results.iterdir()) if results.is_dir() else ()
-    for folder in folders:
-        if not folder.is_dir() or folder.name[0] == ".":
-            continue
-        before, scored = read_means(folder / METRICS_JSON), None
-        errors: list[FlareError] = []
-        is_evaluated = (folder / METRICS_JSON).exists()
-        if is_measured(folder) or (is_evaluated and (folder / PREDICTIONS).is_dir()):
-            _log.info("%s:", safe(folder.name))  # above what its evaluation says
-            with bulkhead(results, folder.name, errors.append), FolderLock(folder):
-                if is_measured(folder):
-                    scored = evaluate_team(folder, ground_truth, challenge, workers)
-                else:
-                    again = evaluate(
-                        *(folder / PREDICTIONS, ground_truth),
-                        challenge=challenge,
-                        workers=workers,
-                        **_options(folder / METRICS_JSON),
-                    )
-                    write_metrics(again, folder)
-                    scored = again
-        elif not is_evaluated:
-            continue  # no team's
-        found = Rescored(
-            team=folder.name,
-            before=before,
-            after=tuple(scored.mean(name) if scored else None for name in SCORES),
-            error=next(iter(errors), None),
-            is_left=not scored and not errors,
-        )
-        done.append(found)
-    if not done:
+    teams = []
+    for folder in sorted(results.iterdir()) if results.is_dir() else ():
+        if _is_team(folder):
+            teams.append(_rescore_team(folder, ground_truth, challenge, workers))
+    if not teams:
         raise InputError(
             f"{safe(results)}: no team's folder is in it",
             "Give the folder that has one for each team.",
         )
-    return tuple(done)
+    return tuple(teams)
 
 
-def _options(file: Path) -> dict[str, Any]:
-    """The options that a team was evaluated with, as arguments of `evaluate`."""
+def _is_team(folder: Path) -> bool:
+    """Whether it is the folder of a team that was measured, or evaluated."""
+    if not folder.is_dir() or folder.name.startswith("."):
+        return False
+    return is_measured(folder) or (folder / METRICS_JSON).exists()
+
+
+def _rescore_team(
+    folder: Path, ground_truth: Path, challenge: Challenge, workers: int | None
+) -> Rescored:
+    before = read_means(folder / METRICS_JSON)
+    scores: Results | None = None
+    errors: list[FlareError] = []
+    if is_measured(folder) or (folder / PREDICTIONS).is_dir():
+        _log.info("%s:", safe(folder.name))  # above what its evaluation says
+        with bulkhead(folder.parent, folder.name, errors.append), FolderLock(folder):
+            score = evaluate_team if is_measured(folder) else _evaluate_again
+            scores = score(folder, ground_truth, challenge, workers)
+    return Rescored(
+        team=folder.name,
+        before=before,
+        after=tuple(scores.mean(name) if scores else None for name in SCORES),
+        error=next(iter(errors), None),
+        is_left=not scores and not errors,
+    )
+
+
+def _evaluate_again(
+    folder: Path, ground_truth: Path, challenge: Challenge, workers: int | None
+) -> Results:
+    """Score a team that was only evaluated, with the options of its metrics.json."""
+    options = _read_options(folder / METRICS_JSON)
+    results = evaluate(
+        folder / PREDICTIONS,
+        ground_truth,
+        challenge=challenge,
+        on_bad_case=options.on_bad_case,
+        grid=options.grid,
+        unknown_labels=options.unknown_labels,
+        decimals=options.decimals,
+        workers=workers,
+    )
+    write_metrics(results, folder)
+    return results
+
+
+def _read_options(file: Path) -> Options:
+    """Read the options that a team was evaluated with."""
     try:
-        found = {**json_at(file, "evaluation", "options")}
-        if "decimals" in found:
-            found["decimals"] = int(found["decimals"])
-        Options(**found)
+        values = {**json_at(file, "evaluation", "options")}
+        if "decimals" in values:  # metrics.json has all of them as texts
+            values["decimals"] = int(values["decimals"])
+        return build(Options, values)
     except (TypeError, ValueError, OverflowError) as error:
         raise RankingError(
             str(file),
             "it does not say what the team was evaluated with",
             "Evaluate it again: flare evaluate --input PREDICTIONS.",
         ) from error
-    return found
 
 
 def rescored_table(teams: tuple[Rescored, ...]) -> str:
-    """What has changed, a row for each team, as text."""
+    """The scores before and after, a row for each team, as text."""
     rows = [["team", "DSC before", "after", "NSD before", "after", ""]]
-    for found in teams:
-        cells = [
-            "-" if mean is None else f"{mean:.4f}"
-            for pair in zip(found.before, found.after, strict=True)
-            for mean in pair
-        ]
-        what = "" if found.before != found.after else "as before"
-        if found.error:
-            what = "not scored"
-        if found.is_left:
-            what = "left as it is: no prediction is kept"
-        rows.append([safe(found.team), *cells, what])
+    for team in teams:
+        row = [safe(team.team)]
+        for pair in zip(team.before, team.after, strict=True):
+            row += ["-" if mean is None else f"{mean:.4f}" for mean in pair]
+        rows.append([*row, _remark(team)])
     return "\n".join(aligned(rows))
+
+
+def _remark(team: Rescored) -> str:
+    if team.is_left:
+        return "left as it is: no prediction is kept"
+    if team.error:
+        return "not scored"
+    return "as before" if team.before == team.after else ""
 
 
 def evaluate_team(
@@ -154,8 +172,8 @@ def evaluate_team(
 ) -> Results:
     """Score the predictions of a measured team, and write metrics.json beside them.
 
-    Whatever the container has failed on scores 0, with its status as the reason. What
-    was measured is kept.
+    A case on which the container has failed scores 0, with its status as the reason.
+    What was measured is kept.
     """
     records = read_records(folder / EFFICIENCY_CSV)
     (folder / PREDICTIONS).mkdir(exist_ok=True)
@@ -175,13 +193,13 @@ def evaluate_team(
         absent=reasons,
         is_measured=True,
     )
-    scored = tuple(
-        replace(case, failure=reasons[case.case])
-        if case.failure and case.case in reasons
-        else case
-        for case in results.cases
-    )
+    cases = []
+    for case in results.cases:
+        is_explained = case.failure and case.case in reasons
+        cases.append(
+            replace(case, failure=reasons[case.case]) if is_explained else case
+        )
     efficiency = means(records.values(), len(results.cases))
-    results = replace(results, cases=scored, efficiency=efficiency)
+    results = replace(results, cases=tuple(cases), efficiency=efficiency)
     write_metrics(results, folder)
     return results

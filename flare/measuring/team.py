@@ -25,15 +25,15 @@ from flare.measuring.container import (
     LOGS,
     Conditions,
     ContainerRun,
+    case_record,
     keep_prediction,
     keep_runs,
-    record_of,
 )
 from flare.measuring.engines.interface import Engine
 from flare.measuring.host import describe_host, missing_walls
 from flare.measuring.image import LoadedImage, loaded_image
 from flare.measuring.lane import Lane
-from flare.measuring.options import Caches, Options
+from flare.measuring.options import Caches, MeasureOptions
 from flare.measuring.sampling import open_gpu
 from flare.measuring.trial import run_case, run_empty
 from flare.results.archives_csv import LEDGER_CSV, Entry, find_earlier, register
@@ -64,7 +64,7 @@ EMPTY_RUNS = 3
 class Job:
     """What is measured: the options, and all that they name as it was read."""
 
-    options: Options
+    options: MeasureOptions
     challenge: Challenge
     """Its rules decide what a wrong output is, and what the maximum of memory is."""
     results: Path
@@ -279,7 +279,7 @@ def _opened(plan: TeamPlan) -> Iterator[LoadedImage]:
                 interval_s=runs.interval_s,
                 caches=runs.caches,
                 gpu=gpu,
-                own_cpus=lane.cpus if lane.of > 1 else (),
+                exclusive_cpus=lane.cpus if lane.of > 1 else (),
             ),
             lock=plan.lock,
         ) as image,
@@ -312,11 +312,11 @@ def _run(plan: TeamPlan, image: LoadedImage, case: LabelMapFile) -> CaseRecord:
             break
     rerun = _rerun_note(plan, case)
     if status is RunStatus.OK:
-        record = record_of(
+        record = case_record(
             *(case.case, runs),
             rule=job.challenge.max_gpu_memory,
             cpus=os.cpu_count() or 1,
-            own_cpus=len(image.conditions.own_cpus),
+            exclusive_cpus=len(image.conditions.exclusive_cpus),
             rerun=rerun,
             doubts=doubts,
         )

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from flare.challenge.reading import read_challenge
 from flare.measuring.lane import Lane, Place
 from flare.measuring.lanes.process import Ended
-from flare.measuring.options import Options
+from flare.measuring.options import MeasureOptions
 from flare.measuring.sampling import Device
 from flare.measuring.team import Job
 from flare.results.limits import Limits
@@ -60,7 +60,9 @@ def lane(number=0, *, of=2, gpu=None, host="here", memory="14g", cpus=(1,), **mo
 def job_of(folder, images, cases=()):
     """What is measured: teams without an archive, by the name of their image."""
     return Job(
-        options=Options(archives=folder, images=folder, output=folder, limits=Limits()),
+        options=MeasureOptions(
+            archives=folder, images=folder, output=folder, limits=Limits()
+        ),
         challenge=read_challenge("flare21"),
         results=folder,
         cases=cases,

@@ -18,7 +18,7 @@ from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import measure_teams
-from flare.measuring.options import FLARE, Caches, Options, RunOptions
+from flare.measuring.options import FLARE, Caches, MeasureOptions, RunOptions
 from flare.measuring.sampling import Device
 from flare.measuring.team import Job
 from flare.results.limits import Limits
@@ -131,7 +131,7 @@ class Bench:
             limits = replace(limits, gpu="0")
         runs = {name: options.pop(name) for name in RUNS if name in options}
         job = Job(
-            options=Options(
+            options=MeasureOptions(
                 archives=self.sent,
                 images=self.images,
                 output=self.results,

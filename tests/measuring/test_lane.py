@@ -8,7 +8,7 @@ import pytest
 
 from flare.common.errors import InputError
 from flare.measuring.lane import _cores, check_alike, divide, look_at_place
-from flare.measuring.options import LaneLimits, Options
+from flare.measuring.options import LaneLimits, MeasureOptions
 from flare.measuring.sampling import DeviceError
 from flare.results.errors import MeasurementError
 from flare.results.limits import Limits
@@ -154,7 +154,7 @@ def test_processors_of_a_core_stay_together(tmp_path):
 @pytest.mark.parametrize(("gpu", "lanes"), [("0,1", 1), ("0", 2)])
 def test_lanes_are_not_counted_where_gpus_are_named(gpu, lanes):
     with pytest.raises(InputError, match="each GPU has a lane"):
-        Options(
+        MeasureOptions(
             archives=Path(),
             images=Path(),
             output=Path(),

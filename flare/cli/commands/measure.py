@@ -11,7 +11,7 @@ from flare.common.errors import FlareError, OutputError
 from flare.common.files import write_whole
 from flare.common.text import safe
 from flare.measuring.measure import Scorer, kept, measure, read_job
-from flare.measuring.options import Options
+from flare.measuring.options import MeasureOptions
 from flare.measuring.team import Job
 from flare.results.efficiency_csv import CaseRecord
 
@@ -20,8 +20,8 @@ PLACE = ("For organisers", 7)
 _log = logging.getLogger(__name__)
 
 
-@takes(Options)
-def command(options: Options) -> None:
+@takes(MeasureOptions)
+def command(options: MeasureOptions) -> None:
     """Run teams' images case by case, and score what they predict."""
     if options.page:
         # Here, as help should not wait for it.

@@ -27,7 +27,7 @@ from flare.evaluation.many.cluster import (
 from flare.measuring.engines.interface import Engine
 from flare.measuring.lane import Lane, Place, check_alike, divide, look_at_place
 from flare.measuring.lanes.process import Ended, LaneProcess, Message, Pool
-from flare.measuring.options import Options
+from flare.measuring.options import MeasureOptions
 from flare.measuring.team import Job, TeamJob
 
 _log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class ClusterPool(Pool):
     ----------
     client : distributed.Client
         Of the scheduler.
-    options : Options
+    options : MeasureOptions
         The scheduler's address, and how each computer is to be divided.
     folders : mapping of str to Path
         What all workers have to see, by what it is for messages.
@@ -109,7 +109,7 @@ class ClusterPool(Pool):
     def __init__(
         self,
         client: Any,
-        options: Options,
+        options: MeasureOptions,
         folders: Mapping[str, Path],
         engine: Engine,
     ) -> None:

@@ -37,7 +37,7 @@ from flare.measuring.container import opened_limits
 from flare.measuring.engines.interface import find_engine
 from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import check_cases
-from flare.measuring.options import MeasuringOptions, Options
+from flare.measuring.options import MeasureOptions, MeasuringOptions
 from flare.measuring.team import Job
 from flare.platforms.serving.journal import (
     HOURS,
@@ -147,7 +147,7 @@ def serve(
     if options.ground_truth:
         check_cases(cases, options.ground_truth, challenge)
     shared = {row.name: getattr(options, row.name) for row in fields(MeasuringOptions)}
-    own = Options(archives=results, images=images, output=results, **shared)
+    own = MeasureOptions(archives=results, images=images, output=results, **shared)
     job = Job(
         options=own, challenge=challenge, results=results, cases=cases, archives=()
     )

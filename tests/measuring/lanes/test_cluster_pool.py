@@ -14,7 +14,7 @@ from flare.measuring.lane import look_at_place
 from flare.measuring.lanes import cluster
 from flare.measuring.lanes.cluster import ClusterPool, measure_on_worker, opened_cluster
 from flare.measuring.lanes.process import Ended
-from flare.measuring.options import LaneLimits, Options
+from flare.measuring.options import LaneLimits, MeasureOptions
 from flare.measuring.sampling import DeviceError
 from flare.results.errors import MeasurementError
 from tests.builders.errors import told
@@ -74,7 +74,7 @@ def _at_once(monkeypatch):
 
 def options(address=ADDRESS, gpu="none", lanes=None):
     """How the computers of a scheduler are divided."""
-    return Options(
+    return MeasureOptions(
         **dict.fromkeys(("archives", "images", "output"), Path()),
         limits=LaneLimits(gpu=gpu),
         lanes=lanes,
