@@ -1,26 +1,11 @@
-"""Runs a case once: lays its image out, takes the output out, and judges it.
-
-On the platform, /input/inputs.json lists what an algorithm gets. Newer editions call an
-interface a socket there, and still have it under both names.
-
-The engine hands an output over as a tar file, which is read as it comes. Nothing of it
-is trusted: neither names, nor sizes, nor kinds. Only regular files are written, into a
-closed folder, without their modes, owners and attributes.
-"""
+"""Runs a case once, and judges the outcome."""
 
 from __future__ import annotations
 
-import json
 import math
-import shutil
-import tarfile
-import threading
-import uuid
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
+from pathlib import Path
 
 from flare.challenge.formats import ANY_SUFFIX, case_name, suffix_of
 from flare.challenge.rules import Challenge
@@ -31,19 +16,23 @@ from flare.evaluation.errors import EmptyError, FileFormatError
 from flare.evaluation.options import Options
 from flare.evaluation.plan import with_options
 from flare.evaluation.submission.find import LabelMapFile
-from flare.evaluation.submission.jobs import INPUTS_FILE_NAME
-from flare.measuring.archive.strict import BrokenError, StrictHeader, explained
 from flare.measuring.cleanup import guarded
 from flare.measuring.container import Conditions, ContainerRun, End
-from flare.measuring.engines.interface import ANSWER_S, Engine, NoAnswerError
+from flare.measuring.engines.interface import Engine, NoAnswerError
+from flare.measuring.exchange import (
+    WrongOutputError,
+    files_of,
+    lay_out,
+    move_map,
+    take_out,
+)
 from flare.measuring.host import SPARE_BYTES, wait_until_idle
-from flare.measuring.image import NOTHING, OUTPUTS, LoadedImage, image_tar
-from flare.measuring.options import Contract
+from flare.measuring.image import NOTHING, LoadedImage, image_tar
 from flare.results.efficiency_csv import RunStatus
 from flare.results.team_folder import FolderLock
 
 TRIES = 2
-"""An image that cannot be started so often, although ours can, is to blame itself."""
+"""An image that cannot be started in this many tries, although ours can, is to blame."""
 
 
 def status_of_run(run: ContainerRun) -> tuple[RunStatus, str]:
@@ -76,16 +65,16 @@ def status_of_run(run: ContainerRun) -> tuple[RunStatus, str]:
 
 
 def check_output(
-    folder: Path, others: Mapping[str, str], inputs: Path, challenge: Challenge
+    folder: Path, irregular: Mapping[str, str], inputs: Path, challenge: Challenge
 ) -> None:
     """See that a run has written one label map that can be evaluated.
 
     Parameters
     ----------
     folder : Path
-        Of what it has written.
-    others : mapping
-        What is not a file there, see `take_out`.
+        The files that it has written.
+    irregular : mapping
+        What is not a regular file there, see `take_out`.
     inputs : Path
         The folder of the one image that it was given.
     challenge : Challenge
@@ -97,11 +86,13 @@ def check_output(
     WrongOutputError
         If it has not.
     """
-    kinds = [(n, kind) for n, kind in others.items() if case_name(Path(n))]
-    if kinds:
-        remedy = "Put the file itself there."
-        errors = [FileFormatError(n, f"it is {kind}", remedy) for n, kind in kinds[:3]]
-        raise WrongOutputError(" ".join(map(str, errors)))
+    errors = []
+    for name, kind in irregular.items():
+        if case_name(Path(name)):
+            remedy = "Put the file itself there."
+            errors.append(FileFormatError(name, f"it is {kind}", remedy))
+    if errors:
+        raise WrongOutputError(" ".join(map(str, errors[:3])))
     rules = with_options(challenge, Options(grid="size", unknown_labels="ignore"))
     try:
         report = check_submission(
@@ -281,225 +272,15 @@ def _try_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> T
         if status is not RunStatus.OK:
             return Trial(run=run, status=status, message=message)
         try:
-            others = take_out(image.engine, volume.holder, folder, most_bytes)
-            if not others and not files_of(folder):
+            irregular = take_out(image.engine, volume.holder, folder, most_bytes)
+            if not irregular and not files_of(folder):
                 message = f"it has written nothing to {contract.outputs}"
                 return Trial(run=run, status=RunStatus.NO_OUTPUT, message=message)
             if contract.is_algorithm:
-                taken = image.fresh_folder("taken")
-                move_map(folder, others, taken / case.case, contract)
-                folder, others = taken, {}
-            check_output(folder, others, ct.parent, challenge)
+                map_folder = image.fresh_folder("taken")
+                move_map(folder, irregular, map_folder / case.case, contract)
+                folder, irregular = map_folder, {}
+            check_output(folder, irregular, ct.parent, challenge)
         except WrongOutputError as error:
             return Trial(run=run, status=RunStatus.WRONG_OUTPUT, message=str(error))
     return Trial(run=run, status=RunStatus.OK, files=_label_maps(folder))
-
-
-# --- What a container is given, and what it gives -----------------------------------
-
-
-MOST_ENTRIES = 10_000
-"""Files and folders of an output."""
-
-MOST_FILES = 100
-"""Files that are taken out: a right output has one."""
-
-MOST_MAPS = 4
-"""All files together may be as large as this number of label maps."""
-
-DEEPEST = 20
-"""Folders within folders that a file may lie in."""
-
-
-class WrongOutputError(Exception):
-    """What a container has written cannot be right; the text says why."""
-
-
-def lay_out(case: LabelMapFile, inputs: Path, contract: Contract) -> Path:
-    """Put the image of a case where a container looks for it.
-
-    Parameters
-    ----------
-    case : LabelMapFile
-        The image, which is copied, under its own name.
-    inputs : Path
-        An empty folder, which the container will read.
-    contract : Contract
-        Says where.
-
-    Returns
-    -------
-    Path
-        The copy; nothing else is in its folder.
-    """
-    folder = inputs
-    for part in PurePosixPath(contract.input_path).parts:
-        folder /= part
-        folder.mkdir(mode=0o755)
-        folder.chmod(0o755)  # whichever user the image has
-    image = folder / Path(case.name).name
-    shutil.copyfile(case.path, image)
-    image.chmod(0o644)
-    if contract.is_algorithm:
-        listed = inputs / INPUTS_FILE_NAME
-        socket: dict[str, Any] = {
-            "title": contract.input_slug,
-            "description": "",
-            "slug": contract.input_slug,
-            "kind": "Image",
-            "super_kind": "Image",
-            "relative_path": contract.input_path,
-            "default_value": None,
-            "overlay_segments": [],
-            "look_up_table": None,
-        }
-        pk = str(uuid.uuid5(uuid.NAMESPACE_URL, image.name))
-        what = {"value": None, "file": None, "image": {"pk": pk, "name": image.name}}
-        text = json.dumps([{**what, "interface": socket, "socket": socket}], indent=2)
-        listed.write_text(f"{text}\n", encoding="utf-8")
-        listed.chmod(0o644)
-    return image
-
-
-def take_out(
-    engine: Engine, holder: str, folder: Path, most_bytes: int
-) -> dict[str, str]:
-    """Copy the files of a volume to a folder.
-
-    Parameters
-    ----------
-    engine : Engine
-        Which has the volume.
-    holder : str
-        ID of the container of ours that holds it.
-    folder : Path
-        Empty, and closed to other users.
-    most_bytes : int
-        No honest file is larger.
-
-    Returns
-    -------
-    dict of str to str
-        Names of what is not a file, and what it is; folders are not counted.
-
-    Raises
-    ------
-    WrongOutputError
-        If not all can be taken out; some of it may be in the folder.
-    EngineError
-        If the engine does not answer any more.
-    """
-    process = engine.copy_out(holder, OUTPUTS)
-    alarm = threading.Timer(ANSWER_S, process.kill)
-    alarm.start()
-    try:
-        with explained():
-            others = _copy(cast("IO[bytes]", process.stdout), folder, most_bytes)
-            is_read = process.wait() == 0
-    except BrokenError:
-        is_read = False
-    finally:
-        alarm.cancel()
-        process.kill()
-        process.wait()
-        with suppress(OSError):
-            if process.stdout:
-                process.stdout.close()
-    if not is_read:
-        engine.describe()  # if it does not answer, no team is at fault
-        raise WrongOutputError("the engine cannot read it")
-    return others
-
-
-def _copy(content: IO[bytes], folder: Path, most_bytes: int) -> dict[str, str]:  # noqa: C901
-    """Copy label maps; of other files only the names count: they stay empty."""
-    count = files = 0
-    others: dict[str, str] = {}
-    left_bytes = MOST_MAPS * most_bytes
-    with tarfile.open(
-        fileobj=content, mode="r|", tarinfo=StrictHeader, errors="surrogateescape"
-    ) as archive:
-        for member in archive:
-            archive.members = []  # type: ignore[attr-defined]  # they are not needed
-            count += 1
-            if count > MOST_ENTRIES:
-                raise WrongOutputError(
-                    f"there are more than {MOST_ENTRIES} files and folders"
-                )
-            parts = [part for part in PurePosixPath(member.name).parts if part != "/"]
-            name = "/".join(parts)
-            if member.isdir():
-                continue
-            if not member.isreg():
-                is_link = member.issym() or member.islnk()
-                others[name] = "a link" if is_link else "no regular file"
-                continue
-            if member.size > most_bytes:
-                size = f"{member.size} bytes are more than any label map of this CT"
-                raise WrongOutputError(f"{safe(name)}: {size}")
-            if len(parts) > DEEPEST or ".." in parts or not parts:
-                raise WrongOutputError(
-                    f"{safe(name)}: it lies deeper than {DEEPEST} folders"
-                )
-            left_bytes -= member.size  # holes are read as zeros, and take no room
-            if left_bytes < 0:
-                raise WrongOutputError(
-                    f"its files take more than {MOST_MAPS} label maps of this CT"
-                )
-            files += 1
-            if files > MOST_FILES:
-                raise WrongOutputError(f"there are more than {MOST_FILES} files")
-            file = folder.joinpath(*parts)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("xb") as target:
-                source = archive.extractfile(member)
-                if source and case_name(Path(name)):
-                    shutil.copyfileobj(source, target)
-    return others
-
-
-def files_of(folder: Path) -> list[str]:
-    """Names of the files of an output, below its folder, in their order."""
-    return sorted(
-        str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()
-    )
-
-
-def move_map(
-    folder: Path, others: Mapping[str, str], file: Path, contract: Contract
-) -> Path:
-    """Move the label map of an algorithm to where FLARE's contract has it.
-
-    Parameters
-    ----------
-    folder : Path
-        Of what it has written.
-    others : mapping
-        What is not a file there, see `take_out`.
-    file : Path
-        On the same file system; its name is that of the case, and gets an ending.
-    contract : Contract
-        Says where the label map should be.
-
-    Raises
-    ------
-    WrongOutputError
-        If there is not one file where the contract wants it.
-    """
-    kinds = dict.fromkeys(files_of(folder), "") | dict(others)
-    place = PurePosixPath(contract.output_path)
-    there = sorted(name for name in kinds if PurePosixPath(name).parent == place)
-    if len(there) != 1:
-        found = listing(there or sorted(kinds))
-        raise WrongOutputError(
-            f"expected one label map in {contract.written_to}, found {found}"
-        )
-    (name,) = there
-    if kinds[name]:
-        raise WrongOutputError(f"{safe(name)}: it is {kinds[name]}")
-    suffix = suffix_of(name)
-    if not suffix:
-        raise WrongOutputError(
-            f"{safe(name)}: it is no label map; let the algorithm write .mha"
-        )
-    return (folder / name).replace(file.with_name(f"{file.name}{suffix}"))

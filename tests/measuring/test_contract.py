@@ -9,8 +9,8 @@ from flare.cli.main import main
 from flare.evaluation.check import find_images
 from flare.evaluation.submission.jobs import read_sockets
 from flare.measuring.archive.reading import read_archive
+from flare.measuring.exchange import WrongOutputError, lay_out, move_map
 from flare.measuring.options import Contract
-from flare.measuring.trial import WrongOutputError, lay_out, move_map
 from flare.results.limits import Limits
 from tests.builders.archives import save
 from tests.builders.teams import LIMITS as TINY

@@ -7,9 +7,9 @@ import tarfile
 import pytest
 
 from flare.common.errors import EngineError
-from flare.measuring import trial
+from flare.measuring import exchange
 from flare.measuring.engines.docker import Docker
-from flare.measuring.trial import (
+from flare.measuring.exchange import (
     DEEPEST,
     MOST_ENTRIES,
     MOST_FILES,
@@ -153,7 +153,7 @@ UNREAD = {
 )
 def test_outputs_that_are_refused(take, tmp_path, monkeypatch, content, problem):
     """With a tenth of the entries that are allowed: to write so many takes a while."""
-    monkeypatch.setattr(trial, "MOST_ENTRIES", MOST_ENTRIES // 10)
+    monkeypatch.setattr(exchange, "MOST_ENTRIES", MOST_ENTRIES // 10)
 
     with pytest.raises(WrongOutputError) as caught:
         take(content)

@@ -7,8 +7,8 @@ import pytest
 from flare.challenge.reading import read_challenge
 from flare.measuring.container import ContainerRun, End, log_text
 from flare.measuring.engines.interface import Ended
+from flare.measuring.exchange import WrongOutputError
 from flare.measuring.trial import (
-    WrongOutputError,
     check_output,
     status_of_run,
 )

@@ -1,0 +1,260 @@
+"""Lays out the image of a case for a container, and takes its output out.
+
+On the platform, /input/inputs.json lists what an algorithm gets. Newer editions call an
+interface a socket there, and still have it under both names.
+
+The engine hands an output over as a tar file, which is read as it comes. Nothing of it
+is trusted: neither names, nor sizes, nor kinds. Only regular files are written, into a
+closed folder, without their modes, owners and attributes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, cast
+
+from flare.challenge.formats import case_name, suffix_of
+from flare.common.text import listing, safe
+from flare.evaluation.submission.find import LabelMapFile
+from flare.evaluation.submission.jobs import INPUTS_FILE_NAME
+from flare.measuring.archive.strict import BrokenError, StrictHeader, explained
+from flare.measuring.engines.interface import ANSWER_S, Engine
+from flare.measuring.image import OUTPUTS
+from flare.measuring.options import Contract
+
+MOST_ENTRIES = 10_000
+"""Files and folders of an output."""
+
+MOST_FILES = 100
+"""Files that are taken out: a right output has one."""
+
+MOST_MAPS = 4
+"""All files together may be as large as this number of label maps."""
+
+DEEPEST = 20
+"""Folders within folders that a file may lie in."""
+
+
+class WrongOutputError(Exception):
+    """What a container has written cannot be right; the text says why."""
+
+
+def lay_out(case: LabelMapFile, inputs: Path, contract: Contract) -> Path:
+    """Put the image of a case where a container looks for it.
+
+    Parameters
+    ----------
+    case : LabelMapFile
+        The image, which is copied, under its own name.
+    inputs : Path
+        An empty folder, which the container will read.
+    contract : Contract
+        Says where.
+
+    Returns
+    -------
+    Path
+        The copy; nothing else is in its folder.
+    """
+    folder = inputs
+    for part in PurePosixPath(contract.input_path).parts:
+        folder /= part
+        folder.mkdir(mode=0o755)
+        folder.chmod(0o755)  # whichever user the image has
+    image = folder / Path(case.name).name
+    shutil.copyfile(case.path, image)
+    image.chmod(0o644)
+    if contract.is_algorithm:
+        _write_inputs(inputs / INPUTS_FILE_NAME, image.name, contract)
+    return image
+
+
+def _write_inputs(file: Path, image: str, contract: Contract) -> None:
+    """Write the list of inputs as the platform does, with one image."""
+    socket: dict[str, Any] = {
+        "title": contract.input_slug,
+        "description": "",
+        "slug": contract.input_slug,
+        "kind": "Image",
+        "super_kind": "Image",
+        "relative_path": contract.input_path,
+        "default_value": None,
+        "overlay_segments": [],
+        "look_up_table": None,
+    }
+    pk = str(uuid.uuid5(uuid.NAMESPACE_URL, image))
+    value = {"value": None, "file": None, "image": {"pk": pk, "name": image}}
+    text = json.dumps([{**value, "interface": socket, "socket": socket}], indent=2)
+    file.write_text(f"{text}\n", encoding="utf-8")
+    file.chmod(0o644)
+
+
+def take_out(
+    engine: Engine, holder: str, folder: Path, most_bytes: int
+) -> dict[str, str]:
+    """Copy the files of a volume to a folder.
+
+    Parameters
+    ----------
+    engine : Engine
+        Which has the volume.
+    holder : str
+        ID of the container of ours that holds it.
+    folder : Path
+        Empty, and closed to other users.
+    most_bytes : int
+        No honest file is larger.
+
+    Returns
+    -------
+    dict of str to str
+        Names of what is not a regular file, and its kind; without folders.
+
+    Raises
+    ------
+    WrongOutputError
+        If not all can be taken out; some of it may be in the folder.
+    EngineError
+        If the engine does not answer any more.
+    """
+    process = engine.copy_out(holder, OUTPUTS)
+    alarm = threading.Timer(ANSWER_S, process.kill)
+    alarm.start()
+    try:
+        with explained():
+            irregular = _copy(cast("IO[bytes]", process.stdout), folder, most_bytes)
+            is_read = process.wait() == 0
+    except BrokenError:
+        is_read = False
+    finally:
+        alarm.cancel()
+        process.kill()
+        process.wait()
+        with suppress(OSError):
+            if process.stdout:
+                process.stdout.close()
+    if not is_read:
+        engine.describe()  # if it does not answer, no team is at fault
+        raise WrongOutputError("the engine cannot read it")
+    return irregular
+
+
+def _copy(content: IO[bytes], folder: Path, most_bytes: int) -> dict[str, str]:
+    """Copy label maps; of other files only the names count: they stay empty."""
+    allowance = _Allowance(most_bytes, MOST_MAPS * most_bytes)
+    irregular: dict[str, str] = {}
+    with tarfile.open(
+        fileobj=content, mode="r|", tarinfo=StrictHeader, errors="surrogateescape"
+    ) as archive:
+        for member in archive:
+            archive.members = []  # type: ignore[attr-defined]  # they are not needed
+            allowance.enter()
+            parts = [part for part in PurePosixPath(member.name).parts if part != "/"]
+            name = "/".join(parts)
+            if member.isdir():
+                continue
+            if not member.isreg():
+                is_link = member.issym() or member.islnk()
+                irregular[name] = "a link" if is_link else "no regular file"
+                continue
+            allowance.enter_file(parts, member.size)
+            file = folder.joinpath(*parts)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("xb") as target:
+                source = archive.extractfile(member)
+                if source and case_name(Path(name)):
+                    shutil.copyfileobj(source, target)
+    return irregular
+
+
+@dataclass(slots=True)
+class _Allowance:
+    """The part of an output that may still come; all methods raise WrongOutputError."""
+
+    most_bytes: int
+    """A file may have,"""
+    left_bytes: int
+    """and all further files together."""
+    entries: int = 0
+    files: int = 0
+
+    def enter(self) -> None:
+        """Count a file or a folder."""
+        self.entries += 1
+        if self.entries > MOST_ENTRIES:
+            raise WrongOutputError(
+                f"there are more than {MOST_ENTRIES} files and folders"
+            )
+
+    def enter_file(self, parts: Sequence[str], size: int) -> None:
+        """Look at the name and the size of a regular file, and count it."""
+        name = safe("/".join(parts))
+        if size > self.most_bytes:
+            raise WrongOutputError(
+                f"{name}: {size} bytes are more than any label map of this CT"
+            )
+        if len(parts) > DEEPEST or ".." in parts or not parts:
+            raise WrongOutputError(f"{name}: it lies deeper than {DEEPEST} folders")
+        self.left_bytes -= size  # holes are read as zeros, and take no room
+        if self.left_bytes < 0:
+            raise WrongOutputError(
+                f"its files take more than {MOST_MAPS} label maps of this CT"
+            )
+        self.files += 1
+        if self.files > MOST_FILES:
+            raise WrongOutputError(f"there are more than {MOST_FILES} files")
+
+
+def files_of(folder: Path) -> list[str]:
+    """Names of the files of an output, below its folder, in their order."""
+    return sorted(
+        str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()
+    )
+
+
+def move_map(
+    folder: Path, irregular: Mapping[str, str], file: Path, contract: Contract
+) -> Path:
+    """Move the label map of an algorithm to where FLARE's contract has it.
+
+    Parameters
+    ----------
+    folder : Path
+        The files that it has written.
+    irregular : mapping
+        What is not a regular file there, see `take_out`.
+    file : Path
+        On the same file system; its name is that of the case, and gets an ending.
+    contract : Contract
+        Says where the label map should be.
+
+    Raises
+    ------
+    WrongOutputError
+        If there is not one file where the contract wants it.
+    """
+    kinds = dict.fromkeys(files_of(folder), "") | dict(irregular)
+    place = PurePosixPath(contract.output_path)
+    candidates = sorted(name for name in kinds if PurePosixPath(name).parent == place)
+    if len(candidates) != 1:
+        names = listing(candidates or sorted(kinds))
+        raise WrongOutputError(
+            f"expected one label map in {contract.written_to}, found {names}"
+        )
+    (name,) = candidates
+    if kinds[name]:
+        raise WrongOutputError(f"{safe(name)}: it is {kinds[name]}")
+    suffix = suffix_of(name)
+    if not suffix:
+        raise WrongOutputError(
+            f"{safe(name)}: it is no label map; let the algorithm write .mha"
+        )
+    return (folder / name).replace(file.with_name(f"{file.name}{suffix}"))
