@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from os import sched_getaffinity
 from pathlib import Path
-from typing import Any
 
 from flare.common.environment import available_bytes
 from flare.common.errors import InputError
@@ -18,7 +17,23 @@ from flare.measuring.host import describe_host
 from flare.measuring.sampling import Device, DeviceError, open_gpu
 from flare.results.errors import MeasurementError
 from flare.results.limits import MEMORY, Limits, size_bytes
-from flare.results.measurement_json import EngineRecord
+from flare.results.measurement_json import EngineRecord, LaneRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneKind:
+    """Settings that lanes of a kind share: a team may go on on another of its kind."""
+
+    gpu: str
+    """Name of the GPU; empty without one."""
+    processor: str
+    """Name of the processor."""
+    cpus: str
+    """How many processors each has, such as `4 processors`."""
+    memory: str
+    """Memory of its containers, as Docker writes it."""
+    lanes: int
+    """Lanes of the computer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,33 +59,35 @@ class Lane:
 
     @property
     def name(self) -> str:
-        """It, for messages."""
+        """Its name, for messages."""
         return f"{safe(self.host)}, lane {self.number}"
 
-    def settings(self) -> dict[str, Any]:
-        """Settings that say of which kind it is, and must not change for a team.
+    @property
+    def description(self) -> str:
+        """All that it has, for messages."""
+        gpu = f"GPU {self.gpu.name} ({self.gpu.uuid})" if self.gpu else "no GPU"
+        return f"{gpu}, processors {self.limits.cpus}, memory {self.limits.memory}"
 
-        A team may go on on another lane of the same kind.
-        """
-        if not self.of:
-            return {}
+    @property
+    def kind(self) -> LaneKind:
+        """Its kind, if its computer is divided."""
         count = len(self.cpus)
-        return {
-            "gpu": self.gpu.name if self.gpu else "",
-            "processor": self.processor,
-            "cpus": f"{count} processor{'s' if count > 1 else ''}",
-            "memory": self.limits.memory,
-            "lanes": self.of,
-        }
+        return LaneKind(
+            gpu=self.gpu.name if self.gpu else "",
+            processor=self.processor,
+            cpus=f"{count} processor{'s' if count > 1 else ''}",
+            memory=self.limits.memory,
+            lanes=self.of,
+        )
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> LaneRecord:
         """The lane as measurement.json records it."""
         return {
             "host": self.host,
             "number": self.number,
             "lanes": self.of,
             "gpu": self.gpu.uuid if self.gpu else "",
-            "cpus": self.limits.cpus,
+            "cpus": self.limits.cpus or "",
             "memory": self.limits.memory,
         }
 
@@ -84,12 +101,13 @@ def check_alike(lanes: Sequence[Lane]) -> None:
         If two are of other kinds.
     """
     first, *later_lanes = lanes
-    first_settings = first.settings()
     for lane in later_lanes:
-        for name, value in lane.settings().items():
-            first_value = first_settings[name]
+        for field in fields(LaneKind):
+            value = getattr(lane.kind, field.name)
+            first_value = getattr(first.kind, field.name)
             if value != first_value:
-                difference = f"{name} {value or 'none'}, not {first_value or 'none'}"
+                difference = f"{field.name} {value or 'none'}"
+                difference += f", not {first_value or 'none'}"
                 raise MeasurementError(
                     lane.name,
                     f"it has {safe(difference)} as {first.name}",

@@ -38,8 +38,8 @@ from flare.measuring.engines.interface import Engine, find_engine
 from flare.measuring.host import choose_caches, missing_walls
 from flare.measuring.lane import Lane, check_alike, divide, look_at_place
 from flare.measuring.lanes.dispatch import Dispatch, Listener, noted
-from flare.measuring.lanes.process import LocalPool, OwnPool, Pool
-from flare.measuring.options import Caches, MeasureOptions
+from flare.measuring.lanes.process import LanePool, LocalLanes, SingleLane
+from flare.measuring.options import Caches, Contract, MeasureOptions
 from flare.measuring.rescore import evaluate_team
 from flare.measuring.team import Job
 from flare.results.archives_csv import Refusal, replace_rows
@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 # --- Before: what is to be measured -----------------------------------------------
 
 
-def read_job(options: MeasureOptions) -> Job:  # noqa: C901
+def read_job(options: MeasureOptions) -> Job:
     """Read all that options name; an archive that cannot be read stops no other one.
 
     Raises
@@ -62,9 +62,12 @@ def read_job(options: MeasureOptions) -> Job:  # noqa: C901
         If there is nothing to measure, or images and references do not agree.
     """
     if options.cluster:  # paths have to hold in every process
-        paths = ("archives", "images", "output")
-        absolute = {name: getattr(options, name).absolute() for name in paths}
-        options = replace(options, **absolute)
+        options = replace(
+            options,
+            archives=options.archives.absolute(),
+            images=options.images.absolute(),
+            output=options.output.absolute(),
+        )
     challenge = read_challenge(options.challenge)
     cases = find_images(options.images, challenge.names)
     if options.ground_truth:
@@ -73,20 +76,12 @@ def read_job(options: MeasureOptions) -> Job:  # noqa: C901
     results = options.output
     if len(files) == 1 and results.name == team_of(files[0]):
         results = results.parent
-    archives: list[Archive] = []
-    unread: dict[str, FlareError] = {}
-    for file in files:
-        with noted(unread, results, team_of(file)):
-            if file.is_file():
-                size = file.stat().st_size / 1e6
-                _log.info("reading %s (%.1f MB)", safe(file.name), size)
-            model, contract = model_beside(file), options.contract
-            archives.append(read_archive(file, contract=contract, model=model))
+    archives, unread = _read_archives(files, results, options.contract)
     for error in unread.values():
         _log.info("%s", error)
     for archive in archives:
-        for found in archive.problems:
-            _log.info("%s", found)
+        for problem in archive.problems:
+            _log.info("%s", problem)
         for doubt in archive.doubts:
             _log.info("%s: doubtful: %s", safe(archive.path.name), doubt)
     return Job(
@@ -99,6 +94,22 @@ def read_job(options: MeasureOptions) -> Job:  # noqa: C901
     )
 
 
+def _read_archives(
+    files: Sequence[Path], results: Path, contract: Contract
+) -> tuple[list[Archive], dict[str, FlareError]]:
+    """Read archives with their models; returns why others, by team, cannot be read."""
+    archives: list[Archive] = []
+    unread: dict[str, FlareError] = {}
+    for file in files:
+        with noted(unread, results, team_of(file)):
+            if file.is_file():
+                size = file.stat().st_size / 1e6
+                _log.info("reading %s (%.1f MB)", safe(file.name), size)
+            model = model_beside(file)
+            archives.append(read_archive(file, contract=contract, model=model))
+    return archives, unread
+
+
 def find_archives(path: Path) -> tuple[Path, ...]:
     """An archive, or all archives of a folder, in the order of their names.
 
@@ -109,21 +120,21 @@ def find_archives(path: Path) -> tuple[Path, ...]:
     """
     if not path.is_dir():
         return (path,)
-    all_found = sorted(path.glob(f"*{SUFFIX}"))
-    found = tuple(f for f in all_found if not f.name.endswith(MODEL_SUFFIX))
-    for model in sorted({*all_found} - {*found}):
+    files = sorted(path.glob(f"*{SUFFIX}"))
+    archives = tuple(file for file in files if not file.name.endswith(MODEL_SUFFIX))
+    for model in sorted({*files} - {*archives}):
         archive = f"{model.name.removesuffix(MODEL_SUFFIX)}{SUFFIX}"
         if not (path / archive).exists():
             raise InputError(
                 f"{safe(model)}: there is no {safe(archive)} beside it",
                 "A model is named like the archive of its image.",
             )
-    if not found:
+    if not archives:
         raise InputError(
             f"{safe(path)}: there is no TEAMNAME{SUFFIX} in it",
             "Give the archives that the teams have sent.",
         )
-    return found
+    return archives
 
 
 def check_cases(
@@ -143,12 +154,12 @@ def check_cases(
             f"{safe(ground_truth)}: there is no such folder",
             "Give the reference labels with --ground-truth.",
         )
-    known = {file.case for file in find_references(ground_truth, challenge)}
-    other = sorted(known ^ {case.case for case in cases})
-    if other:
+    references = {file.case for file in find_references(ground_truth, challenge)}
+    unmatched = sorted(references ^ {case.case for case in cases})
+    if unmatched:
         raise MeasurementError(
             str(ground_truth),
-            f"{listing(other)}: there is an image or a reference, but not both",
+            f"{listing(unmatched)}: there is an image or a reference, but not both",
             "Every case needs both.",
         )
 
@@ -188,8 +199,8 @@ def measure(job: Job, scorer: Scorer) -> str:
     Returns
     -------
     str
-        What could not be done of the first team, and of how many others; empty if all
-        was done.
+        Why the first team was not done, and how many others were not; empty if all
+        were.
     """
     write_refused(job.archives, job.results)
     failed = measure_teams(job, scorer)
@@ -201,17 +212,19 @@ def measure(job: Job, scorer: Scorer) -> str:
     lines |= {team: str(error) for team, error in failed}
     for team, error in unscored.items():
         lines.setdefault(team, f"{team}: measured, but not scored: {error}")
-    first, others = next(iter(lines.values()), ""), len(lines) - 1
-    return f"{first} (and {others} other teams)" if others > 0 else first
+    first = next(iter(lines.values()), "")
+    if len(lines) > 1:
+        return f"{first} (and {len(lines) - 1} other teams)"
+    return first
 
 
-def kept(job: Job) -> StoppedError:
+def interruption(job: Job) -> StoppedError:
     """The message of a measurement that was stopped: nothing of it is lost."""
     done = sum(count_done(job.results / a.team) for a in job.runnable)
-    of = len(job.runnable) * len(job.cases)
+    total = len(job.runnable) * len(job.cases)
     return StoppedError(
         "Measuring was interrupted",
-        f"{done} of {of} cases are measured and kept; the same command goes on.",
+        f"{done} of {total} cases are measured and kept; the same command goes on.",
     )
 
 
@@ -246,14 +259,12 @@ def measure_teams(
         caches = options.runs.caches
         if options.is_side_by_side:
             caches = caches or Caches.WARM
+            for lane in lanes:
+                _log.info("%s: %s", lane.name, lane.description)
         else:
             is_here = engine.folder() is not None
             caches = choose_caches(caches, is_engine_here=is_here)
         runs = replace(options.runs, caches=caches)
-        for lane in lanes if options.is_side_by_side else ():
-            gpu = f"GPU {lane.gpu.name} ({lane.gpu.uuid})" if lane.gpu else "no GPU"
-            own = f"processors {lane.limits.cpus}, memory {lane.limits.memory}"
-            _log.info("%s: %s, %s", lane.name, gpu, own)
         job = replace(job, options=replace(options, runs=runs), unread=())
         dispatch = Dispatch(job, engine, pool, listener or Listener())
         dispatch.plan(is_here=options.cluster is None)
@@ -262,7 +273,7 @@ def measure_teams(
 
 
 def _check(job: Job) -> None:
-    """See that what is asked for can be done."""
+    """See that the options fit the archives and the cases."""
     options, names = job.options, [case.case for case in job.cases]
     unknown = sorted(set(options.rerun) - set(names))
     if unknown:
@@ -279,8 +290,8 @@ def _check(job: Job) -> None:
 
 
 @contextmanager
-def _opened_lanes(job: Job, engine: Engine) -> Iterator[tuple[Pool, EngineRecord]]:
-    """The lanes of this computer or of a cluster, and what an engine of them is."""
+def _opened_lanes(job: Job, engine: Engine) -> Iterator[tuple[LanePool, EngineRecord]]:
+    """Lanes of this computer or of a cluster, and the record of one of the engines."""
     options = job.options
     if options.cluster:
         # Here, as nobody without a cluster needs to have Dask.
@@ -291,15 +302,15 @@ def _opened_lanes(job: Job, engine: Engine) -> Iterator[tuple[Pool, EngineRecord
     elif options.is_side_by_side:
         place = look_at_place(options.gpus, engine)
         lanes = divide(place, options.limits, options.lane_count)
-        yield LocalPool(lanes), place.engine
+        yield LocalLanes(lanes), place.engine
     else:
         described = engine.describe()
         with opened_limits(options.limits) as (limits, gpu):
             lane = Lane(limits=limits, gpu=gpu.device if gpu else None)
-            yield OwnPool(lane), described
+            yield SingleLane(lane), described
 
 
-# --- What is told and noted ----------------------------------------------------------
+# --- What is told and noted ---------------------------------------------------------
 
 
 def count_done(folder: Path) -> int:
@@ -312,17 +323,21 @@ def count_done(folder: Path) -> int:
 
 
 def team_table(folder: Path, team: str) -> str:
-    """What was measured of a team, as text."""
+    """The measurements of a team, a row for each case, as text."""
     records = read_records(folder / EFFICIENCY_CSV)
     counts = Counter(record.status for record in records.values())
-    found = ", ".join(f"{counts[s]} {s.value}" for s in RunStatus if counts[s])
+    summary = ", ".join(f"{counts[s]} {s.value}" for s in RunStatus if counts[s])
     rows = [["case", "status", "seconds", "GPU memory in MB", ""]]
     for case, record in sorted(records.items()):
-        values = (record.runtime_s, ".2f"), (record.max_gpu_memory_mb, ".0f")
-        cells = ["-" if v is None else format(v, form) for v, form in values]
-        said = record.message or record.doubts
-        rows.append([safe(case), record.status.value, *cells, said])
-    return "\n".join([f"{team}: {found}", *aligned(rows), f"Wrote {safe(folder)}"])
+        seconds = _cell(record.runtime_s, ".2f")
+        memory = _cell(record.max_gpu_memory_mb, ".0f")
+        remark = record.message or record.doubts
+        rows.append([safe(case), record.status.value, seconds, memory, remark])
+    return "\n".join([f"{team}: {summary}", *aligned(rows), f"Wrote {safe(folder)}"])
+
+
+def _cell(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
 
 
 def write_refused(
@@ -349,22 +364,22 @@ def write_refused(
     OutputError
         If it cannot be written.
     """
-    found: list[tuple[str, FlareError]] = [
-        (archive.team, problem) for archive in archives for problem in archive.problems
-    ]
-    blamed = SubmissionError | ProgramError
-    found += [(team, error) for team, error in failed if isinstance(error, blamed)]
     digests = {archive.team: archive.sha256 for archive in archives}
-    refusals = [
-        Refusal(
-            team=team,
-            archive=getattr(problem, "file", f"{team}{SUFFIX}"),
-            # With another model or program, the same archive may be accepted.
-            archive_sha256=digests.get(team, "")
-            if isinstance(problem, ArchiveError)
-            else "",
-            problem=str(problem),
-        )
-        for team, problem in found
-    ]
+    refusals = []
+    for archive in archives:
+        for problem in archive.problems:
+            refusals.append(_refusal(archive.team, problem, archive.sha256))
+    for team, error in failed:
+        if isinstance(error, SubmissionError | ProgramError):
+            refusals.append(_refusal(team, error, digests.get(team, "")))
     replace_rows(results, Refusal, refusals, {*digests, *dict(failed)})
+
+
+def _refusal(team: str, error: FlareError, archive_sha256: str) -> Refusal:
+    return Refusal(
+        team=team,
+        archive=getattr(error, "file", f"{team}{SUFFIX}"),
+        # With another model or program, the same archive may be accepted.
+        archive_sha256=archive_sha256 if isinstance(error, ArchiveError) else "",
+        problem=str(error),
+    )

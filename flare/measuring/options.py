@@ -145,12 +145,12 @@ class Contract:
         """The words that are run; empty for the image's own ENTRYPOINT and CMD."""
         return () if self.is_algorithm else ("/bin/bash", "-c", "sh predict.sh")
 
-    def settings(self) -> dict[str, Any]:
-        """Settings that measurement.json has of it; none for FLARE's, as ever."""
+    @property
+    def setting(self) -> str:
+        """The setting of measurement.json that it is; empty for FLARE's, as ever."""
         if not self.input_socket:
-            return {}
-        read = "=".join(self.input_socket)
-        return {"contract": f"algorithm {read} {self.output_path}"}
+            return ""
+        return f"algorithm {'='.join(self.input_socket)} {self.output_path}"
 
 
 FLARE = Contract()

@@ -108,7 +108,7 @@ class TeamJob:
 
     @property
     def folder(self) -> Path:
-        """Of the team's results."""
+        """The folder of the team's results."""
         return self.job.results / self.team
 
 
@@ -215,20 +215,32 @@ def planned_team(task: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
 def _settings(task: TeamJob) -> Settings:
     archive, options = task.archive, task.job.options
     assert options.runs.caches
-    found = Settings(
+    rules = measuring_rules(task.job.challenge)
+    settings = Settings(
         archive_sha256=archive.sha256,
         **asdict(task.lane.limits),
         interval_s=options.runs.interval_s,
         repeats=options.runs.repeats,
         caches=options.runs.caches.value,
-        **measuring_rules(task.job.challenge),
+        max_gpu_memory=rules["max_gpu_memory"],
+        labels=rules["labels"],
         images_sha256=task.images_sha256,
         processor=describe_host()["processor"],
-        **options.contract.settings(),
+        contract=options.contract.setting,
         model_sha256=archive.model.sha256 if archive.model else "",
         container_engine="" if options.engine == DOCKER else options.engine,
     )
-    return replace(found, **task.lane.settings())
+    if not task.lane.of:
+        return settings
+    kind = task.lane.kind
+    return replace(
+        settings,
+        gpu=kind.gpu,
+        processor=kind.processor,
+        cpus=kind.cpus,
+        memory=kind.memory,
+        lanes=kind.lanes,
+    )
 
 
 def _put_aside(ledger: Path, entry: Entry) -> bool:
@@ -285,7 +297,7 @@ def _opened(plan: TeamPlan) -> Iterator[LoadedImage]:
         ) as image,
     ):
         empty = run_empty(image, EMPTY_RUNS)
-        plan.log.add(_made_with(plan, image, empty))
+        plan.log.add(_session(plan, image, empty))
         if runs.has_warm_up and runs.caches is Caches.WARM:
             run_case(image, plan.todo[0], job.challenge)
         yield image
@@ -313,7 +325,8 @@ def _run(plan: TeamPlan, image: LoadedImage, case: LabelMapFile) -> CaseRecord:
     rerun = _rerun_note(plan, case)
     if status is RunStatus.OK:
         record = case_record(
-            *(case.case, runs),
+            case.case,
+            runs,
             rule=job.challenge.max_gpu_memory,
             cpus=os.cpu_count() or 1,
             exclusive_cpus=len(image.conditions.exclusive_cpus),
@@ -352,14 +365,14 @@ def _rerun_note(plan: TeamPlan, case: LabelMapFile) -> str:
     before, options = plan.records.get(case.case), plan.task.job.options
     if not before or case.case not in options.rerun:
         return before.rerun if before else ""
-    was = before.status.value
+    outcome = before.status.value
     if before.runtime_s is not None:
-        was += f", {before.runtime_s:.2f} s"
-    note = f"{options.reason} (before: {was})"
+        outcome += f", {before.runtime_s:.2f} s"
+    note = f"{options.reason} (before: {outcome})"
     return f"{before.rerun}; {note}" if before.rerun else note
 
 
-def _made_with(
+def _session(
     plan: TeamPlan, image: LoadedImage, empty_s: Sequence[float]
 ) -> dict[str, Any]:
     """All that may matter when the values of a team are questioned."""

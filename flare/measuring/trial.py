@@ -32,7 +32,7 @@ from flare.results.efficiency_csv import RunStatus
 from flare.results.team_folder import FolderLock
 
 TRIES = 2
-"""An image that cannot be started in this many tries, although ours can, is to blame."""
+"""If an image cannot be started in this many tries, and ours can, it is to blame."""
 
 
 def status_of_run(run: ContainerRun) -> tuple[RunStatus, str]:

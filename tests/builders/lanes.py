@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from flare.challenge.reading import read_challenge
 from flare.measuring.lane import Lane, Place
-from flare.measuring.lanes.process import Ended
+from flare.measuring.lanes.process import TeamEnd
 from flare.measuring.options import MeasureOptions
 from flare.measuring.sampling import Device
 from flare.measuring.team import Job
@@ -74,13 +74,13 @@ def job_of(folder, images, cases=()):
 
 
 def whole(*cases):
-    return [*[record(case, 1.0) for case in cases], Ended(), None]
+    return [*[record(case, 1.0) for case in cases], TeamEnd(), None]
 
 
 class ScriptedPool:
     """Lanes that tell, of a team, what the test says: one list for each try.
 
-    A list without `Ended` is that of a process that was killed.
+    A list without `TeamEnd` is that of a process that was killed.
     """
 
     def __init__(self, lanes, script):

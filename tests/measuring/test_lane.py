@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from flare.common.errors import InputError
-from flare.measuring.lane import _cores, check_alike, divide, look_at_place
+from flare.measuring.lane import LaneKind, _cores, check_alike, divide, look_at_place
 from flare.measuring.options import LaneLimits, MeasureOptions
 from flare.measuring.sampling import DeviceError
 from flare.results.errors import MeasurementError
@@ -59,14 +59,14 @@ def test_each_gpu_has_a_lane():
     assert (one.limits.gpu, two.limits.gpu) == ("GPU-1", "GPU-2")
     assert (one.number, two.number, one.of) == (0, 1, 2)
     assert one.limits.timeout_s == 5
-    assert one.settings() == two.settings()
-    assert two.settings() == {
-        "gpu": "NVIDIA A100",
-        "processor": "CPU X",
-        "cpus": "4 processors",
-        "memory": "28g",
-        "lanes": 2,
-    }
+    assert one.kind == two.kind
+    assert two.kind == LaneKind(
+        gpu="NVIDIA A100",
+        processor="CPU X",
+        cpus="4 processors",
+        memory="28g",
+        lanes=2,
+    )
     assert two.record() == {
         "host": "here",
         "number": 1,

@@ -10,7 +10,7 @@ from flare.cli.console import OutcomeError, Progress, stopping_with
 from flare.common.errors import FlareError, OutputError
 from flare.common.files import write_whole
 from flare.common.text import safe
-from flare.measuring.measure import Scorer, kept, measure, read_job
+from flare.measuring.measure import Scorer, interruption, measure, read_job
 from flare.measuring.options import MeasureOptions
 from flare.measuring.team import Job
 from flare.results.efficiency_csv import CaseRecord
@@ -29,7 +29,7 @@ def command(options: MeasureOptions) -> None:
 
         check_library(options.page, "jinja2")
     job = read_job(options)
-    with Told(job) as told, stopping_with(lambda: kept(job)):
+    with Told(job) as told, stopping_with(lambda: interruption(job)):
         problem = measure(job, told)
     if problem:
         raise OutcomeError(problem)

@@ -85,12 +85,20 @@ class Docker(Engine):
 
     # --- Its command --------------------------------------------------------------
 
-    def begin(self, *arguments: str, **pipes: int) -> subprocess.Popen[bytes]:
-        """Begin a command, and do not wait for it; nothing is kept unless told."""
-        nothing = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-        streams: dict[str, Any] = {**nothing, **pipes}
+    def begin(
+        self,
+        *arguments: str,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.DEVNULL,
+        stderr: int = subprocess.DEVNULL,
+    ) -> subprocess.Popen[bytes]:
+        """Begin a command, and do not wait for it."""
         return subprocess.Popen(
-            [self.program, *arguments], preexec_fn=_end_with_us(), **streams
+            [self.program, *arguments],
+            preexec_fn=_end_with_us(),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
         )
 
     def run(
@@ -205,7 +213,7 @@ class Docker(Engine):
         return sum(ticks) / os.sysconf("SC_CLK_TCK") if ticks else None
 
     def folder(self) -> Path | None:
-        """Where the engine keeps its files; None if that is not on this computer."""
+        """The folder of the engine's files; None if it is not on this computer."""
         return self._folder if self._folder.is_dir() else None
 
     @cached_property
@@ -314,7 +322,7 @@ class Docker(Engine):
         return self.run(*command, stderr=subprocess.STDOUT).stdout
 
     def written_bytes(self, container: str) -> int:
-        """What a container has written to its own layer; 0 if that is not known."""
+        """Bytes that a container has written to its layer; 0 if they are not known."""
         command = ("inspect", "--size", "--format", "{{.SizeRw}}", container)
         size = self.call(*command, check=False)
         return int(size) if size.isdigit() else 0

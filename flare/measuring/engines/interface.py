@@ -90,7 +90,7 @@ def engine_option() -> Any:
 
 
 class Engine(Protocol):
-    """What runs containers.
+    """A program that runs containers.
 
     A method raises an EngineError if the engine does not answer, or cannot do what it
     is asked for. One that removes something is content if that is not there.
@@ -103,7 +103,7 @@ class Engine(Protocol):
         """Seconds that its own processes have worked; None if they cannot be seen."""
 
     def folder(self) -> Path | None:
-        """Where it keeps its files; None if that is not on this computer."""
+        """The folder of its files; None if it is not on this computer."""
 
     def tags_of(self, *names: str) -> dict[str, frozenset[str]]:
         """All tags of images, by the IDs of those that are there.
@@ -154,7 +154,7 @@ class Engine(Protocol):
         """The end of what a container has written to stdout and stderr."""
 
     def written_bytes(self, container: str) -> int:
-        """What a container has written to its own layer; 0 if that is not known."""
+        """Bytes that a container has written to its layer; 0 if they are not known."""
 
     def remove_container(self, container: str) -> None:
         """Remove a container by force; an error if it is still there afterwards."""

@@ -26,20 +26,20 @@ from flare.evaluation.many.cluster import (
 )
 from flare.measuring.engines.interface import Engine
 from flare.measuring.lane import Lane, Place, check_alike, divide, look_at_place
-from flare.measuring.lanes.process import Ended, LaneProcess, Message, Pool
+from flare.measuring.lanes.process import LanePool, LaneProcess, Message, TeamEnd
 from flare.measuring.options import MeasureOptions
 from flare.measuring.team import Job, TeamJob
 
 _log = logging.getLogger(__name__)
 
 RESOURCE = "GPU"
-"""What Dask workers have on which teams are measured: ``--resources GPU=1``."""
+"""The resource of Dask workers that measure teams: ``--resources GPU=1``."""
 
 LOOK_S = 1.0
 """Time between two looks at which workers there are, and whether a job is wanted."""
 
 ANSWER_S = 5.0
-"""If a scheduler has not answered for so long, it is seen whether it is still there."""
+"""If a scheduler has not answered for this time, it is seen whether it is there."""
 
 LATE_S = 5.0
 """How much later than its end the messages of a job may come."""
@@ -91,7 +91,7 @@ class _Running:
     """When nothing more comes from it: at once behind its last message."""
 
 
-class ClusterPool(Pool):
+class ClusterLanes(LanePool):
     """Lanes of the workers that have the resource.
 
     Parameters
@@ -120,11 +120,12 @@ class ClusterPool(Pool):
         self._workers: dict[Lane, str] = {}
         self._refused: set[str] = set()
         self._running: dict[Lane, _Running] = {}
-        self._told: queue.SimpleQueue[tuple[str, Message | None]] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[tuple[str, Message | None]]
+        self._messages = queue.SimpleQueue()
         self._looked_at = self._lost_at = time.monotonic()
         self._topic = f"flare-measure-{uuid.uuid4().hex}"
-        told = self._told.put
-        client.subscribe_topic(self._topic, lambda event: told(pickle.loads(event[1])))
+        hear = self._messages.put
+        client.subscribe_topic(self._topic, lambda event: hear(pickle.loads(event[1])))
         self.places: list[Place] = []
         self._take(self._new())
         if not self._workers:
@@ -134,7 +135,7 @@ class ClusterPool(Pool):
             )
 
     def lanes(self) -> Sequence[Lane]:
-        """Those of which there is a worker now."""
+        """Lanes that have a worker now."""
         return list(self._workers)
 
     def may_grow(self) -> bool:
@@ -145,7 +146,10 @@ class ClusterPool(Pool):
         """Send a job to the worker of a lane."""
         token, worker = uuid.uuid4().hex, self._workers[lane]
         future = self._client.submit(
-            *(measure_on_worker, job, self._topic, token),
+            measure_on_worker,
+            job,
+            self._topic,
+            token,
             workers=[worker],
             resources={RESOURCE: 1},
             pure=False,
@@ -153,26 +157,33 @@ class ClusterPool(Pool):
         self._running[lane] = _Running(
             token=token, lane=lane, worker=worker, future=future
         )
-        future.add_done_callback(lambda _: self._told.put((token, None)))
+        future.add_done_callback(lambda _: self._messages.put((token, None)))
 
     def events(self) -> Iterator[tuple[Lane, Message | None]]:
-        """What workers tell next; None where a job has ended, or its worker."""
+        """Wait for messages of workers; None where a job has ended, or its worker."""
         with suppress(queue.Empty):
-            token, message = self._told.get(timeout=LOOK_S)
-            job = next((j for j in self._running.values() if j.token == token), None)
-            if job and message is None:  # what it has told may come later
+            token, message = self._messages.get(timeout=LOOK_S)
+            job = self._job_of(token)
+            if job and message is None:  # its messages may come later
                 job.over_at = min(job.over_at, time.monotonic() + LATE_S)
             elif job:
-                if isinstance(message, Ended):
+                if isinstance(message, TeamEnd):
                     job.over_at = 0.0
                 yield job.lane, message
         if time.monotonic() > self._looked_at + LOOK_S:
             self._look()
         for job in list(self._running.values()):
-            is_gone = self._workers.get(job.lane) != job.worker
-            if is_gone or time.monotonic() > job.over_at:
+            if self._is_over(job):
                 del self._running[job.lane]
                 yield job.lane, None
+
+    def _job_of(self, token: str) -> _Running | None:
+        jobs = self._running.values()
+        return next((job for job in jobs if job.token == token), None)
+
+    def _is_over(self, job: _Running) -> bool:
+        is_gone = self._workers.get(job.lane) != job.worker
+        return is_gone or time.monotonic() > job.over_at
 
     def close(self) -> None:
         """Let workers end what they do; they remove what they have made."""
@@ -192,14 +203,14 @@ class ClusterPool(Pool):
                 break
             ask = self._client.scheduler.identity
             try:
-                known = self._client.sync(ask, n_workers=-1, callback_timeout=ANSWER_S)
+                answer = self._client.sync(ask, n_workers=-1, callback_timeout=ANSWER_S)
             except TimeoutError:
                 continue
             except OSError as error:
                 raise scheduler_lost(self._address) from error
             return {
                 address
-                for address, worker in known["workers"].items()
+                for address, worker in answer["workers"].items()
                 if (worker.get("resources") or {}).get(RESOURCE, 0) >= 1
             }
         raise scheduler_lost(self._address)
@@ -234,12 +245,14 @@ class ClusterPool(Pool):
         if not workers:
             return
         check_workers(self._client, self._folders, workers)
-        looked = self._client.run(
-            *(look_at_place, self._options.gpus, self._engine),
+        places = self._client.run(
+            look_at_place,
+            self._options.gpus,
+            self._engine,
             workers=list(workers),
             on_error="return",
         )
-        for worker, place in sorted(looked.items()):
+        for worker, place in sorted(places.items()):
             if isinstance(place, FlareError):
                 raise ClusterError(
                     f"Worker {safe(worker)}: {place.finding}", place.remedy
@@ -256,10 +269,10 @@ class ClusterPool(Pool):
 
     def _lane_for(self, worker: str, place: Place) -> Lane:
         if place.identity not in self._computers:
-            known = {lane.host for lanes in self._computers.values() for lane in lanes}
-            if place.host in known:  # two computers of one name
-                where = worker.partition("://")[2].rpartition(":")[0]
-                place = replace(place, host=f"{place.host} ({where})")
+            if place.host in [other.host for other in self.places]:
+                # Two computers of one name: the address tells them apart.
+                address = worker.partition("://")[2].rpartition(":")[0]
+                place = replace(place, host=f"{place.host} ({address})")
             limits, count = self._options.limits, self._options.lane_count
             self._computers[place.identity] = divide(place, limits, count)
             self.places.append(place)
@@ -274,7 +287,7 @@ class ClusterPool(Pool):
 
 
 @contextmanager
-def opened_cluster(job: Job, engine: Engine) -> Iterator[ClusterPool]:
+def opened_cluster(job: Job, engine: Engine) -> Iterator[ClusterLanes]:
     """The lanes of a scheduler's workers.
 
     Parameters
@@ -297,4 +310,4 @@ def opened_cluster(job: Job, engine: Engine) -> Iterator[ClusterPool]:
         folders = {"images": options.images, "archives": archive.parent}
         with tempfile.TemporaryDirectory(prefix=".shared-", dir=job.results) as mark:
             folders["results"] = Path(mark)
-            yield ClusterPool(client, options, folders, engine)
+            yield ClusterLanes(client, options, folders, engine)

@@ -17,7 +17,7 @@ from flare.evaluation.submission.find import LabelMapFile
 from flare.measuring.archive.reading import Archive
 from flare.measuring.engines.interface import Engine
 from flare.measuring.lane import Lane
-from flare.measuring.lanes.process import Ended, Message, Pool
+from flare.measuring.lanes.process import LanePool, Message, TeamEnd
 from flare.measuring.sampling import DeviceError
 from flare.measuring.team import Job, TeamJob, planned_team
 from flare.results.efficiency_csv import CaseRecord
@@ -30,8 +30,8 @@ DEATHS = 3
 """Number of processes of a team that may be killed before it is given up."""
 
 LOCK_WAIT_S = 180.0
-"""So long a team's folder is waited for if its process was killed: a file system of
-several computers keeps the lock of one that has died for a while."""
+"""Seconds that a team's folder is waited for if its process was killed: a file system
+of several computers keeps the lock of one that has died for a while."""
 
 
 class Listener:
@@ -61,10 +61,10 @@ class Listener:
 
 
 def noted(
-    found: dict[str, FlareError], results: Path, team: str
+    errors: dict[str, FlareError], results: Path, team: str
 ) -> AbstractContextManager[None]:
     """Go on behind the block, whatever error ends it, and note a team's first one."""
-    return bulkhead(results, team, lambda error: found.setdefault(team, error))
+    return bulkhead(results, team, lambda error: errors.setdefault(team, error))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,13 +73,13 @@ class Turn:
 
     archive: Archive
     left: set[str]
-    """Cases of which nothing was told yet."""
+    """Cases that have no outcome yet."""
     deaths: int = 0
     """Number of processes that were killed while they measured it."""
     after: tuple[Path, ...] = ()
     """Folders of teams that have left something behind on the lane."""
-    ended: Ended | None = None
-    """What was told last of all."""
+    end: TeamEnd | None = None
+    """The last message about it."""
 
 
 class Dispatch:
@@ -95,14 +95,14 @@ class Dispatch:
         What is measured; its caches are decided.
     engine : Engine
         What containers run in.
-    pool : Pool
+    pool : LanePool
         Lanes of one kind.
     listener : Listener
         Told what happens.
     """
 
     def __init__(
-        self, job: Job, engine: Engine, pool: Pool, listener: Listener
+        self, job: Job, engine: Engine, pool: LanePool, listener: Listener
     ) -> None:
         self.failures: dict[str, FlareError] = {}
         self._job, self._engine, self._pool = job, engine, pool
@@ -167,17 +167,17 @@ class Dispatch:
     def _begin(self) -> None:
         for lane in self._pool.free():
             # An engine has equal images once: one lane would remove that of another.
-            taken = {turn.archive.image for turn in self._running.values()}
-            fitting = (turn for turn in self._queue if turn.archive.image not in taken)
+            images = {turn.archive.image for turn in self._running.values()}
+            fitting = (turn for turn in self._queue if turn.archive.image not in images)
             turn = None if lane in self._left_out else next(fitting, None)
             if turn:
                 self._queue.remove(turn)
-                turn.ended, turn.after = None, self._unclean.pop(lane, ())
+                turn.end, turn.after = None, self._unclean.pop(lane, ())
                 self._running[lane] = turn
                 self._pool.begin(lane, self._team_job(turn, lane))
 
     def _team_job(self, turn: Turn, lane: Lane) -> TeamJob:
-        """What a lane is to do of a team; nothing is run again that has been."""
+        """A job of a lane: what is left of a team, and nothing that was run again."""
         options = self._job.options
         rerun = tuple(name for name in options.rerun if name in turn.left)
         job = replace(self._job, options=replace(options, rerun=rerun), archives=())
@@ -200,22 +200,22 @@ class Dispatch:
                 self._tell(self._running[lane], message)
             case logging.LogRecord() if _log.isEnabledFor(message.levelno):
                 _log.handle(message)
-            case Ended():
-                self._running[lane].ended = message
+            case TeamEnd():
+                self._running[lane].end = message
             case None:
                 self._end(lane, self._running.pop(lane))
 
     def _tell(self, turn: Turn, record: CaseRecord) -> None:
         turn.left.discard(record.case)
         turns = [*self._queue, *self._running.values()]
-        left = sum(len(each.left) for each in turns)
+        left = sum(len(unfinished.left) for unfinished in turns)
         team, total = turn.archive.team, self._total
         self._listener.on_run(team, record, total - left, total)
 
     def _end(self, lane: Lane, turn: Turn) -> None:
         """Let a team go on elsewhere if it has ended before it was done."""
         team = turn.archive.team
-        if not turn.ended:
+        if not turn.end:
             turn.deaths += 1
             self._unclean[lane] = (*turn.after, self._job.results / team)
             _log.info("%s: its process on %s has ended", safe(team), lane.name)
@@ -225,16 +225,19 @@ class Dispatch:
                 problem = f"{DEATHS} processes that measured it were killed"
                 remedy = "See what kills them, such as want of memory, and go on."
                 self._fail(turn, MeasurementError(team, problem, remedy))
-        elif not turn.ended.error:
+        elif not turn.end.error:
             self._done.append(team)
-        elif isinstance(turn.ended.error, EngineError | DeviceError) and (
-            {*self._pool.lanes()} - self._left_out - {lane}
-        ):
+        elif self._is_of_lane(turn.end.error, lane):
             self._left_out.add(lane)
             self._queue.appendleft(turn)
-            _log.info("%s is left out from now on: %s", lane.name, turn.ended.error)
+            _log.info("%s is left out from now on: %s", lane.name, turn.end.error)
         else:
-            self._fail(turn, turn.ended.error)
+            self._fail(turn, turn.end.error)
+
+    def _is_of_lane(self, error: FlareError, lane: Lane) -> bool:
+        """Whether a lane may be why a team has ended, and there is another one."""
+        other_lanes = {*self._pool.lanes()} - self._left_out - {lane}
+        return isinstance(error, EngineError | DeviceError) and bool(other_lanes)
 
     def _fail(self, turn: Turn, error: FlareError) -> None:
         """Note what has ended the measurement of a team."""

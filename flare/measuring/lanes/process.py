@@ -36,26 +36,26 @@ PROGRAM = "from flare.measuring.lanes.process import main; main()"
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """All is done that can be done of a team; nothing of it is left behind."""
+class TeamEnd:
+    """The end of a team's measurement on a lane; nothing of it is left behind."""
 
     error: FlareError | None = None
-    """What has ended it."""
+    """Why it has ended before it was done; None if it was done."""
 
 
-Message = CaseRecord | logging.LogRecord | Ended
-"""What is told of a team: the records of its cases, lines of the log, and its end."""
+Message = CaseRecord | logging.LogRecord | TeamEnd
+"""A message about a team: the records of its cases, lines of the log, and its end."""
 
 
-def messages_of(job: TeamJob) -> Generator[CaseRecord | Ended]:
-    """Measure a team; what is told of it, always between containers."""
+def messages_of(job: TeamJob) -> Generator[CaseRecord | TeamEnd]:
+    """Measure a team, and yield messages about it, always between containers."""
     error = None
     try:
         yield from measure_team(job)
     except Exception as raised:  # noqa: BLE001  it ends this team alone
         obey_stop(raised)
         error = as_flare_error(raised)
-    yield Ended(error)
+    yield TeamEnd(error)
 
 
 class LaneProcess:
@@ -76,7 +76,7 @@ class LaneProcess:
             self.connection.send(job)
 
     def receive(self) -> Message | None:
-        """What it tells next, which is waited for; None if it has ended."""
+        """Wait for its next message; None if it has ended."""
         try:
             return cast("Message", self.connection.recv())
         except (EOFError, OSError):
@@ -147,11 +147,11 @@ def main() -> None:
 # --- Lanes ------------------------------------------------------------------------
 
 
-class Pool(ABC):
+class LanePool(ABC):
     """Lanes to which jobs can be given, wherever they are."""
 
     _running: Mapping[Lane, Any]
-    """What runs the job of each lane that has one."""
+    """The runner of each lane that has a job."""
 
     @abstractmethod
     def lanes(self) -> Sequence[Lane]:
@@ -167,7 +167,7 @@ class Pool(ABC):
 
     @abstractmethod
     def events(self) -> Iterator[tuple[Lane, Message | None]]:
-        """What lanes tell next, for which it is waited; None for the end of a job."""
+        """Wait for the next messages of lanes; None stands for the end of a job."""
 
     def may_grow(self) -> bool:
         """Whether there may soon be a lane, although there is none now."""
@@ -178,23 +178,23 @@ class Pool(ABC):
         """Let all jobs end, and wait for that."""
 
 
-class OwnPool(Pool):
+class SingleLane(LanePool):
     """A computer that is not divided: its jobs run in this process."""
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
-        self._running: dict[Lane, Generator[CaseRecord | Ended]] = {}
+        self._running: dict[Lane, Generator[CaseRecord | TeamEnd]] = {}
 
     def lanes(self) -> Sequence[Lane]:
         """The only one."""
         return [self._lane]
 
     def begin(self, lane: Lane, job: TeamJob) -> None:
-        """Begin a job; it goes on while it is asked what it tells."""
+        """Begin a job, which goes on while its messages are asked for."""
         self._running[lane] = messages_of(job)
 
     def events(self) -> Iterator[tuple[Lane, Message | None]]:
-        """What the job tells next."""
+        """Go on with the job until its next message."""
         for lane, messages in list(self._running.items()):
             message = next(messages, None)
             if message is None:
@@ -207,7 +207,7 @@ class OwnPool(Pool):
             messages.close()
 
 
-class LocalPool(Pool):
+class LocalLanes(LanePool):
     """Lanes of this computer, with a process for each job."""
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
@@ -223,7 +223,7 @@ class LocalPool(Pool):
         self._running[lane] = LaneProcess(job)
 
     def events(self) -> Iterator[tuple[Lane, Message | None]]:
-        """What processes tell; None where one has ended."""
+        """Wait for messages of processes; None where one has ended."""
         ready = wait([process.connection for process in self._running.values()])
         for lane, process in list(self._running.items()):
             if process.connection in ready:

@@ -12,8 +12,12 @@ from flare.evaluation.errors import ClusterError
 from flare.measuring.engines.docker import Docker
 from flare.measuring.lane import look_at_place
 from flare.measuring.lanes import cluster
-from flare.measuring.lanes.cluster import ClusterPool, measure_on_worker, opened_cluster
-from flare.measuring.lanes.process import Ended
+from flare.measuring.lanes.cluster import (
+    ClusterLanes,
+    measure_on_worker,
+    opened_cluster,
+)
+from flare.measuring.lanes.process import TeamEnd
 from flare.measuring.options import LaneLimits, MeasureOptions
 from flare.measuring.sampling import DeviceError
 from flare.results.errors import MeasurementError
@@ -84,7 +88,7 @@ def options(address=ADDRESS, gpu="none", lanes=None):
 
 def pool_of(client, **asked):
     """A pool of its workers."""
-    return ClusterPool(client, options(**asked), {}, Docker())
+    return ClusterLanes(client, options(**asked), {}, Docker())
 
 
 def begun():
@@ -165,8 +169,8 @@ def test_a_job_is_over_behind_its_last_message():
 
     client.callback(future)
     assert list(pool.events()) == []
-    client.hear((0.0, pickle.dumps((token, Ended()))))
-    assert list(pool.events()) == [(lane, Ended()), (lane, None)]
+    client.hear((0.0, pickle.dumps((token, TeamEnd()))))
+    assert list(pool.events()) == [(lane, TeamEnd()), (lane, None)]
     assert pool.free() == [lane]
 
 

@@ -8,7 +8,7 @@ import pytest
 from flare.common.errors import EngineError
 from flare.measuring.lanes import dispatch as dispatch_module
 from flare.measuring.lanes.dispatch import Dispatch
-from flare.measuring.lanes.process import Ended
+from flare.measuring.lanes.process import TeamEnd
 from tests.builders.lanes import ScriptedPool, job_of, lane, whole
 from tests.builders.running import record
 from tests.measuring.conftest import Notes
@@ -102,7 +102,7 @@ def test_a_team_is_given_up_after_three_processes(run):
 
 def test_a_lane_without_a_working_engine_is_left_out(run):
     """Its team goes on elsewhere, and no other one is spoilt."""
-    broken = [Ended(EngineError("docker: gone", "Start it.")), None]
+    broken = [TeamEnd(EngineError("docker: gone", "Start it.")), None]
     script = {
         "a": [broken, whole("c1", "c2")],
         "b": [whole("c1", "c2")],
@@ -117,7 +117,7 @@ def test_a_lane_without_a_working_engine_is_left_out(run):
 
 
 def test_the_last_lane_is_not_left_out(run):
-    broken = [Ended(EngineError("docker: gone", "Start it.")), None]
+    broken = [TeamEnd(EngineError("docker: gone", "Start it.")), None]
     script = {"a": [broken], "b": [whole("c1", "c2")]}
 
     pool, notes = run(teams("a", "b"), script, lanes=[lane(0)])
