@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,16 @@ from flare.reports.model import (
     NO_RESULT,
     Axis,
     Blobs,
+    Cell,
     Chart,
     Dots,
     Fields,
+    Key,
     Mark,
     Says,
     Steps,
+    Table,
+    Tips,
     number_cell,
     table,
 )
@@ -39,7 +43,7 @@ def linear_axis(values: Sequence[float]) -> Axis:
 
 
 def _round_marks(top: float) -> list[float]:
-    """From 0 to beyond a value, in round steps."""
+    """Marks from 0 to beyond a value, in round steps."""
     unit = 10 ** math.floor(math.log10(top))
     step = next(s * unit for s in (0.5, 1, 2, 5) if top <= 3 * s * unit)
     return [step * n for n in range(math.ceil(top / step) + 1)]
@@ -61,14 +65,17 @@ def log_axis(values: Sequence[float]) -> Axis:
     start, width = middle - half, 2 * half
     # Beyond these, a power of ten is 0 or no float at all.
     powers = range(max(math.floor(start), -307), min(math.ceil(start + width), 307) + 1)
+
+    def scale(value: float) -> float:
+        return (math.log10(value) - start) / width
+
     ticks: list[tuple[float, str]] = []
     for factors in ((1,), (1, 2, 5), (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)):
         if len(ticks) < 3:
-            marks = (factor * 10.0**power for power in powers for factor in factors)
-            places = (((math.log10(m) - start) / width, f"{m:g}") for m in marks)
-            ticks = [place for place in places if 0 <= place[0] <= 1]
-    note = "On a logarithmic axis."
-    return Axis(lambda value: (math.log10(value) - start) / width, tuple(ticks), note)
+            marks = [factor * 10.0**power for power, factor in product(powers, factors)]
+            inside = [mark for mark in marks if 0 <= scale(mark) <= 1]
+            ticks = [(scale(mark), f"{mark:g}") for mark in inside]
+    return Axis(scale, tuple(ticks), "On a logarithmic axis.")
 
 
 def difference_axis(values: Sequence[float]) -> Axis:
@@ -78,19 +85,26 @@ def difference_axis(values: Sequence[float]) -> Axis:
     from 0 otherwise: then places follow the square root.
     """
     sizes = [abs(value) for value in values if value] or [0.0]
-    most = max(sizes)
-    usual = (e for e in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if most <= e)
-    end = next(usual, 0) or 10.0 ** math.ceil(math.log10(most))
+    end = _round_end(max(sizes))
     is_stretched = end > 0.2 and float(np.median(sizes)) < end / 20
 
     def scale(value: float) -> float:
         part = abs(value) / end
-        part = math.sqrt(part) if is_stretched else part
+        if is_stretched:
+            part = math.sqrt(part)
         return 0.5 + math.copysign(part, value) / 2
 
-    ticks = tuple((scale(m), f"{m:+g}" if m else "0") for m in (-end, 0.0, end))
+    ticks = ((scale(-end), f"{-end:+g}"), (scale(0.0), "0"), (scale(end), f"{end:+g}"))
     note = "The axis is stretched about 0 (square root)." if is_stretched else ""
     return Axis(scale, ticks, note)
+
+
+def _round_end(size: float) -> float:
+    """The end of an axis that has room for a difference of this size."""
+    for end in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0):
+        if size <= end:
+            return end
+    return 10.0 ** math.ceil(math.log10(size))
 
 
 def value_axis(metric: Metric | str, values: Sequence[float]) -> Axis:
@@ -99,16 +113,24 @@ def value_axis(metric: Metric | str, values: Sequence[float]) -> Axis:
         if metric.startswith(RUNTIME) and values:
             return log_axis(values)
     elif metric.is_share:
-        start = 0.5 if values and min(values) >= 0.5 else 0.0
-        steps = np.linspace(start, 1, 6)
-        ticks = tuple((float((s - start) / (1 - start)), f"{s:.1f}") for s in steps)
-        note = "The axis begins at 0.5." if start else ""
-        return Axis(lambda value: (value - start) / (1 - start), ticks, note)
+        return _share_axis(values)
     elif metric.range[0] < 0:
         return difference_axis(values)
     # Most of what is drawn would lie in the first fifth.
     is_squeezed = len(values) > 2 and max(values) > 5 * np.quantile(values, 0.75)
     return root_axis(values) if is_squeezed else linear_axis(values)
+
+
+def _share_axis(values: Sequence[float]) -> Axis:
+    """An axis to 1 for scores; it begins at 0.5 if all of them are beyond that."""
+    start = 0.5 if values and min(values) >= 0.5 else 0.0
+    note = "The axis begins at 0.5." if start else ""
+
+    def scale(value: float) -> float:
+        return (value - start) / (1 - start)
+
+    marks = np.linspace(start, 1, 6).tolist()
+    return Axis(scale, tuple((scale(mark), f"{mark:.1f}") for mark in marks), note)
 
 
 def rank_ticks(ranks: int) -> list[tuple[float, str]]:
@@ -127,9 +149,16 @@ def spread_chart(
     values: Sequence[Sequence[float | None]],
     *,
     has_boxes: bool,
-    intervals: Sequence[tuple[float, float] | None] | None = None,
+    title: str,
+    intervals: Sequence[tuple[float, float] | None] = (),
     means: Sequence[str] = (),
-    **more: Any,
+    note: str | None = None,
+    summary: str = "",
+    key: Key | None = None,
+    table: Table | None = None,
+    tips: Tips | None = None,
+    zero: float | None = None,
+    axis_title: str = "",
 ) -> Chart:
     """A dot for each value in the row of its label; one without any says so.
 
@@ -143,32 +172,43 @@ def spread_chart(
         Whether there is a box for the middle half of each row.
     intervals, means : sequence, optional
         Of each row: the interval of its mean, and that mean, which stands at its end.
-    **more
+    note, summary, key : optional
+        Instead of the axis's note, the means in words, and the key of dots and boxes.
+    title, table, tips, zero, axis_title
         Other fields of the chart.
     """
     rows = [[value for value in row if value is not None] for row in values]
     if not isinstance(axis, Axis):
         axis = value_axis(axis, list(chain.from_iterable(rows)))
-    told = intervals or [None] * len(rows)
-    key = (("dot", "a case"), ("boxed", "middle half"), ("line", "median"))
-    shown: dict[str, Any] = {"note": axis.note, "key": key if has_boxes else key[:1]}
-    if means:
-        told_of = zip(labels, means, strict=True)
-        shown["summary"] = "; ".join(f"{label} mean {mean}" for label, mean in told_of)
-        shown["ends"] = tuple(
-            mean + (f" (n = {len(row)})" if 0 < len(row) < len(every) else "")
-            for mean, row, every in zip(means, rows, values, strict=True)
+    marks: list[Mark] = []
+    ends = list(means)
+    for number, (row, every) in enumerate(zip(rows, values, strict=True)):
+        missing = len(every) - len(row)
+        interval = intervals[number] if intervals else None
+        marks.append(
+            _dots(row, axis, interval, missing, has_box=has_boxes) if row else Says()
         )
+        if means and row and missing:
+            ends[number] += f" (n = {len(row)})"
+    if key is None:
+        key = (("dot", "a case"), ("boxed", "middle half"), ("line", "median"))
+        key = key if has_boxes else key[:1]
+    if means and not summary:
+        named = zip(labels, means, strict=True)
+        summary = "; ".join(f"{label} mean {mean}" for label, mean in named)
     return Chart(
+        title=title,
+        note=axis.note if note is None else note,
+        summary=summary,
         labels=tuple(labels),
-        rows=[
-            _dots(row, axis, interval, len(every) - len(row), has_box=has_boxes)
-            if row
-            else Says()
-            for row, every, interval in zip(rows, values, told, strict=True)
-        ],
+        rows=marks,
+        ends=tuple(ends),
         axis=axis.ticks,
-        **shown | more,
+        zero=zero,
+        key=key,
+        table=table,
+        tips=tips,
+        axis_title=axis_title,
     )
 
 
@@ -181,13 +221,17 @@ def _dots(
     has_box: bool,
 ) -> Dots:
     """Dots, with a box for the middle half of more than two."""
-    is_box = has_box and len(values) > 2
-    box = np.quantile(values, (0.25, 0.5, 0.75)).tolist() if is_box else ()
-    places, boxed, ends = (
-        tuple(map(axis.scale, own)) for own in (values, box, interval or ())
+    box: tuple[float, ...] | None = None
+    if has_box and len(values) > 2:
+        quarters = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
+        box = tuple(map(axis.scale, quarters))
+    return Dots(
+        places=tuple(map(axis.scale, values)),
+        box=box,
+        mean=axis.scale(float(np.mean(values))),
+        interval=tuple(map(axis.scale, interval)) if interval else None,
+        missing=missing,
     )
-    mean = axis.scale(float(np.mean(values)))
-    return Dots(places, boxed or None, mean, ends or None, missing)
 
 
 def field_chart(
@@ -211,18 +255,12 @@ def field_chart(
     **more
         Other fields of the chart.
     """
-    return Chart(
-        labels=tuple(labels),
-        columns=tuple(columns),
-        rows=[
-            Fields(
-                [ABSENT if value is None else shade_of(value) for value in row],
-                ["" if value is None else f"{value:{form}}" for value in row],
-            )
-            for row in values
-        ],
-        **more,
-    )
+    fields = []
+    for row in values:
+        shades = [ABSENT if value is None else shade_of(value) for value in row]
+        texts = ["" if value is None else f"{value:{form}}" for value in row]
+        fields.append(Fields(shades, texts))
+    return Chart(labels=tuple(labels), columns=tuple(columns), rows=fields, **more)
 
 
 def blobs(frequencies: Sequence[float], lowest: int, highest: int) -> Blobs:
@@ -239,42 +277,56 @@ def blobs(frequencies: Sequence[float], lowest: int, highest: int) -> Blobs:
 
 
 def memory_charts(curves: Sequence[MemoryCurve]) -> list[Chart]:
-    """Charts of GPU memory and of the container's; of none that was not sampled.
+    """Charts of GPU memory and of the container's, each if it was sampled.
 
-    Of many cases, one is enough.
+    Of many cases, one chart is enough.
     """
-    found: list[Chart] = []
-    for kind, name in (("gpu", "GPU memory"), ("host", "Memory of the container")):
-        rows: list[tuple[Point, ...]] = [getattr(own, kind) for own in curves]
-        if any(rows) and (kind == "gpu" or len(rows) <= MANY_ROWS or not found):
-            found.append(_memory_chart(curves, rows, f"{name} over time"))
-    return found
+    gpu, host = [curve.gpu for curve in curves], [curve.host for curve in curves]
+    charts: list[Chart] = []
+    if any(gpu):
+        charts.append(_memory_chart(curves, gpu, "GPU memory over time"))
+    if any(host) and (len(curves) <= MANY_ROWS or not charts):
+        title = "Memory of the container over time"
+        charts.append(_memory_chart(curves, host, title))
+    return charts
 
 
 def _memory_chart(
     curves: Sequence[MemoryCurve], rows: Sequence[tuple[Point, ...]], title: str
 ) -> Chart:
     """An area for each case, all on the same two scales."""
-    highest = max((mb for row in rows for _, mb in row), default=0)
-    axis = linear_axis([t / 100 for row in rows for t, _ in row])
+    points = list(chain.from_iterable(rows))
+    highest = max((mb for _, mb in points), default=0)
+    axis = linear_axis([t / 100 for t, _ in points])
     marks: list[Mark] = []
     cells = []
-    for own, row in zip(curves, rows, strict=True):
-        points = [(axis.scale(t / 100), mb / (highest or 1)) for t, mb in row]
-        marks.append(Steps(points) if row else Says())
-        peak = max(row, key=lambda point: point[1], default=None)
-        last = number_cell(row[-1][0] / 100 if row else None, decimals=1)
-        when = number_cell(peak[0] / 100 if peak else None, decimals=1)
-        most = str(peak[1]) if peak else NO_RESULT
-        cells.append((own.case, last, most, when, str(own.samples)))
+    for curve, row in zip(curves, rows, strict=True):
+        steps = [(axis.scale(t / 100), mb / (highest or 1)) for t, mb in row]
+        marks.append(Steps(steps) if row else Says())
+        cells.append((curve.case, *_memory_cells(row), str(curve.samples)))
     heads = ("case", "last sample (s)", "highest (MB)", "first at (s)", "samples")
-    used = f"every row is as high as {highest} MB, the most of any."
+    used = "none was used."
+    if highest:
+        used = f"every row is as high as {highest} MB, the most of any."
     return Chart(
         title=title,
-        note=f"In seconds; {used if highest else 'none was used.'}",
+        note=f"In seconds; {used}",
         summary=f"{count(len(rows), 'curve')}; the most is {highest} MB",
-        labels=tuple(own.case for own in curves),
+        labels=tuple(curve.case for curve in curves),
         rows=marks,
         axis=axis.ticks,
         table=table(title, heads, cells, words=("case",)),
+    )
+
+
+def _memory_cells(points: Sequence[Point]) -> tuple[Cell, str, Cell]:
+    """When a curve ends, its highest point, and when that was reached first."""
+    if not points:
+        return number_cell(None), NO_RESULT, number_cell(None)
+    last, _ = points[-1]
+    first, highest = max(points, key=lambda point: point[1])
+    return (
+        number_cell(last / 100, decimals=1),
+        str(highest),
+        number_cell(first / 100, decimals=1),
     )

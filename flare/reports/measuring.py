@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import product
 from pathlib import Path
 from statistics import fmean, median
 from time import time
-from typing import Any
+from typing import NamedTuple
 
 from flare.common.text import count, listing
 from flare.reports.model import (
@@ -25,6 +27,7 @@ from flare.reports.model import (
     Page,
     Part,
     Section,
+    Table,
     Tile,
     Words,
     number_cell,
@@ -41,10 +44,10 @@ from flare.results.efficiency_csv import (
 from flare.results.metrics_json import METRICS_JSON
 
 LAST_CASES = 10
-"""So many cases of a team tell how long its others may take: it may slow down."""
+"""How many cases of a team tell how long its others may take: it may slow down."""
 
 REFRESH_S = 10
-"""So often a browser reads the page of a measurement that runs anew."""
+"""How often a browser reads the page of a measurement that runs anew."""
 
 NOTE = (
     "For the organisers: it holds the names of all teams, and what is said of them."
@@ -64,43 +67,45 @@ STATES = {
     "engine error, to be run again": "s5",
     "not run yet": ABSENT,
 }
-"""What may be known of a case of a team, and the class of its field."""
+"""The states of a case of a team, and the class of its field."""
 
 SHADES = ("s3", "s5", "s6")
-"""Of what somebody should look at."""
+"""The classes of what somebody should look at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamProgress:
-    """What is known of a team."""
+    """How far a team is."""
 
     team: str
     records: Mapping[str, CaseRecord]
     """By case, in the order of their names."""
     is_scored: bool = False
     problem: str = ""
-    """What has ended its measurement, or stood in the way of its scores."""
+    """The reason that it was not measured to the end, or not scored; empty without."""
 
     @property
     def done(self) -> int:
         """Cases that need not be run again."""
-        records = self.records.values()
-        return sum(record.status is not RunStatus.ENGINE_ERROR for record in records)
+        statuses = [record.status for record in self.records.values()]
+        return len(statuses) - statuses.count(RunStatus.ENGINE_ERROR)
 
     @property
     def times(self) -> list[float]:
         """Running times, in the order of the cases."""
-        return [r.runtime_s for r in self.records.values() if r.runtime_s]
+        runtimes = [record.runtime_s for record in self.records.values()]
+        return [runtime for runtime in runtimes if runtime]
 
     def state(self, case: str) -> str:
-        """What is known of a case, of `STATES`."""
+        """The state of a case, one of `STATES`."""
         record = self.records.get(case)
         if record is None:
             return "not run yet"
         if record.status is RunStatus.OK:
             return "ok, but doubtful" if record.doubts else "ok"
-        is_again = record.status is RunStatus.ENGINE_ERROR
-        return "engine error, to be run again" if is_again else "failed in some way"
+        if record.status is RunStatus.ENGINE_ERROR:
+            return "engine error, to be run again"
+        return "failed in some way"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +122,7 @@ class Progress:
     is_running: bool = False
     """Whether somebody measures while this is written."""
     ended: str = ""
-    """What has ended it before it was done."""
+    """The reason that it ended before it was done; empty without."""
 
     @property
     def total(self) -> int:
@@ -126,7 +131,7 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """Those that need not be run again."""
+        """Cases of all teams that need not be run again."""
         return sum(team.done for team in self.teams)
 
 
@@ -136,7 +141,9 @@ def read_progress(
     teams: Iterable[str] = (),
     cases: Iterable[str] = (),
     problems: Mapping[str, str] | None = None,
-    **known: Any,
+    doubts: Sequence[tuple[str, str]] = (),
+    is_running: bool = False,
+    ended: str = "",
 ) -> Progress:
     """Read how far a measurement is.
 
@@ -145,11 +152,11 @@ def read_progress(
     results : Path
         The folder of all teams.
     teams, cases : iterable of str
-        Those that are measured, for whoever knows more than was measured so far.
+        All that are to be measured; those with results are found.
     problems : mapping, optional
         By team: what has ended its measurement.
-    **known
-        Other fields of the progress.
+    doubts, is_running, ended
+        Fields of the progress.
 
     Raises
     ------
@@ -157,31 +164,40 @@ def read_progress(
         If a file of the results cannot be read.
     """
     files = sorted(results.glob(f"*/{EFFICIENCY_CSV}"))
-    found = [
-        TeamProgress(
+    all_teams = []
+    all_cases = set(cases)
+    for team in sorted({*teams, *(file.parent.name for file in files)}):
+        progress = TeamProgress(
             team=team,
             records=read_records(results / team / EFFICIENCY_CSV),
             is_scored=(results / team / METRICS_JSON).exists(),
             problem=(problems or {}).get(team, ""),
         )
-        for team in sorted({*teams, *(file.parent.name for file in files)})
-    ]
-    written = max((file.stat().st_mtime for file in files), default=0.0)
-    is_running = known.get("is_running", False)
-    at = datetime.fromtimestamp(time() if is_running or not files else written)
+        all_teams.append(progress)
+        all_cases.update(progress.records)
+    last_written = max((file.stat().st_mtime for file in files), default=0.0)
+    as_of = datetime.fromtimestamp(time() if is_running or not files else last_written)
     return Progress(
-        as_of=at.astimezone(),
-        cases=tuple(sorted({*cases, *(case for own in found for case in own.records)})),
-        teams=tuple(found),
+        as_of=as_of.astimezone(),
+        cases=tuple(sorted(all_cases)),
+        teams=tuple(all_teams),
         refused=tuple(read_refused(results)),
-        **known,
+        doubts=tuple(doubts),
+        is_running=is_running,
+        ended=ended,
     )
 
 
 def seconds_left(run: Progress) -> float | None:
     """How long the containers of all cases that are left may take; None if unknown."""
-    means = {own.team: fmean(own.times[-LAST_CASES:]) for own in run.teams if own.times}
-    left = {own.team: len(run.cases) - own.done for own in run.teams if not own.problem}
+    means = {}
+    for team in run.teams:
+        if team.times:
+            means[team.team] = fmean(team.times[-LAST_CASES:])
+    left = {}
+    for team in run.teams:
+        if not team.problem:
+            left[team.team] = len(run.cases) - team.done
     if not means:
         return None if any(left.values()) else 0.0
     usual = fmean(means.values())
@@ -191,22 +207,19 @@ def seconds_left(run: Progress) -> float | None:
 # --- The page ---------------------------------------------------------------------
 
 
+class _Alarm(NamedTuple):
+    """A thing that somebody should look at; a row of the page's first table."""
+
+    kind: str
+    team: str
+    cases: str
+    words: str
+
+
 def measuring_page(run: Progress) -> Page:
-    """What there is to look at, how long it may take, and each case of each team."""
+    """All that somebody should look at, the time left, and the cases of each team."""
     alarms = list(dict.fromkeys(_alarms(run)))
-    heads = ("what", "team", "cases", "what is said of it, or of the first case")
-    look: Part = table(
-        "The gravest first; efficiency.csv of a team has what is said of each case",
-        heads,
-        (
-            (w, Cell(team, css="left"), *map(text_cell, told))
-            for w, team, *told in alarms
-        ),
-        words=heads,
-    )
-    if not alarms:
-        look = Words("Nothing: no case has failed, and nothing is doubtful.")
-    shown = bool(run.teams and run.cases)
+    has_cases = bool(run.teams and run.cases)
     return Page(
         title=f"Measuring {count(len(run.teams), 'team')}"
         f" on {count(len(run.cases), 'case')}",
@@ -214,132 +227,181 @@ def measuring_page(run: Progress) -> Page:
         lead=[Words(_lead(run), "banner" if run.ended else "")],
         tiles=_tiles(run, len(alarms)),
         sections=[
-            Section("look", "To be looked at", "To be looked at", [look]),
-            Section("cases", "Cases", "Cases", [_grid(run)] if shown else []),
-            Section("teams", "Teams", "Teams", _teams(run) if shown else []),
+            Section("look", "To be looked at", "To be looked at", [_look(alarms)]),
+            Section("cases", "Cases", "Cases", [_grid(run)] if has_cases else []),
+            Section("teams", "Teams", "Teams", _teams(run) if has_cases else []),
         ],
         refresh_s=REFRESH_S if run.is_running else 0,
     )
 
 
+def _look(alarms: Sequence[_Alarm]) -> Part:
+    """A row for each alarm, or that there is none."""
+    if not alarms:
+        return Words("Nothing: no case has failed, and nothing is doubtful.")
+    rows = []
+    for kind, team, cases, words in alarms:
+        rows.append((kind, Cell(team, css="left"), text_cell(cases), text_cell(words)))
+    heads = ("what", "team", "cases", "what is said of it, or of the first case")
+    caption = (
+        "The gravest first; efficiency.csv of a team has what is said of each case"
+    )
+    return table(caption, heads, rows, words=heads)
+
+
 def _lead(run: Progress) -> str:
-    """What a reader has to know first; true whenever it is read."""
+    """The words that come first; they are true whenever they are read."""
     at = f"{run.as_of:%Y-%m-%d %H:%M:%S %Z}".strip()
-    kept = f"{run.done} of {run.total} cases are measured"
+    measured = f"{run.done} of {run.total} cases are measured"
     if run.ended:
-        return f"Ended at {at}: {run.ended} {kept} and kept."
-    is_going_on = run.is_running and run.done < run.total
-    return f"As of {at}, {kept}{', and others are being run' if is_going_on else ''}."
+        return f"Ended at {at}: {run.ended} {measured} and kept."
+    if run.is_running and run.done < run.total:
+        return f"As of {at}, {measured}, and others are being run."
+    return f"As of {at}, {measured}."
 
 
 def _tiles(run: Progress, alarms: int) -> list[Tile]:
-    """How far it is."""
+    """How far it is, how long it may take, and the number of alarms."""
     left, cases = seconds_left(run), len(run.cases)
     teams = sum(team.done == cases and not team.problem for team in run.teams)
     scored = sum(team.is_scored for team in run.teams)
-    part = f"{run.done / run.total:.0%}" if run.total else ""
-    told = "not known"
-    if left is not None:
-        hours, minutes = divmod(math.ceil(left / 60), 60)
-        told = f"{hours} h {minutes} min" if hours else f"{minutes} min"
-    look = "see the first table" if alarms else ""
-    rows = (
-        ("Cases done", f"{run.done} of {run.total}", part),
-        ("Teams done", f"{teams} of {len(run.teams)}", f"{scored} scored"),
-        ("Time left, estimated", told, "containers alone" if left else ""),
-    )
-    tiles = [Tile(name=name, value=value, note=note) for name, value, note in rows]
-    name, is_alarm = "To be looked at", alarms > 0
-    return [*tiles, Tile(name=name, value=str(alarms), note=look, is_alarm=is_alarm)]
+    return [
+        Tile(
+            name="Cases done",
+            value=f"{run.done} of {run.total}",
+            note=f"{run.done / run.total:.0%}" if run.total else "",
+        ),
+        Tile(
+            name="Teams done",
+            value=f"{teams} of {len(run.teams)}",
+            note=f"{scored} scored",
+        ),
+        Tile(
+            name="Time left, estimated",
+            value=_time_text(left),
+            note="containers alone" if left else "",
+        ),
+        Tile(
+            name="To be looked at",
+            value=str(alarms),
+            note="see the first table" if alarms else "",
+            is_alarm=alarms > 0,
+        ),
+    ]
 
 
-def _alarms(run: Progress) -> Iterator[tuple[str, str, str, str]]:
-    """What somebody should see, the gravest first: a line for each kind and team.
+def _time_text(seconds: float | None) -> str:
+    """A time in hours and minutes, or that it is not known."""
+    if seconds is None:
+        return "not known"
+    hours, minutes = divmod(math.ceil(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
-    Each has its kind, the team, its cases, and what is said of it.
-    """
+
+def _alarms(run: Progress) -> Iterator[_Alarm]:
+    """The alarms, the gravest first: one for each kind and team."""
     for refusal in run.refused:
-        yield "archive refused", refusal.team, "", refusal.problem
+        yield _Alarm("archive refused", refusal.team, "", refusal.problem)
     for team in run.teams:
         if team.problem:
-            yield "not measured to the end", team.team, "", team.problem
-    failures = [status for status in RunStatus if status is not RunStatus.OK]
-    failures.sort(key=lambda status: status is not RunStatus.ENGINE_ERROR)
-    for status in failures:
-        for team in run.teams:
-            every = team.records.values()
-            own = ((r.case, r.message) for r in every if r.status is status)
-            yield from _of_cases(status.value, team, own)
+            yield _Alarm("not measured to the end", team.team, "", team.problem)
+    yield from _failures(run)
     for name, doubt in run.doubts:
-        yield "archive doubtful", name, "", doubt
+        yield _Alarm("archive doubtful", name, "", doubt)
     for team in run.teams:
-        own = ((r.case, r.doubts) for r in team.records.values() if r.doubts)
-        yield from _of_cases("doubtful", team, own)
+        records = team.records.values()
+        doubts = [(record.case, record.doubts) for record in records if record.doubts]
+        yield from _case_alarms("doubtful", team, doubts)
 
 
-def _of_cases(
-    what: str, team: TeamProgress, own: Iterable[tuple[str, str]]
-) -> Iterator[tuple[str, str, str, str]]:
-    """What is said of cases of a team."""
-    for said, cases in alike(own):
+def _failures(run: Progress) -> Iterator[_Alarm]:
+    """The alarms about cases that have failed; engine errors come first."""
+    statuses = [status for status in RunStatus if status is not RunStatus.OK]
+    statuses.sort(key=lambda status: status is not RunStatus.ENGINE_ERROR)
+    for status, team in product(statuses, run.teams):
+        failed = [r for r in team.records.values() if r.status is status]
+        messages = [(record.case, record.message) for record in failed]
+        yield from _case_alarms(status.value, team, messages)
+
+
+def _case_alarms(
+    kind: str, team: TeamProgress, remarks: Iterable[tuple[str, str]]
+) -> Iterator[_Alarm]:
+    """One alarm for all cases of a team of which the same is said."""
+    for words, cases in alike(remarks):
         number = f"{len(cases)} cases: " if len(cases) > 1 else ""
-        yield what, team.team, number + listing(cases), said
+        yield _Alarm(kind, team.team, number + listing(cases), words)
 
 
-def alike(told: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
-    """What is said of cases, of the first one of each kind, and all cases of the kind.
+def alike(remarks: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+    """The first remark of each kind, and all cases that have one of this kind.
 
-    Several things are separated by semicolons; numbers and names make no difference.
+    Several remarks on a case are separated by semicolons; numbers and names make no
+    difference.
 
     Examples
     --------
     >>> alike([("a", "a: 8 left; late"), ("b", "b: 9 left")])
     [('a: 8 left', ['a', 'b']), ('late', ['a'])]
     """
-    found: dict[str, tuple[str, list[str]]] = {}
-    for case, texts in told:
+    kinds: dict[str, tuple[str, list[str]]] = {}
+    for case, texts in remarks:
         for text in texts.split("; "):
             kind = re.sub(r"\d[\d.]*", "0", text.replace(case, ""))
-            found.setdefault(kind, (text, []))[1].append(case)
-    return list(found.values())
+            kinds.setdefault(kind, (text, []))[1].append(case)
+    return list(kinds.values())
 
 
 def _grid(run: Progress) -> Chart:
     """A field for each team and case."""
-    states = [[team.state(case) for case in run.cases] for team in run.teams]
-    numbers = {state: sum(own.count(state) for own in states) for state in STATES}
-    seen = [(state, number) for state, number in numbers.items() if number]
     rows = []
-    for case in run.cases:
-        cells: list[Cell | str] = [case]
-        for team in run.teams:
-            state, record = team.state(case), team.records.get(case)
-            text = record.status.value if record else state
-            if record and record.runtime_s is not None:
-                doubtful = ", doubtful" if record.doubts else ""
-                text = f"{record.runtime_s:.1f}{doubtful}"
-            css = STATES[state]
-            cells.append(Cell(text, css=css if css in SHADES else ""))
-        rows.append(cells)
-    names = tuple(team.team for team in run.teams)
+    numbers: Counter[str] = Counter()
+    for team in run.teams:
+        states = [team.state(case) for case in run.cases]
+        rows.append(Fields([STATES[state] for state in states]))
+        numbers.update(states)
+    key, phrases = [], []
+    for state, css in STATES.items():
+        number = numbers[state]
+        if number:
+            key.append(("boxed" if state == "ok" else css, f"{state} ({number})"))
+            phrases.append(f"{number} {state}")
     return Chart(
         title="The outcome of each case",
         note="A row for each team, a field for each case, in the order of the names.",
-        summary=", ".join(f"{number} {state}" for state, number in seen),
-        labels=names,
-        rows=[Fields([STATES[state] for state in own]) for own in states],
-        key=tuple(
-            ("boxed" if state == "ok" else STATES[state], f"{state} ({number})")
-            for state, number in seen
-        ),
-        table=table(
-            "The outcome of each case of each team, with running times in seconds",
-            ("case", *names),
-            rows,
-            words=("case",),
-            sortable=False,
-        ),
+        summary=", ".join(phrases),
+        labels=tuple(team.team for team in run.teams),
+        rows=rows,
+        key=tuple(key),
+        table=_grid_table(run),
     )
+
+
+def _grid_table(run: Progress) -> Table:
+    """The grid as a table, with the running times in it."""
+    rows = []
+    for case in run.cases:
+        rows.append((case, *(_grid_cell(team, case) for team in run.teams)))
+    return table(
+        "The outcome of each case of each team, with running times in seconds",
+        ("case", *(team.team for team in run.teams)),
+        rows,
+        words=("case",),
+        sortable=False,
+    )
+
+
+def _grid_cell(team: TeamProgress, case: str) -> Cell:
+    """The running time of a case, or how it ended, or that it was not run."""
+    state, record = team.state(case), team.records.get(case)
+    if record is None:
+        text = state
+    elif record.runtime_s is None:
+        text = record.status.value
+    else:
+        text = f"{record.runtime_s:.1f}{', doubtful' if record.doubts else ''}"
+    css = STATES[state]
+    return Cell(text, css=css if css in SHADES else "")
 
 
 def _teams(run: Progress) -> list[Part]:
@@ -347,28 +409,31 @@ def _teams(run: Progress) -> list[Part]:
     rows = []
     for team in run.teams:
         times = team.times
-        summed = (median(times), max(times), sum(times)) if times else (None,) * 3
+        summary: tuple[float | None, ...] = (None, None, None)
+        if times:
+            summary = median(times), max(times), sum(times)
         doubtful = sum(bool(record.doubts) for record in team.records.values())
-        rows.append(
-            (
-                team.team,
-                Cell(_doing(run, team), css="left"),
-                Cell(f"{team.done} of {len(run.cases)}", exact=str(team.done)),
-                doubtful or "",
-                *(number_cell(value, decimals=1) for value in summed),
-            )
+        row = (
+            team.team,
+            Cell(_doing(run, team), css="left"),
+            Cell(f"{team.done} of {len(run.cases)}", exact=str(team.done)),
+            doubtful or "",
+            *(number_cell(value, decimals=1) for value in summary),
         )
+        rows.append(row)
     teams = table(
         "Cases that are done, and running times of those that are ok, in seconds",
         ("team", "state", "done", "doubtful", "median", "longest", "all together"),
         rows,
         words=("team", "state"),
     )
-    return [teams, *([Words(ESTIMATE, "note")] if run.done < run.total else [])]
+    if run.done < run.total:
+        return [teams, Words(ESTIMATE, "note")]
+    return [teams]
 
 
 def _doing(run: Progress, team: TeamProgress) -> str:
-    """Where a team stands."""
+    """How far a team is, in words."""
     if team.problem:
         return "ended by an error"
     if team.done == len(run.cases):

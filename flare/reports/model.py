@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from flare.challenge.metrics import Better, Metric
 
@@ -20,7 +19,7 @@ TEAMS = "teams"
 """Folder of the pages of single teams."""
 
 RANKING_JSON = "ranking.json"
-"""What a ranking that was written is known by."""
+"""The file by which a ranking that was written is recognised."""
 
 MANY_ROWS = 20
 """With more rows than this, they are closer together."""
@@ -29,7 +28,7 @@ NO_RESULT = "no result"
 """Stands in every table where there is no value."""
 
 RANK_BOUNDS = (-5 / 6, -4 / 6, -3 / 6, -2 / 6, -1 / 6, 0.0)
-"""Of a rank among the teams, from 0 for the first to -1 for the last."""
+"""Bounds of a rank's shades among the teams: 0 is the first rank, -1 the last."""
 
 ABSENT = "absent"
 """Class of a field in which there is nothing but a line."""
@@ -84,14 +83,28 @@ def table(
     caption: str,
     heads: Iterable[str],
     rows: Iterable[Iterable[object]],
-    **more: Any,
+    *,
+    words: Collection[str] = (),
+    quiet: Collection[int] = (),
+    sortable: bool = True,
+    name_column: int = 0,
+    is_whole: bool = False,
 ) -> Table:
-    """A table of cells, or of what stands in them."""
-    cells = (
-        tuple(own if isinstance(own, Cell) else Cell(str(own)) for own in row)
-        for row in rows
+    """A table of cells, or of what stands in them; the others are its fields."""
+    return Table(
+        caption=caption,
+        heads=tuple(heads),
+        rows=tuple(tuple(map(_cell, row)) for row in rows),
+        words=words,
+        quiet=quiet,
+        sortable=sortable,
+        name_column=name_column,
+        is_whole=is_whole,
     )
-    return Table(caption=caption, heads=tuple(heads), rows=tuple(cells), **more)
+
+
+def _cell(content: object) -> Cell:
+    return content if isinstance(content, Cell) else Cell(str(content))
 
 
 def pairs_table(
@@ -154,7 +167,7 @@ def metric_shade(metric: Metric | None, value: float | None) -> str:
 
 
 def metric_key(metric: Metric | None) -> Key:
-    """What the shades of a metric mean; empty if it has none.
+    """The meaning of a metric's shades; empty if it has none.
 
     Examples
     --------
@@ -174,7 +187,7 @@ def metric_key(metric: Metric | None) -> Key:
 
 
 def rank_shade(rank: float, teams: int) -> str:
-    """The class of a rank's shade among so many teams.
+    """The class of a rank's shade among a number of teams.
 
     Examples
     --------
@@ -191,9 +204,10 @@ def rank_shade(rank: float, teams: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From values to places, 0 at the left end and 1 at the right."""
+    """An axis, whose left end is at 0 and whose right end is at 1."""
 
     scale: Callable[[float], float]
+    """From values to places."""
     ticks: tuple[tuple[float, str], ...]
     note: str = ""
     """What has to be known to read it."""
@@ -248,6 +262,10 @@ class Says:
 Mark = Dots | Fields | Steps | Blobs | Says
 
 
+Tips = tuple[Sequence[str], Sequence[Sequence[float | None]], int]
+"""Names of the dots, their values by row, and decimals: no more than in tables."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """Rows of marks on one axis, and the table behind them."""
@@ -267,8 +285,7 @@ class Chart:
     """Where an upright line parts gains from losses."""
     key: Key = ()
     table: Table | None = None
-    tips: tuple[Sequence[str], Sequence[Sequence[float | None]], int] | None = None
-    """Names of the dots, their values by row, and decimals: no more than in tables."""
+    tips: Tips | None = None
     is_map: bool = False
     """Whether it has a field for each cell of its table, rows and columns exchanged."""
     axis_title: str = ""
@@ -327,7 +344,7 @@ class Raw:
     """HTML that a template has made."""
 
     html: str
-    """As `markupsafe.Markup`: whatever is not is escaped."""
+    """As `markupsafe.Markup`: any other text is escaped."""
 
 
 Part = Table | Chart | Words | Lines | Heading | Pair | Legend | Raw
@@ -347,7 +364,7 @@ class Section:
 
     @property
     def shown(self) -> list[Part]:
-        """The parts that there are."""
+        """All parts but None."""
         return [part for part in self.parts if part is not None]
 
 
@@ -375,7 +392,7 @@ class Page:
     lead: Sequence[Part] = ()
     """Above the tiles."""
     refresh_s: int = 0
-    """So often a browser reads the page anew; 0: never."""
+    """How often a browser reads the page anew; 0: never."""
 
     @property
     def shown(self) -> list[Section]:

@@ -32,7 +32,7 @@ class Kind(Enum):
 
 
 def kind_of(sources: Sequence[Path]) -> Kind:
-    """What a report of these sources is about.
+    """The kind of a report of these sources.
 
     Several sources are evaluations, all of them: whoever reads them says so.
     """
@@ -49,7 +49,8 @@ def _is_written(folder: Path) -> bool:
     """Whether a folder has a ranking, and not the results as well."""
     if not (folder / RANKING_JSON).is_file():
         return False
-    return not any(is_team(own) for own in folder.iterdir() if own.is_dir())
+    subfolders = [path for path in folder.iterdir() if path.is_dir()]
+    return not any(map(is_team, subfolders))
 
 
 def is_unscored(results: Path) -> bool:
@@ -79,7 +80,7 @@ def page_or_folder(text: str) -> Path:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """Of what there are pages, and for whom."""
+    """The sources of a report, and for whom it is."""
 
     sources: tuple[Path, ...] = argument(
         "The metrics.json of an evaluation; several of them, which are compared case by"
@@ -116,7 +117,7 @@ class Report:
     cases: CaseOptions = field(default_factory=CaseOptions)
     ranking: RankingOptions = field(default_factory=RankingOptions)
     on_drawn: OnDrawn | None = None
-    """Told of each page of a case."""
+    """Called after each page of a case."""
 
     @property
     def is_organiser(self) -> bool:
@@ -136,12 +137,13 @@ class Report:
         """
         output = self.output
         links = self._write_cases() if self.cases.ground_truth else {}
-        found = self._pages(links)
+        pages = self._pages(links)
         if is_page(output):
-            write_whole(output, page_html(next(found)[1]))
+            _, page = next(pages)
+            write_whole(output, page_html(page))
             return output
         written = set()
-        for file, page in found:
+        for file, page in pages:
             write_whole(output / file, page_html(page))
             written.add(output / file)
         if any(file.parent == output / TEAMS for file in written):
@@ -194,17 +196,17 @@ class Report:
             )
 
     def _evaluation(self, links: Mapping[str, str]) -> Page:
-        """The page of an evaluation, with links to the pages of cases."""
+        """The page of the only source for its readers, and figures for a paper."""
         from flare.reports.evaluation import organiser_page, participant_page
         from flare.reports.scores import evaluation_names, own_scores
 
         source = self.sources[0]
-        found = read_evaluation(source)
-        groups = read_groups(self.groups, found.cases) if self.groups else ()
+        file = read_evaluation(source)
+        groups = read_groups(self.groups, file.cases) if self.groups else ()
         if not self.is_organiser:
-            return participant_page(own_scores(found), groups)
+            return participant_page(own_scores(file), groups)
         if self.figures:
             from flare.reports.paper.figures import write_evaluation_figures
 
-            write_evaluation_figures(found, self.figures, groups)
-        return organiser_page(found, groups, links, evaluation_names([source])[0])
+            write_evaluation_figures(file, self.figures, groups)
+        return organiser_page(file, groups, links, evaluation_names([source])[0])
