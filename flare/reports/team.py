@@ -23,11 +23,13 @@ from flare.reports.evaluation import (
 from flare.reports.measuring import alike
 from flare.reports.model import (
     Cell,
+    Chart,
     Lines,
     Page,
     Pair,
     Part,
     Section,
+    Table,
     Tile,
     Words,
     number_cell,
@@ -46,13 +48,20 @@ FAILED = "s5"
 """The shade of a case that failed."""
 
 DOUBTFUL = "s3"
-"""That of one whose values somebody should look at."""
+"""The shade of a case whose values somebody should look at."""
 
-Taken = Mapping[str, Sequence[float | None]]
+MEASURED = (
+    ("Running time of each case, in s", "runtime_s", 2),
+    ("GPU memory of each case, in MB", "max_gpu_memory_mb", 0),
+    ("Memory of the container, in MB", "max_host_memory_mb", 0),
+)
+"""The title of a chart, its column of efficiency.csv, and decimals."""
+
+Columns = Mapping[str, Sequence[float | None]]
 """By column of efficiency.csv: a value for each run, None where it failed."""
 
 NOT_AT_FAULT = "the computer of the organisers is at fault, not you; it is run again"
-"""Stands for what an engine has said, which is about the organisers' computer."""
+"""Stands in place of an engine's message, which is about the organisers' computer."""
 
 
 def team_page(folder: Path, *, is_organiser: bool) -> Page:
@@ -65,40 +74,56 @@ def team_page(folder: Path, *, is_organiser: bool) -> Page:
     """
     file = folder / EFFICIENCY_CSV
     by_case = read_by_case(file) if file.exists() else {}
-    rows = [by_case[case] for case in sorted(by_case)]
-    taken = {
-        column: [row.value(column) if row.is_ok else None for row in rows]
-        for column in ("runtime_s", "max_gpu_memory_mb", "max_host_memory_mb")
-    }
-    doubts = [
-        (row.case, before + text)
-        for row in rows
-        for column, before in (("doubts", ""), ("rerun", "run again: "))
-        if is_organiser and (text := row.text(column))
-    ]
-    lines = [
-        f"{count(len(cases), 'case')}: {text} ({listing(cases)})"
-        for text, cases in alike(doubts)
-    ]
+    runs = [by_case[case] for case in sorted(by_case)]
+    columns = {name: _values(runs, name) for _, name, _ in MEASURED}
+    doubts = _doubts(runs) if is_organiser else []
     page = _scores(folder, by_case, is_organiser=is_organiser)
-    means, *others = page.sections or [Section("means", "", "", [])]
-    parts = _run_parts(rows, taken, {case for case, _ in doubts}, is_organiser)
+    means, *details = page.sections or [Section("means", "", "", [])]
+    parts: list[Part] = [Words("No case has been run.")]
+    if runs:
+        doubtful = {case for case, _ in doubts}
+        charts = _run_charts(runs, columns)
+        parts = [Pair(charts), _run_table(runs, columns, doubtful, is_organiser)]
     curves = read_curves(folder)
     memory, measured = "Memory over time", "How it was measured"
     how = _measured(folder) if is_organiser else []
-    box = [Lines(lines, "Values to be looked at")] if lines else []
     return replace(
         page,
-        lead=[*page.lead, *box],
-        tiles=[*page.tiles[:-1], *_tiles(rows, taken)] if rows else page.tiles,
+        lead=[*page.lead, *_doubt_box(doubts)],
+        tiles=[*page.tiles[:-1], *_tiles(runs, columns)] if runs else page.tiles,
         sections=[
             means,
             Section("runs", "Runs", "Runs of the cases", parts),
-            *others,
+            *details,
             Section("memory", memory, memory, memory_charts(curves)),
             Section("measured", measured, measured, how),
         ],
     )
+
+
+def _values(runs: Sequence[MeasuredCase], column: str) -> list[float | None]:
+    """The values of a column, without those of runs that have failed."""
+    return [run.value(column) if run.is_ok else None for run in runs]
+
+
+def _doubts(runs: Sequence[MeasuredCase]) -> list[tuple[str, str]]:
+    """Cases, and why somebody should look at their values."""
+    doubts = []
+    for run in runs:
+        doubt, rerun = run.text("doubts"), run.text("rerun")
+        if doubt:
+            doubts.append((run.case, doubt))
+        if rerun:
+            doubts.append((run.case, f"run again: {rerun}"))
+    return doubts
+
+
+def _doubt_box(doubts: Sequence[tuple[str, str]]) -> list[Part]:
+    """A line for each kind of doubt; no box without any."""
+    lines = []
+    for text, cases in alike(doubts):
+        lines.append(f"{count(len(cases), 'case')}: {text} ({listing(cases)})")
+    return [Lines(lines, "Values to be looked at")] if lines else []
 
 
 def _scores(folder: Path, cases: Collection[str], *, is_organiser: bool) -> Page:
@@ -118,85 +143,96 @@ def _scores(folder: Path, cases: Collection[str], *, is_organiser: bool) -> Page
 
 def _measured(folder: Path) -> list[Part]:
     """How the team was measured, and with what."""
-    told = read_measurement(folder / MEASUREMENT_JSON)
-    pairs = {key.replace("_", " "): text for key, text in told.settings.items()}
-    if told.noise_s is not None:
-        pairs["spread of an empty container"] = f"{told.noise_s:.2f} s"
+    measurement = read_measurement(folder / MEASUREMENT_JSON)
+    pairs = {}
+    for key, text in measurement.settings.items():
+        pairs[key.replace("_", " ")] = text
+    if measurement.noise_s is not None:
+        pairs["spread of an empty container"] = f"{measurement.noise_s:.2f} s"
     return [pairs_table("As measurement.json has it", pairs.items())] if pairs else []
 
 
-def _tiles(runs: Sequence[MeasuredCase], taken: Taken) -> list[Tile]:
-    """How the runs ended, and what they took."""
-    ended = Counter(run.status or "missing" for run in runs if not run.is_ok)
-    times, memory = (
-        [value for value in taken[column] if value is not None]
-        for column in ("runtime_s", "max_gpu_memory_mb")
-    )
+def _tiles(runs: Sequence[MeasuredCase], columns: Columns) -> list[Tile]:
+    """How the runs ended, and the time and memory they took."""
+    failed = [run.status or "missing" for run in runs if not run.is_ok]
+    failures = [f"{number} {status}" for status, number in Counter(failed).items()]
+    times = [time for time in columns["runtime_s"] if time is not None]
     mean, why = "none", "a mean would hide the runs without a time"
     if len(times) == len(runs):
         mean, why = f"{fmean(times):.2f} s", ""
-    rows = (
-        (
-            "Runs that worked",
-            f"{len(runs) - ended.total()} of {len(runs)}",
-            ", ".join(f"{n} {status}" for status, n in ended.items()),
-        ),
-        ("Mean running time", mean, why),
-        (
-            "Most GPU memory",
-            f"{max(memory):.0f} MB" if memory else "none",
-            "of any run" if memory else "",
-        ),
-    )
-    return [Tile(name=name, value=value, note=note) for name, value, note in rows]
+    memory = [mb for mb in columns["max_gpu_memory_mb"] if mb is not None]
+    most, which = "none", ""
+    if memory:
+        most, which = f"{max(memory):.0f} MB", "of any run"
+    worked = f"{len(runs) - len(failed)} of {len(runs)}"
+    return [
+        Tile(name="Runs that worked", value=worked, note=", ".join(failures)),
+        Tile(name="Mean running time", value=mean, note=why),
+        Tile(name="Most GPU memory", value=most, note=which),
+    ]
 
 
-def _run_parts(
-    runs: Sequence[MeasuredCase],
-    taken: Taken,
-    doubtful: Collection[str],
-    is_organiser: bool,
-) -> list[Part]:
-    """A dot for each case in each chart, and a row for each in the table."""
-    if not runs:
-        return [Words("No case has been run.")]
-    cases, charts, rows = [run.case for run in runs], [], []
-    for title, column, decimals in (
-        ("Running time of each case, in s", "runtime_s", 2),
-        ("GPU memory of each case, in MB", "max_gpu_memory_mb", 0),
-        ("Memory of the container, in MB", "max_host_memory_mb", 0),
-    ):
-        values = taken[column]
-        if known := sum(value is not None for value in values):
-            words = f"{known} values of {count(len(cases), 'case')}, as in the tables"
+def _run_charts(runs: Sequence[MeasuredCase], columns: Columns) -> list[Chart]:
+    """A dot for each case in a chart of each column that has values."""
+    cases, charts = [run.case for run in runs], []
+    for title, column, decimals in MEASURED:
+        values = columns[column]
+        number = len(values) - values.count(None)
+        if number:
             chart = spread_chart(
                 column,
                 ["runs"],
                 [values],
                 has_boxes=True,
                 title=title,
-                summary=words,
+                summary=f"{number} values of {count(len(cases), 'case')},"
+                " as in the tables",
                 tips=(cases, [values], decimals),
             )
             charts.append(chart)
-    every = zip(runs, *taken.values(), strict=True)
-    for run, seconds, *memory in sorted(every, key=lambda own: own[0].is_ok):
-        is_doubtful = run.is_ok and run.case in doubtful
-        text = (run.status or "missing") + (", doubtful" if is_doubtful else "")
-        shade = DOUBTFUL if is_doubtful else "" if run.is_ok else FAILED
-        is_secret = run.is_unfinished and not is_organiser
-        message = NOT_AT_FAULT if is_secret else run.text("message")
-        cells = (
+    return charts
+
+
+def _run_table(
+    runs: Sequence[MeasuredCase],
+    columns: Columns,
+    doubtful: Collection[str],
+    is_organiser: bool,
+) -> Table:
+    """A row for each case, failed ones first."""
+    rows = []
+    measured = zip(runs, *columns.values(), strict=True)
+    for run, seconds, *memory in sorted(measured, key=lambda row: row[0].is_ok):
+        message = "" if run.is_ok else run.text("message")
+        if run.is_unfinished and not is_organiser:
+            message = NOT_AT_FAULT
+        row = (
             run.case,
-            Cell(text, css=f"left {shade}".strip()),
+            _status_cell(run, run.case in doubtful),
             number_cell(seconds, decimals=2),
             *(number_cell(value, decimals=0) for value in memory),
-            text_cell("" if run.is_ok else message),
+            text_cell(message),
         )
-        rows.append(cells)
-    caption = (
-        f"Status, time and memory of {count(len(runs), 'case')}, failed ones first"
+        rows.append(row)
+    return table(
+        f"Status, time and memory of {count(len(runs), 'case')}, failed ones first",
+        (
+            "case",
+            "status",
+            "running time (s)",
+            "GPU memory (MB)",
+            "memory (MB)",
+            "message",
+        ),
+        rows,
+        words=("case", "status", "message"),
     )
-    heads = ("case", "status", "running time (s)", "GPU memory (MB)", "memory (MB)")
-    texts = ("case", "status", "message")
-    return [Pair(charts), table(caption, (*heads, "message"), rows, words=texts)]
+
+
+def _status_cell(run: MeasuredCase, is_doubtful: bool) -> Cell:
+    """How a run ended, on a shade if it failed or is doubtful."""
+    if not run.is_ok:
+        return Cell(run.status or "missing", css=f"left {FAILED}")
+    if is_doubtful:
+        return Cell(f"{run.status}, doubtful", css=f"left {DOUBTFUL}")
+    return Cell(run.status, css="left")
