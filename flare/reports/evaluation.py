@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, median
-from typing import Any
 
 from flare.challenge.metrics import Metric
 from flare.common.intervals import FEWEST_VALUES
@@ -23,6 +22,7 @@ from flare.reports.model import (
     Section,
     Table,
     Tile,
+    Tips,
     Words,
     metric_key,
     pairs_table,
@@ -58,7 +58,7 @@ GROUPS_NOTE = (
 )
 
 WORST_CASES = 10
-"""So many cases are named before all others."""
+"""How many cases are named before all others."""
 
 NO_LINKS: Mapping[str, str] = {}
 
@@ -66,29 +66,29 @@ NO_LINKS: Mapping[str, str] = {}
 def participant_page(
     scores: OwnScores, groupings: Sequence[Grouping] = (), name: str = ""
 ) -> Page:
-    """What a participant may know, from a type that holds nothing else."""
+    """The page for a participant, made from a type that holds nothing else."""
     title = f"your scores on {count(len(scores.cases), 'case')}"
     page = _scores_page(f"{name or scores.challenge}: {title}", NOTE, scores, groupings)
     return page if name else replace(page, kicker="")
 
 
 def organiser_page(
-    found: EvaluationFile,
+    file: EvaluationFile,
     groupings: Sequence[Grouping] = (),
     links: Mapping[str, str] = NO_LINKS,
     name: str = "",
 ) -> Page:
-    """All that an evaluation has found; `links` are the pages of single cases."""
-    scores = scores_of(found)
+    """All that an evaluation holds; `links` are the pages of single cases."""
+    scores = scores_of(file)
     title = f"{name}: evaluation of {count(len(scores.cases), 'case')}"
     page = _scores_page(title, ORGANISERS_NOTE, scores, groupings, links)
     caption = "As metrics.json has it; the digests tell whether two were made alike"
-    provenance = [pairs_table(caption, found.provenance)]
-    more = (
-        Section("remarks", "Remarks", "Remarks", _remarks(found)),
+    provenance = [pairs_table(caption, file.provenance)]
+    sections = (
+        Section("remarks", "Remarks", "Remarks", _remarks(file)),
         Section("provenance", "Provenance", "Provenance", provenance),
     )
-    return replace(page, sections=[*page.sections, *more])
+    return replace(page, sections=[*page.sections, *sections])
 
 
 def _scores_page(
@@ -98,25 +98,28 @@ def _scores_page(
     groupings: Sequence[Grouping],
     links: Mapping[str, str] = NO_LINKS,
 ) -> Page:
-    """What both audiences see; what is missed comes before all numbers."""
-    pages = Words(
-        ", with pictures of what is wrong.",
-        href="cases/index.html",
-        link="Pages of the hardest cases",
-    )
-    cases: list[Part | None] = []
-    for metric in scores.metrics:
-        key = metric_key(metric)
-        table_ = case_table(scores, metric, links)
-        cases += [Heading(metric.title), Legend(key) if key else None, table_]
-    groups = [part for own in groupings for part in _group_parts(scores, own)]
-    alike = _alike_text(scores) if scores.exact else ""
-    means: list[Part | None] = [
-        Pair([distribution(scores, metric) for metric in scores.metrics]),
-        Words(alike) if alike else None,
-        Words(METHOD, "note"),
+    """The page of both audiences; what is missed comes before all numbers."""
+    means: list[Part] = [
+        Pair([distribution(scores, metric) for metric in scores.metrics])
     ]
-    worst = [_worst_table(scores, links), pages if links else None]
+    best = _best_text(scores) if scores.exact else ""
+    if best:
+        means.append(Words(best))
+    means.append(Words(METHOD, "note"))
+    worst: list[Part] = [_worst_table(scores, links)]
+    if links:
+        pages = Words(
+            ", with pictures of what is wrong.",
+            href="cases/index.html",
+            link="Pages of the hardest cases",
+        )
+        worst.append(pages)
+    cases: list[Part] = []
+    for metric in scores.metrics:
+        cases += _case_parts(scores, metric, links)
+    groups: list[Part] = []
+    for grouping in groupings:
+        groups += _group_parts(scores, grouping)
     return Page(
         title=title.removeprefix(": "),
         kicker=scores.challenge,
@@ -132,25 +135,38 @@ def _scores_page(
     )
 
 
-def _remarks(found: EvaluationFile) -> list[Part]:
-    """What is odd."""
-    low = [f"{o.reason} [{listing(o.cases)}]" for o in found.low_scores]
-    told = {own.reason for own in found.low_scores}
-    warnings = [line for line in found.warnings if line not in told]
-    failed = found.failed
-    free = [own.text for own in found.free_cases]
+def _case_parts(
+    scores: CaseScores, metric: Metric, links: Mapping[str, str]
+) -> list[Part]:
+    """The table of all cases by one metric, below the key of its shades."""
+    parts: list[Part] = [Heading(metric.title)]
+    key = metric_key(metric)
+    if key:
+        parts.append(Legend(key))
+    return [*parts, case_table(scores, metric, links)]
+
+
+def _remarks(file: EvaluationFile) -> list[Part]:
+    """All that is odd: missing organs, failed cases, low scores and warnings."""
     parts: list[Part] = []
-    if free:
-        parts += [Heading("Cases without an organ, or without a lesion"), Lines(free)]
-    if failed:
+    if file.free_cases:
+        texts = [free.text for free in file.free_cases]
+        parts += [Heading("Cases without an organ, or without a lesion"), Lines(texts)]
+    if file.failed:
         caption = "Cases that were not scored, and got the worst value instead"
-        pairs = failed.items()
+        pairs = file.failed.items()
         parts.append(pairs_table(caption, pairs, ("case", "why"), sortable=True))
-    if low:
+    if file.low_scores:
+        low = [
+            f"{scores.reason} [{listing(scores.cases)}]" for scores in file.low_scores
+        ]
         parts += [Heading("Why cases score low"), Lines(low)]
+    # The reasons of low scores are among the warnings, too.
+    reasons = {scores.reason for scores in file.low_scores}
+    warnings = [warning for warning in file.warnings if warning not in reasons]
     if warnings:
         parts += [Heading("Warnings of the evaluation"), Lines(warnings)]
-    if not (failed or low or warnings):
+    if not (file.failed or file.low_scores or warnings):
         words = "All cases were scored, and the evaluation has warned of nothing."
         parts.append(Words(words))
     return parts
@@ -158,41 +174,53 @@ def _remarks(found: EvaluationFile) -> list[Part]:
 
 def _tiles(scores: CaseScores) -> list[Tile]:
     """The mean of each metric, with its interval; and how many cases there are."""
-    found = []
-    for metric in scores.metrics:
-        mean = scores.mean(metric.name)
-        cell = scores.cell(metric, mean.value)
-        note = "too few cases for an interval" if metric.is_share else ""
-        if mean.interval:
-            note = f"{INTERVAL} {mean.interval_text}"
-        elif "median" in metric.statistics and mean.known:
-            note = f"median {metric.text(median(mean.known))}"
-        name = f"Mean {title_within(metric)}"
-        found.append(Tile(name=name, value=cell.text, exact=cell.exact, note=note))
-    failed, number = len(scores.failed), str(len(scores.cases))
-    note = f"{failed} not scored" if failed else "all scored"
-    return [*found, Tile(name="Cases", value=number, note=note, is_alarm=failed > 0)]
-
-
-def _alike_text(scores: CaseScores) -> str:
-    """Of which organs cases have the best score, as those that neither map has."""
-    first, found = scores.metrics[0], []
-    for end, title in scores.organ_rows:
-        values = scores.mean(first.name + end).known
-        rest = [value for value in values if value != first.best]
-        if len(rest) < len(values):
-            mean = f" (mean of the others {fmean(rest):.3f})" if rest else ""
-            found.append(f"{title} on {len(values) - len(rest)}{mean}")
-    told = (
-        f"{first.title} is exactly {first.best:g}, as where neither the reference nor"
-        f" the prediction has the organ: {', '.join(found)}."
+    tiles = [_mean_tile(scores, metric) for metric in scores.metrics]
+    failed = len(scores.failed)
+    cases = Tile(
+        name="Cases",
+        value=str(len(scores.cases)),
+        note=f"{failed} not scored" if failed else "all scored",
+        is_alarm=failed > 0,
     )
-    return told if found else ""
+    return [*tiles, cases]
+
+
+def _mean_tile(scores: CaseScores, metric: Metric) -> Tile:
+    """The mean of a metric, with its interval or the median."""
+    mean = scores.mean(metric.name)
+    cell = scores.cell(metric, mean.value)
+    note = ""
+    if mean.interval:
+        note = f"{INTERVAL} {mean.interval_text}"
+    elif "median" in metric.statistics and mean.known:
+        note = f"median {metric.text(median(mean.known))}"
+    elif metric.is_share:
+        note = "too few cases for an interval"
+    name = f"Mean {title_within(metric)}"
+    return Tile(name=name, value=cell.text, exact=cell.exact, note=note)
+
+
+def _best_text(scores: CaseScores) -> str:
+    """On how many cases an organ scores best, as those that neither label map has."""
+    metric = scores.metrics[0]
+    phrases = []
+    for end, title in scores.organ_rows:
+        values = scores.mean(metric.name + end).known
+        lower = [value for value in values if value != metric.best]
+        if len(lower) < len(values):
+            mean = f" (mean of the others {fmean(lower):.3f})" if lower else ""
+            phrases.append(f"{title} on {len(values) - len(lower)}{mean}")
+    if not phrases:
+        return ""
+    return (
+        f"{metric.title} is exactly {metric.best:g}, as where neither the reference nor"
+        f" the prediction has the organ: {', '.join(phrases)}."
+    )
 
 
 def distribution(scores: CaseScores, metric: Metric) -> Chart:
     """A dot for each case and organ."""
-    rows = [(name, scores.mean(metric.name + end)) for end, name in scores.rows]
+    rows = [(title, scores.mean(metric.name + end)) for end, title in scores.rows]
     return _spread(
         scores,
         metric,
@@ -205,34 +233,46 @@ def distribution(scores: CaseScores, metric: Metric) -> Chart:
 
 
 def _spread(
-    scores: CaseScores, metric: Metric, rows: Sequence[tuple[str, Mean]], **more: Any
+    scores: CaseScores,
+    metric: Metric,
+    rows: Sequence[tuple[str, Mean]],
+    *,
+    title: str,
+    table: Table,
+    tips: Tips | None = None,
+    axis_title: str = "",
 ) -> Chart:
     """A dot for each value of a mean in the row of its name."""
+    means = [mean for _, mean in rows]
     return spread_chart(
         metric,
         [name for name, _ in rows],
-        [mean.values for _, mean in rows],
+        [mean.values for mean in means],
         has_boxes=scores.exact,
-        intervals=[mean.interval for _, mean in rows],
-        means=[scores.cell(metric, mean.value).text for _, mean in rows],
-        **more,
+        intervals=[mean.interval for mean in means],
+        means=[scores.cell(metric, mean.value).text for mean in means],
+        title=title,
+        table=table,
+        tips=tips,
+        axis_title=axis_title,
     )
 
 
 def _organ_table(
     scores: CaseScores, metric: Metric, means: Sequence[tuple[str, Mean]]
 ) -> Table:
-    """A row for each organ: its mean with an interval, and what else may be told."""
-    titles = {"std": "SD", "median": "median", "min": "lowest", "max": "highest"}
-    more = titles if scores.exact else {}
+    """A row for each organ: its mean with an interval, and exact scores' statistics."""
+    titles: dict[str, str] = {}
+    if scores.exact:
+        titles = {"std": "SD", "median": "median", "min": "lowest", "max": "highest"}
     rows = []
-    for title, found in means:
-        told = statistics(found.known) if found.known else {}
-        numbers = [found.value, *(told.get(name) for name in more)]
-        mean, *others = (scores.cell(metric, value) for value in numbers)
-        rows.append((title, mean, found.interval_text, *others))
+    for title, mean in means:
+        by_name = statistics(mean.known) if mean.known else {}
+        cells = [scores.cell(metric, by_name.get(name)) for name in titles]
+        mean_cell = scores.cell(metric, mean.value)
+        rows.append((title, mean_cell, mean.interval_text, *cells))
     caption = f"{metric.title_with_unit} over {count(len(scores.cases), 'case')}"
-    heads = ("organ", "mean", "95 % interval", *more.values())
+    heads = ("organ", "mean", "95 % interval", *titles.values())
     return table(caption, heads, rows, words=("organ",))
 
 
@@ -240,23 +280,24 @@ def case_table(
     scores: CaseScores, metric: Metric, links: Mapping[str, str] = NO_LINKS
 ) -> Table:
     """A row for each case, worst first, and a column for each organ, shaded."""
-    remark = ("remark",) if scores.failed else ()
+    heads = ["case", *(title for _, title in scores.rows)]
+    words = ["case"]
+    if scores.failed:
+        heads.append("remark")
+        words.append("remark")
     rows = []
     for number in scores.worst_first:
         case = scores.cases[number]
-        cells = [Cell(case, href=links.get(case, ""))]
+        row = [Cell(case, href=links.get(case, ""))]
         for end, _ in scores.rows:
             values = scores.values.get(metric.name + end)
             value = values[number] if values else None
-            cells.append(scores.cell(metric, value, is_shaded=True))
-        told = "not scored" if case in scores.failed else ""
-        rows.append((*cells, *(text_cell(told) for _ in remark)))
-    return table(
-        f"{metric.title_with_unit} of each case and organ, the worst cases first",
-        ("case", *(title for _, title in scores.rows), *remark),
-        rows,
-        words=("case", *remark),
-    )
+            row.append(scores.cell(metric, value, is_shaded=True))
+        if scores.failed:
+            row.append(text_cell("not scored" if case in scores.failed else ""))
+        rows.append(row)
+    caption = f"{metric.title_with_unit} of each case and organ, the worst cases first"
+    return table(caption, heads, rows, words=words)
 
 
 def _worst_table(scores: CaseScores, links: Mapping[str, str]) -> Table:
@@ -264,16 +305,18 @@ def _worst_table(scores: CaseScores, links: Mapping[str, str]) -> Table:
     rows = []
     for number in scores.worst_first[:WORST_CASES]:
         case = scores.cases[number]
-        told = (scores.lowest_organ(number), scores.low_reasons.get(case, ""))
-        why = scores.failed.get(case) or "; ".join(filter(None, told))
-        cells = (
-            scores.cell(own, scores.values[own.name][number], is_shaded=True)
-            for own in scores.metrics
-        )
-        rows.append((Cell(case, href=links.get(case, "")), *cells, text_cell(why)))
-    several = f"The {len(rows)} cases with the lowest {scores.metrics[0].title}"
-    caption = several if len(rows) > 1 else "The only case"
-    heads = ("case", *(own.title_with_unit for own in scores.metrics), "why")
+        reasons = scores.lowest_organ(number), scores.low_reasons.get(case, "")
+        why = scores.failed.get(case) or "; ".join(filter(None, reasons))
+        row = [Cell(case, href=links.get(case, ""))]
+        for metric in scores.metrics:
+            value = scores.values[metric.name][number]
+            row.append(scores.cell(metric, value, is_shaded=True))
+        rows.append([*row, text_cell(why)])
+    caption = "The only case"
+    if len(rows) > 1:
+        title = scores.metrics[0].title
+        caption = f"The {len(rows)} cases with the lowest {title}"
+    heads = ("case", *(metric.title_with_unit for metric in scores.metrics), "why")
     return table(caption, heads, rows, words=("case", "why"))
 
 
@@ -287,7 +330,8 @@ def _group_parts(scores: CaseScores, grouping: Grouping) -> list[Part]:
     if scores.exact:
         charts = [group_chart(scores, grouping, metric) for metric in scores.metrics]
         return [heading, note, Pair(charts)]
-    if why := silence(grouping):
+    why = silence(grouping)
+    if why:
         return [heading, Words(why, "note")]
     tables = (_group_table(scores, grouping, metric) for metric in scores.metrics)
     return [heading, note, *tables]
