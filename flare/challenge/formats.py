@@ -51,17 +51,20 @@ FORMATS = (
 )
 """In the order in which a file is tried; the first suffix is the one to recommend."""
 
-SUFFIXES = tuple(s for each in FORMATS if not each.elsewhere for s in each.suffixes)
+_USUAL_FORMATS = tuple(format for format in FORMATS if not format.elsewhere)
+"""Those that are read for every challenge."""
+
+SUFFIXES = sum((format.suffixes for format in _USUAL_FORMATS), ())
 """Of the formats that are read for every challenge."""
 
-ALL_SUFFIXES = tuple(s for each in FORMATS for s in each.suffixes)
+ALL_SUFFIXES = sum((format.suffixes for format in FORMATS), ())
 """Of those that are read for some challenges, too."""
 
 SUFFIX = SUFFIXES[0]
 """The one to recommend."""
 
 ANY_SUFFIX = listing(SUFFIXES, last=" or ")
-ANY_FORMAT = listing((f.name for f in FORMATS if not f.elsewhere), last=" or ")
+ANY_FORMAT = listing((format.name for format in _USUAL_FORMATS), last=" or ")
 """Those that are read for every challenge, as a message lists them."""
 
 CASE = "{case}"
@@ -79,8 +82,8 @@ def suffix_of(name: str, suffixes: Iterable[str] = SUFFIXES) -> str:
     >>> suffix_of("LIVER.NII.GZ"), suffix_of("liver.png")
     ('.nii.gz', '')
     """
-    found = (each for each in suffixes if name.lower().endswith(each))
-    return max(found, key=len, default="")
+    endings = [suffix for suffix in suffixes if name.lower().endswith(suffix)]
+    return max(endings, key=len, default="")
 
 
 def case_name(path: Path, *, may_be_npz: bool = False) -> str | None:
@@ -136,10 +139,10 @@ class FileNames:
         """Check the patterns."""
         for key in ("reference", "prediction", "image"):
             pattern = getattr(self, key)
-            rest = pattern.replace(CASE, "", 1)
+            frame = pattern.replace(CASE, "", 1)
             for holds, expected in (
-                (CASE in pattern and not {*"{}"} & {*rest}, f"{CASE} in it once"),
-                (not {*"/\\"} & {*rest} and rest.isprintable(), "a name, no folder"),
+                (CASE in pattern and not {*"{}"} & {*frame}, f"{CASE} in it once"),
+                (not {*"/\\"} & {*frame} and frame.isprintable(), "a name, no folder"),
                 (not pattern.startswith("."), "a name of no hidden file"),
                 (not suffix_of(pattern, (*ALL_SUFFIXES, ".gz")), "no extension"),
             ):
@@ -171,18 +174,19 @@ class FileNames:
         stem = plain = unicodedata.normalize("NFC", stem)
         if role == "image":
             plain = stem.removesuffix(CHANNEL) or stem
-        own = [self.image]
+        patterns = [self.image]
         if role == "prediction":
-            own = [self.prediction, self.reference, self.image]
-        exact, rest = (
-            [_fitting(pattern, each) for pattern in own if pattern != CASE]
-            for each in (stem, plain)
-        )
-        known = (case for case in (stem, *exact, *rest, plain) if case in cases)
-        return next(known, "") or next(filter(None, (*rest, *exact)), plain)
+            patterns = [self.prediction, self.reference, self.image]
+        patterns = [pattern for pattern in patterns if pattern != CASE]
+        by_stem = [_fitting(pattern, stem) for pattern in patterns]
+        by_plain_stem = [_fitting(pattern, plain) for pattern in patterns]
+        for case in (stem, *by_stem, *by_plain_stem, plain):
+            if case in cases:
+                return case
+        return next(filter(None, (*by_plain_stem, *by_stem)), plain)
 
     def prediction_of(self, case: str, suffix: str = SUFFIX) -> str:
-        """What the prediction of a case is to be called."""
+        """The name that the prediction of a case is to have."""
         return self.prediction.replace(CASE, case) + suffix
 
 
@@ -230,12 +234,15 @@ class NpzRules:
             check("spacing" not in name, key, name, "another array than spacing")
 
     def layout(self, role: Literal["prediction", "reference"]) -> NpzLayout | None:
-        """What is in the files of a role; None if they cannot be such files."""
-        labels, is_reference = getattr(self, role), role == "reference"
-        layout = NpzLayout(
-            labels=labels, spacing_order=self.spacing, may_have_more=is_reference
+        """The content of the files of a role; None if they cannot be such files."""
+        labels = getattr(self, role)
+        if not labels:
+            return None
+        return NpzLayout(
+            labels=labels,
+            spacing_order=self.spacing,
+            may_have_more=role == "reference",
         )
-        return layout if labels else None
 
 
 NO_NPZ = NpzRules()

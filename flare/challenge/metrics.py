@@ -58,7 +58,7 @@ class Metric:
 
     @property
     def best(self) -> float:
-        """Of two masks that are equal, or both empty."""
+        """The value of two masks that are equal, or both empty."""
         return self.range[1] if self.better is Better.HIGHER else 0.0
 
     @property
@@ -68,7 +68,7 @@ class Metric:
 
     @property
     def statistics(self) -> tuple[str, ...]:
-        """What tables tell of it over all cases, by the names of metrics.json.
+        """The numbers in tables over all cases, by their names in metrics.json.
 
         One missing organ decides the mean of distances, which have no upper end.
         """
@@ -91,7 +91,7 @@ class Metric:
 
     @property
     def title_with_unit(self) -> str:
-        """In the heads of tables and beside axes."""
+        """The title in the heads of tables and beside axes."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
 
@@ -172,8 +172,8 @@ def metric_of(column: str) -> Metric | None:
     >>> metric_of("dsc_liver").title, metric_of("dscent")
     ('DSC', None)
     """
-    found = [name for name in METRICS if f"{column}_".startswith(f"{name}_")]
-    return METRICS[max(found, key=len)] if found else None
+    names = [name for name in METRICS if f"{column}_".startswith(f"{name}_")]
+    return METRICS[max(names, key=len)] if names else None
 
 
 def organ_of(column: str) -> str:
@@ -196,8 +196,8 @@ def metrics_in(columns: Iterable[str]) -> tuple[Metric, ...]:
     >>> [metric.title for metric in metrics_in(["runtime_s", "nsd", "dsc"])]
     ['DSC', 'NSD']
     """
-    there = set(columns)
-    return tuple(metric for name, metric in METRICS.items() if name in there)
+    names = set(columns)
+    return tuple(metric for name, metric in METRICS.items() if name in names)
 
 
 def is_score(column: str) -> bool:

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -47,19 +47,19 @@ SHOWN = ("algorithm", "max_gpu_memory", "efficiency_gate_dsc", "board", "names")
 
 def further_rules(challenge: Challenge) -> dict[str, Rule]:
     """Rules of scoring beside `READ` that are not left at their defaults."""
-    return {
-        rule.name: dump(getattr(challenge, rule.name))
-        for rule in fields(challenge)
-        if rule.name not in (*READ, *NOT_READ)
-        and getattr(challenge, rule.name) != rule.default
-    }
+    rules = {}
+    for field in fields(challenge):
+        value = getattr(challenge, field.name)
+        if field.name not in (*READ, *NOT_READ) and value != field.default:
+            rules[field.name] = dump(value)
+    return rules
 
 
-def _told(challenge: Challenge, name: str) -> dict[str, Rule]:
-    """A field of a challenge as JSON has it; of a table, its keys."""
+def _rules_of_field(challenge: Challenge, name: str) -> dict[str, Rule]:
+    """A field of a challenge as JSON has it; if it is a table, each of its keys."""
     value = dump(getattr(challenge, name))
     if isinstance(value, dict):
-        return {f"{name}.{key}": own for key, own in value.items()}
+        return {f"{name}.{key}": rule for key, rule in value.items()}
     return {name: value}
 
 
@@ -74,13 +74,12 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     >>> scoring_rules(read_challenge("flare21"))["tolerance_mm of liver"]
     1.0
     """
-    rules: dict[str, Rule] = {
-        f"{key} of {organ.name}": getattr(organ, key)
-        for organ in challenge.organs
-        for key in OF_ORGANS
-    }
+    rules: dict[str, Rule] = {}
+    for organ in challenge.organs:
+        for key in OF_ORGANS:
+            rules[f"{key} of {organ.name}"] = getattr(organ, key)
     for name in set(READ) - {"organs", "metrics"}:
-        rules |= _told(challenge, name)
+        rules |= _rules_of_field(challenge, name)
     rules |= further_rules(challenge)
     zs = challenge.z_range
     rules["z_range.organs"] = ", ".join(sorted(zs.organs))
@@ -88,7 +87,7 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     if challenge.metrics != SCORES:
         rules["metrics"] = ", ".join(challenge.metrics)
     if not challenge.npz.prediction:
-        rules = {key: own for key, own in rules.items() if not key.startswith("npz.")}
+        rules = {key: rule for key, rule in rules.items() if not key.startswith("npz.")}
     return dict(sorted(rules.items()))
 
 
@@ -97,12 +96,12 @@ def all_rules(challenge: Challenge) -> dict[str, Rule]:
     rules = scoring_rules(challenge)
     for field in fields(challenge):
         if field.name in SHOWN and getattr(challenge, field.name) != field.default:
-            rules |= _told(challenge, field.name)
+            rules |= _rules_of_field(challenge, field.name)
     return rules
 
 
 def measuring_rules(challenge: Challenge) -> dict[str, Any]:
-    """What measuring a team depends on: the memory that counts, and the labels."""
+    """The rules of measuring a team: which memory counts, and which labels there are."""
     labels = sorted(organ.label for organ in challenge.organs)
     return {
         "max_gpu_memory": challenge.max_gpu_memory.value,
@@ -116,19 +115,21 @@ def rules_digest(rules: Rules) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def rule_differences(own: Rules, others: Rules) -> tuple[str, ...]:
-    """How rules differ from others, each by its key and values.
+def rule_differences(rules: Rules, other_rules: Rules) -> tuple[str, ...]:
+    """How rules differ from other ones, each by its key and values.
 
     Examples
     --------
     >>> rule_differences({"decimals": None, "label of liver": 1}, {"decimals": 4})
     ('decimals none instead of 4', 'label of liver 1 instead of nothing')
     """
-    return tuple(
-        f"{safe(key)} {rule_text(own, key)} instead of {rule_text(others, key)}"
-        for key in sorted({*own, *others})
-        if key not in own or key not in others or own[key] != others[key]
-    )
+    differences = []
+    for key in sorted({*rules, *other_rules}):
+        is_in_both = key in rules and key in other_rules
+        if not is_in_both or rules[key] != other_rules[key]:
+            rule, other_rule = rule_text(rules, key), rule_text(other_rules, key)
+            differences.append(f"{safe(key)} {rule} instead of {other_rule}")
+    return tuple(differences)
 
 
 def rule_text(rules: Rules, key: str) -> str:
@@ -161,21 +162,19 @@ def recorded_challenge(
     ValueError
         If a rule is missing, or has a value that no rule can have.
     """
-    found: dict[str, Any] = {"z_range": {}}
+    z_range: dict[str, Any] = {}
+    values: dict[str, Any] = {"z_range": z_range}
     for name, rule in rules.items():
         field, _, inner = name.partition(".")
         if inner:
-            found.setdefault(field, {})[inner] = rule
+            values.setdefault(field, {})[inner] = rule
         elif " of " not in name:
-            found[field] = _parts(rule) if field == "metrics" else rule
-    found["z_range"]["organs"] = _parts(found["z_range"].get("organs"))
-    if not found["z_range"].get("top_slice"):
-        found["z_range"].pop("top_slice", None)
-    own = [
-        {"name": name, **{each: rules.get(f"{each} of {name}") for each in OF_ORGANS}}
-        for name in organs
-    ]
-    values = {**found, "name": key, "organs": own}
+            values[field] = _names_in(rule) if field == "metrics" else rule
+    z_range["organs"] = _names_in(z_range.get("organs"))
+    if not z_range.get("top_slice"):
+        z_range.pop("top_slice", None)
+    values["name"] = key
+    values["organs"] = [_recorded_organ(name, rules) for name in organs]
     try:
         challenge = build(Challenge, values, key=key, checksum="")
     except OverflowError as error:
@@ -186,9 +185,15 @@ def recorded_challenge(
     return challenge
 
 
-def _parts(rule: Rule) -> list[str]:
-    """What a rule lists."""
-    return [part for part in str(rule or "").split(", ") if part]
+def _names_in(rule: Rule) -> list[str]:
+    """The names that a rule has as one text, separated by commas."""
+    return [name for name in str(rule or "").split(", ") if name]
+
+
+def _recorded_organ(name: str, rules: Mapping[str, Any]) -> dict[str, Any]:
+    """An organ as a challenge file has it."""
+    values = {key: rules.get(f"{key} of {name}") for key in OF_ORGANS}
+    return {"name": name, **values}
 
 
 # --- The file -----------------------------------------------------------------------
@@ -229,13 +234,13 @@ def challenge_text(name: str) -> str:
     """
     read_challenge(name)
     files, _ = _read_layers(name)
-    own, *others = (
-        (file.stem, text.decode().rstrip("\n")) for file, text in files.items()
-    )
-    parts = [own[1]]
-    for stem, text in others:
-        lines = (f"# {line}".rstrip() for line in text.split("\n"))
-        parts.append("\n".join([f"# --- {stem}, which is extended:", *lines]))
+    first, *extended = files
+    parts = [files[first].decode().rstrip("\n")]
+    for file in extended:
+        lines = [f"# --- {file.stem}, which is extended:"]
+        for line in files[file].decode().rstrip("\n").split("\n"):
+            lines.append(f"# {line}".rstrip())
+        parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
 
@@ -259,13 +264,13 @@ def _read_layers(name: str) -> tuple[dict[Path, bytes], list[dict[str, Any]]]:
     """The file of a challenge, and those that it extends behind it; their values."""
     files: dict[Path, bytes] = {}
     layers: list[dict[str, Any]] = []
-    wanted: object = name
-    while wanted is not None:
-        if layers and wanted not in challenge_names():
+    base: object = name
+    while base is not None:
+        if layers and base not in challenge_names():
             names = listing(challenge_names(), last=" or ")
-            problem = f"extends is {safe(repr(wanted))}, expected {names}"
+            problem = f"extends is {safe(repr(base))}, expected {names}"
             raise ChallengeError(name, problem)
-        source, content = _read_file(str(wanted))
+        source, content = _read_file(str(base))
         if source in files:
             raise ChallengeError(name, f"extends leads back to {safe(source.name)}")
         try:
@@ -274,17 +279,17 @@ def _read_layers(name: str) -> tuple[dict[Path, bytes], list[dict[str, Any]]]:
             raise ChallengeError(name, f"is not TOML ({safe(str(error))})") from error
         files[source] = content
         layers.append(values)
-        wanted = values.pop("extends", None)
+        base = values.pop("extends", None)
     return files, layers
 
 
-def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(base: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a file that extends another: its own come first.
 
     Tables are merged key by key; what `KEPT` names is added to that of the base.
     """
     merged = dict(base)
-    for key, value in own.items():
+    for key, value in values.items():
         before = merged.get(key)
         if isinstance(before, dict) and isinstance(value, dict):
             merged[key] = {**before, **value}
@@ -326,27 +331,36 @@ def read_challenge(name: str | Path) -> Challenge:
 
 def challenge_summary(challenge: Challenge) -> str:
     """Say what a challenge asks for, by the keys of its file, for a person."""
+    rules = {
+        key: value for key, value in all_rules(challenge).items() if " of " not in key
+    }
+    lines = [f"{challenge.name} ({challenge.key})", "", *_organ_lines(challenge)]
+    lines += ["", "Rules:", *(f"  {key}: {rule_text(rules, key)}" for key in rules)]
+    if challenge.ranking:
+        metrics = [f"{rule.metric} ({rule.better.value})" for rule in challenge.ranking]
+        lines += ["", f"Ranked by {', '.join(metrics)}."]
+    if challenge.reported:
+        lines += ["", *_reported_lines(challenge)]
+    if challenge.not_known:
+        lines += ["", "Not known:", *(f"  {text}" for text in challenge.not_known)]
+    return "\n".join(lines)
+
+
+def _organ_lines(challenge: Challenge) -> Iterator[str]:
     organs = sorted(challenge.organs, key=lambda organ: organ.label)
     width = max(len(organ.name) for organ in organs)
-    lines = [f"{challenge.name} ({challenge.key})", ""]
     for organ in organs:
         line = f"{organ.label:>5}  {organ.name.ljust(width)}"
         line += f"  tolerance {organ.tolerance_mm:g} mm"
         line += "" if organ.in_mean else ", not in the means"
         line += ", cases without it are counted" if organ.free_cases else ""
-        lines.append(line)
-    rules = {
-        key: value for key, value in all_rules(challenge).items() if " of " not in key
-    }
-    lines += ["", "Rules:", *(f"  {key}: {rule_text(rules, key)}" for key in rules)]
-    if challenge.ranking:
-        ranked = (f"{rule.metric} ({rule.better.value})" for rule in challenge.ranking)
-        lines += ["", f"Ranked by {', '.join(ranked)}."]
-    if challenge.reported:
-        lines += ["", f"{challenge.rules_note[0].upper()}{challenge.rules_note[1:]}:"]
-    for entry in challenge.reported:
-        lines.append(f"  {entry.rule} ({count(entry.teams, 'team')}):")
-        lines += [f"    {link}" for link in entry.source]
-    if challenge.not_known:
-        lines += ["", "Not known:", *(f"  {text}" for text in challenge.not_known)]
-    return "\n".join(lines)
+        yield line
+
+
+def _reported_lines(challenge: Challenge) -> Iterator[str]:
+    yield f"{challenge.rules_note[0].upper()}{challenge.rules_note[1:]}:"
+    for reported_rule in challenge.reported:
+        teams = count(reported_rule.teams, "team")
+        yield f"  {reported_rule.rule} ({teams}):"
+        for link in reported_rule.source:
+            yield f"    {link}"

@@ -18,7 +18,7 @@ from flare.common.schema import Amount, Checked, Is, Length, Positive, Share, ch
 from flare.common.text import listing
 
 RULES_NOTE = "rules as participants report them, not confirmed by the organisers"
-"""What results say of such rules."""
+"""The words of results about such rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,22 +278,31 @@ class Challenge(Checked):
             "without any in_mean",
             "at least one organ that counts in the mean",
         )
+        self._check_metrics()
+        names = [organ.name for organ in self.organs]
+        for name in self.z_range.organs:
+            expected = f"names of organs: {listing(names)}"
+            check(name in names, "z_range.organs", name, expected)
+        self._check_ranking()
+        self._check_reported()
+
+    def _check_metrics(self) -> None:
         begins = self.metrics[: len(SCORES)] == SCORES
         check(begins, "metrics", list(self.metrics), f"{listing(SCORES)} first")
         for number, name in enumerate(self.metrics, start=1):
             key = f"metrics[{number}]"
             check(name in METRICS, key, name, listing(METRICS, last=" or "))
             check(self.metrics.count(name) == 1, key, name, "each metric once")
-        names = [organ.name for organ in self.organs]
-        for name in self.z_range.organs:
-            expected = f"names of organs: {listing(names)}"
-            check(name in names, "z_range.organs", name, expected)
+
+    def _check_ranking(self) -> None:
         _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])
         for rule in self.ranking:
-            known = metric_of(rule.metric)
-            is_good = known is None or rule.better is known.better
+            metric = metric_of(rule.metric)
+            is_good = metric is None or rule.better is metric.better
             expected = f"the good end of {rule.metric}, if it has one"
             check(is_good, "ranking.better", rule.better.value, expected)
+
+    def _check_reported(self) -> None:
         keys = [field.name for field in fields(self)]
         for number, entry in enumerate(self.reported, start=1):
             for key in entry.keys:
@@ -303,7 +312,7 @@ class Challenge(Checked):
 
     @property
     def rules_note(self) -> str:
-        """What results say of rules that nobody has confirmed; empty for others."""
+        """The words of results about rules that nobody has confirmed, else empty."""
         return RULES_NOTE if self.reported else ""
 
     @property
