@@ -101,7 +101,7 @@ def all_rules(challenge: Challenge) -> dict[str, Rule]:
 
 
 def measuring_rules(challenge: Challenge) -> dict[str, Any]:
-    """The rules of measuring a team: which memory counts, and which labels there are."""
+    """The rules that measuring depends on: the memory that counts, and the labels."""
     labels = sorted(organ.label for organ in challenge.organs)
     return {
         "max_gpu_memory": challenge.max_gpu_memory.value,

@@ -52,12 +52,14 @@ def source_commit() -> str:
 
 @cache
 def _commit_of_checkout() -> str:
-    """What git says; asked once, as what is loaded stays what it was."""
+    """Ask git for the commit, once: the program that was loaded stays the same."""
     if not (CHECKOUT / ".git").exists():
         return "unknown"
     import subprocess  # not at the top: the image has no git, and starts sooner
 
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("GIT_")
+    }
     command = ["git", "-C", str(CHECKOUT), "describe", "--always", "--abbrev=40"]
     try:
         run = subprocess.run(
@@ -99,7 +101,7 @@ def library_version(name: str) -> str:
 
 
 def install_remedy(library: str) -> str:
-    """What to type to install a package where the program runs."""
+    """The command that installs a package where the program runs, as a sentence."""
     return f"Install it: {shell_word(sys.executable)} -m pip install {library}."
 
 
@@ -147,7 +149,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def default_workers(largest_map_voxels: int, *, has_distances: bool = False) -> int:
-    """As many workers as there are CPUs, but no more than fit into the memory."""
+    """One worker for each CPU, but no more than fit into the memory."""
     per_worker = WORKER_BYTES + MAPS_PER_WORKER * largest_map_voxels
     if has_distances:
         per_worker += DISTANCE_BYTES + 2 * largest_map_voxels
@@ -160,11 +162,10 @@ def available_cpus(cgroups: Path = CGROUPS) -> int:
         cpus = len(os.sched_getaffinity(0))
     else:  # macOS
         cpus = os.cpu_count() or 1
-    version_1 = cgroups / "cpu"
-    for numbers in (
-        _numbers(cgroups / "cpu.max"),
-        [n for name in _QUOTA for n in _numbers(version_1 / name)],
-    ):
+    version_1 = []
+    for name in _QUOTA:
+        version_1 += _numbers(cgroups / "cpu" / name)
+    for numbers in (_numbers(cgroups / "cpu.max"), version_1):
         if len(numbers) == 2:
             cpus = min(cpus, math.ceil(numbers[0] / numbers[1]))
     return cpus
@@ -174,7 +175,9 @@ def available_bytes(cgroups: Path = CGROUPS) -> int:
     """Memory of this computer, as far as the limits of container and process allow."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     files = (cgroups / "memory.max", cgroups / "memory" / "memory.limit_in_bytes")
-    limits = [number for file in files for number in _numbers(file)]
+    limits = []
+    for file in files:
+        limits += _numbers(file)
     data, _ = resource.getrlimit(resource.RLIMIT_DATA)  # what the platform sets
     if data != resource.RLIM_INFINITY:
         limits.append(data)

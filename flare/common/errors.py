@@ -31,7 +31,7 @@ MESSAGE_LIMIT = 1024
 """Characters of an error that the platform keeps."""
 
 FINDINGS_CHARACTERS = 120
-"""When findings of one kind take so many characters, the other files are only named."""
+"""When findings of one kind are longer than this, the other files are only named."""
 
 
 class FlareError(Exception):
@@ -201,7 +201,7 @@ class SeveralProblemsError(SubmissionError):
 
 
 def problem_lines(problems: Sequence[SubmissionError]) -> tuple[str, ...]:
-    """What is wrong with a submission, a sentence for each kind, none shortened."""
+    """All problems of a submission, a sentence for each kind, none shortened."""
     return tuple(_kind_text(group) for group in _kinds(problems))
 
 
@@ -223,7 +223,7 @@ def _kind_text(group: tuple[SubmissionError, ...]) -> str:
 
 
 def _short_kind_text(group: tuple[SubmissionError, ...], most: int) -> str:
-    """The same in so many bytes of UTF-8, with its code."""
+    """The same in at most this many bytes of UTF-8, with its code."""
     text, code = _kind_text(group), f"[{group[0].code}]"
     if len(text.encode()) <= most:
         return text
@@ -232,22 +232,23 @@ def _short_kind_text(group: tuple[SubmissionError, ...], most: int) -> str:
 
 
 def _kind_finding(group: tuple[SubmissionError, ...]) -> str:
-    """What is wrong, once for all files of which the same is wrong."""
-    files: dict[str, list[str]] = {}
-    parts, more = [], []
+    """Each problem once, with all files that have it."""
+    files_by_problem: dict[str, list[str]] = {}
+    findings = []
     for error in group:
         if isinstance(error, FileError):
-            files.setdefault(error.problem, []).append(error.file)
+            files_by_problem.setdefault(error.problem, []).append(error.file)
         else:
-            parts.append(error.finding)
-    for problem, names in files.items():
-        if len("; ".join(parts)) > FINDINGS_CHARACTERS:
-            more += names
+            findings.append(error.finding)
+    similar_files = []
+    for problem, files in files_by_problem.items():
+        if len("; ".join(findings)) > FINDINGS_CHARACTERS:
+            similar_files += files
         else:
-            parts.append(f"{listing(names)}: {problem}")
-    if more:
-        parts.append(f"similar problems in {listing(more)}")
-    return "; ".join(parts)
+            findings.append(f"{listing(files)}: {problem}")
+    if similar_files:
+        findings.append(f"similar problems in {listing(similar_files)}")
+    return "; ".join(findings)
 
 
 def raise_problems(problems: Sequence[SubmissionError]) -> None:
@@ -264,14 +265,14 @@ def raise_problems(problems: Sequence[SubmissionError]) -> None:
         raise SeveralProblemsError(problems)
 
 
-# --- Whatever was raised ----------------------------------------------------------
+# --- Errors of Python -------------------------------------------------------------
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Errors of a disk, which concern all that is written there."""
 
 
 def unwritable(file: Path | str, error: OSError) -> OutputError:
-    """What to tell of a file that cannot be written; a full disk needs no mount."""
+    """The error of a file that cannot be written; a full disk needs no mount."""
     is_full = error.errno in DISK
     remedy = "Make room on its disk; the same command goes on." if is_full else ""
     problem = f"{safe(file)}: it cannot be written ({why(error)})"
@@ -285,16 +286,23 @@ def as_flare_error(error: BaseException) -> FlareError:
     if isinstance(error, MemoryError):
         return WorkerError("The evaluation ran out of memory")
     if isinstance(error, OSError):
-        problem = f"{safe(str(error.filename or 'a file'))}: {why(error)}"
+        file = error.filename or "a file"
         if error.errno in DISK:
-            return unwritable(error.filename or "a file", error)
+            return unwritable(file, error)
+        problem = f"{safe(str(file))}: {why(error)}"
         return InputError(problem, "Look at it, and at who may read it.")
+    return _fault(error)
+
+
+def _fault(error: BaseException) -> ProgramError:
+    """The error of a fault, which names the last of our files that it went through."""
     frames = traceback.extract_tb(error.__traceback__)
     files = [Path(frame.filename) for frame in frames] or [Path("a library")]
-    ours = [file for file in files if PACKAGE in file.parents]
-    found = ProgramError(f"{type(error).__name__} in {(ours or files)[-1].name}")
-    found.trace = "".join(traceback.format_exception(error))
-    return found
+    our_files = [file for file in files if PACKAGE in file.parents]
+    last_file = (our_files or files)[-1]
+    fault = ProgramError(f"{type(error).__name__} in {last_file.name}")
+    fault.trace = "".join(traceback.format_exception(error))
+    return fault
 
 
 def obey_stop(error: BaseException) -> None:

@@ -47,17 +47,17 @@ def bulkhead(
     results : Path
         Folder that keeps the traceback of an error that nobody expected.
     name : str
-        Of the team or submission that the block works on.
+        The team or submission that the block works on.
     tell : callable
-        Told of the error, as one of ours.
+        Gets the error, as one of ours.
     """
     try:
         yield
     except Exception as error:  # noqa: BLE001  it ends this team alone
         obey_stop(error)
-        found = as_flare_error(error)
-        tell(found)
-        keep_trace(results, name, found)
+        flare_error = as_flare_error(error)
+        tell(flare_error)
+        keep_trace(results, name, flare_error)
 
 
 def keep_trace(results: Path, name: str, error: FlareError) -> None:
@@ -78,11 +78,11 @@ def keep_trace(results: Path, name: str, error: FlareError) -> None:
 # --- Workers ----------------------------------------------------------------------
 
 DEATHS = 3
-"""So many times workers may die of a piece of work before it is done alone, and then
-before it is given up."""
+"""How often workers may die of a piece of work before it is done alone, and then before
+it is given up."""
 
 FRUITLESS = 30
-"""So many pools in a row whose workers die of nothing at all end the whole work."""
+"""After this many pools in a row whose workers die of nothing, all work ends."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -97,10 +97,10 @@ class Pool(Protocol):
 
     @property
     def killed(self) -> tuple[type[Exception], ...]:
-        """What a future raises of which several workers have died, one by one."""
+        """The errors of a future whose work has killed several workers, one by one."""
 
     def started(self, workers: int) -> AbstractContextManager[Executor]:
-        """An executor with so many workers; another one when it has broken."""
+        """An executor with that many workers; another one when it has broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +123,17 @@ def completed(
     """Apply a function to items in workers; the results come in any order.
 
     No more items are asked for than are needed next. A worker that dies takes the
-    executor with it: a new one goes on. Whatever was on its way when this happened
+    executor with it: a new one goes on. An item that was on its way when this happened
     `DEATHS` times is suspected, and done alone at the end, in parts.
 
     Parameters
     ----------
     pool : Pool
-        Of workers.
+        Gives the workers.
     function : callable
-        What is done; known to the workers by its name.
+        The work; workers import it by its name.
     items : iterable
-        What it is done to.
+        The pieces of work.
     single : callable, optional
         Divides an item that is suspected.
 
@@ -143,81 +143,100 @@ def completed(
         If workers die and die, whatever they do.
     """
     suspects: list[Item] = []
-    for done in _phase(pool, function, iter(items), pool.workers):
+    for done in _Phase(pool, function, iter(items), pool.workers).run():
         if done.is_lost:
             suspects.append(done.item)
         else:
             yield done
     if suspects:
-        alone = chain.from_iterable(map(single, suspects))
-        yield from _phase(pool, function, iter(alone), 1)
+        parts = chain.from_iterable(map(single, suspects))
+        yield from _Phase(pool, function, iter(parts), 1).run()
 
 
-def _phase(  # noqa: C901
-    pool: Pool,
-    function: Callable[[Item], Result],
-    items: Iterator[Item],
-    workers: int,
-) -> Iterator[Done[Item, Result]]:
-    """Do work with executors of so many workers, one after the other."""
-    again: deque[Item] = deque()
-    deaths: Counter[int] = Counter()  # by the identity of items that are not done
-    fruitless = 0
-    while fruitless < FRUITLESS:
-        running: dict[Future[Result], Item] = {}
-        with pool.started(workers) as executor:
-            try:
-                executor.submit(int).result()  # breaks if workers die of nothing, too
-                fruitless = 0
-                while _fill(executor, function, running, again, items, workers):
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        error = future.exception()
-                        if isinstance(error, BrokenExecutor):
-                            raise error
-                        item = running.pop(future)
-                        deaths.pop(id(item), None)
-                        yield _done(item, future, pool.killed)
-                return
-            except BrokenExecutor as error:
-                _log.info("A worker process ended early (%r); starting others.", error)
-        fruitless += 1
-        for future, item in running.items():
-            if not isinstance(future.exception(), BrokenExecutor):
-                yield _done(item, future, pool.killed)
+class _Phase(Generic[Item, Result]):
+    """Work that executors do, one after the other, with this many workers each."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        function: Callable[[Item], Result],
+        items: Iterator[Item],
+        workers: int,
+    ) -> None:
+        self._pool, self._function, self._workers = pool, function, workers
+        self._items = items
+        self._queue: deque[Item] = deque()  # items that come before those
+        self._running: dict[Future[Result], Item] = {}
+        self._deaths: Counter[int] = Counter()  # by the identity of unfinished items
+
+    def run(self) -> Iterator[Done[Item, Result]]:
+        """Go on until all is done, or nothing is done any more."""
+        fruitless = 0
+        while fruitless < FRUITLESS:
+            self._running = {}
+            with self._pool.started(self._workers) as executor:
+                try:
+                    # It breaks if workers die of nothing, too.
+                    executor.submit(int).result()
+                    fruitless = 0
+                    yield from self._use(executor)
+                    return
+                except BrokenExecutor as error:
+                    _log.info(
+                        "A worker process ended early (%r); starting others.", error
+                    )
+            fruitless += 1
+            yield from self._count_deaths()
+        raise WorkerError(
+            f"{FRUITLESS} worker processes were killed, one after the other"
+        )
+
+    def _use(self, executor: Executor) -> Iterator[Done[Item, Result]]:
+        """Do work until none is left; raise BrokenExecutor if a worker dies."""
+        while self._fill(executor):
+            for future in wait(self._running, return_when=FIRST_COMPLETED).done:
+                error = future.exception()
+                if isinstance(error, BrokenExecutor):
+                    raise error
+                item = self._running.pop(future)
+                self._deaths.pop(id(item), None)
+                yield _done(item, future, self._pool.killed)
+
+    def _fill(self, executor: Executor) -> bool:
+        """Let each worker have its next item beside it; whether there is any work."""
+        most_running = 1 if self._workers == 1 else 2 * self._workers
+        while len(self._running) < most_running:
+            if not self._queue:
+                next_item = next(self._items, None)
+                if next_item is None:
+                    break
+                self._queue.append(next_item)
+            # An item leaves the queue when it is submitted: a broken executor raises
+            # before that.
+            item = self._queue[0]
+            self._running[executor.submit(self._function, item)] = item
+            self._queue.popleft()
+        return bool(self._running)
+
+    def _count_deaths(self) -> Iterator[Done[Item, Result]]:
+        """Do again what was on its way, but for what workers have died of too often."""
+        for future, item in self._running.items():
+            error = future.exception()
+            if not isinstance(error, BrokenExecutor):
+                yield _done(item, future, self._pool.killed)
                 continue
-            deaths[id(item)] += 1
-            if deaths[id(item)] < DEATHS:
-                again.append(item)
+            self._deaths[id(item)] += 1
+            if self._deaths[id(item)] < DEATHS:
+                self._queue.append(item)
             else:
-                del deaths[id(item)]
-                yield Done(item=item, error=future.exception(), is_lost=True)
-    raise WorkerError(f"{FRUITLESS} worker processes were killed, one after the other")
-
-
-def _fill(
-    executor: Executor,
-    function: Callable[[Item], Result],
-    running: dict[Future[Result], Item],
-    again: deque[Item],
-    items: Iterator[Item],
-    workers: int,
-) -> bool:
-    """Let each worker have its next item beside it; whether there is any work."""
-    ahead = 1 if workers == 1 else 2 * workers
-    while len(running) < ahead:
-        if not again:
-            again.extend(item for item in (next(items, None),) if item is not None)
-        if not again:
-            break
-        running[executor.submit(function, again[0])] = again[0]
-        again.popleft()
-    return bool(running)
+                del self._deaths[id(item)]
+                yield Done(item=item, error=error, is_lost=True)
 
 
 def _done(
     item: Item, future: Future[Result], killed: tuple[type[Exception], ...]
 ) -> Done[Item, Result]:
-    """The outcome of a future that is done."""
+    """The outcome of a future; it is lost if it raises an error of `killed`."""
     error = future.exception()
     if error is None:
         return Done(item=item, result=future.result())
@@ -228,14 +247,14 @@ def _done(
 # --- On this computer -------------------------------------------------------------
 
 
-class _Here(Executor):
+class _SameProcess(Executor):
     """Does the work at once, in this process."""
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
-        """Do it."""
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Do the work, whose result the future has at once."""
         future: Future[Any] = Future()
         try:
-            future.set_result(fn(*args, **named))
+            future.set_result(fn(*args, **kwargs))
         except Exception as error:  # noqa: BLE001  raised where the result is asked for
             future.set_exception(error)
         return future
@@ -252,7 +271,7 @@ class LocalPool:
     def started(self, workers: int) -> Iterator[Executor]:
         """Start worker processes that end with us, whatever ends us."""
         if self.workers == 1:
-            yield _Here()
+            yield _SameProcess()
             return
         # Not at the top: with one worker, an evaluation starts sooner without them.
         import multiprocessing

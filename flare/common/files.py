@@ -111,7 +111,7 @@ def open_regular(file: Path, *, is_real: bool = False) -> io.BufferedReader:
 
 
 def _path_of(descriptor: int, file: Path) -> str:
-    """Where an open file lies; Linux knows, whatever has become of its name."""
+    """The path of an open file; Linux knows it even if the file was renamed."""
     try:
         return str(Path(f"/proc/self/fd/{descriptor}").readlink())
     except OSError:
@@ -145,7 +145,9 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     content = io.StringIO()
     writer = csv.writer(content, lineterminator="\n")
     for row in (columns, *rows):
-        writer.writerow([csv_cell(c) if isinstance(c, str) else c for c in row])
+        writer.writerow(
+            [csv_cell(cell) if isinstance(cell, str) else cell for cell in row]
+        )
     return content.getvalue()
 
 
@@ -159,7 +161,10 @@ def remove_tree(folder: Path) -> None:
 
 
 def json_at(file: Path, *keys: str | int) -> Any:
-    """What a JSON file has at some keys; None, whatever is wrong with the file."""
+    """The value that a JSON file has at some keys; None if anything is wrong with it.
+
+    A file that has to be whole is read by `flare.common.schema.build`.
+    """
     import json
 
     try:
@@ -169,7 +174,7 @@ def json_at(file: Path, *keys: str | int) -> Any:
 
 
 def at(content: Any, *keys: str | int) -> Any:
-    """What JSON that any program may have written has at some keys; None for nothing.
+    """The value at some keys of JSON that any program may have written, or None.
 
     Examples
     --------
@@ -190,29 +195,29 @@ LONGEST_STEM = 60
 """Letters of a file's name, without its extension: in any script, they fit."""
 
 
-def file_names(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+def file_names(names: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
     """Names of files, without extensions, that no two share on any computer.
 
     Parameters
     ----------
     names : iterable of str
-        Of what the files are about; any text.
-    taken : iterable of str
-        What none is called.
+        What the files are about, in any characters.
+    reserved : iterable of str
+        Names that no file gets.
 
     Examples
     --------
     >>> file_names(["team_a", "a/b", "A_b"])
     {'team_a': 'team_a', 'a/b': 'a_b', 'A_b': 'A_b-2'}
     """
-    found: dict[str, str] = {}
-    seen = {*taken}
-    for own in names:
-        stem = re.sub(r"[^\w-]", "_", own)[:LONGEST_STEM] or "_"
-        name, number = stem, 1
-        while name.lower() in seen:
+    stems: dict[str, str] = {}
+    used = {*reserved}
+    for name in names:
+        plain_name = re.sub(r"[^\w-]", "_", name)[:LONGEST_STEM] or "_"
+        stem, number = plain_name, 1
+        while stem.lower() in used:
             number += 1
-            name = f"{stem}-{number}"
-        seen.add(name.lower())
-        found[own] = name
-    return found
+            stem = f"{plain_name}-{number}"
+        used.add(stem.lower())
+        stems[name] = stem
+    return stems

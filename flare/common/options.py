@@ -47,7 +47,7 @@ class Declared:
     """Whether the help leaves it out."""
 
 
-def option(help: str, *, default: Any = MISSING, **more: Any) -> Any:
+def option(help: str, *, default: Any = MISSING, **keywords: Any) -> Any:
     """A field that is an option; it is required if it has no default.
 
     Parameters
@@ -56,15 +56,15 @@ def option(help: str, *, default: Any = MISSING, **more: Any) -> Any:
         As the help has it, with the default.
     default : object
         The field's, and so the option's. A flag, whose type is bool, turns it around.
-    **more
+    **keywords
         As in `Declared`.
     """
-    return field(default=default, metadata={KEY: Declared(help=help, **more)})
+    return field(default=default, metadata={KEY: Declared(help=help, **keywords)})
 
 
-def argument(help: str, *, default: Any = MISSING, **more: Any) -> Any:
+def argument(help: str, *, default: Any = MISSING, **keywords: Any) -> Any:
     """A field that is told by its place; several if its type is a tuple."""
-    return option(help, default=default, is_argument=True, **more)
+    return option(help, default=default, is_argument=True, **keywords)
 
 
 # --- Fields that several commands have --------------------------------------------

@@ -39,7 +39,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 """How a gzip member begins."""
 
 LENGTH_BYTES = 4
-"""A gzip file ends with the length of its content, in so many bytes."""
+"""A gzip file ends with the length of its content, in this many bytes."""
 
 MOST_GROWTH = 2**16
 """Compressed data are this much longer than their content at most, and by its 64th."""
@@ -165,22 +165,22 @@ class _InflatingStream(Stream):
                 self._compressed = memoryview(self._file.read(COMPRESSED_PIECE_BYTES))
             if not self._compressed:
                 raise DamagedStreamError("its compressed data end early")
-            given = self._compressed[: self._step]
+            compressed = self._compressed[: self._step]
             self._step = COMPRESSED_PIECE_BYTES
             try:
-                content = self._inflate.decompress(given, PIECE_BYTES)
+                content = self._inflate.decompress(compressed, PIECE_BYTES)
             except zlib_ng.error as error:  # type: ignore[misc]
                 raise DamagedStreamError(
                     "its compressed data do not fit their checksum"
                 ) from error
             inflate = self._inflate
-            rest = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
-            self._compressed = self._compressed[len(given) - len(rest) :]
+            unread = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+            self._compressed = self._compressed[len(compressed) - len(unread) :]
             if content:
                 return content
 
     @staticmethod
-    def _refuse_rest() -> None:
+    def _refuse_other_data() -> None:
         raise DamagedStreamError("there are other data behind its compressed data")
 
 
@@ -201,23 +201,23 @@ class GzipStream(_InflatingStream):
 
     def _goes_on(self) -> bool:
         while not self._compressed or self._compressed[0] == 0:
-            rest = bytes(self._compressed).lstrip(b"\0")
-            self._padding += len(self._compressed) - len(rest)
+            behind = bytes(self._compressed).lstrip(b"\0")
+            self._padding += len(self._compressed) - len(behind)
             if self._padding > PADDING_BYTES:
                 raise DamagedStreamError(
                     "there are more than a MiB of zeros behind its compressed data"
                 )
             self._compressed = memoryview(
-                rest or self._file.read(COMPRESSED_PIECE_BYTES)
+                behind or self._file.read(COMPRESSED_PIECE_BYTES)
             )
             if not self._compressed:
                 return False
         if len(self._compressed) < len(GZIP_MAGIC):
-            more = self._file.read(COMPRESSED_PIECE_BYTES)
-            self._compressed = memoryview(bytes(self._compressed) + more)
+            next_bytes = self._file.read(COMPRESSED_PIECE_BYTES)
+            self._compressed = memoryview(bytes(self._compressed) + next_bytes)
         self._members += 1
         if self._compressed[: len(GZIP_MAGIC)] != GZIP_MAGIC:
-            self._refuse_rest()
+            self._refuse_other_data()
         if self._members > self._most_members:
             raise DamagedStreamError(
                 f"it has more than {self._most_members} gzip members"
@@ -234,7 +234,7 @@ class ZlibStream(_InflatingStream):
 
     def _goes_on(self) -> bool:
         if self._compressed or self._file.read(1):
-            self._refuse_rest()
+            self._refuse_other_data()
         return False
 
 
@@ -256,29 +256,41 @@ class ZstdStream(Stream):
         self._frame = zstd.ZstdDecompressor()
         self._frames, self._most_frames = 1, frames
 
-    def _next_piece(self) -> bytes:  # noqa: C901
-        while True:
-            compressed = b""
-            if self._frame.eof:
-                compressed = self._frame.unused_data or self._file.read(FRAME_BYTES)
+    def _next_piece(self) -> bytes:
+        content = b""
+        while not content:
+            if not self._frame.eof:
+                compressed = self._frame_data()
+            else:
+                compressed = self._next_frame()
                 if not compressed:
                     return b""
-                self._frames += 1
-                if self._frames > self._most_frames:
-                    raise DamagedStreamError(
-                        f"it has more than {self._most_frames} zstd frames"
-                    )
-                self._frame = self._library.ZstdDecompressor()
-            elif self._frame.needs_input:
-                compressed = self._file.read(FRAME_BYTES)
-                if not compressed:
-                    raise DamagedStreamError("its compressed data end early")
             try:
                 content = self._frame.decompress(compressed, PIECE_BYTES)
             except self._library.ZstdError as error:
                 raise DamagedStreamError("its compressed data are damaged") from error
-            if content:
-                return content
+        return content
+
+    def _next_frame(self) -> bytes:
+        """Begin another frame with these bytes, unless the file ends here."""
+        compressed: bytes = self._frame.unused_data or self._file.read(FRAME_BYTES)
+        if compressed:
+            self._frames += 1
+            if self._frames > self._most_frames:
+                raise DamagedStreamError(
+                    f"it has more than {self._most_frames} zstd frames"
+                )
+            self._frame = self._library.ZstdDecompressor()
+        return compressed
+
+    def _frame_data(self) -> bytes:
+        """The next bytes of the frame; empty while it still holds some of the last."""
+        if not self._frame.needs_input:
+            return b""
+        compressed = self._file.read(FRAME_BYTES)
+        if not compressed:
+            raise DamagedStreamError("its compressed data end early")
+        return compressed
 
 
 class SizedGzipStream(GzipStream):
@@ -294,12 +306,12 @@ class SizedGzipStream(GzipStream):
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(file)
         self._whole, self._start = file, file.tell()
-        self._given = self._size = 0
+        self._position = self._size = 0
         self._reader: Any = None  # once it is known how long the content is
 
     def expect(self, size: int) -> None:
-        """Take it that the content has so many bytes more; it may have others."""
-        self._size = self._given + size
+        """Suppose that `size` bytes of content follow; there may be more, or fewer."""
+        self._size = self._position + size
         here = self._whole.tell()
         try:
             if self._members == 1 and self._ends_as_it_should():
@@ -313,7 +325,7 @@ class SizedGzipStream(GzipStream):
         filled = 0
         if self._reader is None:
             filled = super().readinto(target)
-            self._given += filled
+            self._position += filled
             return filled
         try:
             while filled < len(target):
@@ -347,13 +359,13 @@ class SizedGzipStream(GzipStream):
             return None
         self._whole.seek(self._start)
         reader = kind(self._whole, COMPRESSED_PIECE_BYTES)
-        rest = memoryview(bytearray(self._given))
+        scratch = memoryview(bytearray(self._position))
         try:
-            while rest:
-                count = reader.readinto(rest)
+            while scratch:
+                count = reader.readinto(scratch)
                 if not count:
                     return None
-                rest = rest[count:]
+                scratch = scratch[count:]
         except _DAMAGED:
             return None
         return reader

@@ -32,10 +32,12 @@ def listing(names: Iterable[str | Path], *, last: str = ", ") -> str:
         if len(", ".join([*shown, text])) > NAMES_CHARACTERS:
             break
         shown.append(text)
-    rest = len(texts) - len(shown)
-    if rest:
-        return f"{', '.join(shown)} and {rest} more"
-    return last.join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    left_out = len(texts) - len(shown)
+    if left_out:
+        return f"{', '.join(shown)} and {left_out} more"
+    if len(shown) > 1:
+        shown = [", ".join(shown[:-1]), shown[-1]]
+    return last.join(shown)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -48,10 +50,10 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """
     import difflib  # not at the top: a run whose names are right starts sooner
 
-    known = list(names)
-    for near in difflib.get_close_matches(name, known, n=1, cutoff=0.75):
+    expected = list(names)
+    for near in difflib.get_close_matches(name, expected, n=1, cutoff=0.75):
         return f" (did you mean {safe(near)}?)"
-    return f", expected {listing(known)}"
+    return f", expected {listing(expected)}"
 
 
 def count(number: int, noun: str) -> str:
@@ -128,7 +130,7 @@ def isolated(text: str, begin: str = "\u2068", end: str = "\u2069") -> str:
     >>> isolated("team \u05d0\u05d1 0.9", "<bdi>", "</bdi>")
     'team <bdi>\u05d0\u05d1</bdi> 0.9'
     """
-    return _LEFTWARD_WORDS.sub(lambda found: f"{begin}{found[0]}{end}", text)
+    return _LEFTWARD_WORDS.sub(lambda match: f"{begin}{match[0]}{end}", text)
 
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")
@@ -172,13 +174,14 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ['rank  team', '1     a']
     """
     widths = [max(map(columns_of, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
+    lines = []
+    for row in rows:
+        cells = [
             cell + " " * (width - columns_of(cell))
             for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
 def columns_of(text: str) -> int:

@@ -78,7 +78,7 @@ def case_links(results: EvaluationFile, options: CaseOptions) -> dict[str, str]:
     scores = scores_of(results)
     order = [scores.cases[number] for number in scores.worst_first]
     drawn = order[: options.worst or None]
-    names = file_names(drawn, taken=["index"])
+    names = file_names(drawn, reserved=["index"])
     return {case: f"{FOLDER}/{name}.html" for case, name in names.items()}
 
 
