@@ -9,13 +9,13 @@ the decisions have been applied to these values, and are not applied again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from flare.challenge.reading import read_challenge, recorded_challenge
-from flare.challenge.rules import RankedMetric
+from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.files import read_regular
 from flare.common.schema import build, dump
 from flare.common.text import cell_text, printable, safe, why
@@ -79,10 +79,10 @@ def ranking_pages(
     RankingError
         If the source cannot be read.
     """
-    told: dict[str, Any] = {}
+    written = None
     if is_written:
-        analysis, told = read_written(source)
-        analysis = replace(analysis, shows_means=options.means)
+        written = read_written(source)
+        analysis = replace(written.analysis, shows_means=options.means)
     else:
         challenge = read_challenge(options.challenge)
         analysis = rank_results(source, challenge, options)
@@ -91,10 +91,13 @@ def ranking_pages(
         withdrawn = [decision.case for decision in analysis.decisions.withdrawn]
         groupings = read_groups(groups, analysis.board.cases, withdrawn)
     public = public_ranking(analysis, groupings, is_organiser=is_organiser)
-    public = replace(public, **told)  # as it was
+    if written:
+        interim, decisions = written.interim, written.decisions
+        public = replace(public, interim=interim, decisions=decisions)
     standings = analysis.standings.standings
-    names = sheet_names(standings)
-    files = {standing.team: f"{TEAMS}/{name}.html" for name, standing in names}
+    files = {}
+    for name, standing in sheet_names(standings):
+        files[standing.team] = f"{TEAMS}/{name}.html"
     links = files if has_teams else {}
     index = ranking_page(public, links)
     if is_organiser:
@@ -108,18 +111,24 @@ def ranking_pages(
     yield INDEX, index
     for standing in standings if has_teams else ():
         team = standing.team
-        own = own_standing(analysis, standing, public)
         field = in_field(analysis, public, team) if is_organiser else None
-        yield files[team], team_page(own, field)
+        yield files[team], team_page(own_standing(analysis, standing, public), field)
 
 
 # --- A ranking that was written ---------------------------------------------------
 
 
-def read_written(folder: Path) -> tuple[Analysis, dict[str, Any]]:
-    """Read what ``flare rank`` has written, and what was told of it in words.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRanking:
+    """A ranking that was ranked anew as it was, and what it tells in words."""
 
-    Those are the fields `interim` and `decisions` of what everybody may know.
+    analysis: Analysis
+    interim: str
+    decisions: tuple[str, ...]
+
+
+def read_written(folder: Path) -> WrittenRanking:
+    """Read what ``flare rank`` has written.
 
     Raises
     ------
@@ -128,10 +137,13 @@ def read_written(folder: Path) -> tuple[Analysis, dict[str, Any]]:
     """
     file = folder / RANKING_JSON
     try:
-        told = json.loads(read_regular(file))
-        analysis = _analysis(folder, told)
-        words = {"interim": told["interim"] or "", "decisions": (*told["decisions"],)}
-        return replace(analysis, flags=tuple(map(str, told["flags"]))), words
+        content = json.loads(read_regular(file))
+        analysis = _analysis(folder, content)
+        return WrittenRanking(
+            analysis=replace(analysis, flags=tuple(map(str, content["flags"]))),
+            interim=content["interim"] or "",
+            decisions=tuple(content["decisions"]),
+        )
     except OSError as error:
         problem = f"it cannot be read ({why(error)})"
         raise RankingError(str(file), problem, _REMEDY) from error
@@ -139,60 +151,87 @@ def read_written(folder: Path) -> tuple[Analysis, dict[str, Any]]:
         raise RankingError(str(file), _NOT_OURS, _REMEDY) from error
 
 
-def _analysis(folder: Path, told: Mapping[str, Any]) -> Analysis:
+def _analysis(folder: Path, content: Mapping[str, Any]) -> Analysis:
     """Rank the values anew, as they were; they have to give what is on record."""
-    settings, drawn = told["settings"], told.get("bootstrap") or {}
-    rules = RankingRules(
+    settings, draws = content["settings"], content.get("bootstrap") or {}
+    rules = _rules(settings)
+    challenge = _challenge(settings, rules)
+    rules = replace(rules, worst_distance_mm=challenge.worst_distance_mm)
+    reasons = {}
+    for missing in content["missing"]:
+        key = (missing["team"], missing["case"], missing["metric"])
+        reasons[key] = (str(missing["reason"]), str(missing["kind"]))
+    guests = [str(guest["team"]) for guest in content["out_of_competition"]]
+    options = RankingOptions(
+        bootstrap=int(draws.get("samples", 0)), seed=int(draws.get("seed", 0))
+    )
+    table = _table(folder / VALUES_CSV, reasons, rules)
+    distances = _distances(content, table.cases)
+    table = replace(table, worst_distances=distances)
+    ranked = [str(place["team"]) for place in content["ranking"]]
+    teams = sorted(map(printable, table.teams))
+    has_teams = bool(ranked) and teams == sorted([*ranked, *guests])
+    has_cases = list(map(printable, table.cases)) == list(content["cases"])
+    _check(folder, is_equal=has_teams and has_cases)
+    analysis = analyse(table, challenge, rules, _decisions(guests), options)
+    _check(folder, is_equal=_places(analysis) == _recorded_places(content))
+    if analysis.bootstrap:
+        drawn_teams = shown(dump(analysis.bootstrap))["teams"]
+        _check(folder, is_equal=drawn_teams == draws["teams"])
+    return analysis
+
+
+def _rules(settings: Mapping[str, Any]) -> RankingRules:
+    return RankingRules(
         metrics=tuple(build(RankedMetric, rule) for rule in settings["metrics"]),
         ties=Ties(settings["ties"]),
         missing=MissingRule(settings["missing"]),
         gate_dsc=float(settings["efficiency_gate_dsc"]),
         left_out=tuple(map(str, settings.get("not_measured", ()))),
     )
+
+
+def _challenge(settings: Mapping[str, Any], rules: RankingRules) -> Challenge:
+    """The challenge of the settings: enough to rank by, not to score by."""
     scoring, start = settings["scoring_rules"], "label of "
     organs = [key.removeprefix(start) for key in scoring if key.startswith(start)]
-    challenge = replace(
+    return replace(
         recorded_challenge(settings["challenge"], scoring, organs),
         name=settings["challenge_name"],
         checksum=settings["challenge_sha256"],
         ranking=rules.metrics,
         efficiency_gate_dsc=rules.gate_dsc,
     )
-    rules = replace(rules, worst_distance_mm=challenge.worst_distance_mm)
-    reasons = {
-        (m["team"], m["case"], m["metric"]): (str(m["reason"]), str(m["kind"]))
-        for m in told["missing"]
-    }
-    guests = [str(team["team"]) for team in told["out_of_competition"]]
-    samples, seed = int(drawn.get("samples", 0)), int(drawn.get("seed", 0))
-    table = _table(folder / VALUES_CSV, reasons, rules)
-    told_distances = told.get("worst_distances_mm", {})
-    distances = {
-        case: float(told_distances[printable(case)])
-        for case in table.cases
-        if printable(case) in told_distances
-    }
-    table = replace(table, worst_distances=distances)
-    ranked = [str(team["team"]) for team in told["ranking"]]
-    names = sorted(map(printable, table.teams)), list(map(printable, table.cases))
-    is_equal = names == (sorted([*ranked, *guests]), list(told["cases"]))
-    _check(folder, is_equal=bool(ranked) and is_equal)
+
+
+def _distances(content: Mapping[str, Any], cases: Sequence[str]) -> dict[str, float]:
+    """The worst distances in mm, by case, where they are on record."""
+    recorded, distances = content.get("worst_distances_mm", {}), {}
+    for case in cases:
+        if printable(case) in recorded:
+            distances[case] = float(recorded[printable(case)])
+    return distances
+
+
+def _decisions(guests: Sequence[str]) -> Decisions:
+    """The one decision that still has to be applied: who does not compete."""
     text = f"see {RANKING_JSON}"
-    joined = tuple(TeamDecision(team=team, reason=text, date=text) for team in guests)
-    decisions = Decisions(out_of_competition=joined)
-    options = RankingOptions(bootstrap=samples, seed=seed)
-    found = analyse(table, challenge, rules, decisions, options)
-    places = [
-        (printable(s.team), s.rank, str(s.score))
-        for s in found.standings.standings
-        if s.rank is not None
-    ]
-    ranking = [(t["team"], t["rank"], t["score_exact"]) for t in told["ranking"]]
-    _check(folder, is_equal=places == ranking)
-    if found.bootstrap:
-        teams = shown(dump(found.bootstrap))["teams"]
-        _check(folder, is_equal=teams == drawn["teams"])
-    return found
+    teams = (TeamDecision(team=team, reason=text, date=text) for team in guests)
+    return Decisions(out_of_competition=tuple(teams))
+
+
+def _places(analysis: Analysis) -> list[tuple[str, int, str]]:
+    """The competing teams with their ranks and scores, as ranking.json tells them."""
+    places = []
+    for place in analysis.standings.standings:
+        if place.rank is not None:
+            places.append((printable(place.team), place.rank, str(place.score)))
+    return places
+
+
+def _recorded_places(content: Mapping[str, Any]) -> list[tuple[Any, Any, Any]]:
+    places = content["ranking"]
+    return [(place["team"], place["rank"], place["score_exact"]) for place in places]
 
 
 def _table(
