@@ -19,7 +19,7 @@ from flare.common.text import isolated, printable, safe
 from flare.reports.model import MANY_ROWS, Page, Raw
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import jinja2
     from markupsafe import Markup
@@ -28,7 +28,7 @@ _SCRIPTS = ("sort.js", "tips.js", "marks.js", "print.js")
 """Of all pages."""
 
 _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
-"""What could end a script, or begin a comment in it."""
+"""Characters that could end a script, or begin a comment in it."""
 
 _PARTS = re.compile(
     r"<(script|style|title)\b.*?</\1>|(?P<drawn><text\b.*?</text>)|<[^>]*>"
@@ -44,15 +44,15 @@ def page_html(page: Page, *scripts: str, style: str = "") -> str:
     Parameters
     ----------
     page : Page
-        What it holds.
+        The content.
     *scripts, style : str
         Files of ``templates/``, and style, beside those of all pages.
     """
     from markupsafe import Markup
 
     style = _style() + style
-    more = ("refresh.js",) if page.refresh_s else ()
-    script = "".join(map(template_text, (*_SCRIPTS, *more, *scripts)))
+    refresh = ("refresh.js",) if page.refresh_s else ()
+    script = "".join(map(template_text, (*_SCRIPTS, *refresh, *scripts)))
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}';"
         f" style-src '{_digest(style)}'; img-src data: blob:;"
@@ -80,7 +80,7 @@ def _isolated(part: re.Match[str]) -> str:
 
 
 def macro_html(template: str, macro: str, **content: object) -> Raw:
-    """What a macro of ``templates/`` makes, as a part of a page."""
+    """A part of a page, made by a macro of ``templates/``."""
     module = _environment().get_template(template).module
     return Raw(getattr(module, macro)(**content))
 
@@ -92,22 +92,22 @@ def _environment() -> jinja2.Environment:
 
     from flare.reports.render.svg import chart_svg, mark_svg
 
-    found = jinja2.Environment(
+    environment = jinja2.Environment(
         autoescape=True,
         loader=jinja2.FunctionLoader(template_text),
         undefined=jinja2.StrictUndefined,
-        finalize=lambda own: printable(own) if type(own) is str else own,
+        finalize=lambda value: printable(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    found.filters |= {"short": safe, "printable": printable}
-    found.filters["svg"] = chart_svg
-    found.filters["mark"] = mark_svg
-    found.filters["tips"] = lambda tips: dot_tips(*tips)
-    found.filters["kind"] = lambda part: type(part).__name__
-    found.globals["many_rows"] = MANY_ROWS
-    return found
+    environment.filters |= {"short": safe, "printable": printable}
+    environment.filters["svg"] = chart_svg
+    environment.filters["mark"] = mark_svg
+    environment.filters["tips"] = lambda tips: dot_tips(*tips)
+    environment.filters["kind"] = lambda part: type(part).__name__
+    environment.globals["many_rows"] = MANY_ROWS
+    return environment
 
 
 def dot_tips(
@@ -122,10 +122,10 @@ def dot_tips(
     """
     from markupsafe import Markup
 
-    lines = [
-        " ".join("-" if value is None else f"{value:z.{decimals}f}" for value in row)
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        texts = ("-" if value is None else f"{value:z.{decimals}f}" for value in row)
+        lines.append(" ".join(texts))
     content = {"names": list(map(safe, names)), "rows": lines}
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
     return Markup(text.translate(_ESCAPED))
@@ -141,25 +141,26 @@ def _style() -> str:
     """The style sheet, with the colours of both palettes."""
     from flare.reports.render.style import DARK, GAINS, LIGHT, SHADES
 
-    light, dark = (
-        ";".join(f"--{name}:{value}" for name, value in palette.items())
-        for palette in (LIGHT, DARK)
-    )
-    shades = [
-        f".s{n}{{background:var(--s{n});color:var(--t{n})}}"
-        f"svg .s{n}{{fill:var(--s{n})}}"
-        for n in range(SHADES)
-    ]
-    numbers = range(1, GAINS + 1)
-    shades += (f".g{n}{{background:var(--g{n});color:var(--u{n})}}" for n in numbers)
+    light, dark = _variables(LIGHT), _variables(DARK)
+    classes = ""
+    for n in range(SHADES):
+        classes += f".s{n}{{background:var(--s{n});color:var(--t{n})}}"
+        classes += f"svg .s{n}{{fill:var(--s{n})}}"
+    for n in range(1, GAINS + 1):
+        classes += f".g{n}{{background:var(--g{n});color:var(--u{n})}}"
     return (
         f":root{{color-scheme:light dark;{light}}}\n"
         f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
-        f"{''.join(shades)}\n{template_text('page.css')}"
+        f"{classes}\n{template_text('page.css')}"
     )
 
 
+def _variables(palette: Mapping[str, str]) -> str:
+    """The colours of a palette as variables of a style sheet."""
+    return ";".join(f"--{name}:{value}" for name, value in palette.items())
+
+
 def _digest(text: str) -> str:
-    """What a policy knows a text by."""
-    found = hashlib.sha256(text.encode("utf-8")).digest()
-    return f"sha256-{base64.b64encode(found).decode('ascii')}"
+    """The digest by which a policy knows a text."""
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"

@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Sequence
-from itertools import groupby
+from dataclasses import dataclass
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flare.common.environment import __version__
 from flare.common.text import NAME_CHARACTERS, printable
-from flare.reports.model import ABSENT, MANY_ROWS, Blobs, Chart, Dots, Fields, Says
+from flare.reports.model import ABSENT, MANY_ROWS, Blobs, Chart, Dots, Fields, Key, Says
 from flare.reports.render.style import (
     BOX,
     DOT,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
+    from matplotlib.path import Path as Outline
 
 _COLOURS = {
     **{f"s{n}": LIGHT[f"s{n}"] for n in range(SHADES)},
@@ -63,46 +65,87 @@ _LETTERS = {"column": 18, "page": 34}
 # --- A chart ----------------------------------------------------------------------
 
 
-def paper_figure(chart: Chart, width: str) -> Figure:  # noqa: C901
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """The measures of a figure, of which some follow from others."""
+
+    width: str
+    """``column`` or ``page``."""
+    swatches: Key
+    """The part of the key that paper has colours for."""
+    heads: _Heads
+    field_mm: float
+    """Width of a field."""
+    row_mm: float
+    """Height of a row."""
+    height_mm: float
+    text_pt: float
+    """Size of the text in a row."""
+
+
+def _lay_out(chart: Chart, width: str) -> _Layout:
+    """Find how high rows can be beside all else that a chart has."""
+    swatches = tuple((css, text) for css, text in chart.key if css in _COLOURS)
+    field_mm = (WIDTHS_MM[width] - _NAMES_MM[width]) / max(len(chart.columns), 1)
+    heads = _Heads(chart.columns, field_mm)
+    around_mm = 3.0 + 9.0 * bool(swatches) + heads.height_mm
+    around_mm += 9.0 * bool(chart.axis) + 5.0 * bool(chart.columns and chart.axis_title)
+    rows = len(chart.labels)
+    height = row_mm(rows, around_mm=around_mm)
+    return _Layout(
+        width=width,
+        swatches=swatches,
+        heads=heads,
+        field_mm=field_mm,
+        row_mm=height,
+        height_mm=rows * height + around_mm,
+        text_pt=max(min(TEXT_PT, height * 72 / 25.4 * 0.85), LEAST_TEXT_PT),
+    )
+
+
+def paper_figure(chart: Chart, width: str) -> Figure:
     """A chart for ``column`` or ``page``: its marks, its axis, and what shades mean."""
     from matplotlib.figure import Figure
 
-    swatches = [(css, text) for css, text in chart.key if css in _COLOURS]
-    field_mm = (WIDTHS_MM[width] - _NAMES_MM[width]) / max(len(chart.columns), 1)
-    heads = _Heads(chart.columns, field_mm)
-    around = 3.0 + 9.0 * bool(swatches) + heads.height_mm
-    around += 9.0 * bool(chart.axis) + 5.0 * bool(chart.columns and chart.axis_title)
-    rows = len(chart.labels)
-    each = row_mm(rows, around_mm=around)
-    size = max(min(TEXT_PT, each * 72 / 25.4 * 0.85), LEAST_TEXT_PT)
-    inches = WIDTHS_MM[width] / 25.4, (rows * each + around) / 25.4
+    layout = _lay_out(chart, width)
+    inches = WIDTHS_MM[width] / 25.4, layout.height_mm / 25.4
     figure = Figure(figsize=inches, layout="constrained")
+    rows = len(chart.labels)
     axes = figure.add_subplot(xlim=(0, 1), ylim=(rows - 0.5, -0.5))
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    # Of rows that are lower than text, only some have names.
-    step = max(1, -(-int(size * 25.4 / 72 * 1.05 * 100) // int(each * 100)))
-    names = figure_names(chart.labels, width)
-    axes.set_yticks(range(0, rows, step), names[::step], fontsize=size)
-    for row, mark in enumerate(chart.rows):
-        if isinstance(mark, Dots):
-            _draw_dots(axes, row, mark, rows, size)
-        elif isinstance(mark, Blobs):
-            _draw_blobs(axes, row, mark, each)
-        elif isinstance(mark, Says):
-            axes.text(0, row, mark.text, va="center", fontsize=size)
+    _name_rows(axes, chart, layout)
+    _draw_marks(axes, chart, layout)
     fields = [mark for mark in chart.rows if isinstance(mark, Fields)]
     _draw_fields(axes, fields)
-    texts = [text for own in fields for text in own.texts]
-    if texts and each >= 2.0 and field_mm >= 0.8 * max(map(len, texts)) + 3:
-        _write_numbers(axes, fields, min(size, TEXT_PT - 1))
+    _write_numbers(axes, fields, layout)
     if fields:
-        _name_columns(axes, heads, chart, width)
+        _name_columns(axes, chart, layout)
     else:
         _draw_axis(axes, chart, width)
-    if swatches:
-        _draw_key(figure, swatches, width)
+    if layout.swatches:
+        _draw_key(figure, layout.swatches, width)
     return figure
+
+
+def _name_rows(axes: Axes, chart: Chart, layout: _Layout) -> None:
+    """Names beside the rows; of rows that are lower than text, only some have names."""
+    text_mm = layout.text_pt * 25.4 / 72 * 1.05
+    step = max(1, -(-int(text_mm * 100) // int(layout.row_mm * 100)))
+    names = figure_names(chart.labels, layout.width)
+    rows = range(0, len(names), step)
+    axes.set_yticks(rows, names[::step], fontsize=layout.text_pt)
+
+
+def _draw_marks(axes: Axes, chart: Chart, layout: _Layout) -> None:
+    """Dots, blobs and words, row by row."""
+    for row, mark in enumerate(chart.rows):
+        if isinstance(mark, Dots):
+            _draw_dots(axes, row, mark, len(chart.labels), layout.text_pt)
+        elif isinstance(mark, Blobs):
+            _draw_blobs(axes, row, mark, layout.row_mm)
+        elif isinstance(mark, Says):
+            axes.text(0, row, mark.text, va="center", fontsize=layout.text_pt)
 
 
 def figure_file(figure: Figure, form: str) -> bytes:
@@ -121,8 +164,8 @@ def figure_file(figure: Figure, form: str) -> bytes:
         text.set_path_effects([Normal()] if is_outline else [])
     content = io.BytesIO()
     date = "Date" if form == "svg" else "CreationDate"
-    told = {date: None, "Creator": f"FLARE evaluation kit {__version__}"}
-    figure.savefig(content, format=form, metadata=told)
+    metadata = {date: None, "Creator": f"FLARE evaluation kit {__version__}"}
+    figure.savefig(content, format=form, metadata=metadata)
     return content.getvalue()
 
 
@@ -146,40 +189,48 @@ def _apart(ticks: Sequence[tuple[float, str]], width: str) -> list[str]:
     return shown
 
 
-def _draw_dots(axes: Axes, row: int, own: Dots, rows: int, size: float) -> None:
+def _draw_dots(axes: Axes, row: int, dots: Dots, rows: int, size: float) -> None:
     """Dots below their box; between them the interval of the mean, a diamond."""
-    (top, bottom), small = (row + end for end in _BOX), rows > MANY_ROWS
+    top, bottom = row + _BOX[0], row + _BOX[1]
     middle = (top + bottom) / 2
-    if own.box:
-        low, median, high = own.box
+    is_small = rows > MANY_ROWS
+    if dots.box:
+        low, median, high = dots.box
         edge: Style = {"color": BOX, "edgecolor": INK, "linewidth": 0.5}
         axes.barh(middle, high - low, left=low, height=bottom - top, **edge)
         axes.plot([median] * 2, [top, bottom], color=INK, linewidth=1.3)
-    if own.interval:
+    if dots.interval:
         # A thick line below the diamond, in its row: thin ones would be whiskers.
         thick: Style = {"color": DOT, "linewidth": 2.2, "solid_capstyle": "butt"}
-        axes.plot(own.interval, [middle] * 2, **thick)
-    ys = [row + 0.06 + 0.36 * (GOLDEN * n % 1) for n in range(1, len(own.places) + 1)]
+        axes.plot(dots.interval, [middle] * 2, **thick)
+    numbers = range(1, len(dots.places) + 1)
+    ys = [row + 0.06 + 0.36 * (GOLDEN * number % 1) for number in numbers]
     dot: Style = {"mfc": "none", "mec": DOT, "mew": 0.5}
-    axes.plot(own.places, ys, "o", markersize=1.3 if small else 2.2, **dot)
-    if own.mean is not None:
+    axes.plot(dots.places, ys, "o", markersize=1.3 if is_small else 2.2, **dot)
+    if dots.mean is not None:
         diamond: Style = {"color": "white", "mec": INK, "mew": 0.7}
-        axes.plot(own.mean, middle, "D", markersize=2.0 if small else 3.0, **diamond)
-    if own.missing:
-        axes.text(1.02, row, f" {own.missing} missing", va="center", fontsize=size)
+        axes.plot(
+            dots.mean, middle, "D", markersize=2.0 if is_small else 3.0, **diamond
+        )
+    if dots.missing:
+        text = f" {dots.missing} missing"
+        axes.text(1.02, row, text, va="center", fontsize=size)
 
 
-def _draw_blobs(axes: Axes, row: int, own: Blobs, each_mm: float) -> None:
-    """Blobs on a line."""
-    axes.plot(own.span, (row, row), color="#b9c6d2", linewidth=1.6)
-    largest = min(each_mm, 5.0) * 72 / 25.4 * 0.92
-    areas = [max(largest**2 * part, 0.3) for _, part, _ in own.blobs]
-    xs = [place for place, _, _ in own.blobs]
+def _draw_blobs(axes: Axes, row: int, blobs: Blobs, row_mm: float) -> None:
+    """Draw a line between two places, and blobs whose areas are shares."""
+    axes.plot(blobs.span, (row, row), color="#b9c6d2", linewidth=1.6)
+    largest = min(row_mm, 5.0) * 72 / 25.4 * 0.92
+    areas = [max(largest**2 * part, 0.3) for _, part, _ in blobs.blobs]
+    xs = [place for place, _, _ in blobs.blobs]
     edge: Style = {"color": DOT, "edgecolor": INK, "linewidth": 0.3}
     axes.scatter(xs, [row] * len(xs), s=areas, zorder=3, **edge)
 
 
 # --- Fields -----------------------------------------------------------------------
+
+_Rectangle = tuple[float, float, float, float]
+"""Left, top, width and height."""
 
 
 def _draw_fields(axes: Axes, rows: Sequence[Fields]) -> None:
@@ -188,46 +239,66 @@ def _draw_fields(axes: Axes, rows: Sequence[Fields]) -> None:
     Equal neighbours are one field, and what is absent is a line.
     """
     from matplotlib.patches import PathPatch
-    from matplotlib.path import Path as Outline
 
-    # By class: left, top, width and height of each.
-    places: dict[str, list[tuple[float, float, float, float]]] = {}
-    for row, own in enumerate(rows):
-        width, start = 1 / len(own.classes), 0
-        for css, group in groupby(own.classes):
+    rectangles: dict[str, list[_Rectangle]] = {}
+    for row, fields in enumerate(rows):
+        width, start = 1 / len(fields.classes), 0
+        for css, group in groupby(fields.classes):
             number, left = len(list(group)), width * start
             start += number
             if css == ABSENT:
                 axes.plot([left, left + width * number], [row] * 2, **_LINE)
             elif css in _SIDES:
-                side = _SIDES[css]
-                for n in range(number):
-                    x = left + width * (n + (1 - side) / 2)
-                    own_place = (x, row - side / 2, width * side, side)
-                    places.setdefault(css, []).append(own_place)
+                squares = _squares(_SIDES[css], row, left, width, number)
+                rectangles.setdefault(css, []).extend(squares)
             elif css:
                 field = (left, row - 0.45, width * number, 0.9)
-                places.setdefault(css, []).append(field)
-    one = [Outline.MOVETO, *[Outline.LINETO] * 3, Outline.CLOSEPOLY]
-    for css, own_places in sorted(places.items()):
-        corners = [
-            ((x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y))
-            for x, y, w, h in own_places
-        ]
-        points = np.array(corners, dtype=np.float64).reshape(-1, 2)
-        path = Outline(points, one * len(corners))
-        colour = {"facecolor": _COLOURS[css], "edgecolor": "none", "linewidth": 0}
-        axes.add_patch(PathPatch(path, **colour))
+                rectangles.setdefault(css, []).append(field)
+    for css, places in sorted(rectangles.items()):
+        path = _outline(places)
+        patch = PathPatch(path, facecolor=_COLOURS[css], edgecolor="none", linewidth=0)
+        axes.add_patch(patch)
 
 
-def _write_numbers(axes: Axes, rows: Sequence[Fields], size: float) -> None:
-    """The value in each field."""
+def _squares(
+    side: float, row: int, left: float, width: float, number: int
+) -> list[_Rectangle]:
+    """Squares in the middle of neighbouring fields, as parts of these."""
+    squares = []
+    for field in range(number):
+        x = left + width * (field + (1 - side) / 2)
+        squares.append((x, row - side / 2, width * side, side))
+    return squares
+
+
+def _outline(rectangles: Sequence[_Rectangle]) -> Outline:
+    """One path around all rectangles."""
+    from matplotlib.path import Path as Outline
+
+    corners = [
+        ((x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y))
+        for x, y, w, h in rectangles
+    ]
+    points = np.array(corners, dtype=np.float64).reshape(-1, 2)
+    codes = [Outline.MOVETO, *[Outline.LINETO] * 3, Outline.CLOSEPOLY]
+    return Outline(points, codes * len(corners))
+
+
+def _write_numbers(axes: Axes, rows: Sequence[Fields], layout: _Layout) -> None:
+    """The value in each field, where all of them have room."""
+    texts = list(chain.from_iterable(fields.texts for fields in rows))
+    if not texts or layout.row_mm < 2.0:
+        return
+    if layout.field_mm < 0.8 * max(map(len, texts)) + 3:
+        return
+    size = min(layout.text_pt, TEXT_PT - 1)
     style: Style = {"ha": "center", "va": "center_baseline", "fontsize": size}
-    for row, own in enumerate(rows):
-        for number, (css, text) in enumerate(zip(own.classes, own.texts, strict=True)):
+    for row, fields in enumerate(rows):
+        pairs = zip(fields.classes, fields.texts, strict=True)
+        for number, (css, text) in enumerate(pairs):
             if text:
                 colour = LIGHT[f"t{css[1:]}"]
-                x = (number + 0.5) / len(own.classes)
+                x = (number + 0.5) / len(fields.classes)
                 axes.text(x, row, text, color=colour, **style)
 
 
@@ -243,7 +314,7 @@ class _Heads:
         letters = max(1, int(field_mm / 1.25))
         lines = [textwrap.wrap(name, letters, break_long_words=False) for name in names]
         self.size = min(TEXT_PT - 1, max(field_mm * 72 / 25.4 * 0.85, LEAST_TEXT_PT))
-        self.is_upright = max(len(line) for own in lines for line in own) > letters
+        self.is_upright = max(map(len, chain.from_iterable(lines))) > letters
         rows = max(map(len, lines)) * 1.3
         if self.is_upright:
             rows = max(map(len, names)) * 0.62
@@ -251,7 +322,7 @@ class _Heads:
         self.height_mm = rows * self.size * 25.4 / 72 + 2
 
 
-def _name_columns(axes: Axes, heads: _Heads, chart: Chart, width: str) -> None:
+def _name_columns(axes: Axes, chart: Chart, layout: _Layout) -> None:
     """Names above the columns, or the ticks of the axis, and what they are."""
     axes.xaxis.tick_top()
     axes.spines["bottom"].set_visible(False)
@@ -259,9 +330,11 @@ def _name_columns(axes: Axes, heads: _Heads, chart: Chart, width: str) -> None:
         axes.xaxis.set_label_position("top")
         axes.set_xlabel(figure_text(chart.axis_title, NAME_CHARACTERS))
     if chart.axis:
-        axes.set_xticks([place for place, _ in chart.axis], _apart(chart.axis, width))
+        places = [place for place, _ in chart.axis]
+        axes.set_xticks(places, _apart(chart.axis, layout.width))
         axes.plot([0, 1], [-0.5, len(chart.labels) - 0.5], **_LINE, alpha=0.4)
         return
+    heads = layout.heads
     axes.tick_params(axis="x", length=0)
     axes.set_xticks(
         [(n + 0.5) / len(chart.columns) for n in range(len(heads.texts))],
@@ -272,16 +345,17 @@ def _name_columns(axes: Axes, heads: _Heads, chart: Chart, width: str) -> None:
 
 
 def _draw_key(figure: Figure, swatches: Sequence[tuple[str, str]], width: str) -> None:
-    """What the shades stand for, below."""
+    """Draw the shades and their words below the chart."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    handles: list[Patch | Line2D] = [
-        Line2D([], [], label=text, color=INK, linewidth=0.5)
-        if css == ABSENT
-        else Patch(facecolor=_COLOURS[css], edgecolor=INK, linewidth=0.3, label=text)
-        for css, text in swatches
-    ]
+    handles: list[Patch | Line2D] = []
+    for css, text in swatches:
+        if css == ABSENT:
+            handles.append(Line2D([], [], label=text, color=INK, linewidth=0.5))
+        else:
+            edge: Style = {"edgecolor": INK, "linewidth": 0.3}
+            handles.append(Patch(facecolor=_COLOURS[css], label=text, **edge))
     figure.legend(
         handles=handles,
         loc="outside lower center",
@@ -304,8 +378,8 @@ def row_mm(rows: int, *, around_mm: float) -> float:
     >>> row_mm(5, around_mm=30), round(row_mm(400, around_mm=30), 2)
     (4.4, 0.5)
     """
-    wanted = ROW_MM if rows <= 12 else max(ROW_MM * 12 / rows, 2.4)
-    return min(wanted, (TALLEST_MM - around_mm) / rows)
+    usual = ROW_MM if rows <= 12 else max(ROW_MM * 12 / rows, 2.4)
+    return min(usual, (TALLEST_MM - around_mm) / rows)
 
 
 def figure_names(names: Sequence[str], width: str) -> tuple[str, ...]:
@@ -313,13 +387,13 @@ def figure_names(names: Sequence[str], width: str) -> tuple[str, ...]:
 
     Those that differ look different.
     """
-    found: dict[str, str] = {}
+    shown: dict[str, str] = {}
     for number, name in enumerate(names, start=1):
-        if name not in found:
+        if name not in shown:
             short = figure_text(name, _LETTERS[width])
-            is_taken = short in found.values()
-            found[name] = f"{short} ({number})" if is_taken else short
-    return tuple(found[name] for name in names)
+            is_taken = short in shown.values()
+            shown[name] = f"{short} ({number})" if is_taken else short
+    return tuple(shown[name] for name in names)
 
 
 def figure_text(text: str, letters: int) -> str:
@@ -330,11 +404,10 @@ def figure_text(text: str, letters: int) -> str:
     >>> figure_text("a long name indeed", 9), figure_text("\ue000", 9)
     ('a l...eed', '\\ue000')
     """
-    known = drawn_letters()
-    shown = "".join(
-        char if ord(char) in known else char.encode("unicode_escape").decode("ascii")
-        for char in printable(text)
-    )
+    drawn, shown = drawn_letters(), ""
+    for char in printable(text):
+        is_drawn = ord(char) in drawn
+        shown += char if is_drawn else char.encode("unicode_escape").decode("ascii")
     if len(shown) > letters:
         half = (letters - 3) // 2
         shown = f"{shown[:half]}...{shown[-half:]}"

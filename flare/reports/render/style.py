@@ -6,6 +6,7 @@ import logging
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,10 +27,11 @@ def _palette(colours: str, shades: str, gains: str) -> dict[str, str]:
     `s1` is a shade, and `t1` the text on it; `g1` a gain, and `u1` the text on it.
     """
     names = ["paper", "panel", "ink", "quiet", "rule", "mark", "alarm", "soft"]
-    names += (f"{c}{n}" for n in range(SHADES) for c in "st")
-    names += (f"{c}{n}" for n in range(1, GAINS + 1) for c in "gu")
-    found = f"{colours} {shades} {gains}".split()
-    return dict(zip(names, found, strict=True))
+    for shade in range(SHADES):
+        names += [f"s{shade}", f"t{shade}"]
+    for gain in range(1, GAINS + 1):
+        names += [f"g{gain}", f"u{gain}"]
+    return dict(zip(names, f"{colours} {shades} {gains}".split(), strict=True))
 
 
 LIGHT = _palette(
@@ -119,49 +121,73 @@ def drawing_style(names: Iterable[str] = ()) -> Iterator[None]:
             for name, value in matplotlib.rcParamsDefault.items()
             if not name.startswith("backend")
         }
-        families = _families({ord(char) for name in names for char in printable(name)})
-        style = {**usual, **_SETTINGS, "font.family": families}
+        letters = set(map(ord, "".join(map(printable, names))))
+        style = {**usual, **_SETTINGS, "font.family": _families(letters)}
         with matplotlib.rc_context(style):
             yield
 
 
 def _families(letters: set[int]) -> list[str]:
     """The usual font, and the fewest others that have all of these letters."""
-    from matplotlib.font_manager import findSystemFonts, fontManager
+    from matplotlib.font_manager import fontManager
+
+    families, missing = [FONT], letters - letters_of(FONT)
+    fonts = _fonts_with(missing) if missing else {}
+    while any(font.letters & missing for font in fonts.values()):
+        path = max(
+            fonts, key=lambda p: (len(fonts[p].letters & missing), "Regular" in p)
+        )
+        fontManager.addfont(path)
+        families.append(fonts[path].family)
+        missing -= fonts[path].letters
+    if missing:
+        names = listing([chr(letter) for letter in sorted(missing)])
+        _log.warning("No installed font has %s: figures show codes instead", names)
+    return families
+
+
+@dataclass(frozen=True, slots=True)
+class _Font:
+    """An installed font."""
+
+    family: str
+    letters: set[int]
+    """Those of the missing letters that it has."""
+
+
+def _fonts_with(missing: set[int]) -> dict[str, _Font]:
+    """The installed fonts by path, with what they have of the missing letters."""
+    from matplotlib.font_manager import findSystemFonts
     from matplotlib.ft2font import FT2Font
 
-    found, left = [FONT], letters - letters_of(FONT)
-    fonts: dict[str, tuple[FT2Font, set[int]]] = {}
-    for path in sorted(findSystemFonts()) if left else ():
+    fonts = {}
+    for path in sorted(findSystemFonts()):
         with suppress(OSError, RuntimeError):  # of another kind, or damaged
-            font = FT2Font(path)
-            if "resort" not in font.family_name.lower():  # boxes for all letters
-                fonts[path] = font, left.intersection(font.get_charmap())
-    while any(own & left for _, own in fonts.values()):
-        path = max(fonts, key=lambda p: (len(fonts[p][1] & left), "Regular" in p))
-        fontManager.addfont(path)
-        found.append(fonts[path][0].family_name)
-        left -= fonts[path][1]
-    if left:
-        missing = listing([chr(letter) for letter in sorted(left)])
-        _log.warning("No installed font has %s: figures show codes instead", missing)
-    return found
+            file = FT2Font(path)
+            if "resort" not in file.family_name.lower():  # boxes for all letters
+                letters = missing.intersection(file.get_charmap())
+                fonts[path] = _Font(file.family_name, letters)
+    return fonts
 
 
 @lru_cache
 def letters_of(*families: str) -> frozenset[int]:
-    """What some fonts can draw."""
+    """All letters that some fonts can draw."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
-    files = [findfont(FontProperties(family=[family])) for family in families]
-    return frozenset[int]().union(*(get_font(file).get_charmap() for file in files))
+    letters = frozenset[int]()
+    for family in families:
+        file = findfont(FontProperties(family=[family]))
+        letters = letters.union(get_font(file).get_charmap())
+    return letters
 
 
 def drawn_letters() -> frozenset[int]:
-    """What the fonts of the style that is drawn in can draw."""
+    """All letters that the fonts of the current style can draw."""
     from matplotlib import rcParams
 
-    return letters_of(FONT, *(own for own in rcParams["font.family"] if own != FONT))
+    families = (family for family in rcParams["font.family"] if family != FONT)
+    return letters_of(FONT, *families)
 
 
 @contextmanager

@@ -56,19 +56,17 @@ def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
     <text x="1.2" class="tick">&lt;b&gt;</text>
     """
     # Put together as texts: a page has thousands, and Markup parses each format anew.
-    words = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{_escaped(value)}"'
-        for key, value in attributes.items()
-    )
-    inner = "".join(
-        child if isinstance(child, Markup) else escape(printable(child))
-        for child in children
-    )
-    return Markup(f"<{name}{words}>{inner}</{name}>" if inner else f"<{name}{words}/>")
+    words, texts = [], []
+    for key, value in attributes.items():
+        words.append(f' {key.rstrip("_").replace("_", "-")}="{_escaped(value)}"')
+    for child in children:
+        is_markup = isinstance(child, Markup)
+        texts.append(child if is_markup else escape(printable(child)))
+    start, inner = f"<{name}{''.join(words)}", "".join(texts)
+    return Markup(f"{start}>{inner}</{name}>" if inner else f"{start}/>")
 
 
 def _escaped(value: object) -> str:
-    """The value of an attribute."""
     return escape(decimal(value) if isinstance(value, int | float) else value)
 
 
@@ -83,15 +81,16 @@ def chart_svg(chart: Chart) -> Markup:
     Shapes are stretched to that width; words and blobs keep their own.
     """
     # Heights of rows, which the style sheet has as well.
-    row, top = 18 if len(chart.labels) > MANY_ROWS else 28, TOP if chart.axis else 0
+    row = 18 if len(chart.labels) > MANY_ROWS else 28
+    top = TOP if chart.axis else 0
     height = top + row * len(chart.labels)
     wide: list[Markup] = []
     fixed: list[Markup] = []
-    fields: dict[str, list[str]] = {}
+    paths: dict[str, list[str]] = {}
     for number, mark in enumerate(chart.rows):
         y = top + row * number
         if isinstance(mark, Fields):
-            _add_fields(fields, mark, y, row)
+            _add_fields(paths, mark, y, row)
         elif isinstance(mark, Blobs):
             fixed += _blobs(mark, y + row / 2, row)
         elif isinstance(mark, Says):
@@ -102,14 +101,24 @@ def chart_svg(chart: Chart) -> Markup:
         else:
             path = _steps(mark, y + row - 1, row - 4)
             wide.append(element("path", d=path, class_="curve"))
-    wide += [element("path", d="".join(d), class_=c) for c, d in sorted(fields.items())]
-    box = f"0 0 {WIDE} {decimal(height)}"
-    like: dict[str, object] = {"viewBox": box, "preserveAspectRatio": "none"}
-    like |= {"width": "100%", "height": height, "class_": "wide"}
-    layers = [element("svg", *wide, **like)] if wide else []
+    for css, parts in sorted(paths.items()):
+        wide.append(element("path", d="".join(parts), class_=css))
+    layers = [_stretched(wide, height)] if wide else []
     if chart.zero is not None:
         layers.insert(0, _upright(chart.zero, height, "zero"))
     return drawing(chart.axis, height, *layers, *fixed)
+
+
+def _stretched(shapes: Sequence[Markup], height: float) -> Markup:
+    """Shapes that are stretched to the width of the page."""
+    attributes: dict[str, object] = {
+        "viewBox": f"0 0 {WIDE} {decimal(height)}",
+        "preserveAspectRatio": "none",
+        "width": "100%",
+        "height": height,
+        "class_": "wide",
+    }
+    return element("svg", *shapes, **attributes)
 
 
 def mark_svg(mark: Blobs) -> Markup:
@@ -142,10 +151,12 @@ def _box(x: float, y: float, width: float, height: float) -> str:
     return f"M{decimal(x)} {decimal(y)}h{w}v{h}h{decimal(-width)}z"
 
 
-def _add_fields(paths: dict[str, list[str]], own: Fields, y: float, row: float) -> None:
+def _add_fields(
+    paths: dict[str, list[str]], fields: Fields, y: float, row: float
+) -> None:
     """Add fields to the paths of their classes; equal neighbours are one field."""
-    width, start = WIDE / len(own.classes), 0
-    for css, group in groupby(own.classes):
+    width, start = WIDE / len(fields.classes), 0
+    for css, group in groupby(fields.classes):
         x, number = width * start, len(list(group))
         start += number
         if css == ABSENT:
@@ -156,37 +167,39 @@ def _add_fields(paths: dict[str, list[str]], own: Fields, y: float, row: float) 
             paths.setdefault(css, []).append(path)
 
 
-def _blobs(own: Blobs, y: float, row: float) -> Iterable[Markup]:
+def _blobs(blobs: Blobs, y: float, row: float) -> Iterable[Markup]:
     """A line, and round blobs on it."""
-    low, high = map(percent, own.span)
+    low, high = map(percent, blobs.span)
     yield element("line", x1=low, x2=high, y1=y, y2=y, class_="span")
-    for place, part, words in own.blobs:
+    for place, part, words in blobs.blobs:
         radius = max(1, (row / 2 - 2) * math.sqrt(part))
         title, at = element("title", words), {"cx": percent(place), "cy": y}
         yield element("circle", title, **at, r=radius, class_="blob")
 
 
-def _dots(own: Dots, y: float, row: float) -> list[Markup]:
+def _dots(dots: Dots, y: float, row: float) -> list[Markup]:
     """Strokes without length, whose caps are round; over a box, and below its frame."""
     middle, half = y + row / 2, row / 2 - 4
-    path = "".join(
-        f"M{decimal(WIDE * x)} {decimal(middle + half * (GOLDEN * n % 1 - 0.5))}h0"
-        for n, x in enumerate(own.places, start=1)
-    )
-    paths = [("dots", path)]
-    if own.box:
-        low, median, high = (WIDE * x for x in own.box)
+    strokes = []
+    for number, x in enumerate(dots.places, start=1):
+        height = middle + half * (GOLDEN * number % 1 - 0.5)
+        strokes.append(f"M{decimal(WIDE * x)} {decimal(height)}h0")
+    paths = [("dots", "".join(strokes))]
+    if dots.box:
+        low, median, high = (WIDE * x for x in dots.box)
         box = _box(low, middle - half, max(high - low, 1), 2 * half)
         line = f"M{decimal(median)} {decimal(middle - half)}v{decimal(2 * half)}"
         paths = [("box", box), *paths, ("frame", box), ("middle", line)]
-    return [element("path", d=d, class_=css) for css, d in paths]
+    return [element("path", d=path, class_=css) for css, path in paths]
 
 
-def _steps(own: Steps, bottom: float, height: float) -> str:
+def _steps(steps: Steps, bottom: float, height: float) -> str:
     """A path that keeps each height until the next corner, closed along the bottom."""
-    corners = [(WIDE * x, bottom - height * part) for x, part in own.points]
+    corners = [(WIDE * x, bottom - height * part) for x, part in steps.points]
     x, y = corners[0]
     path = [f"M{decimal(x)} {decimal(bottom)}V{decimal(y)}"]
     for (_, before), (x, y) in pairwise(corners):
-        path.append(f"H{decimal(x)}" + ("" if y == before else f"V{decimal(y)}"))
+        path.append(f"H{decimal(x)}")
+        if y != before:
+            path.append(f"V{decimal(y)}")
     return "".join([*path, f"V{decimal(bottom)}z"])

@@ -11,7 +11,7 @@ from flare.reports.model import BEST, Table
 _MARKDOWN = re.compile(
     r"[\\`*_{}\[\]<>|~#$@]|&(?=[#\w])|:(?=\S)|(?<=www)\.", re.IGNORECASE
 )
-"""What could be HTML or Markdown within a line, or turn an address into a link."""
+"""Characters that could be HTML or Markdown, or turn an address into a link."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -28,7 +28,7 @@ _LATEX = {
 _BEYOND_PDFLATEX = re.compile(
     "[\u0126\u0127\u0138\u013f\u0140\u0149\u0166\u0167\u017f-\U0010ffff]"
 )
-"""What pdflatex has in no font of its encoding T1."""
+"""Characters that no font of pdflatex's encoding T1 has."""
 
 _ISOLATED = r"\mbox{", "}"
 """Around words that are read from right to left."""
@@ -40,7 +40,7 @@ _LEFTWARD_FONTS = (
     r" \babelprovide[import,onchar=ids fonts]{hebrew}"
     r" \babelfont[hebrew]{rm}{Noto Serif Hebrew}"
 )
-"""What lualatex needs for them; it was tried with TeX Live 2022."""
+"""The needs of lualatex for them; tried with TeX Live 2022."""
 
 _SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 
@@ -66,18 +66,18 @@ def _cells(
     table: Table, escaped: Callable[[str], str], bold: str = "{}"
 ) -> tuple[list[list[str]], list[list[str]]]:
     """The whole texts of the rows, and of those that stand apart."""
-    rows = [
-        [
-            (bold if cell.css == BEST else "{}").format(escaped(cell.text))
-            for cell in row
-        ]
-        for row in table.rows
-    ]
-    apart = set(table.quiet)
-    return (
-        [row for n, row in enumerate(rows) if n not in apart],
-        [row for n, row in enumerate(rows) if n in apart],
-    )
+    quiet = set(table.quiet)
+    ranked, apart = [], []
+    for number, row in enumerate(table.rows):
+        texts = []
+        for cell in row:
+            text = escaped(cell.text)
+            texts.append(bold.format(text) if cell.css == BEST else text)
+        if number in quiet:
+            apart.append(texts)
+        else:
+            ranked.append(texts)
+    return ranked, apart
 
 
 def markdown(table: Table) -> list[str]:
@@ -95,16 +95,10 @@ def latex(table: Table, label: str) -> str:
     A line parts the rows that stand apart.
     """
     ranked, apart = _cells(table, escaped_latex, r"\textbf{{{}}}")
-    body = [r"\toprule"]
-    heads = [list(map(escaped_latex, table.heads))]
-    for number, rows in enumerate((heads, ranked, *([apart] if apart else []))):
-        body += [r"\midrule"] if number else []
-        # What a row begins with must not be taken for an option of the line before.
-        starts = ("{}" if row[0].startswith(("[", "*")) else "" for row in rows)
-        body += [
-            f"{start}{' & '.join(row)} " + r"\\"
-            for start, row in zip(starts, rows, strict=True)
-        ]
+    heads = list(map(escaped_latex, table.heads))
+    body = [r"\toprule", *_latex_rows([heads]), r"\midrule", *_latex_rows(ranked)]
+    if apart:
+        body += [r"\midrule", *_latex_rows(apart)]
     columns = "".join("l" if head in table.words else "r" for head in table.heads)
     return "\n".join(
         [
@@ -119,6 +113,15 @@ def latex(table: Table, label: str) -> str:
             r"\end{table}",
         ]
     )
+
+
+def _latex_rows(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows in LaTeX, of which none begins with an option of the line before."""
+    lines = []
+    for row in rows:
+        start = "{}" if row[0].startswith(("[", "*")) else ""
+        lines.append(f"{start}{' & '.join(row)} " + r"\\")
+    return lines
 
 
 def latex_file(tables: Sequence[str]) -> str:
