@@ -33,8 +33,8 @@ from flare.ranking.ranking_json import (  # noqa: E402
     RankingRow,
 )
 from flare.results.archives_csv import (  # noqa: E402
-    Entry,
     Flag,
+    LedgerEntry,
     Refusal,
 )
 from flare.results.csv_rows import ValueRow  # noqa: E402
@@ -69,7 +69,7 @@ def schemas() -> dict[str, str]:
         ),
         "groups": (GROUPS, "CASES.csv"),
         "ledger": (
-            Annotated[Entry, Is(optional=True, additionalProperties=False)],
+            Annotated[LedgerEntry, Is(optional=True, additionalProperties=False)],
             "ledger.csv",
         ),
         "flags": (Annotated[Flag, CLOSED], "flags.csv"),

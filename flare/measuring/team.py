@@ -36,7 +36,7 @@ from flare.measuring.lane import Lane
 from flare.measuring.options import Caches, MeasureOptions
 from flare.measuring.sampling import open_gpu
 from flare.measuring.trial import run_case, run_empty
-from flare.results.archives_csv import LEDGER_CSV, Entry, find_earlier, register
+from flare.results.archives_csv import LEDGER_CSV, LedgerEntry, find_earlier, register
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
     CaseRecord,
@@ -182,7 +182,7 @@ def planned_team(task: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
         if is_here:
             clean_up(task.engine, task.folder)
         model = task.archive.model
-        entry = Entry(
+        entry = LedgerEntry(
             team=task.team,
             archive_sha256=task.archive.sha256,
             model_sha256=model.sha256 if model else "",
@@ -243,7 +243,7 @@ def _settings(task: TeamJob) -> Settings:
     )
 
 
-def _put_aside(ledger: Path, entry: Entry) -> bool:
+def _put_aside(ledger: Path, entry: LedgerEntry) -> bool:
     """Move what was measured of an archive that another one may replace.
 
     It is kept in RESULTS/.replaced, where `flare rank` does not look.

@@ -20,10 +20,10 @@ from flare.challenge.reading import challenge_names, rule_differences, scoring_r
 from flare.challenge.rules import Challenge
 from flare.common.schema import Count, Is, Text
 from flare.common.text import count, listing, printable, safe, shell_word
-from flare.results.archives_csv import LEDGER_CSV, Entry, Refusal
+from flare.results.archives_csv import LEDGER_CSV, LedgerEntry, Refusal
 from flare.results.csv_rows import TeamName, read_table
 from flare.results.errors import MetricsFileError, RankingError
-from flare.results.metrics_reading import Evaluation, EvaluationFile
+from flare.results.metrics_reading import EvaluationFile, ScoringRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ def read_archives(
         If ledger.csv is there, but cannot be read.
     """
     file = results / LEDGER_CSV
-    entries = read_table(file, Entry) if lexists(file) else []
+    entries = read_table(file, LedgerEntry) if lexists(file) else []
     # The earliest entry comes last, and stays.
     first = {entries[n].team: n for n in reversed(range(len(entries)))}
     replaced = [
@@ -205,7 +205,7 @@ class Origin:
     """Teams whose measurement.json tells settings."""
 
 
-def made_by(evaluation: Evaluation) -> dict[str, Any]:
+def made_by(evaluation: ScoringRecord) -> dict[str, Any]:
     """What scores depend on besides predictions: rules, references, options, version.
 
     An option is called by its flag, so that it is not taken for a rule.
@@ -220,13 +220,13 @@ def made_by(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def check_origins(
-    found: Mapping[str, Evaluation], challenge: Challenge, results: Path
+    found: Mapping[str, ScoringRecord], challenge: Challenge, results: Path
 ) -> Origin:
     """See that all teams were scored alike, and by the rules that are given.
 
     Parameters
     ----------
-    found : mapping of str to Evaluation
+    found : mapping of str to ScoringRecord
         By team: how its label maps were scored.
     challenge : Challenge
         By whose rules they should have been scored.
@@ -280,7 +280,7 @@ def check_origins(
     )
 
 
-def _usual(found: Mapping[str, Evaluation]) -> Evaluation:
+def _usual(found: Mapping[str, ScoringRecord]) -> ScoringRecord:
     """How most teams were scored."""
     # As texts, which are counted in one go however many teams there are.
     made = {
@@ -299,7 +299,7 @@ def _flag(key: str) -> str:
     return f"--{key.replace('_', '-')}"
 
 
-def _flags(evaluation: Evaluation) -> str:
+def _flags(evaluation: ScoringRecord) -> str:
     """Options as on a command line."""
     options = evaluation.options
     return " ".join(
@@ -307,7 +307,7 @@ def _flags(evaluation: Evaluation) -> str:
     )
 
 
-def _anew(usual: Evaluation, challenge: Challenge, results: Path) -> str:
+def _anew(usual: ScoringRecord, challenge: Challenge, results: Path) -> str:
     """The commands that score teams anew: kept predictions, or what was submitted."""
     end = f"--ground-truth LABELS --challenge {safe(_name(challenge.key))}"
     folder = shell_word(results)

@@ -22,7 +22,7 @@ from flare.common.text import count, listing, safe
 from flare.reports.model import Cell, metric_shade, number_cell
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_json import METRICS_JSON
-from flare.results.metrics_reading import Evaluation, EvaluationFile
+from flare.results.metrics_reading import EvaluationFile, ScoringRecord
 
 INTERVAL = "distribution-free 95 % interval"
 """Its name in print."""
@@ -286,16 +286,16 @@ def _columns(metrics: Sequence[str], organs: Sequence[str]) -> list[str]:
     return columns
 
 
-def challenge_title(evaluation: Evaluation) -> str:
+def challenge_title(evaluation: ScoringRecord) -> str:
     """The name of a challenge in print, or its key where a file has no name.
 
     Examples
     --------
-    >>> challenge_title(Evaluation(challenge="mine", challenge_name="MINE-26"))
+    >>> challenge_title(ScoringRecord(challenge="mine", challenge_name="MINE-26"))
     'MINE-26'
-    >>> challenge_title(Evaluation(challenge="flare21"))
+    >>> challenge_title(ScoringRecord(challenge="flare21"))
     'FLARE 2021'
-    >>> challenge_title(Evaluation(challenge="mine"))
+    >>> challenge_title(ScoringRecord(challenge="mine"))
     'mine'
     """
     key = evaluation.challenge

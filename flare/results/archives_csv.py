@@ -24,7 +24,7 @@ LEDGER_CSV = "ledger.csv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LedgerEntry:
     """Which archives of teams were accepted, the oldest first; the last one of a team
     counts.
     """  # noqa: D205  a sentence of the public schema
@@ -48,7 +48,7 @@ class Entry:
         return self.archive_sha256, self.model_sha256
 
 
-def read_ledger(file: Path) -> tuple[Entry, ...]:
+def read_ledger(file: Path) -> tuple[LedgerEntry, ...]:
     """All entries, the oldest first; none if there is no ledger yet.
 
     Raises
@@ -57,12 +57,12 @@ def read_ledger(file: Path) -> tuple[Entry, ...]:
         If it is there, but cannot be read.
     """
     try:
-        return tuple(read_table(file, Entry)) if lexists(file) else ()
+        return tuple(read_table(file, LedgerEntry)) if lexists(file) else ()
     except RankingError as error:
         raise MeasurementError(str(file), error.problem) from error
 
 
-def find_earlier(file: Path, entry: Entry) -> Entry | None:
+def find_earlier(file: Path, entry: LedgerEntry) -> LedgerEntry | None:
     """The latest entry of the same team, if it may be replaced.
 
     Raises
@@ -87,12 +87,12 @@ def find_earlier(file: Path, entry: Entry) -> Entry | None:
     return latest
 
 
-def register(file: Path, entry: Entry) -> Entry:
+def register(file: Path, entry: LedgerEntry) -> LedgerEntry:
     """Accept an archive, if it is a team's first one, or there is a reason.
 
     Returns
     -------
-    Entry
+    LedgerEntry
         That of the archive, which may be older than the one given.
 
     Raises
@@ -105,7 +105,7 @@ def register(file: Path, entry: Entry) -> Entry:
     earlier = find_earlier(file, entry)
     if earlier and earlier.sent == entry.sent:
         return earlier
-    write_whole(file, rows_text(Entry, (*read_ledger(file), entry)))
+    write_whole(file, rows_text(LedgerEntry, (*read_ledger(file), entry)))
     return entry
 
 

@@ -250,7 +250,7 @@ class LaneRecord(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Keys:
+class _MeasurementKeys:
     """The keys that are read here; a file of a later version may have further ones."""
 
     settings: Mapping[str, Any]
@@ -293,7 +293,9 @@ class MeasurementLog:
         if not file.exists():
             return
         try:
-            keys = build(_Keys, json.loads(read_regular(file)), is_lenient=True)
+            keys = build(
+                _MeasurementKeys, json.loads(read_regular(file)), is_lenient=True
+            )
         except (OSError, ValueError) as error:
             problem = "it is not what this program has written"
             raise MeasurementError(str(file), problem) from error
@@ -366,7 +368,7 @@ class Measurement:
 def read_measurement(file: Path) -> Measurement:
     """Read how a team was measured; empty if another program wrote the file."""
     try:
-        keys = build(_Keys, json_at(file), is_lenient=True)
+        keys = build(_MeasurementKeys, json_at(file), is_lenient=True)
     except ValueError:
         return Measurement(settings={}, noise_s=None)
     last_session = at(keys.sessions, -1)

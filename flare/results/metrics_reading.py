@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class ScoringRecord:
     """How scores were made, as far as a metrics.json tells it; empty where not."""
 
     challenge: str = ""
@@ -53,7 +53,7 @@ class EvaluationFile:
     """By case and metric; all DSC and NSD, and those metrics that were asked for."""
     failed: Mapping[str, str]
     """Why a case was not scored."""
-    evaluation: Evaluation
+    evaluation: ScoringRecord
     aggregates: Mapping[str, float]
     """Such as ``dsc_mean``, as the evaluation has written them."""
     free_cases: tuple[FreeCases, ...]
@@ -99,7 +99,7 @@ def read_evaluation(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Keys:
+class _MetricsKeys:
     """The keys of a metrics.json that are read here; a file may have further ones."""
 
     case: Mapping[str, Mapping[str, Any]]
@@ -121,7 +121,7 @@ def _evaluation_file(
     content: dict[str, Any], file: Path, metrics: Iterable[str]
 ) -> EvaluationFile:
     """Look at everything that is read of a metrics.json."""
-    keys = build(_Keys, content, is_lenient=True)
+    keys = build(_MetricsKeys, content, is_lenient=True)
     names = _names(keys)
     values = _values(file, keys, names, metrics)
     cases = _cases(file, names)
@@ -156,7 +156,7 @@ def _evaluation_file(
 
 
 def _values(
-    file: Path, keys: _Keys, names: Mapping[str, str], metrics: Iterable[str]
+    file: Path, keys: _MetricsKeys, names: Mapping[str, str], metrics: Iterable[str]
 ) -> dict[tuple[str, str], float]:
     """All scores by case and metric; those that are null are left out."""
     values = {}
@@ -182,7 +182,7 @@ def _cases(file: Path, names: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(cases)
 
 
-def _evaluation(content: Mapping[str, Any]) -> Evaluation:
+def _evaluation(content: Mapping[str, Any]) -> ScoringRecord:
     """How scores were made; a table that is none counts as not told."""
 
     def text(key: str) -> str:
@@ -193,7 +193,7 @@ def _evaluation(content: Mapping[str, Any]) -> Evaluation:
         value = content.get(key)
         return value if isinstance(value, dict) else None
 
-    return Evaluation(
+    return ScoringRecord(
         challenge=text("challenge"),
         challenge_name=text("challenge_name"),
         challenge_sha256=text("challenge_sha256"),
@@ -209,10 +209,10 @@ def _evaluation(content: Mapping[str, Any]) -> Evaluation:
 
 def case_names(content: Mapping[str, Any]) -> dict[str, str]:
     """The names of the cases of a metrics.json, by their numbers."""
-    return _names(build(_Keys, content, is_lenient=True))
+    return _names(build(_MetricsKeys, content, is_lenient=True))
 
 
-def _names(keys: _Keys) -> dict[str, str]:
+def _names(keys: _MetricsKeys) -> dict[str, str]:
     evaluation = build(_EvaluationKeys, keys.evaluation, is_lenient=True)
     if "gt_fname" not in keys.case:
         raise ValueError("case.gt_fname is missing")

@@ -81,7 +81,7 @@ JOBS_NOTE = (
 """What stands beside the running times of an algorithm's jobs."""
 
 
-class Options(TypedDict):
+class ResultOptions(TypedDict):
     """Options that change a result, as far as they were set."""
 
     on_bad_case: NotRequired[Literal["worst"]]
@@ -138,7 +138,7 @@ class Provenance:
     their seed instead."""
     cases: Positive
     """Number of cases."""
-    options: Annotated[Mapping[str, str], Is(like=Options)]
+    options: Annotated[Mapping[str, str], Is(like=ResultOptions)]
     """Options that change a result, as far as they were set."""
     libraries: Annotated[
         Mapping[str, Text], Is(entry=("LIBRARY", "Version of a library."))

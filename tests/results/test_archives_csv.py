@@ -7,7 +7,7 @@ import pytest
 
 from flare.common.errors import OutputError
 from flare.results.archives_csv import (
-    Entry,
+    LedgerEntry,
     Refusal,
     read_ledger,
     read_refused,
@@ -16,7 +16,9 @@ from flare.results.archives_csv import (
 )
 from flare.results.errors import MeasurementError, RankingError
 
-FIRST = Entry(team="a", archive_sha256="1" * 64, paper="", date="2026-01-01", reason="")
+FIRST = LedgerEntry(
+    team="a", archive_sha256="1" * 64, paper="", date="2026-01-01", reason=""
+)
 
 
 def test_the_first_archive_is_written_down_and_the_same_is_no_second_one(tmp_path):
@@ -63,7 +65,10 @@ def test_another_submission_is_refused_without_a_reason(tmp_path, change, words,
         ("", "it has no column team, archive_sha256, model_sha256, paper, date, rea"),
         # What an earlier version has written.
         ("team,archive_sha256,paper,date,reason\n", "it has no column model_sha256"),
-        (f"{','.join(Entry.__dataclass_fields__)},x\n,,,,,,\n", "line 2: there are ot"),
+        (
+            f"{','.join(LedgerEntry.__dataclass_fields__)},x\n,,,,,,\n",
+            "line 2: there are ot",
+        ),
         ("\xff", "it cannot be read"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flare.results.archives_csv import Entry, Refusal
+from flare.results.archives_csv import LedgerEntry, Refusal
 from flare.results.csv_rows import record_of, rows_text
 from flare.results.efficiency_csv import VALUES, CaseRecord, RunStatus
 from flare.results.traces_csv import Sample
@@ -24,7 +24,7 @@ RECORDS = st.one_of(
         repeats=st.integers(1, 9),
         samples=st.integers(0),
     ),
-    st.builds(Entry, **dict.fromkeys(Entry.__dataclass_fields__, TEXTS)),
+    st.builds(LedgerEntry, **dict.fromkeys(LedgerEntry.__dataclass_fields__, TEXTS)),
     st.builds(Refusal, **dict.fromkeys(Refusal.__dataclass_fields__, TEXTS)),
     st.builds(
         Sample,

@@ -22,8 +22,8 @@ from flare.platforms.grandchallenge.phase import read_phase
 from flare.platforms.grandchallenge.phase_settings import settings_for
 from flare.ranking.simulation import write_simulation
 from flare.results.archives_csv import (
-    Entry,
     Flag,
+    LedgerEntry,
     Refusal,
     register,
     replace_rows,
@@ -210,7 +210,7 @@ def simulated(tmp_path_factory):
     replace_rows(folder, Refusal, refusals, ["bad"])
     flag = Flag(team="team_01", flag="=3 cases look mirrored")
     replace_rows(folder, Flag, [flag], ["team_01"])
-    entry = Entry(
+    entry = LedgerEntry(
         team="late", archive_sha256="1" * 64, paper="7", date="2026-09-01", reason=""
     )
     register(folder / "ledger.csv", entry)
