@@ -29,7 +29,7 @@ from flare.results.archives_csv import (
     replace_rows,
 )
 from flare.results.csv_rows import cell_types
-from flare.results.metrics_reading import Evaluation
+from flare.results.metrics_reading import ScoringRecord
 from flare.results.traces_csv import Sample
 from tests.builders import ROOT, write_cases
 from tests.builders.jobs import job, write_jobs
@@ -77,7 +77,7 @@ def test_a_schema_is_one_and_describes_every_key_in_a_sentence(name):
 def test_a_ranking_reads_only_what_every_metrics_json_has():
     """Notes are for papers, names where a challenge sets them, titles for pages."""
     required = SCHEMAS["metrics"]["properties"]["evaluation"]["required"]
-    read = {f.name for f in fields(Evaluation)} - {
+    read = {f.name for f in fields(ScoringRecord)} - {
         "rules_note",
         "names",
         "challenge_name",
