@@ -24,7 +24,7 @@ LABEL = "flare.measure"
 """All that a measurement makes in the engine has it; its value says which one."""
 
 STATE = ".measuring.json"
-"""In the folder of a team: what a measurement that was killed has left behind."""
+"""A file in the folder of a team: it names what a killed measurement has left."""
 
 KEY_START = 8
 """Number of letters of a key that tell which folder is measured."""
@@ -53,7 +53,7 @@ class Workplace:
     """All that a measurement makes outside its results, and has to remove."""
 
     folder: Path
-    """Of the team."""
+    """The folder of the team."""
     key: str
     """Value of the label of its containers and volumes."""
     images: tuple[str, ...] = ()

@@ -35,17 +35,17 @@ class Conditions:
     """The conditions under which all containers of a measurement are run."""
 
     limits: Limits = field(default_factory=Limits)
-    """What a container may use, with the UUID of its GPU."""
+    """Limits of a container, with the UUID of its GPU."""
     contract: Contract = FLARE
-    """Where they read and write, and how they are started."""
+    """The folders that they read and write, and their command."""
     interval_s: float = 0.1
     """Between two samples."""
     caches: Caches = Caches.WARM
-    """What a run finds in the memory of the computer."""
+    """Whether a run finds files in the memory of the computer."""
     gpu: NvmlSource | None = None
-    """What is sampled of the GPU of the limits."""
+    """The GPU of the limits, which is sampled."""
     exclusive_cpus: tuple[int, ...] = ()
-    """Where other containers run beside these, processors that those have not."""
+    """Processors that no other container has, if others run beside these."""
 
 
 @contextmanager
@@ -83,7 +83,7 @@ class ContainerRun:
     """From the request to start it until the engine said that it has ended."""
     end: End = End.ENDED
     ended: Ended
-    """What the engine says of it."""
+    """The engine's report."""
     trace: Trace
     log: bytes
     other_cpu_s: float | None = None
@@ -237,7 +237,7 @@ def case_record(
     rerun: str = "",
     doubts: Sequence[str] = (),
 ) -> CaseRecord:
-    """The row of a case, all repeats of which have worked.
+    """The row of a case whose repeats have all worked.
 
     All values are those of one repeat, see `counted_run`.
 

@@ -44,7 +44,7 @@ DEEPEST = 20
 
 
 class WrongOutputError(Exception):
-    """What a container has written cannot be right; the text says why."""
+    """The output of a container cannot be right; the text says why."""
 
 
 def lay_out(case: LabelMapFile, inputs: Path, contract: Contract) -> Path:

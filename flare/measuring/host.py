@@ -1,4 +1,4 @@
-"""What the computer allows and does: room on disk, caches, load, a safe engine."""
+"""Looks at the computer: room on disk, caches, load, and walls of its engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CACHES = Path("/proc/sys/vm/drop_caches")
 
 
 class Room(NamedTuple):
-    """What is free on a file system."""
+    """The room that is left on a file system."""
 
     free_bytes: int
     free_files: int
@@ -75,47 +75,51 @@ class DiskWatch:
     ----------
     folder : Path, optional
         Where it is mounted, or below; None for a disk that cannot be seen from here,
-        of which nothing is alarming.
+        and never alarms.
     limit_bytes : int
         How much may be taken.
     """
 
     def __init__(self, folder: Path | None, limit_bytes: int) -> None:
         self._folder, self._most = folder, Room(limit_bytes, MOST_FILES)
-        self._before = self._now()
+        self._start = self._room()
         self._alarm: tuple[Room, list[bool]] | None = None
-        """What was free then, and whether bytes, and files, were why."""
+        """The room at the alarm, and whether bytes, and files, were too few."""
 
-    def _now(self) -> Room:
+    def _room(self) -> Room:
         return room(self._folder) if self._folder else Room(MANY, MANY)
 
     @property
     def is_full(self) -> bool:
         """Whether there was too little room already when this began."""
-        return any(now < spare for now, spare in zip(self._before, SPARE, strict=True))
+        rooms = zip(self._start, SPARE, strict=True)
+        return any(free < spare for free, spare in rooms)
 
     def is_alarming(self) -> bool:
         """Whether too much was taken, or too little is left."""
-        now = self._now()
-        rooms = zip(self._before, now, SPARE, self._most, strict=True)
-        short = [free < spare or was - free > most for was, free, spare, most in rooms]
+        room_now = self._room()
+        rooms = zip(self._start, room_now, SPARE, self._most, strict=True)
+        short = [
+            free < spare or start - free > most for start, free, spare, most in rooms
+        ]
         if any(short):
-            self._alarm = (now, short)
+            self._alarm = (room_now, short)
         return self._alarm is not None
 
     def is_given_back(self) -> bool:
         """Whether most of what was taken at the alarm is free again.
 
-        Asked when what is suspected has been removed: then it was its doing.
+        It is asked when the suspect has been removed: if so, it was guilty.
         """
         if not self._alarm:
             return False
-        at_alarm, short = self._alarm
-        rooms = zip(short, self._before, at_alarm, self._now(), strict=True)
-        return any(
-            is_short and was > then and (now - then) * 2 >= was - then
-            for is_short, was, then, now in rooms
-        )
+        room_at_alarm, short = self._alarm
+        rooms = zip(short, self._start, room_at_alarm, self._room(), strict=True)
+        for is_short, start, at_alarm, free in rooms:
+            loss, gain = start - at_alarm, free - at_alarm
+            if is_short and loss > 0 and gain * 2 >= loss:
+                return True
+        return False
 
 
 def choose_caches(caches: Caches | None, *, is_engine_here: bool) -> Caches:
@@ -241,12 +245,12 @@ def wait_until_idle(engine: Engine) -> None:
     """
     deadline = time.monotonic() + IDLE_WAIT_S
     while time.monotonic() < deadline:
-        before = engine.busy_s()
+        start_s = engine.busy_s()
         time.sleep(IDLE_LOOK_S)
-        after = engine.busy_s()
-        if before is None or after is None:
+        end_s = engine.busy_s()
+        if start_s is None or end_s is None:
             return
-        if after - before < IDLE_SHARE * IDLE_LOOK_S:
+        if end_s - start_s < IDLE_SHARE * IDLE_LOOK_S:
             return
 
 

@@ -41,7 +41,7 @@ TRIES = 3
 """Tries to load an image if the engine fails and the archive is not the cause."""
 
 ALONE = "See that nobody else changes images meanwhile, and go on."
-"""What to do if it is."""
+"""The remedy if somebody else is the cause."""
 
 _log = logging.getLogger(__name__)
 
@@ -60,21 +60,21 @@ class LoadedImage:
 
     engine: Engine
     conditions: Conditions
-    """Under which their containers are run."""
+    """Their containers are run under these."""
     image: str
     """ID of the team's."""
     overrides: tuple[str, ...]
-    """What has to be set in its containers, as NAME=VALUE."""
+    """Variables that replace those of the image, as NAME=VALUE."""
     empty: str
     """ID of ours, see `image_tar`."""
     key: str
-    """Of all that is made for it."""
+    """All that is made for it has this key."""
     work: Path
     """A folder that other users cannot enter."""
     model: Path | None = None
-    """In it, what was sent beside the image; never changed."""
+    """A folder in it, with the model that was sent beside the image; never changed."""
     unanswered: list[str] = field(default_factory=list)
-    """What the engine has not answered for the team's containers, since it last did."""
+    """Requests for the team's containers that the engine has not answered in a row."""
 
     def fresh_folder(self, name: str) -> Path:
         """An empty folder, within one that other users cannot enter."""
@@ -236,7 +236,7 @@ def load_image(engine: Engine, archive: Archive, tag: str) -> str:
 
 def _load(engine: Engine, archive: Archive, tag: str) -> str:
     """Load an image, and see that it is the one that was checked."""
-    before, tags = find_image(engine, archive)
+    earlier_image, tags = find_image(engine, archive)
     _feed(engine, archive)
     name = safe(archive.path.name)
     image, _ = find_image(engine, archive)
@@ -246,7 +246,7 @@ def _load(engine: Engine, archive: Archive, tag: str) -> str:
         raise EngineError(
             f"{name}: the engine has no image {archive.image[:12]} of it", ALONE
         )
-    if not before or tags:  # an image without any tag would go with ours
+    if not earlier_image or tags:  # an image without any tag would go with ours
         engine.tag(image, tag)
     return image
 

@@ -41,15 +41,15 @@ class Lane:
     """A part of a computer that one container at a time has for itself."""
 
     limits: Limits
-    """Of its containers, with these processors and this GPU."""
+    """Limits of its containers, with these processors and this GPU."""
     gpu: Device | None
     host: str = ""
     """Name of its computer."""
     number: int = 0
-    """Among the lanes of its computer, from 0."""
+    """Its number among the lanes of its computer, from 0."""
     of: int = 0
     """Lanes of its computer: what runs side by side is slower. 0 for a computer that is
-    not divided, of which nothing else is told."""
+    not divided, and whose further fields are empty."""
     processor: str = ""
     """Name of the processor."""
     cpus: tuple[int, ...] = ()
@@ -127,7 +127,7 @@ class Place:
     """Numbers of the processors that a program may use, those of a core together."""
     memory_bytes: int
     gpus: tuple[Device, ...]
-    """Those that were asked for."""
+    """GPUs that were asked for."""
     engine: EngineRecord
 
     @property

@@ -168,12 +168,12 @@ def check_cases(
 
 
 class Scorer(Listener):
-    """Scores each team that is measured to the end, and says what was measured of it.
+    """Scores each team that is measured to the end, and shows its measurements.
 
     Parameters
     ----------
     job : Job
-        What is measured; without reference labels, nothing is scored.
+        The measurement; without reference labels, nothing is scored.
     """
 
     def __init__(self, job: Job) -> None:
@@ -203,14 +203,14 @@ def measure(job: Job, scorer: Scorer) -> str:
         were.
     """
     write_refused(job.archives, job.results)
-    failed = measure_teams(job, scorer)
-    for team, error in failed:
+    failures = measure_teams(job, scorer)
+    for team, error in failures:
         _log.info("%s: not measured to the end: %s", team, error)
-    failed, unscored = (*job.unread, *failed), scorer.unscored
-    write_refused(job.archives, job.results, (*failed, *unscored.items()))
+    failures = (*job.unread, *failures)
+    write_refused(job.archives, job.results, (*failures, *scorer.unscored.items()))
     lines = {a.team: str(a.problems[0]) for a in job.archives if a.problems}
-    lines |= {team: str(error) for team, error in failed}
-    for team, error in unscored.items():
+    lines |= {team: str(error) for team, error in failures}
+    for team, error in scorer.unscored.items():
         lines.setdefault(team, f"{team}: measured, but not scored: {error}")
     first = next(iter(lines.values()), "")
     if len(lines) > 1:
@@ -249,10 +249,10 @@ def measure_teams(
     """
     if not job.runnable:
         return ()
-    _check(job)
+    _check_options(job)
     options, engine = job.options, find_engine(job.options.engine)
-    with _opened_lanes(job, engine) as (pool, described), closing(pool):
-        for wall in missing_walls(described):
+    with _opened_lanes(job, engine) as (pool, record), closing(pool):
+        for wall in missing_walls(record):
             _log.info("Before you run images of others: %s", wall)
         lanes = pool.lanes()
         check_alike(lanes)
@@ -272,7 +272,7 @@ def measure_teams(
     return tuple(dispatch.failures.items())
 
 
-def _check(job: Job) -> None:
+def _check_options(job: Job) -> None:
     """See that the options fit the archives and the cases."""
     options, names = job.options, [case.case for case in job.cases]
     unknown = sorted(set(options.rerun) - set(names))
@@ -280,8 +280,8 @@ def _check(job: Job) -> None:
         near = nearest(unknown[0], names)
         problem = f"there is no such case to run again{near}"
         raise MeasurementError(listing(unknown), problem, "Check --rerun.")
-    about_one = (options.new_archive, options.paper, options.rerun)
-    if len(job.runnable) > 1 and any(about_one):
+    for_one_team = (options.new_archive, options.paper, options.rerun)
+    if len(job.runnable) > 1 and any(for_one_team):
         raise MeasurementError(
             "--new-archive, --paper, --rerun",
             "they are about one team, but several archives were given",
@@ -304,10 +304,10 @@ def _opened_lanes(job: Job, engine: Engine) -> Iterator[tuple[LanePool, EngineRe
         lanes = divide(place, options.limits, options.lane_count)
         yield LocalLanes(lanes), place.engine
     else:
-        described = engine.describe()
+        record = engine.describe()
         with opened_limits(options.limits) as (limits, gpu):
             lane = Lane(limits=limits, gpu=gpu.device if gpu else None)
-            yield SingleLane(lane), described
+            yield SingleLane(lane), record
 
 
 # --- What is told and noted ---------------------------------------------------------
@@ -352,7 +352,7 @@ def write_refused(
     Parameters
     ----------
     archives : sequence of Archive
-        All that were looked at.
+        All archives that were looked at.
     results : Path
         The folder of all teams.
     failed : sequence of tuple of str and FlareError

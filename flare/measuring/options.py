@@ -30,8 +30,8 @@ from flare.measuring.engines.interface import engine_option
 from flare.results.limits import NO_GPU, Limits, limit
 
 MODEL_FOLDER = "/opt/ml/model"
-"""Where a container finds the model that was sent beside its image, by either contract:
-read-only, so that no case can leave something behind for the next one."""
+"""Folder of a container with the model that was sent beside its image, by either
+contract: read-only, so that no case can leave something behind for the next one."""
 
 _PATH = re.compile(r"images(?:/[A-Za-z0-9][\w.-]*)+", re.ASCII)
 """The platform's rule for the relative path of a socket that holds an image."""
@@ -66,7 +66,7 @@ def _option(help: str, **words: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """What an image and its organisers have agreed on.
+    """The contract between an image and its organisers.
 
     Raises
     ------
@@ -154,16 +154,16 @@ class Contract:
 
 
 FLARE = Contract()
-"""What the teams of FLARE are told."""
+"""The contract of FLARE's teams."""
 
 
 class Caches(Enum):
-    """What a run finds in the memory of the computer."""
+    """The files that a run finds in the memory of the computer."""
 
     COLD = "cold"
-    """Nothing: files are read from the disk, for every run alike."""
+    """None: they are read from the disk, for every run alike."""
     WARM = "warm"
-    """What earlier runs have left: an earlier run can help a later one."""
+    """Those that earlier runs have left: an earlier run can help a later one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +207,7 @@ class ServedLimits(Limits):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneLimits(Limits):
-    """Limits of containers of which several may run side by side, each on a lane."""
+    """Limits of containers, several of which may run side by side, each on a lane."""
 
     gpu: str = limit(
         "Give it this GPU, as nvidia-smi counts; several GPUs measure as many teams at"
@@ -243,7 +243,7 @@ class MeasuringOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureOptions(MeasuringOptions):
-    """What is measured, and how."""
+    """The images that are measured, and how."""
 
     archives: Path = argument(
         "What a team has sent, or a folder of such files.",

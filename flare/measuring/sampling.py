@@ -40,7 +40,7 @@ class DeviceError(HostError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """Which GPU it is."""
+    """The identity of a GPU."""
 
     uuid: str
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date
@@ -24,7 +24,6 @@ from flare.measuring.cleanup import clean_up
 from flare.measuring.container import (
     LOGS,
     Conditions,
-    ContainerRun,
     case_record,
     keep_prediction,
     keep_runs,
@@ -35,7 +34,7 @@ from flare.measuring.image import LoadedImage, loaded_image
 from flare.measuring.lane import Lane
 from flare.measuring.options import Caches, MeasureOptions
 from flare.measuring.sampling import open_gpu
-from flare.measuring.trial import run_case, run_empty
+from flare.measuring.trial import Trial, run_case, run_empty
 from flare.results.archives_csv import LEDGER_CSV, LedgerEntry, find_earlier, register
 from flare.results.efficiency_csv import (
     EFFICIENCY_CSV,
@@ -62,7 +61,7 @@ EMPTY_RUNS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is measured: the options, and all that they name as it was read."""
+    """A measurement as it was read: the options, and all that they name."""
 
     options: MeasureOptions
     challenge: Challenge
@@ -72,7 +71,7 @@ class Job:
     cases: tuple[LabelMapFile, ...]
     """The CTs that the images are run on."""
     archives: tuple[Archive, ...]
-    """What teams have sent; those with problems are not run."""
+    """Archives that teams have sent; those with problems are not run."""
     unread: tuple[tuple[str, FlareError], ...] = ()
     """Teams whose archives could not be read, and why."""
 
@@ -114,15 +113,15 @@ class TeamJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamPlan:
-    """What is to be done of a team, whose folder is locked."""
+    """The cases of a team that are left to run, while its folder is locked."""
 
     task: TeamJob
     lock: FolderLock
-    """Of the team's folder."""
+    """The lock of the team's folder."""
     log: MeasurementLog
-    """What measurements of the team were made with."""
+    """The team's measurement.json."""
     records: dict[str, CaseRecord]
-    """What was measured, by case."""
+    """Rows of efficiency.csv, by case."""
     todo: tuple[LabelMapFile, ...]
     """The cases that are run: those without a result, those on which the engine failed,
     and those asked for."""
@@ -134,7 +133,7 @@ def measure_team(task: TeamJob) -> Iterator[CaseRecord]:
     Yields
     ------
     CaseRecord
-        Of each case; first of those that need not be run. Nothing of a container is
+        The row of each case, first of those that need not be run. No container is
         there meanwhile.
 
     Raises
@@ -147,7 +146,7 @@ def measure_team(task: TeamJob) -> Iterator[CaseRecord]:
             pass
     with planned_team(task) as plan:
         names = [case.case for case in plan.todo]
-        yield from [plan.records[n] for n in plan.records if n not in names]
+        yield from [plan.records[case] for case in plan.records if case not in names]
         if plan.todo:
             with _opened(plan) as image:
                 for case in plan.todo:
@@ -201,15 +200,21 @@ def planned_team(task: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
                 accepted=OF_HOST if options.unlike_host else (),
             )
             register(ledger, entry)
-        done = read_records(task.folder / EFFICIENCY_CSV)
-        todo = [
-            case
-            for case in task.job.cases
-            if case.case not in done
-            or done[case.case].status is RunStatus.ENGINE_ERROR
-            or case.case in options.rerun
-        ]
-        yield TeamPlan(task=task, lock=lock, log=log, records=done, todo=tuple(todo))
+        records = read_records(task.folder / EFFICIENCY_CSV)
+        finished = _finished_cases(records, options.rerun)
+        todo = tuple(case for case in task.job.cases if case.case not in finished)
+        yield TeamPlan(task=task, lock=lock, log=log, records=records, todo=todo)
+
+
+def _finished_cases(
+    records: Mapping[str, CaseRecord], rerun: Collection[str]
+) -> frozenset[str]:
+    """Cases that have an outcome, unless the engine has failed, or they run again."""
+    finished = set()
+    for case, record in records.items():
+        if record.status is not RunStatus.ENGINE_ERROR and case not in rerun:
+            finished.add(case)
+    return frozenset(finished)
 
 
 def _settings(task: TeamJob) -> Settings:
@@ -244,14 +249,14 @@ def _settings(task: TeamJob) -> Settings:
 
 
 def _put_aside(ledger: Path, entry: LedgerEntry) -> bool:
-    """Move what was measured of an archive that another one may replace.
+    """Move the measurements of an archive that another one may replace.
 
-    It is kept in RESULTS/.replaced, where `flare rank` does not look.
+    They are kept in RESULTS/.replaced, where `flare rank` does not look.
 
     Returns
     -------
     bool
-        Whether there was anything.
+        Whether there were any.
 
     Raises
     ------
@@ -304,49 +309,54 @@ def _opened(plan: TeamPlan) -> Iterator[LoadedImage]:
 
 
 def _run(plan: TeamPlan, image: LoadedImage, case: LabelMapFile) -> CaseRecord:
-    """Run a case until a repeat fails, and write its row and its files."""
-    job, folder = plan.task.job, plan.task.folder
-    runs: list[ContainerRun] = []
-    files: Sequence[Path] = ()
-    status, message, doubts = RunStatus.OK, "", list[str]()
-    for _ in range(job.options.runs.repeats):
-        try:
-            trial = run_case(image, case, job.challenge)
-        except EngineError as error:
-            obey_stop(error)
-            # The label maps of an earlier repeat are gone.
-            status, message, files = RunStatus.ENGINE_ERROR, error.finding, ()
-        else:
-            runs += [trial.run] if trial.run else []
-            doubts += [trial.doubt] if trial.doubt else []
-            status, message, files = trial.status, trial.message, trial.files
-        if status is not RunStatus.OK:
-            break
+    """Run a case as often as asked for, and write its row and its files."""
+    folder = plan.task.folder
+    trials = _run_repeats(plan, image, case)
+    runs = [trial.run for trial in trials if trial.run]
+    # The label maps of earlier repeats are gone.
+    last = trials[-1]
     rerun = _rerun_note(plan, case)
-    if status is RunStatus.OK:
+    if last.status is RunStatus.OK:
         record = case_record(
             case.case,
             runs,
-            rule=job.challenge.max_gpu_memory,
+            rule=plan.task.job.challenge.max_gpu_memory,
             cpus=os.cpu_count() or 1,
             exclusive_cpus=len(image.conditions.exclusive_cpus),
             rerun=rerun,
-            doubts=doubts,
+            doubts=[trial.doubt for trial in trials if trial.doubt],
         )
     else:
         see = f"; see {LOGS}/{case.case}.log" if runs else ""
-        record = _failed(case, status, f"{message}{see}", rerun)
+        record = _failed(case, last.status, f"{last.message}{see}", rerun)
     if case.case in plan.records:
-        if status is RunStatus.ENGINE_ERROR:
+        if last.status is RunStatus.ENGINE_ERROR:
             return record  # what there is stays
         # If this is interrupted, the case is run once more: its old values do not
         # stand beside a new prediction.
         unfinished = "its rerun was interrupted"
         _keep(plan, _failed(case, RunStatus.ENGINE_ERROR, unfinished, rerun))
     keep_runs(folder, case.case, runs)
-    keep_prediction(folder, case.case, files)
+    keep_prediction(folder, case.case, last.files)
     _keep(plan, record)
     return record
+
+
+def _run_repeats(plan: TeamPlan, image: LoadedImage, case: LabelMapFile) -> list[Trial]:
+    """Run a case until a repeat fails, or all are done."""
+    trials: list[Trial] = []
+    for _ in range(plan.task.job.options.runs.repeats):
+        try:
+            trial = run_case(image, case, plan.task.job.challenge)
+        except EngineError as error:
+            obey_stop(error)
+            trial = Trial(
+                run=None, status=RunStatus.ENGINE_ERROR, message=error.finding
+            )
+        trials.append(trial)
+        if trial.status is not RunStatus.OK:
+            break
+    return trials
 
 
 def _failed(
@@ -362,14 +372,16 @@ def _keep(plan: TeamPlan, record: CaseRecord) -> None:
 
 def _rerun_note(plan: TeamPlan, case: LabelMapFile) -> str:
     """Why a case is run again, and its outcome before."""
-    before, options = plan.records.get(case.case), plan.task.job.options
-    if not before or case.case not in options.rerun:
-        return before.rerun if before else ""
-    outcome = before.status.value
-    if before.runtime_s is not None:
-        outcome += f", {before.runtime_s:.2f} s"
+    record, options = plan.records.get(case.case), plan.task.job.options
+    if not record:
+        return ""
+    if case.case not in options.rerun:
+        return record.rerun
+    outcome = record.status.value
+    if record.runtime_s is not None:
+        outcome += f", {record.runtime_s:.2f} s"
     note = f"{options.reason} (before: {outcome})"
-    return f"{before.rerun}; {note}" if before.rerun else note
+    return f"{record.rerun}; {note}" if record.rerun else note
 
 
 def _session(
@@ -379,10 +391,10 @@ def _session(
     archive, options, lane = plan.task.archive, plan.task.job.options, plan.task.lane
     gpu, unlike = image.conditions.gpu, plan.log.unlike
     described = plan.task.engine.describe()
-    return {
-        "team": archive.team,
-        "archive": archive.path.name,
-        **({"model": model.path.name} if (model := archive.model) else {}),
+    session: dict[str, Any] = {"team": archive.team, "archive": archive.path.name}
+    if archive.model:
+        session["model"] = archive.model.path.name
+    session |= {
         "image": image.image,
         "engine": dict(described),
         "weaknesses": list(missing_walls(described)),
@@ -395,9 +407,13 @@ def _session(
         "unlike": {"reason": options.unlike_host, "found": unlike} if unlike else None,
         "host": describe_host(),
         "gpu": asdict(gpu.device) if gpu else None,
-        **({"lane": lane.record()} if lane.of else {}),
+    }
+    if lane.of:
+        session["lane"] = lane.record()
+    session |= {
         "command": image.command(),
         "warm_up": options.runs.has_warm_up,
         "interleaved": False,  # earlier versions could let teams take turns
         "doubts": list(archive.doubts),
     }
+    return session

@@ -121,12 +121,12 @@ class Trial:
     """None if the engine could not even make a container."""
     status: RunStatus
     message: str = ""
-    """What is wrong with it; empty if nothing is."""
+    """The problem; empty if nothing is wrong."""
     files: tuple[Path, ...] = ()
     """The label map that it has predicted, gone when the next case is run; none if
     anything is wrong."""
     doubt: str = ""
-    """What is doubtful of it, although nothing is wrong."""
+    """A reason to doubt it, although nothing is wrong."""
 
     @property
     def may_have_lost_gpu(self) -> bool:
@@ -168,9 +168,9 @@ def run_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> Tr
     trial = _run_case(image, case, challenge)
     if not trial.may_have_lost_gpu:
         return trial
-    again = _run_case(image, case, challenge)
+    second_trial = _run_case(image, case, challenge)
     doubt = f"before, it used the GPU, and {trial.message}: was the GPU taken from it?"
-    return replace(again, doubt=doubt)
+    return replace(second_trial, doubt=doubt)
 
 
 def _run_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> Trial:

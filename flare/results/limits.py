@@ -40,12 +40,12 @@ def processors(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is said of a setting besides its value."""
+    """The rules of a setting, besides its type."""
 
     is_of_host: bool = False
     """Whether another computer, or another GPU, may change it."""
     absent: str = ""
-    """What it is where the file does not have it."""
+    """Its value where the file does not have it."""
     is_compared: bool = True
     """Whether it should be equal for all teams."""
 
@@ -72,7 +72,7 @@ def limit(help: str, *, default: Any, is_of_host: bool = False, **words: Any) ->
 
 
 NO_GPU = "none"
-"""What is asked for instead of a GPU; an empty text is a GPU that nobody has named."""
+"""Stands for no GPU; an empty text is a GPU that nobody has named."""
 
 MEMORY = "28g"
 """FLARE23's limit of memory."""

@@ -19,8 +19,9 @@ from flare.common.text import safe
 from flare.measuring.archive.strict import BrokenError, fields_of, strict_json
 
 MOST_ENTRIES = 1_000
-"""Of a list or a table of how containers are started. Docker compares each variable
-with all others: 1,000 cost a container a tenth of a second, and 25,000 minutes."""
+"""Entries of a list or a table of how containers are started. Docker compares each
+variable with all others: 1,000 cost a container a tenth of a second, and 25,000
+minutes."""
 
 MOST_BYTES = 2**16
 """Together they take at most this much."""
@@ -55,7 +56,7 @@ class TableOf:
 
 
 Kind: TypeAlias = "Plain | ListOf | TableOf | Mapping[str, Kind]"
-"""What a value has to be; a mapping is an object with these fields, and any others."""
+"""The type of a value; a mapping is an object with these fields, and any others."""
 
 TEXTS = ListOf(Plain.TEXT)
 

@@ -34,7 +34,7 @@ SMALL_BYTES = 2**22
 """Files of the archive up to this size may be JSON, and are kept."""
 
 _ROOT_FOLDERS = ("bin", "dev", "etc", "lib", "proc", "sbin", "sys", "usr", "var")
-"""What a whole file system has at its top, and no image as it is saved."""
+"""Folders at the top of a whole file system, which no saved image has there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,20 +43,20 @@ class Blob:
 
     name: str
     sha256: str = ""
-    """Of the file as it lies there."""
+    """SHA-256 of the file as it lies there."""
     diff_id: str = ""
     """SHA-256 of what it unpacks to."""
     unpacked_bytes: int = 0
-    """Of the unpacked tar file."""
+    """Size of the unpacked tar file."""
     layer: Layer = field(default_factory=lambda: Layer())
-    """What it holds."""
+    """The files that it holds."""
     problem: str = ""
     """Why it is not a layer."""
 
 
 @dataclass(slots=True)
 class Contents:
-    """What an archive holds, by name."""
+    """The files of an archive, by name."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     """All that may be JSON."""
@@ -69,7 +69,7 @@ class Member(NamedTuple):
 
     name: str
     target: str
-    """Where a link leads; nothing for a file."""
+    """The target of a link; empty for a file."""
     content: io.BufferedReader
     """To be read before the next member is asked for."""
     size: int
@@ -201,13 +201,13 @@ def _read_blob(name: str, file: io.BufferedReader, budget: Budget) -> Blob:
 
 
 SCRIPT = "predict.sh"
-"""What is run, in the working directory of the image."""
+"""The script that is run, in the working directory of the image."""
 
 PATH_CHARACTERS = 4096
 """Linux knows no longer path, nor does it follow more than 40 links."""
 
 BLOCK_BYTES = 4096
-"""Of a file system: an entry takes one, and a file as many as its content needs."""
+"""The block of a file system: an entry takes one, and a file as many as it fills."""
 
 
 class Kind(Enum):
@@ -218,19 +218,19 @@ class Kind(Enum):
 
 
 Node = Kind | str | bytes
-"""What lies at a path; a link is kept as its target, and a script as its content."""
+"""A thing at a path; a link is kept as its target, and a script as its content."""
 
 
 @dataclass(slots=True)
 class Layer:
-    """What a layer holds, by path, and what it removes from those below it."""
+    """The files of a layer, by path, and the paths that it removes from those below."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
     emptied: set[str] = field(default_factory=set)
     unpacked_bytes: int = 0
     disk_bytes: int = 0
-    """What it takes of a disk at most, where the smallest file takes a block."""
+    """Its size on a disk at most, where the smallest file takes a block."""
 
     def add(self, member: tarfile.TarInfo, archive: tarfile.TarFile) -> int:
         """Note a file; returns how many bytes of text were kept."""

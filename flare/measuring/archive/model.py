@@ -44,17 +44,17 @@ _FILE, _FOLDER = "a file", "a folder"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """What is known of a model before it is unpacked."""
+    """A model that was gone through, and can be unpacked."""
 
     path: Path
     sha256: str
-    """Of the file."""
+    """SHA-256 of the file."""
     unpacked_bytes: int
-    """Of the tar file in it."""
+    """Size of the tar file in it."""
 
 
 def model_beside(archive: Path) -> Path | None:
-    """The model that lies beside TEAMNAME.tar.gz; None if there is none.
+    """The model that lies beside TEAMNAME.tar.gz; None without one.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def model_beside(archive: Path) -> Path | None:
 
 @contextmanager
 def sent_file(
-    path: Path, error_class: type[ArchiveError | ModelError], what: str
+    path: Path, error_class: type[ArchiveError | ModelError], name: str
 ) -> Iterator[io.BufferedReader]:
     """Open what a team has sent.
 
@@ -86,7 +86,7 @@ def sent_file(
             raise error_class(path.name, "it is not a file") from error
         raise InputError(
             f"{safe(path)}: it cannot be read ({why(error)})",
-            f"Give {what} as the team has sent it.",
+            f"Give {name} as the team has sent it.",
         ) from error
 
 
@@ -299,7 +299,7 @@ def _plain_name(name: str) -> str:
 def _inner_target(name: str, target: str) -> str:
     """The target of a link, if it cannot lead out of the folder.
 
-    It goes up first, past folders that are no links, and down then: so wherever the
+    It goes up first, past real folders, and down then: so wherever the
     links that it meets there lead to, it stays within.
     """
     parts = [part for part in target.split("/") if part not in ("", ".")]

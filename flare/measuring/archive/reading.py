@@ -56,7 +56,7 @@ _TEAM = re.compile(r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*")
 """Docker's rule for the name of an image."""
 
 _KERNEL = re.compile(r"/(?:proc|sys|dev)(?:/|$)")
-"""Where the kernel's files are: they lead out of a container."""
+"""Folders of the kernel's files: they lead out of a container."""
 
 _RUNNERS = frozenset(
     {"nvidia_entrypoint.sh", "tini", "dumb-init", "docker-init", "env", "catatonit"}
@@ -86,14 +86,14 @@ Finding = tuple[str, str] | str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """What is known of an archive before it is loaded."""
+    """An archive that was looked at, but not loaded."""
 
     path: Path
     team: str
     sha256: str
-    """Of the file."""
+    """SHA-256 of the file."""
     configuration: bytes = b""
-    """Of the image, byte by byte, but without volumes."""
+    """Configuration of the image, byte by byte, but without volumes."""
     layers: tuple[Blob, ...] = ()
     """The first is the lowest; without what they hold."""
     image: str = ""
@@ -101,17 +101,17 @@ class Archive:
     manifest: str = ""
     """SHA-256 of the manifest that `write_image` writes: the ID in other engines."""
     overrides: tuple[str, ...] = ()
-    """What has to be set in a container instead, as NAME=VALUE."""
+    """Variables that replace harmful ones of the image, as NAME=VALUE."""
     unpacked_bytes: int = 0
-    """Of the files of all layers together,"""
+    """Size of the files of all layers together,"""
     disk_bytes: int = 0
-    """and what these take of a disk at most."""
+    """and their size on a disk at most."""
     model: Model | None = None
-    """What was sent beside it, if anything was."""
+    """The model that was sent beside it."""
     problems: tuple[ArchiveError | ModelError, ...] = ()
     """Why it cannot be run."""
     doubts: tuple[str, ...] = ()
-    """What may go wrong."""
+    """Reasons why it may go wrong."""
 
     def is_image(self, identity: str) -> bool:
         """Whether an engine's ID is that of the image which was checked."""
@@ -303,10 +303,10 @@ def environment_overrides(environment: Sequence[str]) -> tuple[str, ...]:
     return ()
 
 
-def _visible_findings(where: str, value: str) -> Iterator[Finding]:
+def _visible_findings(source: str, value: str) -> Iterator[Finding]:
     """Whether a GPU is chosen that the container does not have."""
     if value != "0":
-        text = f"{where} sets CUDA_VISIBLE_DEVICES to {safe(value) or 'nothing'}"
+        text = f"{source} sets CUDA_VISIBLE_DEVICES to {safe(value) or 'nothing'}"
         yield f"{text}, but the container sees one GPU, number 0", "Leave it out."
 
 

@@ -84,7 +84,7 @@ class LimitError(BrokenError):
 
 @dataclass(slots=True)
 class Budget:
-    """What may still be read."""
+    """The amount that may still be read."""
 
     unpacked_bytes: int = field(default_factory=lambda: UNPACKED_BYTES)
     entries: int = field(default_factory=lambda: MOST_ENTRIES)
@@ -182,7 +182,7 @@ class Hashed:
         self._content = content
         self._digest = hashlib.sha256()
         self.size = 0
-        """Of all that has gone by, in bytes."""
+        """The number of bytes that have gone by."""
 
     def read(self, size: int) -> bytes:
         """The next `size` bytes, or fewer at the end."""

@@ -34,10 +34,10 @@ LOG_LINES = 20_000
 """Lines at the end of a log that are asked for."""
 
 _LIMITS = {"MemoryLimit": "memory", "SwapLimit": "swap", "PidsLimit": "processes"}
-"""What an engine can say that it limits."""
+"""Limits that an engine can have, as it calls them, and as we do."""
 
 LEFTOVERS = Path(__file__).with_name("remove_leftovers.sh")
-"""What the guard of a measurement runs."""
+"""The program of the guard of a measurement."""
 
 _PROCESSES = ("dockerd", "containerd", "podman")
 """Programs that an engine is."""
@@ -68,7 +68,7 @@ _PATH = re.compile(r"(?<![^\s(])/")
 """and where one begins in others."""
 
 _TAIL = re.compile(r"(\)|: unknown|: exit status \d+)+\s*\Z")
-"""What may come behind the reason."""
+"""Words that may come behind the reason."""
 
 
 class Docker(Engine):

@@ -17,9 +17,9 @@ from flare.measuring.engines.interface import Container
 from flare.results.limits import MEMORY, NO_GPU
 
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
-"""What root in a container may do beyond other users: use all files of its image, and
-be another user. The rest of Docker's fourteen, such as making devices and raw packets,
-is not needed to predict."""
+"""Rights that root in a container has beyond other users: to use all files of its
+image, and to be another user. The rest of Docker's fourteen, such as making devices and
+raw packets, is not needed to predict."""
 
 
 def create_words(container: Container) -> Iterator[str]:

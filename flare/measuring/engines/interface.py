@@ -36,7 +36,7 @@ class Container:
     environment: tuple[str, ...] = ()
     """Variables that replace those of the image, as NAME=VALUE."""
     command: tuple[str, ...] = ()
-    """What is run; empty for what the image itself starts."""
+    """The words that are run; empty for what the image itself starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +45,14 @@ class Ended:
 
     exit_code: int = 0
     runtime_s: float | None = None
-    """By the engine's own clock, which may be set while it runs."""
+    """Seconds by the engine's own clock, which may be set while it runs."""
     is_out_of_memory: bool = False
     problem: str = ""
     """Why the engine could not run it; empty if it could."""
 
 
 ENGINES = {DOCKER: "flare.measuring.engines.docker:Docker"}
-"""Where the engines are; a module is loaded when its engine is used."""
+"""Modules and classes of engines; a module is loaded when its engine is used."""
 
 ANSWER_S = 120.0
 """An engine that has not answered for this time will not."""

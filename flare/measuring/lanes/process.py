@@ -32,7 +32,7 @@ from flare.measuring.team import TeamJob, measure_team
 from flare.results.efficiency_csv import CaseRecord
 
 PROGRAM = "from flare.measuring.lanes.process import main; main()"
-"""What a new process runs."""
+"""The program of a new process."""
 
 
 @dataclass(frozen=True, slots=True)
