@@ -1,4 +1,4 @@
-"""Runs a container once, limited, sampled and removed; what counts of several runs."""
+"""Runs a container once, limited, sampled and removed, and makes a row of its runs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ContainerRun:
     """The outcome of running a container."""
 
     runtime_s: float
-    """From the request to start it until the engine said that it has ended."""
+    """Seconds from the request to start it until the engine said that it has ended."""
     end: End = End.ENDED
     ended: Ended
     """The engine's report."""
@@ -113,12 +113,15 @@ def run_container(
         if conditions.caches is Caches.COLD:
             empty_caches()  # making it may have read the image
         run = _run(engine, identity, watch, conditions)
-        is_guilty = run.end is not End.FILLED_DISK or not conditions.exclusive_cpus
-        # It may have been the one beside it: only what it has for sure written counts.
-        is_guilty = is_guilty or engine.written_bytes(identity) > most_bytes
+        # The container beside it may have filled the disk: then it is guilty only of
+        # what it has surely written.
+        has_filled = run.end is End.FILLED_DISK
+        is_guilty = has_filled and (
+            not conditions.exclusive_cpus or engine.written_bytes(identity) > most_bytes
+        )
     finally:
         engine.remove_container(identity)
-    if run.end is End.FILLED_DISK and not (is_guilty and watch.is_given_back()):
+    if has_filled and not (is_guilty and watch.is_given_back()):
         return replace(run, end=End.LOST_DISK)
     return run
 
@@ -193,7 +196,7 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float, watch: DiskWatch) 
 
 
 def _log(engine: Engine, container: str, problem: str) -> bytes:
-    """The end of what a container has written, and why it could not be run."""
+    """The end of a container's log, and why it could not be run."""
     try:
         log = engine.log(container)
     except EngineError:
@@ -202,7 +205,7 @@ def _log(engine: Engine, container: str, problem: str) -> bytes:
     return log[-(2**20) :] + note
 
 
-# --- What counts of its runs --------------------------------------------------------
+# --- The row of a case ------------------------------------------------------------
 
 
 LOGS = "logs"
@@ -211,8 +214,8 @@ LOGS = "logs"
 def counted_run(runs: Sequence[ContainerRun]) -> ContainerRun:
     """The repeat whose values count.
 
-    That with the median running time; of two in the middle, the slower. But the first
-    one, if later ones were much faster: something may have been kept for them.
+    It has the median running time; of two in the middle, the slower counts. But the
+    first counts if later ones were much faster: something may have been kept for them.
     """
     if is_helped(runs):
         return runs[0]
@@ -248,15 +251,15 @@ def case_record(
     runs : sequence of ContainerRun
         All repeats; at least one.
     rule : MaxMemory
-        The challenge's.
+        The challenge's rule of the maximum of memory.
     cpus : int
-        Of the computer.
+        Processors of the computer.
     exclusive_cpus : int
-        Those that no other container had; 0 if there was no other.
+        Processors that no other container had; 0 if there was no other.
     rerun : str
         Why it was run again.
     doubts : sequence of str
-        What is doubtful of it, besides what its runs tell.
+        Reasons to doubt it, besides those that its runs tell.
     """
     run = counted_run(runs)
     trace = run.trace
@@ -345,16 +348,16 @@ def keep_runs(folder: Path, case: str, runs: Sequence[ContainerRun]) -> None:
 
 
 def keep_prediction(folder: Path, case: str, files: Sequence[Path]) -> None:
-    """Move what a case has predicted to its place, where nothing older stays.
+    """Move the prediction of a case to its place, where nothing older stays.
 
     Parameters
     ----------
     folder : Path
-        Of the team.
+        The team's folder.
     case : str
         Its name.
     files : sequence of Path
-        The label map, on the same file system; none of a run that has failed.
+        The label map, on the same file system; empty if the run has failed.
     """
     predictions = folder / PREDICTIONS
     for suffix in SUFFIXES:

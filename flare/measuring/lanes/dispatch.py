@@ -1,4 +1,4 @@
-"""Deals whole teams out to lanes, from one queue, and hears what is measured."""
+"""Deals whole teams out to lanes, from one queue, and hears of their cases."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 DEATHS = 3
-"""Number of processes of a team that may be killed before it is given up."""
+"""A team is given up when this number of its processes were killed."""
 
 LOCK_WAIT_S = 180.0
 """Seconds that a team's folder is waited for if its process was killed: a file system
@@ -98,7 +98,7 @@ class Dispatch:
     pool : LanePool
         Lanes of one kind.
     listener : Listener
-        Told what happens.
+        Hears what happens.
     """
 
     def __init__(
@@ -143,9 +143,10 @@ class Dispatch:
             if error := self.failures.get(archive.team):
                 self._listener.on_failure(archive.team, error)
         self._total = sum(len(turn.left) for turn in self._queue)
-        if before := cases - self._total:
+        finished = cases - self._total
+        if finished:
             going_on = ", going on" if self._total else ""
-            _log.info("%d of %d cases are done%s", before, cases, going_on)
+            _log.info("%d of %d cases are done%s", finished, cases, going_on)
 
     def measure(self) -> None:
         """Measure teams, until nothing is left that can be done."""
@@ -155,7 +156,7 @@ class Dispatch:
             if not self._running and not self._pool.may_grow():
                 break
             for lane, message in self._pool.events():
-                self._take(lane, message)
+                self._hear(lane, message)
         while self._queue:
             turn = self._queue.popleft()
             problem, remedy = "no lane is left", "The same command goes on."
@@ -193,11 +194,11 @@ class Dispatch:
 
     # --- Taking in ----------------------------------------------------------------
 
-    def _take(self, lane: Lane, message: Message | None) -> None:
-        """Hear what a lane tells of its team."""
+    def _hear(self, lane: Lane, message: Message | None) -> None:
+        """Act on a message of a lane about its team."""
         match message:
             case CaseRecord() if message.case in self._running[lane].left:
-                self._tell(self._running[lane], message)
+                self._count(self._running[lane], message)
             case logging.LogRecord() if _log.isEnabledFor(message.levelno):
                 _log.handle(message)
             case TeamEnd():
@@ -205,7 +206,8 @@ class Dispatch:
             case None:
                 self._end(lane, self._running.pop(lane))
 
-    def _tell(self, turn: Turn, record: CaseRecord) -> None:
+    def _count(self, turn: Turn, record: CaseRecord) -> None:
+        """Tell the listener of a case, and how many have been run."""
         turn.left.discard(record.case)
         turns = [*self._queue, *self._running.values()]
         left = sum(len(unfinished.left) for unfinished in turns)
@@ -240,7 +242,7 @@ class Dispatch:
         return isinstance(error, EngineError | DeviceError) and bool(other_lanes)
 
     def _fail(self, turn: Turn, error: FlareError) -> None:
-        """Note what has ended the measurement of a team."""
+        """Note the error that has ended the measurement of a team."""
         self._total -= len(turn.left)
         with noted(self.failures, self._job.results, turn.archive.team):
             raise error

@@ -62,14 +62,20 @@ class LaneProcess:
     """A process that measures a team, as its parent sees it."""
 
     def __init__(self, job: TeamJob) -> None:
-        self.connection, theirs = Pipe()
+        self.connection, far_end = Pipe()
         # It finds the modules that this one has.
         path = os.pathsep.join(p or str(Path.cwd()) for p in sys.path)
-        with theirs:
+        with far_end:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, str(theirs.fileno()), str(os.getpid())],
+                [
+                    sys.executable,
+                    "-c",
+                    PROGRAM,
+                    str(far_end.fileno()),
+                    str(os.getpid()),
+                ],
                 stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(far_end.fileno(),),
                 env=os.environ | {"PYTHONPATH": path},
             )
         with suppress(OSError):  # if it has died, that is seen when it is asked
@@ -87,11 +93,11 @@ class LaneProcess:
         self._process.terminate()
 
     def close(self) -> None:
-        """Let it end, and wait for that; nothing if it has ended."""
+        """Let it end, if it has not, and wait for that."""
         self.ask_to_stop()
         self.connection.close()
         try:
-            self._process.wait(150.0)  # what it removes may take an engine so long
+            self._process.wait(150.0)  # an engine may take this long to remove things
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -155,7 +161,7 @@ class LanePool(ABC):
 
     @abstractmethod
     def lanes(self) -> Sequence[Lane]:
-        """All that there are at this moment."""
+        """All lanes at this moment."""
 
     def free(self) -> Sequence[Lane]:
         """Lanes that have no job."""
