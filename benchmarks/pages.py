@@ -34,7 +34,7 @@ from flare.reports.cases.pages import case_html, case_pages
 from flare.reports.evaluation import organiser_page, participant_page
 from flare.reports.measuring import Progress, TeamProgress, measuring_page
 from flare.reports.rank import rank
-from flare.reports.ranking.organisers import metric_values
+from flare.reports.ranking.organisers import WholeRanking, metric_values
 from flare.reports.ranking.organisers import organiser_page as ranking_for_organisers
 from flare.reports.ranking.page import public_ranking, ranking_page
 from flare.reports.ranking_pages import ranking_pages
@@ -101,10 +101,12 @@ def rankings(teams: int, folder: Path) -> Iterator[Drawn]:
         f"ranking of {size}, for organisers",
         lambda: page_html(
             ranking_for_organisers(
-                analysis,
-                public_ranking(analysis, is_organiser=True),
-                metric_values(analysis),
-                (),
+                WholeRanking(
+                    analysis,
+                    public_ranking(analysis, is_organiser=True),
+                    metric_values(analysis),
+                    (),
+                ),
                 {},
             )
         ),

@@ -18,7 +18,7 @@ import numpy.typing as npt
 CONFIDENCE = 0.95
 
 FEWEST_VALUES = 3
-"""Of fewer values, an interval would be as wide as what it is about."""
+"""With fewer values, an interval would be nearly as wide as their range."""
 
 _DRAWS = 4000
 _SEED = 2021

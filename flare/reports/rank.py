@@ -173,7 +173,7 @@ def rank(
 
 
 def _choice(name: str, value: str, allowed: type[_Choice]) -> _Choice:
-    """The choice that a word stands for; if it is none, ValueError tells all."""
+    """The choice that a word stands for; the ValueError for others lists all."""
     words = [choice.value for choice in allowed]
     if value not in words:
         raise ValueError(f"{name} must be {' or '.join(map(repr, words))}: {value!r}")

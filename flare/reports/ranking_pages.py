@@ -26,7 +26,7 @@ from flare.ranking.results_folder import EMPTY, CaseResult, Key
 from flare.ranking.rules import MissingRule, RankingOptions, RankingRules, Ties
 from flare.ranking.table import ResultTable, table_of
 from flare.reports.model import INDEX, RANKING_JSON, TEAMS, Page
-from flare.reports.ranking.organisers import metric_values, organiser_page
+from flare.reports.ranking.organisers import WholeRanking, metric_values, organiser_page
 from flare.reports.ranking.page import public_ranking, ranking_page
 from flare.reports.ranking.teams import (
     in_field,
@@ -101,13 +101,13 @@ def ranking_pages(
     links = files if has_teams else {}
     index = ranking_page(public, links)
     if is_organiser:
-        metrics = metric_values(analysis)
-        index = organiser_page(analysis, public, metrics, groupings, links)
+        ranking = WholeRanking(analysis, public, metric_values(analysis), groupings)
+        index = organiser_page(ranking, links)
         if figures:
             # Here, as pages should not wait for matplotlib.
             from flare.reports.paper.figures import write_ranking_figures
 
-            write_ranking_figures(analysis, public, metrics, groupings, index, figures)
+            write_ranking_figures(ranking, index, figures)
     yield INDEX, index
     for standing in standings if has_teams else ():
         team = standing.team

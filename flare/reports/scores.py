@@ -100,7 +100,7 @@ class CaseScores:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics that there are."""
+        """The metrics that have values."""
         return tuple(record for name, record in METRICS.items() if name in self.values)
 
     def mean(self, column: str, numbers: Sequence[int] | None = None) -> Mean:
@@ -165,7 +165,7 @@ class CaseScores:
         return scores
 
     def lowest_organ(self, number: int) -> str:
-        """Tell of why a case scores low what the numbers tell."""
+        """Why a case scores low, as far as numbers tell."""
         metric, scores = self.metrics[0], self.by_organ(number)
         zeros = [title for title, value in scores.items() if value == 0]
         if zeros:
@@ -225,7 +225,7 @@ def _rename(texts: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnScores(CaseScores):
-    """What a participant may know of an evaluation: it cannot hold any more digits."""
+    """Scores that a participant may know: they cannot hold any more digits."""
 
     exact: ClassVar[bool] = False
 

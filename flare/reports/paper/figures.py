@@ -16,7 +16,6 @@ from pathlib import Path
 from flare.challenge.metrics import RUNTIME, Metric
 from flare.common.files import csv_text, write_whole
 from flare.common.text import count, isolated, printable
-from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme
 from flare.reports.charts import field_chart
 from flare.reports.evaluation import distribution, group_chart
@@ -34,6 +33,7 @@ from flare.reports.paper.methods import evaluation_methods, methods_text
 from flare.reports.paper.tables import latex_text
 from flare.reports.ranking.organisers import (
     MetricValues,
+    WholeRanking,
     case_chart,
     hardest_first,
     tests_chart,
@@ -66,7 +66,7 @@ MEAN_COLUMNS = ("cases", "missing", "mean", "low", "high")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plate:
-    """A figure, and what it is drawn from."""
+    """A figure, and the numbers that it is drawn from."""
 
     name: str
     """How its files begin."""
@@ -223,20 +223,13 @@ def _cases_plate(scores: CaseScores, metric: Metric) -> Plate:
 # --- A ranking --------------------------------------------------------------------
 
 
-def write_ranking_figures(
-    analysis: Analysis,
-    public: PublicRanking,
-    metrics: Sequence[MetricValues],
-    groupings: Sequence[Grouping],
-    page: Page,
-    folder: Path,
-) -> None:
+def write_ranking_figures(ranking: WholeRanking, page: Page, folder: Path) -> None:
     """Write the figures of a ranking, ranking.tex, groups.tex and methods.txt.
 
     Parameters
     ----------
-    analysis, public, metrics, groupings
-        What organisers may know of it.
+    ranking : WholeRanking
+        As organisers may know it.
     page : Page
         The organisers' page, which has the tables of groups.
     folder : Path
@@ -247,10 +240,11 @@ def write_ranking_figures(
     OutputError
         If a file cannot be written.
     """
+    analysis, public = ranking.analysis, ranking.public
     plates = [_mean_ranks_plate(public)]
     if public.draws:
         plates.append(_draws_plate(public))
-    for values in metrics:
+    for values in ranking.metrics:
         plates += _metric_plates(values)
     if len(public.teams) > 1:
         plates.append(_schemes_plate(analysis.schemes, public.teams))
@@ -259,10 +253,11 @@ def write_ranking_figures(
         "methods.txt": f"{methods_text(analysis)}\n",
         "ranking.tex": latex_text(analysis),
     }
+    groupings = ranking.groupings
     columns = zip(_stems(groupings), groupings, public.groups, strict=True)
     for stem, grouping, group_ranks in columns:
         texts[f"{stem}_ranks.csv"] = _group_ranks(public, group_ranks)
-        for values in metrics:
+        for values in ranking.metrics:
             name = f"{stem}_{file_stem(values.metric.name)}.csv"
             texts[name] = _group_means(values, grouping)
     if group_tables := _group_tables(page):
@@ -295,7 +290,7 @@ def _group_means(values: MetricValues, grouping: Grouping) -> str:
     """The mean of each team in each group, as CSV; only scores have intervals."""
     columns = len(MEAN_COLUMNS) if values.metric.is_score else 3
     rows = []
-    for team, row in zip(values.teams, values.values, strict=True):
+    for team, row in zip(values.teams, values.rows, strict=True):
         for group, cases in grouping.groups:
             mean = Mean(values.metric.name, [row[number] for number in cases])
             rows.append((team, group, *mean.numbers[:columns]))
@@ -357,7 +352,7 @@ def _values_plate(values: MetricValues) -> Plate:
     metric = values.metric
     note = " On a logarithmic axis." if metric.name.startswith(RUNTIME) else ""
     rows = []
-    for team, row in zip(values.teams, values.values, strict=True):
+    for team, row in zip(values.teams, values.rows, strict=True):
         for case, value in zip(values.cases, row, strict=True):
             rows.append((team, case, value))
     return Plate(
@@ -373,8 +368,8 @@ def _values_plate(values: MetricValues) -> Plate:
 def _hard_cases_plate(values: MetricValues) -> Plate:
     """All teams and cases by a score, the hardest case first."""
     rows = []
-    for number in hardest_first(values.values):
-        rows.append((values.cases[number], *(row[number] for row in values.values)))
+    for number in hardest_first(values.rows):
+        rows.append((values.cases[number], *(row[number] for row in values.rows)))
     return Plate(
         name=f"cases_{file_stem(values.metric.name)}",
         caption=f"{values.metric.title} of each team and case, the hardest case first,"

@@ -244,7 +244,7 @@ def _measuring_sentences(analysis: Analysis) -> Iterator[str]:
 
 
 def _metric_text(rule: RankedMetric) -> str:
-    """A metric, and what is special about it."""
+    """A metric, and the rules for it that differ from the usual ones."""
     parts = [f"{rule.metric}, {rule.better.value} is better"]
     if rule.weight != 1:
         parts.append(f"weight {rule.weight:g}")

@@ -85,10 +85,20 @@ class MetricValues:
     teams: Sequence[str]
     """In the order of the ranking."""
     cases: Sequence[str]
-    values: Sequence[Sequence[float | None]]
-    """By team, and case."""
+    rows: Sequence[Sequence[float | None]]
+    """The values of each team, by case."""
     effects: Mapping[tuple[str, str], tuple[float, bool]]
     """How much better a team is than another one, and whether significantly so."""
+
+
+@dataclass(frozen=True, slots=True)
+class WholeRanking:
+    """A ranking with all that organisers may know of it."""
+
+    analysis: Analysis
+    public: PublicRanking
+    metrics: Sequence[MetricValues]
+    groupings: Sequence[Grouping]
 
 
 def metric_values(analysis: Analysis) -> list[MetricValues]:
@@ -102,24 +112,19 @@ def metric_values(analysis: Analysis) -> list[MetricValues]:
 def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
     """The values of all teams by a metric, which has a number on the board."""
     board = analysis.board
-    values = []
-    for row in board.values[:, :, number].tolist():
-        values.append([None if math.isnan(value) else value for value in row])
+    rows = []
+    for values in board.values[:, :, number].tolist():
+        rows.append([None if math.isnan(value) else value for value in values])
     effects = {}
     for test in analysis.tests:
         if test.metric == name:
             effects[test.team, test.other] = (test.effect, test.p_holm <= ALPHA)
-    return MetricValues(printed(name), board.teams, board.cases, values, effects)
+    return MetricValues(printed(name), board.teams, board.cases, rows, effects)
 
 
-def organiser_page(
-    analysis: Analysis,
-    public: PublicRanking,
-    metrics: Sequence[MetricValues],
-    groupings: Sequence[Grouping],
-    links: Mapping[str, str],
-) -> Page:
+def organiser_page(ranking: WholeRanking, links: Mapping[str, str]) -> Page:
     """Everything that organisers look at before they publish."""
+    analysis, metrics = ranking.analysis, ranking.metrics
     flags = list(analysis.flags)
     look: list[Part] = []
     if not 0 < len(flags) <= LOOKED_AT:
@@ -130,7 +135,7 @@ def organiser_page(
     doubts: list[Part] = []
     tests: list[Part] = []
     schemes: list[Part] = []
-    if len(public.teams) > 1:
+    if len(ranking.public.teams) > 1:
         cases = len(analysis.board.cases)
         recounts = [recount_text(winner, cases) for winner in analysis.sensitivity]
         doubts = [Heading("What first place depends on"), Lines(recounts)]
@@ -139,11 +144,11 @@ def organiser_page(
     before = "To be looked at before it is published"
     charts = [Pair([values_chart(values) for values in metrics])]
     page = ranking_page(
-        public,
+        ranking.public,
         links,
         look=flags,
         doubts=doubts,
-        means=_mean_parts(groupings, metrics),
+        means=_mean_parts(ranking.groupings, metrics),
         sections=[
             Section("look", "To be looked at", before, look),
             Section("cases", "Cases", "Which cases are hard, and for whom", hard),
@@ -188,7 +193,7 @@ def mean_table(grouping: Grouping, values: MetricValues) -> Table:
     """The means of a metric in all groups."""
     names = (group_title(group, len(cases)) for group, cases in grouping.groups)
     metric, rows = values.metric, []
-    for team, row in zip(values.teams, values.values, strict=True):
+    for team, row in zip(values.teams, values.rows, strict=True):
         cells = (_mean_cell(metric, row, numbers) for _, numbers in grouping.groups)
         rows.append((team, *cells))
     intervals = ", with 95 % intervals" if metric.is_score else ""
@@ -224,18 +229,18 @@ def hardest_first(values: Sequence[Sequence[float | None]]) -> list[int]:
 def case_chart(values: MetricValues) -> Chart:
     """The values of each team and case: which cases are hard, and for whom."""
     metric, shade_of = values.metric, partial(metric_shade, values.metric.record)
-    order = hardest_first(values.values)
+    order = hardest_first(values.rows)
     names = [values.cases[number] for number in order]
     rows = []
     for number in order:
-        case_values = [row[number] for row in values.values]
+        case_values = [row[number] for row in values.rows]
         cells = (number_cell(value, css=shade_of(value)) for value in case_values)
         rows.append((values.cases[number], *cells))
     caption = f"{metric.title} of each case and team, the hardest cases first"
     return field_chart(
         values.teams,
         names,
-        [[row[number] for number in order] for row in values.values],
+        [[row[number] for number in order] for row in values.rows],
         shade_of,
         ".2f",
         title=f"{metric.title} of each team and case, the hardest case first",
@@ -251,7 +256,7 @@ def case_chart(values: MetricValues) -> Chart:
 def values_chart(values: MetricValues) -> Chart:
     """How the values of each team are spread."""
     metric, labels, rows = values.metric, [], []
-    for team, row in zip(values.teams, values.values, strict=True):
+    for team, row in zip(values.teams, values.rows, strict=True):
         results = [value for value in row if value is not None]
         absent = len(row) - len(results)
         labels.append(f"{team} ({absent} missing)" if absent else team)
@@ -262,11 +267,11 @@ def values_chart(values: MetricValues) -> Chart:
         rows.append((team, str(absent or "none"), *map(metric.cell, statistics)))
     heads = ("mean", "lowest", "first quartile", "median", "third quartile", "highest")
     caption = f"{metric.title}: all statistics are of the cases with a result"
-    tips = values.cases, values.values, metric.decimals
+    tips = values.cases, values.rows, metric.decimals
     return spread_chart(
         metric.record or metric.name,
         labels,
-        values.values,
+        values.rows,
         has_boxes=True,
         title=metric.title,
         summary=f"{len(values.teams)} teams, best first; the table has the statistics",

@@ -1,7 +1,7 @@
-"""Says what everybody may know of a ranking, and makes the page of it.
+"""Reduces a ranking to what everybody may know, and makes the page of it.
 
-Only what follows from ranks, and the means of teams where organisers have chosen so: no
-type here has a field for the value of any case.
+That is all that follows from ranks, and the means of teams where organisers have chosen
+so: no type here has a field for the value of any case.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ class GroupRanks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicRanking:
-    """What everybody may know of a ranking: only what follows from ranks, and means.
+    """The part of a ranking that everybody may know.
 
-    It has no field for the value of any case.
+    All of it follows from ranks, but for means; no field holds the value of any case.
     """
 
     challenge: str

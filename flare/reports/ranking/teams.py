@@ -1,4 +1,4 @@
-"""Says what a team may know of a ranking, and makes its sheet and its pages.
+"""Reduces a ranking to what a team may know, and makes its sheet and its pages.
 
 A score in full precision gives away how many voxels the reference has. So every value
 is rounded here as its metric says, and one in voxels is not here at all. The page for
@@ -75,7 +75,7 @@ class OwnResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnStanding:
-    """What a team may know; it has no field for anything of another team."""
+    """The part of a ranking that a team may know, with no field for another team."""
 
     team: str
     challenge: str

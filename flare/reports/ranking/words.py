@@ -38,7 +38,7 @@ class Printed:
     is_told: bool
     """Whether participants may see its values, not only their ranks.
 
-    Efficiency has nothing of references; what is no metric of ours may have.
+    Efficiency tells nothing of references; a metric of somebody else may.
     """
 
     def text(self, value: float) -> str:
@@ -46,7 +46,7 @@ class Printed:
         return f"{value:z.{self.decimals}f}"
 
     def cell(self, value: float | None, **style: Any) -> Cell:
-        """A value in a table, or that there is none."""
+        """A cell with a value, or with the words that there is no result."""
         return number_cell(value, decimals=self.decimals, **style)
 
     def shaded(self, value: float | None) -> Cell:
@@ -237,7 +237,7 @@ def _first_shares(bootstrap: Bootstrap, winners: Sequence[str]) -> str:
 
 
 def _percent(share: float) -> str:
-    """A share in words; what is not all is not 100 %.
+    """A share in words; a share below 1 is never called 100 %.
 
     Examples
     --------

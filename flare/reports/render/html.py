@@ -35,7 +35,7 @@ _PARTS = re.compile(
     r"|(?P<words>[^<]+)",
     re.DOTALL,
 )
-"""Of a page: what is no text, words in drawings, tags, and all other words."""
+"""The parts of a page: scripts and the like, words in drawings, tags, other words."""
 
 
 def page_html(page: Page, *scripts: str, style: str = "") -> str:

@@ -57,7 +57,7 @@ _BOX = (-0.42, -0.10)
 """Top and bottom of boxes, as parts of a row, from its middle; dots are below."""
 
 _NAMES_MM = {"column": 24.0, "page": 42.0}
-"""About what the names of rows take."""
+"""About the width that the names of rows take."""
 
 _LETTERS = {"column": 18, "page": 34}
 """Of a name, by the figure's width."""
@@ -67,7 +67,7 @@ _LETTERS = {"column": 18, "page": 34}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """The measures of a figure, of which some follow from others."""
+    """The measures of a figure."""
 
     width: str
     """``column`` or ``page``."""

@@ -1,4 +1,4 @@
-"""Holds what pages and figures look like: readable, in colour and in grey."""
+"""Holds the look of pages and figures: readable, in colour and in grey."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class _Font:
 
 
 def _fonts_with(missing: set[int]) -> dict[str, _Font]:
-    """The installed fonts by path, with what they have of the missing letters."""
+    """The installed fonts by path, each with the missing letters that it has."""
     from matplotlib.font_manager import findSystemFonts
     from matplotlib.ft2font import FT2Font
 

@@ -1,4 +1,4 @@
-"""Draws charts as small SVG, of which equal charts have equal bytes."""
+"""Draws charts as small SVG; equal charts have equal bytes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def decimal(value: float) -> str:
 
 
 def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
-    """An element; what is no `Markup` is escaped, and numbers have one decimal.
+    """An element; all texts but `Markup` are escaped, and numbers have one decimal.
 
     An underscore at the end of an attribute's name is left out, others are hyphens.
 
@@ -71,7 +71,7 @@ def _escaped(value: object) -> str:
 
 
 def percent(part: float) -> str:
-    """A part of the width, for what is not stretched."""
+    """A part of the width, for shapes that are not stretched."""
     return f"{decimal(100 * part)}%"
 
 

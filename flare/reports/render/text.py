@@ -116,16 +116,17 @@ def latex(table: Table, label: str) -> str:
 
 
 def _latex_rows(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows in LaTeX, of which none begins with an option of the line before."""
+    """Rows in LaTeX."""
     lines = []
     for row in rows:
+        # Nothing here may be taken for an option of the line before.
         start = "{}" if row[0].startswith(("[", "*")) else ""
         lines.append(f"{start}{' & '.join(row)} " + r"\\")
     return lines
 
 
 def latex_file(tables: Sequence[str]) -> str:
-    """The content of a file of such tables: what it needs, in a comment, and they."""
+    """A file of such tables, below a comment on the packages that they need."""
     text = "\n\n".join(tables)
     names = "booktabs,graphicx"
     needs = rf"% In the preamble: \usepackage{{{names}}}"

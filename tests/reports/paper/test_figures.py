@@ -16,7 +16,7 @@ from flare.reports.paper.figures import (
 from flare.reports.paper.files import write_analysis
 from flare.reports.paper.methods import evaluation_methods
 from flare.reports.rank import rank
-from flare.reports.ranking.organisers import metric_values, organiser_page
+from flare.reports.ranking.organisers import WholeRanking, metric_values, organiser_page
 from flare.reports.ranking.page import public_ranking
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_reading import read_evaluation
@@ -209,8 +209,8 @@ def told(analysis, tmp_path_factory):
 def write_figures(analysis, folder, *groupings):
     """Write all figures of a ranking."""
     public = public_ranking(analysis, groupings, is_organiser=True)
-    told = analysis, public, metric_values(analysis), groupings
-    write_ranking_figures(*told, organiser_page(*told, {}), folder)
+    ranking = WholeRanking(analysis, public, metric_values(analysis), groupings)
+    write_ranking_figures(ranking, organiser_page(ranking, {}), folder)
 
 
 def numbers_of(analysis, folder, *groupings):
