@@ -64,7 +64,7 @@ class Family(NamedTuple):
 
 
 class Is:
-    """What a JSON schema says of a value besides its type; for `Annotated`.
+    """All that a JSON schema says of a value besides its type; for `Annotated`.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ class Is:
     families : sequence of Family
         Its keys that are alike.
     entry : tuple of str, optional
-        Of a mapping with any keys: how they are called, and what the values mean.
+        How the keys of a mapping without a record are called, and what its values mean.
     keys : str
-        Of such a mapping: the pattern of its keys.
+        The pattern of such keys.
     about : str
         What a value means, where no text can stand below it.
     optional : collection of str or True
@@ -115,7 +115,7 @@ _BOUNDS = {
     "exclusiveMinimum": (operator.gt, "above"),
     "maximum": (operator.le, "at most"),
 }
-"""What is checked of what `Is` says."""
+"""The keywords of `Is` that are checked, how, and in which words."""
 
 
 class RuleError(ValueError):
@@ -145,8 +145,8 @@ def check(holds: bool, key: str, value: object, expected: str) -> None:
 
 def problems_text(problems: Sequence[str]) -> str:
     """All that is wrong, on one line."""
-    untold = len(problems) - MOST_PROBLEMS
-    end = f"; and {untold} more mistakes" if untold > 0 else ""
+    surplus = len(problems) - MOST_PROBLEMS
+    end = f"; and {surplus} more mistakes" if surplus > 0 else ""
     return "; ".join(problems[:MOST_PROBLEMS]) + end
 
 
@@ -155,11 +155,13 @@ def _check_bounds(value: float, rules: Is, key: str) -> None:
     bounds = [name for name in rules.keywords if name in _BOUNDS]
     if not bounds:
         return
-    is_within, expected = abs(value) < math.inf, []  # whatever the size of an int
+    is_within = abs(value) < math.inf  # also for an int that no float can hold
+    expected = []
     for name in bounds:
-        is_kept, words = _BOUNDS[name]
-        is_within = is_within and is_kept(value, rules.keywords[name])
-        expected.append(f"{words} {rules.keywords[name]:g}")
+        compare, words = _BOUNDS[name]
+        bound = rules.keywords[name]
+        is_within = is_within and compare(value, bound)
+        expected.append(f"{words} {bound:g}")
     check(is_within, key, value, " and ".join(expected))
 
 
@@ -257,7 +259,7 @@ def _unknown_keys(
 
 
 def _checked(kind: type[_Built], arguments: Mapping[str, Any], where: str) -> _Built:
-    """The record, unless it breaks rules: then all of them are told."""
+    """Make the record, or raise with all rules that it breaks."""
     token = _BROKEN.set([])
     try:
         record = kind(**arguments)
@@ -320,9 +322,9 @@ class _Reader:
 
     def _annotated(self, value: object, hint: Any, key: str) -> Any:
         plain_hint, rules, *_ = get_args(hint)
-        converted = self.convert(value, plain_hint, key)
-        _check_bounds(converted, rules, key)
-        return converted
+        number = self.convert(value, plain_hint, key)
+        _check_bounds(number, rules, key)
+        return number
 
     def _union(self, value: object, hint: Any, key: str) -> Any:
         # Only JSON can write None.

@@ -32,9 +32,9 @@ def listing(names: Iterable[str | Path], *, last: str = ", ") -> str:
         if len(", ".join([*shown, text])) > NAMES_CHARACTERS:
             break
         shown.append(text)
-    left_out = len(texts) - len(shown)
-    if left_out:
-        return f"{', '.join(shown)} and {left_out} more"
+    surplus = len(texts) - len(shown)
+    if surplus:
+        return f"{', '.join(shown)} and {surplus} more"
     if len(shown) > 1:
         shown = [", ".join(shown[:-1]), shown[-1]]
     return last.join(shown)
