@@ -116,7 +116,7 @@ def check_alike(lanes: Sequence[Lane]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Computer:
     """A computer, as far as its lanes depend on it."""
 
     host: str
@@ -136,7 +136,7 @@ class Place:
         return sorted(chain.from_iterable(self.cores))
 
 
-def look_at_place(gpus: Sequence[str], engine: Engine) -> Place:
+def look_at_computer(gpus: Sequence[str], engine: Engine) -> Computer:
     """Look at the computer that this is run on.
 
     Parameters
@@ -163,7 +163,7 @@ def look_at_place(gpus: Sequence[str], engine: Engine) -> Place:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
     except OSError:
         boot = platform.node()
-    return Place(
+    return Computer(
         host=platform.node(),
         identity=boot.strip(),
         processor=str(describe_host()["processor"]),
@@ -189,12 +189,12 @@ def _cores(
     return tuple(map(tuple, cores.values()))
 
 
-def divide(place: Place, limits: Limits, count: int) -> tuple[Lane, ...]:
+def divide(computer: Computer, limits: Limits, count: int) -> tuple[Lane, ...]:
     """The lanes of a computer, no two of which share a processor.
 
     Parameters
     ----------
-    place : Place
+    computer : Computer
         The computer; each of its GPUs has a lane.
     limits : Limits
         As asked for; what they do not say is divided into equal parts.
@@ -206,11 +206,11 @@ def divide(place: Place, limits: Limits, count: int) -> tuple[Lane, ...]:
     InputError
         If it has not enough processors, or memory.
     """
-    parts = _processors(place, limits.cpus, count)
+    parts = _processors(computer, limits.cpus, count)
     used = set(chain.from_iterable(parts))
-    spare = tuple(number for number in place.processors if number not in used)
-    memory = _memory(place, limits.memory, count)
-    devices = place.gpus or (None,) * count
+    spare = tuple(number for number in computer.processors if number not in used)
+    memory = _memory(computer, limits.memory, count)
+    devices = computer.gpus or (None,) * count
     lanes = []
     for number, (cpus, gpu) in enumerate(zip(parts, devices, strict=True)):
         lane_limits = replace(
@@ -220,10 +220,10 @@ def divide(place: Place, limits: Limits, count: int) -> tuple[Lane, ...]:
             gpu=gpu.uuid if gpu else "",
         )
         lane = Lane(
-            host=place.host,
+            host=computer.host,
             number=number,
             of=count,
-            processor=place.processor,
+            processor=computer.processor,
             cpus=cpus,
             spare=spare,
             gpu=gpu,
@@ -234,17 +234,17 @@ def divide(place: Place, limits: Limits, count: int) -> tuple[Lane, ...]:
 
 
 def _processors(
-    place: Place, cpus: str | None, count: int
+    computer: Computer, cpus: str | None, count: int
 ) -> tuple[tuple[int, ...], ...]:
     """Divide processors among lanes, as many for each; no two lanes share a core."""
-    numbers = _usable_processors(place, cpus, count)
+    numbers = _usable_processors(computer, cpus, count)
     if len(numbers) < count:
         raise InputError(
-            f"{safe(place.host)}: {count} lanes need as many processors, and"
+            f"{safe(computer.host)}: {count} lanes need as many processors, and"
             f" there are {len(numbers)}",
             "Use fewer lanes.",
         )
-    cores = [[n for n in core if n in numbers] for core in place.cores]
+    cores = [[n for n in core if n in numbers] for core in computer.cores]
     threads = max(map(len, cores))
     size = len(numbers) // count
     if size >= threads:
@@ -256,15 +256,15 @@ def _processors(
     return tuple(tuple(sorted(ordered[start : start + size])) for start in starts)
 
 
-def _usable_processors(place: Place, cpus: str | None, count: int) -> list[int]:
+def _usable_processors(computer: Computer, cpus: str | None, count: int) -> list[int]:
     """The processors that lanes may have: those asked for, or all but perhaps one."""
-    processors = place.processors
+    processors = computer.processors
     if cpus:
         numbers = _numbers(cpus)
         missing = sorted({*numbers} - {*processors})
         if missing:
             raise InputError(
-                f"--cpus: {safe(place.host)} has no processor"
+                f"--cpus: {safe(computer.host)} has no processor"
                 f" {listing(map(str, missing))}",
                 "Name those that the program may use.",
             )
@@ -282,9 +282,9 @@ def _numbers(cpus: str) -> list[int]:
     return sorted(numbers)
 
 
-def _memory(place: Place, memory: str, count: int) -> str:
+def _memory(computer: Computer, memory: str, count: int) -> str:
     """The memory of a container on a lane, as Docker writes it."""
-    part = place.memory_bytes // count
+    part = computer.memory_bytes // count
     if not memory:
         if size_bytes(MEMORY) <= part or count == 1:
             return MEMORY
@@ -292,8 +292,8 @@ def _memory(place: Place, memory: str, count: int) -> str:
         return _written(max(part >> 28, 1) << 28)
     if count > 1 and size_bytes(memory) > part:
         raise InputError(
-            f"--memory {memory}: {count} lanes of {safe(place.host)} would have more"
-            f" than its {place.memory_bytes / 2**30:.1f} GiB",
+            f"--memory {memory}: {count} lanes of {safe(computer.host)} would have more"
+            f" than its {computer.memory_bytes / 2**30:.1f} GiB",
             f"Give at most {_written(part)}.",
         )
     return memory

@@ -36,7 +36,7 @@ from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.container import opened_limits
 from flare.measuring.engines.interface import Engine, find_engine
 from flare.measuring.host import choose_caches, missing_walls
-from flare.measuring.lane import Lane, check_alike, divide, look_at_place
+from flare.measuring.lane import Lane, check_alike, divide, look_at_computer
 from flare.measuring.lanes.dispatch import Dispatch, Listener, noted
 from flare.measuring.lanes.process import LanePool, LocalLanes, SingleLane
 from flare.measuring.options import Caches, Contract, MeasureOptions
@@ -298,11 +298,11 @@ def _opened_lanes(job: Job, engine: Engine) -> Iterator[tuple[LanePool, EngineRe
         from flare.measuring.lanes.cluster import opened_cluster
 
         with opened_cluster(job, engine) as pool:
-            yield pool, pool.places[0].engine
+            yield pool, pool.computers[0].engine
     elif options.is_side_by_side:
-        place = look_at_place(options.gpus, engine)
-        lanes = divide(place, options.limits, options.lane_count)
-        yield LocalLanes(lanes), place.engine
+        computer = look_at_computer(options.gpus, engine)
+        lanes = divide(computer, options.limits, options.lane_count)
+        yield LocalLanes(lanes), computer.engine
     else:
         record = engine.describe()
         with opened_limits(options.limits) as (limits, gpu):

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from flare.challenge.reading import read_challenge
-from flare.measuring.lane import Lane, Place
+from flare.measuring.lane import Computer, Lane
 from flare.measuring.lanes.process import TeamEnd
 from flare.measuring.options import MeasureOptions
 from flare.measuring.sampling import Device
@@ -36,7 +36,7 @@ def place(cores, *, gpus=(), memory_gib=64, **more):
         "gpus": tuple(gpus),
         "engine": {"version": "24"},
     }
-    return Place(**known | more)
+    return Computer(**known | more)
 
 
 def lane(number=0, *, of=2, gpu=None, host="here", memory="14g", cpus=(1,), **more):

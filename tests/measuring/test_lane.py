@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from flare.common.errors import InputError
-from flare.measuring.lane import LaneKind, _cores, check_alike, divide, look_at_place
+from flare.measuring.lane import LaneKind, _cores, check_alike, divide, look_at_computer
 from flare.measuring.options import LaneLimits, MeasureOptions
 from flare.measuring.sampling import DeviceError
 from flare.results.errors import MeasurementError
@@ -82,7 +82,7 @@ def test_a_gpu_that_is_named_twice_is_refused(monkeypatch):
     monkeypatch.setattr("flare.measuring.lane.open_gpu", lambda _: nullcontext(gpu))
 
     with pytest.raises(DeviceError, match="GPU 0 was named twice"):
-        look_at_place(["0", "0"], SimpleNamespace(describe=dict))
+        look_at_computer(["0", "0"], SimpleNamespace(describe=dict))
 
 
 @pytest.mark.parametrize(

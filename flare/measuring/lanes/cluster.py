@@ -25,7 +25,7 @@ from flare.evaluation.many.cluster import (
     scheduler_lost,
 )
 from flare.measuring.engines.interface import Engine
-from flare.measuring.lane import Lane, Place, check_alike, divide, look_at_place
+from flare.measuring.lane import Computer, Lane, check_alike, divide, look_at_computer
 from flare.measuring.lanes.process import LanePool, LaneProcess, Message, TeamEnd
 from flare.measuring.options import MeasureOptions
 from flare.measuring.team import Job, TeamJob
@@ -115,7 +115,7 @@ class ClusterLanes(LanePool):
     ) -> None:
         self._client, self._address = client, str(options.cluster)
         self._options, self._folders, self._engine = options, folders, engine
-        self._computers: dict[str, tuple[Lane, ...]] = {}
+        self._lanes: dict[str, tuple[Lane, ...]] = {}
         """The lanes of each computer, by its identity."""
         self._workers: dict[Lane, str] = {}
         self._refused: set[str] = set()
@@ -126,7 +126,7 @@ class ClusterLanes(LanePool):
         self._topic = f"flare-measure-{uuid.uuid4().hex}"
         hear = self._messages.put
         client.subscribe_topic(self._topic, lambda event: hear(pickle.loads(event[1])))
-        self.places: list[Place] = []
+        self.computers: list[Computer] = []
         self._take(self._new())
         if not self._workers:
             raise ClusterError(
@@ -245,42 +245,42 @@ class ClusterLanes(LanePool):
         if not workers:
             return
         check_workers(self._client, self._folders, workers)
-        places = self._client.run(
-            look_at_place,
+        answers = self._client.run(
+            look_at_computer,
             self._options.gpus,
             self._engine,
             workers=list(workers),
             on_error="return",
         )
-        for worker, place in sorted(places.items()):
-            if isinstance(place, FlareError):
+        for worker, answer in sorted(answers.items()):
+            if isinstance(answer, FlareError):
                 raise ClusterError(
-                    f"Worker {safe(worker)}: {place.finding}", place.remedy
-                ) from place
-            if isinstance(place, OSError):
+                    f"Worker {safe(worker)}: {answer.finding}", answer.remedy
+                ) from answer
+            if isinstance(answer, OSError):
                 continue  # it has just ended
-            if isinstance(place, Exception):
+            if isinstance(answer, Exception):
                 raise ClusterError(
-                    f"Worker {safe(worker)}: it cannot be used ({place})"
-                ) from place
-            lane = self._lane_for(worker, place)
+                    f"Worker {safe(worker)}: it cannot be used ({answer})"
+                ) from answer
+            lane = self._lane_for(worker, answer)
             check_alike([*self._workers, lane])
             self._workers[lane] = worker
 
-    def _lane_for(self, worker: str, place: Place) -> Lane:
-        if place.identity not in self._computers:
-            if place.host in [other.host for other in self.places]:
+    def _lane_for(self, worker: str, computer: Computer) -> Lane:
+        if computer.identity not in self._lanes:
+            if computer.host in [other.host for other in self.computers]:
                 # Two computers of one name: the address tells them apart.
                 address = worker.partition("://")[2].rpartition(":")[0]
-                place = replace(place, host=f"{place.host} ({address})")
+                computer = replace(computer, host=f"{computer.host} ({address})")
             limits, count = self._options.limits, self._options.lane_count
-            self._computers[place.identity] = divide(place, limits, count)
-            self.places.append(place)
-        for lane in self._computers[place.identity]:
+            self._lanes[computer.identity] = divide(computer, limits, count)
+            self.computers.append(computer)
+        for lane in self._lanes[computer.identity]:
             if lane not in self._workers:
                 return lane
         raise ClusterError(
-            f"Worker {safe(worker)}: {safe(place.host)} has more workers with the"
+            f"Worker {safe(worker)}: {safe(computer.host)} has more workers with the"
             f" resource {RESOURCE} than lanes ({self._options.lane_count})",
             "Start one for each GPU of --gpu, or for each of --lanes.",
         )

@@ -10,7 +10,7 @@ import pytest
 from flare.common.environment import __version__, source_commit
 from flare.evaluation.errors import ClusterError
 from flare.measuring.engines.docker import Docker
-from flare.measuring.lane import look_at_place
+from flare.measuring.lane import look_at_computer
 from flare.measuring.lanes import cluster
 from flare.measuring.lanes.cluster import (
     ClusterLanes,
@@ -52,7 +52,7 @@ class Client:
 
     def run(self, function, *_, workers, on_error):
         """What each worker says."""
-        if function is look_at_place:
+        if function is look_at_computer:
             return {worker: self.places[worker] for worker in workers}
         return dict.fromkeys(workers, ((__version__, source_commit()), [], []))
 
