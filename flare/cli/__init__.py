@@ -1,1 +1,6 @@
-"""The command line."""
+"""The command line.
+
+Where things are registered: a command is a file in ``commands/``, and no list names it;
+who commands are for, in ``GROUPS`` of ``main.py``; options that have left, in ``LEFT``
+of ``command.py``.
+"""

@@ -1,5 +1,6 @@
 """What `docs/developers/adding.md` asks for is asked for here, too."""
 
+import ast
 import inspect
 import re
 from dataclasses import fields
@@ -13,6 +14,8 @@ from flare.cli.main import command_names, load
 from flare.common.options import KEY
 from flare.results.efficiency_csv import CaseRecord
 from tests.builders import ROOT
+
+FOLDERS = sorted(file.parent for file in (ROOT / "flare").rglob("__init__.py"))
 
 
 @pytest.mark.parametrize(
@@ -39,3 +42,23 @@ def test_a_help_tells_the_default_that_an_option_has(name):
         if told and row.default not in (None, ""):
             parsed = declared.parse(told[1]) if declared.parse else told[1]
             assert parsed == getattr(row.default, "value", row.default), row.name
+
+
+@pytest.mark.parametrize(
+    "folder", FOLDERS[1:], ids=[str(folder.relative_to(ROOT)) for folder in FOLDERS[1:]]
+)
+def test_what_a_folder_says_of_its_registries_is_there(folder):
+    """Files are named from the folder or from the root, and then what is in them."""
+    docstring = ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+    words = re.findall("``(.+?)``", docstring)
+    paths = [word for word in words if "/" in word or word.endswith(".py")]
+    paths = [path for path in paths if not path.startswith("NAME")]
+    places = [
+        folder / path if (folder / path).exists() else ROOT / path for path in paths
+    ]
+
+    assert [place for place in places if not place.exists()] == []
+    files = [place for place in places if place.is_file()]
+    code = "".join(file.read_text() for file in files or folder.glob("*.py"))
+    names = [word for word in words if word.isidentifier()]
+    assert [name for name in names if not re.search(rf"\b{name}\b", code)] == []
