@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, product
+from itertools import chain, compress, product
 from pathlib import Path
 from statistics import fmean
 
@@ -61,45 +61,44 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What the page of a comparison is made from."""
+    """The evaluations of a page, and how they were made."""
 
     evaluations: tuple[Compared, ...]
-    """That which the others are compared with comes first."""
+    """The first is compared with all the others."""
     unlike: tuple[str, ...]
     provenance: tuple[tuple[str, tuple[str, ...]], ...]
-    """What is said of how the scores were made, for organisers: a text of each
-    evaluation."""
+    """How scores were made, for organisers: names, and a text of each evaluation."""
 
     def __post_init__(self) -> None:
         """See that a participant's scores stand beside no others, and alone."""
-        if any(isinstance(each.scores, OwnScores) for each in self.evaluations):
-            every = all(isinstance(each.scores, OwnScores) for each in self.evaluations)
-            if self.provenance or not every:
-                raise ValueError("more than a participant may know")
+        scores = [evaluation.scores for evaluation in self.evaluations]
+        is_own = [isinstance(part, OwnScores) for part in scores]
+        if any(is_own) and (self.provenance or not all(is_own)):
+            raise ValueError("more than a participant may know")
 
     @property
     def first(self) -> Compared:
-        """What the others are compared with."""
+        """The evaluation that all others are compared with."""
         return self.evaluations[0]
 
     @property
-    def others(self) -> tuple[Compared, ...]:
-        """What is compared with the first."""
+    def candidates(self) -> tuple[Compared, ...]:
+        """The evaluations that are compared with the first."""
         return self.evaluations[1:]
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """Those that all evaluations have."""
+        """The cases of all evaluations."""
         return self.first.scores.cases
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Those by which all evaluations have scores."""
-        return tuple(
-            own
-            for own in self.first.scores.metrics
-            if all(own in each.scores.metrics for each in self.others)
-        )
+        """The metrics by which all evaluations have scores."""
+        metrics = self.first.scores.metrics
+        for candidate in self.candidates:
+            known_metrics = candidate.scores.metrics
+            metrics = tuple(metric for metric in metrics if metric in known_metrics)
+        return metrics
 
 
 def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Comparison:
@@ -114,38 +113,50 @@ def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Compariso
     """
     files = tuple(map(read_evaluation, sources))
     unlike = check_comparable(sources, files)
-    common = set.intersection(*(set(each.cases) for each in files))
+    common = set.intersection(*(set(file.cases) for file in files))
     cases = [case for case in files[0].cases if case in common]
-    every = [scores_of(each) if is_organiser else own_scores(each) for each in files]
-    shown = cases if is_organiser else _own_names(cases, files[::-1])
-    organs = tuple(dict.fromkeys(organ for each in every for organ in each.organs))
+    names = cases if is_organiser else _own_names(cases, files[::-1])
+    parts = []
+    organs: dict[str, None] = {}
+    for file in files:
+        scores = scores_of(file) if is_organiser else own_scores(file)
+        numbers = {case: number for number, case in enumerate(file.cases)}
+        parts.append(scores.part([numbers[case] for case in cases], names))
+        organs |= dict.fromkeys(scores.organs)
     evaluations = []
-    for name, found, own in zip(evaluation_names(sources), files, every, strict=True):
-        places = {case: number for number, case in enumerate(found.cases)}
-        scores = own.part([places[case] for case in cases], shown)
-        rest = [case for case in places if case not in common]
-        evaluations.append(
-            Compared(
-                name=name,
-                scores=replace(scores, organs=organs),
-                left_out=tuple(rest if is_organiser else _own_names(rest, [found])),
-            )
-        )
-    told = [dict(each.provenance) for each in files] if is_organiser else []
-    keys = dict.fromkeys(key for each in told for key in each)
+    for name, file, part in zip(evaluation_names(sources), files, parts, strict=True):
+        left_out = [case for case in file.cases if case not in common]
+        if not is_organiser:
+            left_out = _own_names(left_out, [file])
+        scores = replace(part, organs=tuple(organs))
+        compared = Compared(name=name, scores=scores, left_out=tuple(left_out))
+        evaluations.append(compared)
     return Comparison(
         evaluations=tuple(evaluations),
         unlike=unlike,
-        provenance=tuple(
-            (key, tuple(each.get(key, "not told") for each in told)) for key in keys
-        ),
+        provenance=_provenance(files) if is_organiser else (),
     )
 
 
+def _provenance(
+    files: Sequence[EvaluationFile],
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """How the scores were made: names, and a text of each file."""
+    records = [dict(file.provenance) for file in files]
+    rows = []
+    for name in dict.fromkeys(chain.from_iterable(records)):
+        texts = tuple(record.get(name, "not told") for record in records)
+        rows.append((name, texts))
+    return tuple(rows)
+
+
 def _own_names(cases: Sequence[str], files: Sequence[EvaluationFile]) -> list[str]:
-    """What cases are called by the first of these evaluations that has a file."""
-    own = ((file.prediction_files.get(case, "") for file in files) for case in cases)
-    return own_names([next(filter(None, names), "") for names in own])
+    """Name cases by the prediction of the first evaluation that has one."""
+    predictions = []
+    for case in cases:
+        names = [file.prediction_files.get(case, "") for file in files]
+        predictions.append(next(filter(None, names), ""))
+    return own_names(predictions)
 
 
 # --- Differences ------------------------------------------------------------------
@@ -157,7 +168,7 @@ class Paired:
 
     metric: Metric
     title: str
-    """Of the organ, or that it is the mean of organs."""
+    """The title of the organ, or of the mean of organs."""
     differences: tuple[float | None, ...]
     """By case, the new value less the old one; None where one of the two is missing."""
     gains: tuple[float | None, ...]
@@ -166,7 +177,7 @@ class Paired:
     """Mean over the cases with a difference."""
     after: float | None = None
     interval: tuple[float, float] | None = None
-    """Of the mean difference."""
+    """A confidence interval of the mean difference."""
     effect: float = 0.0
     p: float = 1.0
     """1 where there is nothing to test."""
@@ -174,7 +185,7 @@ class Paired:
 
     @property
     def present(self) -> list[float]:
-        """The gains and losses that there are."""
+        """The gains and losses of the cases that have both scores."""
         return [value for value in self.gains if value is not None]
 
     @property
@@ -186,13 +197,20 @@ class Paired:
     @property
     def mean_gain(self) -> float | None:
         """The mean gain; that of a loss is below 0."""
-        return fmean(present) if (present := self.present) else None
+        present = self.present
+        return fmean(present) if present else None
 
     @property
     def counts(self) -> tuple[int, int, int]:
         """Numbers of cases that are better, equal and worse."""
         signs = [(value > 0) - (value < 0) for value in self.present]
         return signs.count(1), signs.count(0), signs.count(-1)
+
+    @property
+    def changed(self) -> int:
+        """The number of cases that are better or worse."""
+        better, _, worse = self.counts
+        return better + worse
 
     @property
     def is_tested(self) -> bool:
@@ -210,75 +228,81 @@ Pairs = dict[str, tuple[Paired, ...]]
 
 
 def compare_scores(
-    first: CaseScores, others: Sequence[CaseScores], metrics: Sequence[Metric]
+    first: CaseScores, candidates: Sequence[CaseScores], metrics: Sequence[Metric]
 ) -> list[Pairs]:
-    """How each of some evaluations differs from the first one, case by case.
+    """Compare each candidate with the first evaluation, case by case.
 
-    Holm's method adjusts for the tests of all others and metrics: those of means by
+    Holm's method adjusts for the tests of all candidates and metrics: those of means by
     themselves, which a reader looks at first, and those of organs by themselves.
 
     Parameters
     ----------
     first : CaseScores
-        What the others are compared with.
-    others : sequence of CaseScores
-        Of the same cases and organs.
+        Scores of the evaluation that all candidates are compared with.
+    candidates : sequence of CaseScores
+        Scores of the same cases and organs.
     metrics : sequence of Metric
         By which they are compared.
     """
     families = []
     for rows in (first.rows[:1], first.rows[1:]):
-        cells = [(metric, *row) for metric, row in product(metrics, rows)]
-        family = [[_paired(*cell, first, other) for cell in cells] for other in others]
+        family = []
+        for candidate in candidates:
+            pairs = []
+            for metric, (end, title) in product(metrics, rows):
+                pairs.append(_paired(metric, end, title, first, candidate))
+            family.append(pairs)
         families.append(_adjusted(family))
-    return [
-        {
-            metric.name: tuple(pair for pair in chain(*pairs) if pair.metric == metric)
-            for metric in metrics
-        }
-        for pairs in zip(*families, strict=True)
-    ]
+    means, organs = families
+    compared = []
+    for mean_pairs, organ_pairs in zip(means, organs, strict=True):
+        compared.append(_by_metric([*mean_pairs, *organ_pairs]))
+    return compared
+
+
+def _by_metric(pairs: Sequence[Paired]) -> Pairs:
+    """The same pairs by metric, in their order."""
+    by_metric: Pairs = {}
+    for pair in pairs:
+        name = pair.metric.name
+        by_metric[name] = (*by_metric.get(name, ()), pair)
+    return by_metric
 
 
 def _adjusted(family: Sequence[Sequence[Paired]]) -> list[list[Paired]]:
     """The same pairs with p-values that are adjusted for all that can be tested."""
     p_values = [pair.p for pair in chain(*family) if pair.metric.better]
     adjusted = iter(holm(np.array(p_values)).tolist())
-    return [
-        [
-            replace(pair, p_holm=next(adjusted)) if pair.metric.better else pair
-            for pair in pairs
-        ]
-        for pairs in family
-    ]
+    adjusted_family = []
+    for pairs in family:
+        adjusted_pairs = []
+        for pair in pairs:
+            if pair.metric.better:
+                pair = replace(pair, p_holm=next(adjusted))
+            adjusted_pairs.append(pair)
+        adjusted_family.append(adjusted_pairs)
+    return adjusted_family
 
 
 def _paired(
-    metric: Metric, end: str, title: str, first: CaseScores, other: CaseScores
+    metric: Metric, end: str, title: str, first: CaseScores, candidate: CaseScores
 ) -> Paired:
-    """How the scores of an organ differ."""
+    """How the scores of an organ differ, on the cases that have both."""
     absent = (None,) * len(first.cases)
-    before, after = (
-        each.values.get(metric.name + end) or absent for each in (first, other)
-    )
-    both = [
-        None if old is None or new is None else (old, new)
-        for old, new in zip(before, after, strict=True)
-    ]
-    complete = [pair for pair in both if pair]
-    if not complete:
+    before = first.values.get(metric.name + end) or absent
+    after = candidate.values.get(metric.name + end) or absent
+    has_both = [None not in pair for pair in zip(before, after, strict=True)]
+    if not any(has_both):
         return Paired(metric=metric, title=title, differences=absent, gains=absent)
-    old, new = np.array(complete, dtype=np.float64).T[:, np.newaxis]
-    differences = steps(old, new)
-    gains = differences if metric.better is Better.HIGHER else steps(new, old)
-    if metric.better is None:
-        gains = steps(np.abs(new), np.abs(old))
+    old = np.array([list(compress(before, has_both))], dtype=np.float64)
+    new = np.array([list(compress(after, has_both))], dtype=np.float64)
+    differences, gains = steps(old, new), _gains(metric, old, new)
     p, effect = two_sided(gains) if metric.better else ([1.0], [0.0])
     return Paired(
         metric=metric,
         title=title,
-        differences=_by_case(differences[0], both),
-        gains=_by_case(gains[0], both),
+        differences=_by_case(differences[0], has_both),
+        gains=_by_case(gains[0], has_both),
         before=fmean(old[0].tolist()),
         after=fmean(new[0].tolist()),
         interval=difference_interval(gains[0].tolist()) if metric.is_share else None,
@@ -287,77 +311,90 @@ def _paired(
     )
 
 
-def _by_case(
-    values: Values, both: Sequence[tuple[float, float] | None]
-) -> tuple[float | None, ...]:
+def _gains(metric: Metric, old: Values, new: Values) -> Values:
+    """How much better the new values are; below 0 if they are worse."""
+    if metric.better is None:
+        return steps(np.abs(new), np.abs(old))
+    return steps(old, new) if metric.better is Better.HIGHER else steps(new, old)
+
+
+def _by_case(values: Values, has_both: Sequence[bool]) -> tuple[float | None, ...]:
     """Values of the cases that have both scores, and None for all other cases."""
     remaining = iter(values.tolist())
-    return tuple(next(remaining) if pair else None for pair in both)
+    return tuple(next(remaining) if is_compared else None for is_compared in has_both)
 
 
 # --- In words ---------------------------------------------------------------------
 
 
-def tests_of_means(pairs: Pairs, others: int) -> int:
-    """How many tests of means there are, by all metrics and of so many others."""
-    return others * sum(own[0].metric.better is not None for own in pairs.values())
+def tests_of_means(pairs: Pairs, candidates: int) -> int:
+    """The number of tests of means, by all metrics and for all candidates."""
+    return candidates * len(_testable_means(pairs))
 
 
-def verdict(pairs: Pairs, first: Compared, other: Compared, tests: int) -> str:
-    """Which is better, by how much, in which organ, and how sure that is.
+def _testable_means(pairs: Pairs) -> list[Paired]:
+    """How the mean of organs differs, by each metric that has a good end."""
+    means = [metric_pairs[0] for metric_pairs in pairs.values()]
+    return [mean for mean in means if mean.metric.better]
+
+
+def verdict(pairs: Pairs, first: Compared, candidate: Compared, tests: int) -> str:
+    """The better evaluation, by how much, in which organ, and how sure that is.
 
     Parameters
     ----------
     pairs : Pairs
         What is told, of metrics that have a good end.
-    first, other : Compared
+    first, candidate : Compared
         The evaluations.
     tests : int
         Tests of means for which p-values are adjusted.
     """
-    whole = [own[0] for own in pairs.values() if own[0].metric.better]
-    if not any(any(own.present) for own in chain(*pairs.values())):
-        return f"{other.name} has the scores of {first.name} on every case."
-    organs = [own for own in pairs[whole[0].metric.name][1:] if own.mean]
-    most = max(organs, key=lambda own: abs(own.mean or 0.0), default=None)
-    where = (
-        f"; {most.title} changed most ({most.metric.title} {change_text(most)})"
-        if most
-        else ""
-    )
+    if not any(any(pair.present) for pair in chain(*pairs.values())):
+        return f"{candidate.name} has the scores of {first.name} on every case."
+    means = _testable_means(pairs)
+    where = _most_changed_text(pairs[means[0].metric.name][1:])
     number = count(len(first.scores.cases), "case")
-    told: dict[str, list[str]] = {}
-    for own in whole:
-        if own.is_significant:
-            told.setdefault(_word(own), []).append(_change(own))
-    if told:
-        changes = (
-            f"significantly {word} than {first.name}: {listing(texts, last=' and ')}"
-            for word, texts in told.items()
-        )
-        return f"{other.name} is {' and '.join(changes)} on {number}{where}."
-    fewest = fewest_cases_to_test(2 * tests)
-    most_changed = max(better + worse for better, _, worse in (w.counts for w in whole))
+    changes: dict[str, list[str]] = {}
+    for mean in means:
+        if mean.is_significant:
+            changes.setdefault(_word(mean), []).append(_change(mean))
+    if changes:
+        phrases = []
+        for word, texts in changes.items():
+            what = listing(texts, last=" and ")
+            phrases.append(f"significantly {word} than {first.name}: {what}")
+        return f"{candidate.name} is {' and '.join(phrases)} on {number}{where}."
     why = "both may be equally good"
-    if most_changed < fewest:
+    fewest = fewest_cases_to_test(2 * tests)
+    if max(mean.changed for mean in means) < fewest:
         why = f"it takes {fewest} cases that differ to show it"
     return (
-        f"Neither {other.name} nor {first.name} is shown to be better on {number}, and"
-        f" {why}: {listing(map(_change, whole), last=' and ')}{where}."
+        f"Neither {candidate.name} nor {first.name} is shown to be better on {number},"
+        f" and {why}: {listing(map(_change, means), last=' and ')}{where}."
     )
 
 
-def _word(own: Paired) -> str:
+def _most_changed_text(organs: Sequence[Paired]) -> str:
+    """The end of a sentence: the organ whose mean has changed most, if any has."""
+    changed = [organ for organ in organs if organ.mean]
+    if not changed:
+        return ""
+    most = max(changed, key=lambda organ: abs(organ.mean or 0.0))
+    return f"; {most.title} changed most ({most.metric.title} {change_text(most)})"
+
+
+def _word(pair: Paired) -> str:
     """How it has changed on most cases; and on average, where that is the opposite."""
-    words = ("better", "worse") if own.effect > 0 else ("worse", "better")
-    if own.mean_gain and (own.mean_gain > 0) != (own.effect > 0):
+    words = ("better", "worse") if pair.effect > 0 else ("worse", "better")
+    if pair.mean_gain and (pair.mean_gain > 0) != (pair.effect > 0):
         return f"{words[0]} on most cases, but {words[1]} on average,"
     return words[0]
 
 
-def _change(own: Paired) -> str:
+def _change(pair: Paired) -> str:
     """A metric, its mean difference, and how likely chance alone makes one as large."""
-    return f"{own.metric.title} {change_text(own, f'p {p_text(own.p_holm)}')}"
+    return f"{pair.metric.title} {change_text(pair, f'p {p_text(pair.p_holm)}')}"
 
 
 def signed(value: float, decimals: int = 3) -> str:
@@ -372,34 +409,35 @@ def signed(value: float, decimals: int = 3) -> str:
     return text if float(text) else text[1:]
 
 
-def interval_text(own: Paired) -> str:
+def interval_text(pair: Paired) -> str:
     """The interval of a mean difference in words: only those of scores have one."""
-    if own.interval is None:
-        return "too few cases" if own.metric.is_share else "none"
-    return f"{signed(own.interval[0])} to {signed(own.interval[1])}"
+    if pair.interval is None:
+        return "too few cases" if pair.metric.is_share else "none"
+    low, high = pair.interval
+    return f"{signed(low)} to {signed(high)}"
 
 
-def change_text(own: Paired, *remarks: str) -> str:
+def change_text(pair: Paired, *remarks: str) -> str:
     """The mean difference; where lower is better, in words that say so.
 
     Parameters
     ----------
-    own : Paired
+    pair : Paired
         A distance becomes "26.80 mm lower (better)", a score "+0.012".
     *remarks : str
-        What stands behind it, in brackets.
+        Words behind it, in brackets.
     """
-    if own.mean is None:
+    if pair.mean is None:
         return NO_RESULT
-    text = signed(own.mean, own.metric.decimals)
-    if own.metric.better is Better.LOWER:
-        words = f"{own.metric.text(abs(own.mean))} {own.metric.unit}".rstrip()
+    text = signed(pair.mean, pair.metric.decimals)
+    if pair.metric.better is Better.LOWER:
+        size = f"{pair.metric.text(abs(pair.mean))} {pair.metric.unit}".rstrip()
         if text.startswith("-"):
-            text, remarks = f"{words} lower", ("better", *remarks)
+            text, remarks = f"{size} lower", ("better", *remarks)
         elif text.startswith("+"):
-            text, remarks = f"{words} higher", ("worse", *remarks)
+            text, remarks = f"{size} higher", ("worse", *remarks)
         else:
-            text = words
+            text = size
     return f"{text} ({', '.join(remarks)})" if remarks else text
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, repeat
+from itertools import chain
 from pathlib import Path
 
 from flare.challenge.metrics import Better, Metric
@@ -54,12 +54,12 @@ CERTAINTY = (
 
 SURE = "better or worse beside a change: significantly so"
 
-GAINED = {
+GAIN_PHRASES = {
     Better.HIGHER: "difference of",
     Better.LOWER: "how much lower in",
     None: "how much nearer to 0 in",
 }
-"""What a dot to the right of the line is, of a metric with this good end."""
+"""How far a dot lies to the right of the line, by the good end of its metric."""
 
 LOSSES = ("s2", "s4", "s5")
 """Classes of losses, small ones first: shades of bad scores."""
@@ -75,104 +75,128 @@ def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:
     MetricsFileError
         If one cannot be read, or cannot be compared with the first.
     """
-    found = read_comparison(sources, is_organiser=is_organiser)
-    first, others = found.first, found.others
-    compared = compare_scores(
-        first.scores, [each.scores for each in others], found.metrics
-    )
-    tests = tests_of_means(compared[0], len(others))
-    organs = tests * (len(first.scores.rows) - 1)
-    holm = f"Holm's method adjusts for the {count(tests, 'test')} of means"
-    if organs:
-        holm = f"{holm}, and by themselves for the {organs} of organs"
-    method = f"{TEST_METHOD} {holm}, those without any difference among them."
-    sure = [Words(text) for text in (method, METHOD, CERTAINTY)]
-    made = [provenance_table(found)] if found.provenance else []
+    comparison = read_comparison(sources, is_organiser=is_organiser)
+    first, candidates = comparison.first, comparison.candidates
+    scores = [candidate.scores for candidate in candidates]
+    compared = compare_scores(first.scores, scores, comparison.metrics)
+    tests = tests_of_means(compared[0], len(candidates))
     verdicts = [
-        verdict(pairs, first, other, tests)
-        for other, pairs in zip(others, compared, strict=True)
+        verdict(pairs, first, candidate, tests)
+        for candidate, pairs in zip(candidates, compared, strict=True)
     ]
-    if len(others) > 1:
-        title = f"{first.name} and {len(others)} others"
-        lead: list[Part] = [Lines(verdicts)]
-        overview = [means_table(found, metric) for metric in found.metrics]
-        overview += (overview_table(found, compared, own) for own in found.metrics)
-    else:
-        title = f"{others[0].name} against {first.name}"
-        lead, overview = [Words(*verdicts)], []
-    if found.unlike:
-        what = listing(found.unlike, last=" and ")
+    title = f"{candidates[0].name} against {first.name}"
+    lead: list[Part] = [Words(verdicts[0])]
+    overview: list[Part] = []
+    if len(candidates) > 1:
+        title = f"{first.name} and {len(candidates)} others"
+        lead = [Lines(verdicts)]
+        overview = _overview(comparison, compared)
+    if comparison.unlike:
+        what = listing(comparison.unlike, last=" and ")
         words = (
             f"These evaluations were not made alike: {what}. What differs here may come"
             " from that, not from the predictions."
         )
         lead.append(Words(words, "banner"))
+    method = f"{TEST_METHOD} {_holm_text(comparison, tests)}"
+    certainty = [Words(text) for text in (method, METHOD, CERTAINTY)]
+    provenance = [provenance_table(comparison)] if comparison.provenance else []
     return Page(
-        title=f"{title}: comparison on {count(len(found.cases), 'case')}",
+        title=f"{title}: comparison on {count(len(comparison.cases), 'case')}",
         kicker=first.scores.challenge,
         audience_note=ORGANISERS_NOTE if is_organiser else NOTE,
         lead=lead,
-        tiles=_tiles(found, compared),
+        tiles=_tiles(comparison, compared),
         sections=[
             Section("overview", "Overview", "All evaluations", overview),
-            *_differences(found, compared),
-            Section("method", "Method", "How sure it is", sure),
-            Section("remarks", "Remarks", "Remarks", _remarks(found)),
-            Section("provenance", "Provenance", "Provenance", made),
+            *_differences(comparison, compared),
+            Section("method", "Method", "How sure it is", certainty),
+            Section("remarks", "Remarks", "Remarks", _remarks(comparison)),
+            Section("provenance", "Provenance", "Provenance", provenance),
         ],
     )
 
 
-def _differences(found: Comparison, compared: Sequence[Pairs]) -> Iterator[Section]:
-    """What is shown of each evaluation and the first."""
-    first = found.first
-    for number, (other, pairs) in enumerate(
-        zip(found.others, compared, strict=True), start=1
-    ):
-        title = f"{other.name} against {first.name}"
-        titles = {own.name: f"{own.title}, {title}" for own in found.metrics}
-        charts = [differences_chart(own, first, other, pairs) for own in found.metrics]
-        parts: list[Part] = [
-            Pair(charts),
-            *(tests_table(own, first, other, titles[n]) for n, own in pairs.items()),
-            Heading("Who improved where"),
-        ]
-        for unit in dict.fromkeys(own.unit for own in found.metrics):
-            parts.append(Legend(difference_key(unit)))
-            parts += (
-                changes_table(pairs[own.name], found, other, titles[own.name])
-                for own in found.metrics
-                if own.unit == unit
-            )
-        name = title if len(compared) > 1 else "Differences"
+def _overview(comparison: Comparison, compared: Sequence[Pairs]) -> list[Part]:
+    """The means of all evaluations, and then their differences to the first."""
+    means = [means_table(comparison, metric) for metric in comparison.metrics]
+    differences = [
+        overview_table(comparison, compared, metric) for metric in comparison.metrics
+    ]
+    return [*means, *differences]
+
+
+def _holm_text(comparison: Comparison, tests: int) -> str:
+    """The numbers of tests of means and of organs for which p-values are adjusted."""
+    organs = tests * (len(comparison.first.scores.rows) - 1)
+    text = f"Holm's method adjusts for the {count(tests, 'test')} of means"
+    if organs:
+        text += f", and by themselves for the {organs} of organs"
+    return f"{text}, those without any difference among them."
+
+
+def _differences(
+    comparison: Comparison, compared: Sequence[Pairs]
+) -> Iterator[Section]:
+    """A section of charts and tables for each candidate."""
+    first, is_single = comparison.first, len(compared) == 1
+    for number, pairs in enumerate(compared, start=1):
+        candidate = comparison.candidates[number - 1]
+        title = f"{candidate.name} against {first.name}"
+        name = "Differences" if is_single else title
+        charts, tests = [], []
+        for metric in comparison.metrics:
+            charts.append(differences_chart(metric, first, candidate, pairs))
+            caption = f"{metric.title}, {title}"
+            tests.append(tests_table(pairs[metric.name], first, candidate, caption))
+        changes = _changes(comparison, candidate, pairs, title)
+        parts = [Pair(charts), *tests, Heading("Who improved where"), *changes]
         yield Section(f"differences-{number}", name, title, parts)
 
 
-def _tiles(found: Comparison, compared: Sequence[Pairs]) -> list[Tile]:
-    """The mean differences of a single evaluation, and how many cases are compared."""
-    rest = len({case for each in found.evaluations for case in each.left_out})
-    note, tiles = f"{rest or 'none'} left out", []
+def _changes(
+    comparison: Comparison, candidate: Compared, pairs: Pairs, title: str
+) -> Iterator[Part]:
+    """A table of the changes by each metric, below the key of its unit."""
+    for unit in dict.fromkeys(metric.unit for metric in comparison.metrics):
+        yield Legend(difference_key(unit))
+        for metric in comparison.metrics:
+            if metric.unit == unit:
+                caption = f"{metric.title}, {title}"
+                yield changes_table(pairs[metric.name], comparison, candidate, caption)
+
+
+def _tiles(comparison: Comparison, compared: Sequence[Pairs]) -> list[Tile]:
+    """The mean differences of a single candidate, and how many cases are compared."""
+    left_out: set[str] = set()
+    for evaluation in comparison.evaluations:
+        left_out.update(evaluation.left_out)
+    note = f"{len(left_out) or 'none'} left out"
     if len(compared) > 1:
-        tiles.append(Tile(name="Evaluations", value=str(len(found.evaluations))))
+        evaluations = str(len(comparison.evaluations))
+        tiles = [Tile(name="Evaluations", value=evaluations)]
     else:
-        whole = [own[0] for own in compared[0].values()]
-        tiles += map(_change_tile, whole, repeat(found.first.scores.exact))
-        told = "{} better, {} equal, {} worse".format(*whole[0].counts)
-        note = f"{told} by {whole[0].metric.title}; {note}"
-    number = str(len(found.cases))
+        means = [pairs[0] for pairs in compared[0].values()]
+        is_exact = comparison.first.scores.exact
+        tiles = [_change_tile(mean, is_exact) for mean in means]
+        counts = "{} better, {} equal, {} worse".format(*means[0].counts)
+        note = f"{counts} by {means[0].metric.title}; {note}"
+    number = str(len(comparison.cases))
     return [*tiles, Tile(name="Cases compared", value=number, note=note)]
 
 
-def _change_tile(own: Paired, is_exact: bool) -> Tile:
+def _change_tile(pair: Paired, is_exact: bool) -> Tile:
     """A mean difference, and what it is between."""
-    means = [own.metric.text(m) for m in (own.before, own.after) if m is not None]
-    note = f"from {' to '.join(means)}" if means else "no case has both"
-    if own.metric.is_share:
-        note = f"{note}; {INTERVAL} {interval_text(own)}"
+    metric = pair.metric
+    note = "no case has both"
+    if pair.before is not None and pair.after is not None:
+        note = f"from {metric.text(pair.before)} to {metric.text(pair.after)}"
+    if metric.is_share:
+        note = f"{note}; {INTERVAL} {interval_text(pair)}"
     return Tile(
-        name=f"Change of mean {title_within(own.metric)}",
-        value=change_text(own),
-        exact=repr(own.mean) if is_exact and means else "",
+        name=f"Change of mean {title_within(metric)}",
+        value=change_text(pair),
+        exact=repr(pair.mean) if is_exact and pair.mean is not None else "",
         note=note,
     )
 
@@ -186,7 +210,7 @@ def _bounds(unit: str) -> tuple[float, float, float]:
 
 
 def difference_shade(value: float, unit: str = "") -> str:
-    """The class of the shade of a difference in a unit; none of a small one.
+    """The class of the shade of a difference in a unit; empty for a small one.
 
     Examples
     --------
@@ -198,8 +222,11 @@ def difference_shade(value: float, unit: str = "") -> str:
 
 
 def difference_key(unit: str) -> Key:
-    """What shades of differences in a unit mean."""
-    low, middle, high = (f"{b:g} {unit}" if unit else f"{b:.2f}" for b in _bounds(unit))
+    """The meaning of the shades of differences in a unit."""
+    if unit:
+        low, middle, high = (f"{bound:g} {unit}" for bound in _bounds(unit))
+    else:
+        low, middle, high = (f"{bound:.2f}" for bound in _bounds(unit))
     return (
         ("s5", f"loss above {high}"),
         ("s4", f"above {middle}"),
@@ -221,44 +248,41 @@ def _difference_cell(
     return Cell(signed(value, metric.decimals), css, repr(value) if exact else "")
 
 
-def _change_cell(own: Paired, *, exact: bool) -> Cell:
+def _change_cell(pair: Paired, *, exact: bool) -> Cell:
     """A mean difference, and which way it is if it is significant."""
-    cell = _difference_cell(own.metric, own.mean, own.mean_gain, exact=exact)
-    word = "better" if own.effect > 0 else "worse"
-    return replace(cell, text=f"{cell.text} {word}") if own.is_significant else cell
+    cell = _difference_cell(pair.metric, pair.mean, pair.mean_gain, exact=exact)
+    if not pair.is_significant:
+        return cell
+    word = "better" if pair.effect > 0 else "worse"
+    return replace(cell, text=f"{cell.text} {word}")
 
 
 def _good_end(metric: Metric) -> str:
-    """Which values of a metric are good, behind a caption, if that is not clear."""
+    """The good values of a metric, behind a caption, if they are not clear."""
     if metric.better is None:
         return "; best at 0"
     return "; lower is better" if metric.better is Better.LOWER else ""
 
 
 def tests_table(
-    pairs: Sequence[Paired], first: Compared, other: Compared, title: str
+    pairs: Sequence[Paired], first: Compared, candidate: Compared, title: str
 ) -> Table:
     """A row for each organ: both means, their difference, and how sure it is."""
-    exact = other.scores.exact
+    scores = candidate.scores
     rows = []
-    for own in pairs:
-        tested = [Cell("no test", css="none")] * 3
-        if own.is_tested:
-            texts = (f"{own.effect:+.2f}", p_text(own.p), p_text(own.p_holm))
-            values = (own.effect, own.p, own.p_holm)
-            tested = [
-                Cell(text, exact=repr(value) if exact else "")
-                for text, value in zip(texts, values, strict=True)
-            ]
+    for pair in pairs:
         row = (
-            own.title,
-            *(other.scores.cell(own.metric, mean) for mean in (own.before, own.after)),
-            _change_cell(own, exact=exact),
-            *(interval_text(own), *own.counts, *tested),
+            pair.title,
+            scores.cell(pair.metric, pair.before),
+            scores.cell(pair.metric, pair.after),
+            _change_cell(pair, exact=scores.exact),
+            interval_text(pair),
+            *pair.counts,
+            *_test_cells(pair, exact=scores.exact),
         )
         rows.append(row)
     heads = (
-        *("organ", f"mean: {first.name}", f"mean: {other.name}"),
+        *("organ", f"mean: {first.name}", f"mean: {candidate.name}"),
         *("change", "95 % interval", "better", "equal", "worse", "effect"),
         *("p", "p (Holm)"),
     )
@@ -267,150 +291,184 @@ def tests_table(
     return table(caption, heads, rows, words=("organ",), is_whole=True)
 
 
+def _test_cells(pair: Paired, *, exact: bool) -> list[Cell]:
+    """The effect and both p-values, or that there is no test."""
+    if not pair.is_tested:
+        return [Cell("no test", css="none")] * 3
+    return [
+        Cell(f"{pair.effect:+.2f}", exact=repr(pair.effect) if exact else ""),
+        Cell(p_text(pair.p), exact=repr(pair.p) if exact else ""),
+        Cell(p_text(pair.p_holm), exact=repr(pair.p_holm) if exact else ""),
+    ]
+
+
 def differences_chart(
-    metric: Metric, first: Compared, other: Compared, pairs: Pairs
+    metric: Metric, first: Compared, candidate: Compared, pairs: Pairs
 ) -> Chart:
     """A dot for each case and organ, and the line on which nothing has changed.
 
     The axis is the same for all metrics of one range.
     """
-    own, exact = pairs[metric.name], other.scores.exact
-    every = chain(*pairs.values())
-    alike = (each for each in every if each.metric.range == metric.range)
-    axis = difference_axis([value for each in alike for value in each.present])
-    boxed = (("boxed", "middle half"), ("line", "median"))
-    note = f"Right of the line, {other.name} is better than {first.name}. {axis.note}"
+    rows, has_boxes = pairs[metric.name], candidate.scores.exact
+    values: list[float] = []
+    for pair in chain.from_iterable(pairs.values()):
+        if pair.metric.range == metric.range:
+            values += pair.present
+    axis = difference_axis(values)
+    key: Key = (("dot", "a case"), ("zero", "no difference"))
+    if has_boxes:
+        key += (("boxed", "middle half"), ("line", "median"))
+    note = f"Right of the line, {candidate.name} is better than {first.name}."
     return spread_chart(
         axis,
-        [each.title for each in own],
-        [each.present for each in own],
-        has_boxes=exact,
-        title=f"{metric.title_with_unit}: {GAINED[metric.better]} each case",
-        note=note.rstrip(),
-        means=[_gain_text(each) for each in own],
-        key=(("dot", "a case"), ("zero", "no difference"), *(boxed if exact else ())),
+        [pair.title for pair in rows],
+        [pair.present for pair in rows],
+        has_boxes=has_boxes,
+        title=f"{metric.title_with_unit}: {GAIN_PHRASES[metric.better]} each case",
+        note=f"{note} {axis.note}".rstrip(),
+        means=[_gain_text(pair) for pair in rows],
+        key=key,
         zero=0.5,
     )
 
 
-def _gain_text(own: Paired) -> str:
+def _gain_text(pair: Paired) -> str:
     """The mean of the dots of a row; where they lie to the right, new is better."""
-    if own.metric.better is None and own.mean_gain is not None:
-        return signed(own.mean_gain, own.metric.decimals)
-    return change_text(own)
+    if pair.metric.better is None and pair.mean_gain is not None:
+        return signed(pair.mean_gain, pair.metric.decimals)
+    return change_text(pair)
 
 
 def changes_table(
-    pairs: Sequence[Paired], found: Comparison, other: Compared, title: str
+    pairs: Sequence[Paired], comparison: Comparison, candidate: Compared, title: str
 ) -> Table:
     """A row for each case, the largest loss first, and a column for each organ."""
-    exact, both = other.scores.exact, (found.first, other)
-    remark = ("remark",) if any(each.scores.failed for each in both) else ()
+    exact, both = candidate.scores.exact, (comparison.first, candidate)
+    has_remarks = any(evaluation.scores.failed for evaluation in both)
+    heads, words = ["case", *(pair.title for pair in pairs)], ["case"]
+    if has_remarks:
+        heads.append("remark")
+        words.append("remark")
     rows = []
-    whole = pairs[0].gains
-    order = sorted(range(len(whole)), key=lambda n: (whole[n] is None, whole[n] or 0.0))
-    for number in order:
-        case = found.cases[number]
-        failed = ", ".join(each.name for each in both if case in each.scores.failed)
-        words = Cell(f"not scored: {failed}" if failed else "", css="wrap")
-        changes = (
-            _difference_cell(
-                own.metric, own.differences[number], own.gains[number], exact=exact
-            )
-            for own in pairs
-        )
-        rows.append((case, *changes, *(words for _ in remark)))
-    return table(
-        f"{title}: differences of each case and organ, the largest loss first"
-        f"{_good_end(pairs[0].metric)}",
-        ("case", *(own.title for own in pairs), *remark),
-        rows,
-        words=("case", *remark),
-    )
+    for number in _losses_first(pairs[0].gains):
+        case = comparison.cases[number]
+        row: list[Cell | str] = [case]
+        for pair in pairs:
+            value, gain = pair.differences[number], pair.gains[number]
+            row.append(_difference_cell(pair.metric, value, gain, exact=exact))
+        if has_remarks:
+            row.append(_remark_cell(case, both))
+        rows.append(row)
+    end = _good_end(pairs[0].metric)
+    caption = f"{title}: differences of each case and organ, the largest loss first"
+    return table(f"{caption}{end}", heads, rows, words=words)
+
+
+def _losses_first(gains: Sequence[float | None]) -> list[int]:
+    """The numbers of cases, the largest loss first; those without a gain come last."""
+    numbers = range(len(gains))
+    return sorted(numbers, key=lambda n: (gains[n] is None, gains[n] or 0.0))
+
+
+def _remark_cell(case: str, evaluations: Sequence[Compared]) -> Cell:
+    """By which evaluations a case was not scored."""
+    names = [e.name for e in evaluations if case in e.scores.failed]
+    return Cell(f"not scored: {', '.join(names)}" if names else "", css="wrap")
 
 
 # --- All evaluations side by side -------------------------------------------------
 
 
-def means_table(found: Comparison, metric: Metric) -> Table:
+def means_table(comparison: Comparison, metric: Metric) -> Table:
     """A row for each evaluation, and a column for each organ, shaded."""
-    ends, titles = zip(*found.first.scores.rows, strict=True)
+    organs = comparison.first.scores.rows
     rows = []
-    for each in found.evaluations:
-        means = (each.scores.mean(metric.name + end).value for end in ends)
-        cells = (each.scores.cell(metric, mean, is_shaded=True) for mean in means)
-        rows.append((each.name, *cells))
-    caption = f"Mean {title_within(metric)} over {count(len(found.cases), 'case')}"
-    return table(caption, ("evaluation", *titles), rows, words=("evaluation",))
+    for evaluation in comparison.evaluations:
+        scores, row = evaluation.scores, [Cell(evaluation.name)]
+        for end, _ in organs:
+            mean = scores.mean(metric.name + end).value
+            row.append(scores.cell(metric, mean, is_shaded=True))
+        rows.append(row)
+    cases = count(len(comparison.cases), "case")
+    caption = f"Mean {title_within(metric)} over {cases}"
+    heads = ("evaluation", *(title for _, title in organs))
+    return table(caption, heads, rows, words=("evaluation",))
 
 
 def overview_table(
-    found: Comparison, compared: Sequence[Pairs], metric: Metric
+    comparison: Comparison, compared: Sequence[Pairs], metric: Metric
 ) -> Table:
-    """A row for each organ, and a column for each evaluation but the first."""
-    exact = found.first.scores.exact
-    rows = (
-        (organ[0].title, *(_change_cell(own, exact=exact) for own in organ))
-        for organ in zip(*(pairs[metric.name] for pairs in compared), strict=True)
-    )
+    """A row for each organ, and a column for each candidate."""
+    exact = comparison.first.scores.exact
+    rows = []
+    for organ_pairs in zip(*(pairs[metric.name] for pairs in compared), strict=True):
+        changes = [_change_cell(pair, exact=exact) for pair in organ_pairs]
+        rows.append((organ_pairs[0].title, *changes))
     return table(
-        f"Mean difference of {metric.title} to {found.first.name}"
+        f"Mean difference of {metric.title} to {comparison.first.name}"
         f"{_good_end(metric)}; {SURE}",
-        ("organ", *(each.name for each in found.others)),
+        ("organ", *(candidate.name for candidate in comparison.candidates)),
         rows,
         words=("organ",),
         sortable=False,
     )
 
 
-def _remarks(found: Comparison) -> list[Part]:
-    """What is said of single cases, and which are not compared."""
-    told = [
-        {
-            **own.low_reasons,
-            **{case: f"not scored: {why}" for case, why in own.failed.items()},
-        }
-        for own in (each.scores for each in found.evaluations)
-    ]
-    said = {
-        case: [own.get(case, "scored") for own in told]
-        for case in found.cases
-        if any(case in own for own in told)
-    }
-    left_out = [each.left_out for each in found.evaluations]
-    rest = {
-        case: ["there" if case in own else "not there" for own in left_out]
-        for own in left_out
-        for case in own
-    }
-    heads = ("case", *(each.name for each in found.evaluations))
-    parts: list[Part] = [
-        table(
-            caption,
-            heads,
-            ((case, *map(text_cell, texts)) for case, texts in rows.items()),
-            words=heads,
+def _remarks(comparison: Comparison) -> list[Part]:
+    """Tables of remarks on single cases, and of those that are not compared."""
+    parts: list[Part] = []
+    remarks = _case_remarks(comparison)
+    if remarks:
+        caption = (
+            "Cases of which something is said; what is not scored counts, as written"
         )
-        for caption, rows in (
-            (
-                "Cases of which something is said; what is not scored counts, as"
-                " written",
-                said,
-            ),
-            ("Cases that are left out", rest),
-        )
-        if rows
-    ]
+        parts.append(_case_table(caption, comparison, remarks))
+    left_out = _left_out(comparison)
+    if left_out:
+        parts.append(_case_table("Cases that are left out", comparison, left_out))
     return parts or [Words("All cases are compared, and all of them were scored.")]
 
 
-def provenance_table(found: Comparison) -> Table:
+def _case_remarks(comparison: Comparison) -> dict[str, list[str]]:
+    """By case with a remark, why each evaluation scores little there, or nothing."""
+    remarks = []
+    for evaluation in comparison.evaluations:
+        by_case = dict(evaluation.scores.low_reasons)
+        for case, why in evaluation.scores.failed.items():
+            by_case[case] = f"not scored: {why}"
+        remarks.append(by_case)
+    rows = {}
+    for case in comparison.cases:
+        if any(case in by_case for by_case in remarks):
+            rows[case] = [by_case.get(case, "scored") for by_case in remarks]
+    return rows
+
+
+def _left_out(comparison: Comparison) -> dict[str, list[str]]:
+    """By case that is not compared, whether each evaluation has it."""
+    left_out = [evaluation.left_out for evaluation in comparison.evaluations]
+    rows = {}
+    for case in chain.from_iterable(left_out):
+        rows[case] = ["there" if case in cases else "not there" for cases in left_out]
+    return rows
+
+
+def _case_table(
+    caption: str, comparison: Comparison, texts_by_case: Mapping[str, Sequence[str]]
+) -> Table:
+    """A row for each case, and a column for each evaluation."""
+    heads = ("case", *(evaluation.name for evaluation in comparison.evaluations))
+    rows = [(case, *map(text_cell, texts)) for case, texts in texts_by_case.items()]
+    return table(caption, heads, rows, words=heads)
+
+
+def provenance_table(comparison: Comparison) -> Table:
     """How each evaluation was made; where they differ, that is marked."""
     rows = []
-    for key, texts in found.provenance:
+    for key, texts in comparison.provenance:
         alike = Cell("" if len({*texts}) == 1 else "differs", css="alarm")
         rows.append((key, alike, *map(text_cell, texts)))
-    names = [each.name for each in found.evaluations]
+    names = [evaluation.name for evaluation in comparison.evaluations]
     return table(
         "How the evaluations were made, as each metrics.json has it",
         ("what", "alike?", *names),
