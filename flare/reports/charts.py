@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, product
 from typing import Any
 
@@ -177,25 +177,19 @@ def spread_chart(
     title, table, tips, zero, axis_title
         Other fields of the chart.
     """
-    rows = [[value for value in row if value is not None] for row in values]
     if not isinstance(axis, Axis):
-        axis = value_axis(axis, list(chain.from_iterable(rows)))
-    marks: list[Mark] = []
-    ends = list(means)
-    for number, (row, every) in enumerate(zip(rows, values, strict=True)):
-        missing = len(every) - len(row)
-        interval = intervals[number] if intervals else None
-        marks.append(
-            _dots(row, axis, interval, missing, has_box=has_boxes) if row else Says()
-        )
-        if means and row and missing:
-            ends[number] += f" (n = {len(row)})"
-    if key is None:
-        key = (("dot", "a case"), ("boxed", "middle half"), ("line", "median"))
-        key = key if has_boxes else key[:1]
+        axis = value_axis(axis, list(chain.from_iterable(map(_present, values))))
+    marks = []
+    all_intervals = intervals or [None] * len(values)
+    for row, interval in zip(values, all_intervals, strict=True):
+        marks.append(_row_mark(row, axis, interval, has_box=has_boxes))
+    ends = [_end_text(mean, row) for mean, row in zip(means, values, strict=False)]
     if means and not summary:
         named = zip(labels, means, strict=True)
         summary = "; ".join(f"{label} mean {mean}" for label, mean in named)
+    if key is None:
+        boxed = (("boxed", "middle half"), ("line", "median"))
+        key = (("dot", "a case"), *(boxed if has_boxes else ()))
     return Chart(
         title=title,
         note=axis.note if note is None else note,
@@ -212,26 +206,38 @@ def spread_chart(
     )
 
 
-def _dots(
-    values: Sequence[float],
+def _present(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _row_mark(
+    values: Sequence[float | None],
     axis: Axis,
     interval: Sequence[float] | None,
-    missing: int,
     *,
     has_box: bool,
-) -> Dots:
-    """Dots, with a box for the middle half of more than two."""
+) -> Dots | Says:
+    """Dots, with a box for the middle half of more than two; words without any."""
+    present = _present(values)
+    if not present:
+        return Says()
     box: tuple[float, ...] | None = None
-    if has_box and len(values) > 2:
-        quarters = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
+    if has_box and len(present) > 2:
+        quarters = np.quantile(present, (0.25, 0.5, 0.75)).tolist()
         box = tuple(map(axis.scale, quarters))
     return Dots(
-        places=tuple(map(axis.scale, values)),
+        places=tuple(map(axis.scale, present)),
         box=box,
-        mean=axis.scale(float(np.mean(values))),
+        mean=axis.scale(float(np.mean(present))),
         interval=tuple(map(axis.scale, interval)) if interval else None,
-        missing=missing,
+        missing=len(values) - len(present),
     )
+
+
+def _end_text(mean: str, values: Sequence[float | None]) -> str:
+    """A mean, and the number of values where some, but not all, are missing."""
+    number = len(_present(values))
+    return f"{mean} (n = {number})" if 0 < number < len(values) else mean
 
 
 def field_chart(
@@ -240,7 +246,7 @@ def field_chart(
     values: Sequence[Sequence[float | None]],
     shade_of: Callable[[float], str],
     form: str,
-    **more: Any,
+    **fields: Any,
 ) -> Chart:
     """A shaded field for each label and column; a line marks what is not there.
 

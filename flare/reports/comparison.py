@@ -7,7 +7,7 @@ differences are taken, tests are made, or anything is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress, product
 from pathlib import Path
@@ -125,17 +125,22 @@ def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Compariso
         organs |= dict.fromkeys(scores.organs)
     evaluations = []
     for name, file, part in zip(evaluation_names(sources), files, parts, strict=True):
-        left_out = [case for case in file.cases if case not in common]
-        if not is_organiser:
-            left_out = _own_names(left_out, [file])
         scores = replace(part, organs=tuple(organs))
-        compared = Compared(name=name, scores=scores, left_out=tuple(left_out))
-        evaluations.append(compared)
+        left_out = _left_out(file, common, is_organiser=is_organiser)
+        evaluations.append(Compared(name=name, scores=scores, left_out=left_out))
     return Comparison(
         evaluations=tuple(evaluations),
         unlike=unlike,
         provenance=_provenance(files) if is_organiser else (),
     )
+
+
+def _left_out(
+    file: EvaluationFile, common: Collection[str], *, is_organiser: bool
+) -> tuple[str, ...]:
+    """The names of cases that another evaluation does not have."""
+    left_out = [case for case in file.cases if case not in common]
+    return tuple(left_out if is_organiser else _own_names(left_out, [file]))
 
 
 def _provenance(

@@ -371,7 +371,7 @@ def _losses_first(gains: Sequence[float | None]) -> list[int]:
 
 
 def _remark_cell(case: str, evaluations: Sequence[Compared]) -> Cell:
-    """By which evaluations a case was not scored."""
+    """The evaluations by which a case was not scored."""
     names = [e.name for e in evaluations if case in e.scores.failed]
     return Cell(f"not scored: {', '.join(names)}" if names else "", css="wrap")
 
@@ -430,7 +430,7 @@ def _remarks(comparison: Comparison) -> list[Part]:
 
 
 def _case_remarks(comparison: Comparison) -> dict[str, list[str]]:
-    """By case with a remark, why each evaluation scores little there, or nothing."""
+    """The remarks of each evaluation on a case, by case with any."""
     remarks = []
     for evaluation in comparison.evaluations:
         by_case = dict(evaluation.scores.low_reasons)
@@ -445,7 +445,7 @@ def _case_remarks(comparison: Comparison) -> dict[str, list[str]]:
 
 
 def _left_out(comparison: Comparison) -> dict[str, list[str]]:
-    """By case that is not compared, whether each evaluation has it."""
+    """Whether each evaluation has a case, by case that is not compared."""
     left_out = [evaluation.left_out for evaluation in comparison.evaluations]
     rows = {}
     for case in chain.from_iterable(left_out):

@@ -161,15 +161,19 @@ def _remarks(file: EvaluationFile) -> list[Part]:
             f"{scores.reason} [{listing(scores.cases)}]" for scores in file.low_scores
         ]
         parts += [Heading("Why cases score low"), Lines(low)]
-    # The reasons of low scores are among the warnings, too.
-    reasons = {scores.reason for scores in file.low_scores}
-    warnings = [warning for warning in file.warnings if warning not in reasons]
+    warnings = _other_warnings(file)
     if warnings:
         parts += [Heading("Warnings of the evaluation"), Lines(warnings)]
     if not (file.failed or file.low_scores or warnings):
         words = "All cases were scored, and the evaluation has warned of nothing."
         parts.append(Words(words))
     return parts
+
+
+def _other_warnings(file: EvaluationFile) -> list[str]:
+    """Warnings but the reasons of low scores, which have lines of their own."""
+    reasons = {scores.reason for scores in file.low_scores}
+    return [warning for warning in file.warnings if warning not in reasons]
 
 
 def _tiles(scores: CaseScores) -> list[Tile]:

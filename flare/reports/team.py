@@ -154,8 +154,7 @@ def _measured(folder: Path) -> list[Part]:
 
 def _tiles(runs: Sequence[MeasuredCase], columns: Columns) -> list[Tile]:
     """How the runs ended, and the time and memory they took."""
-    failed = [run.status or "missing" for run in runs if not run.is_ok]
-    failures = [f"{number} {status}" for status, number in Counter(failed).items()]
+    worked = sum(run.is_ok for run in runs)
     times = [time for time in columns["runtime_s"] if time is not None]
     mean, why = "none", "a mean would hide the runs without a time"
     if len(times) == len(runs):
@@ -164,12 +163,18 @@ def _tiles(runs: Sequence[MeasuredCase], columns: Columns) -> list[Tile]:
     most, which = "none", ""
     if memory:
         most, which = f"{max(memory):.0f} MB", "of any run"
-    worked = f"{len(runs) - len(failed)} of {len(runs)}"
+    share = f"{worked} of {len(runs)}"
     return [
-        Tile(name="Runs that worked", value=worked, note=", ".join(failures)),
+        Tile(name="Runs that worked", value=share, note=_failures(runs)),
         Tile(name="Mean running time", value=mean, note=why),
         Tile(name="Most GPU memory", value=most, note=which),
     ]
+
+
+def _failures(runs: Sequence[MeasuredCase]) -> str:
+    """How many runs have failed in each way."""
+    statuses = Counter(run.status or "missing" for run in runs if not run.is_ok)
+    return ", ".join(f"{number} {status}" for status, number in statuses.items())
 
 
 def _run_charts(runs: Sequence[MeasuredCase], columns: Columns) -> list[Chart]:

@@ -275,7 +275,7 @@ def _turn(
 def _scored_parts(
     reference: LabelMap, challenge: Challenge, orientation: Orientation
 ) -> dict[str, _ScoredPart]:
-    """By organ, the slices that were scored, unless all of them were."""
+    """The slices that were scored by organ, unless all of them were."""
     parts = {}
     for organ in challenge.organs:
         organ_slices = reference.occupied[organ.label].span_z

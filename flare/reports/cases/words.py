@@ -9,7 +9,7 @@ from typing import NamedTuple
 from flare.challenge.metrics import metrics_in
 from flare.common.text import count, listing
 from flare.reports.cases.findings import TILTED_DEGREES, CaseFinding, OrganFinding
-from flare.reports.cases.surfaces import Component
+from flare.reports.cases.surfaces import Component, OrganSurfaces
 from flare.reports.model import Cell, Table, number_cell, table
 from flare.reports.scores import metric_cell
 
@@ -166,13 +166,17 @@ def _organ_faults(
     elif organ.surfaces and missed < reference and (missed or added):
         shares = f"{missed / reference:.1%} missed, {added / reference:.1%} added"
         yield _Fault(loss, f"{name}: DSC {organ.scores['dsc']:.3f}, {shares}")
-        false_positives = organ.surfaces.false_positives
-        if false_positives:
-            yield _Fault(WEAK_LOSS, _pieces(name, false_positives, "reference"))
-        false_negatives = organ.surfaces.false_negatives
-        if false_negatives:
-            lost = f"{name} that was not found"
-            yield _Fault(WEAK_LOSS, _pieces(lost, false_negatives, "prediction"))
+        yield from _piece_faults(name, organ.surfaces)
+
+
+def _piece_faults(name: str, surfaces: OrganSurfaces) -> Iterator[_Fault]:
+    """The lines on pieces of an organ that lie far from the other label map's."""
+    added, lost = surfaces.false_positives, surfaces.false_negatives
+    if added:
+        yield _Fault(WEAK_LOSS, _pieces(name, added, "reference"))
+    if lost:
+        what = f"{name} that was not found"
+        yield _Fault(WEAK_LOSS, _pieces(what, lost, "prediction"))
 
 
 def _confusion_faults(
