@@ -246,7 +246,7 @@ def field_chart(
     values: Sequence[Sequence[float | None]],
     shade_of: Callable[[float], str],
     form: str,
-    **fields: Any,
+    **chart_fields: Any,
 ) -> Chart:
     """A shaded field for each label and column; a line marks what is not there.
 
@@ -258,7 +258,7 @@ def field_chart(
         The class of a value's shade.
     form : str
         In which numbers are written on paper.
-    **more
+    **chart_fields
         Other fields of the chart.
     """
     fields = []
@@ -266,7 +266,9 @@ def field_chart(
         shades = [ABSENT if value is None else shade_of(value) for value in row]
         texts = ["" if value is None else f"{value:{form}}" for value in row]
         fields.append(Fields(shades, texts))
-    return Chart(labels=tuple(labels), columns=tuple(columns), rows=fields, **more)
+    return Chart(
+        labels=tuple(labels), columns=tuple(columns), rows=fields, **chart_fields
+    )
 
 
 def blobs(frequencies: Sequence[float], lowest: int, highest: int) -> Blobs:

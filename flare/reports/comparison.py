@@ -48,13 +48,17 @@ TEST_METHOD = (
 )
 
 
+Provenance = tuple[tuple[str, tuple[str, ...]], ...]
+"""How scores were made: names, and a text of each evaluation."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """One of the evaluations."""
 
     name: str
     scores: CaseScores
-    """Of the cases that all evaluations have."""
+    """The scores of the cases that all evaluations have."""
     left_out: tuple[str, ...]
     """Cases that another evaluation does not have."""
 
@@ -66,8 +70,8 @@ class Comparison:
     evaluations: tuple[Compared, ...]
     """The first is compared with all the others."""
     unlike: tuple[str, ...]
-    provenance: tuple[tuple[str, tuple[str, ...]], ...]
-    """How scores were made, for organisers: names, and a text of each evaluation."""
+    provenance: Provenance
+    """Empty for participants."""
 
     def __post_init__(self) -> None:
         """See that a participant's scores stand beside no others, and alone."""
@@ -96,8 +100,8 @@ class Comparison:
         """The metrics by which all evaluations have scores."""
         metrics = self.first.scores.metrics
         for candidate in self.candidates:
-            known_metrics = candidate.scores.metrics
-            metrics = tuple(metric for metric in metrics if metric in known_metrics)
+            candidate_metrics = candidate.scores.metrics
+            metrics = tuple(m for m in metrics if m in candidate_metrics)
         return metrics
 
 
@@ -143,9 +147,7 @@ def _left_out(
     return tuple(left_out if is_organiser else _own_names(left_out, [file]))
 
 
-def _provenance(
-    files: Sequence[EvaluationFile],
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _provenance(files: Sequence[EvaluationFile]) -> Provenance:
     """How the scores were made: names, and a text of each file."""
     records = [dict(file.provenance) for file in files]
     rows = []
@@ -175,9 +177,9 @@ class Paired:
     title: str
     """The title of the organ, or of the mean of organs."""
     differences: tuple[float | None, ...]
-    """By case, the new value less the old one; None where one of the two is missing."""
+    """The new value of each case less the old one; None where either is missing."""
     gains: tuple[float | None, ...]
-    """By case, above 0 if the new value is better."""
+    """The gain of each case: above 0 if the new value is better."""
     before: float | None = None
     """Mean over the cases with a difference."""
     after: float | None = None
@@ -185,7 +187,7 @@ class Paired:
     """A confidence interval of the mean difference."""
     effect: float = 0.0
     p: float = 1.0
-    """1 where there is nothing to test."""
+    """The p-value; 1 without any difference to test."""
     p_holm: float = 1.0
 
     @property
@@ -229,7 +231,7 @@ class Paired:
 
 
 Pairs = dict[str, tuple[Paired, ...]]
-"""By metric: how each organ differs, and their mean, which comes first."""
+"""The pairs by metric: that of the mean of organs comes first, then each organ."""
 
 
 def compare_scores(
@@ -258,11 +260,8 @@ def compare_scores(
                 pairs.append(_paired(metric, end, title, first, candidate))
             family.append(pairs)
         families.append(_adjusted(family))
-    means, organs = families
-    compared = []
-    for mean_pairs, organ_pairs in zip(means, organs, strict=True):
-        compared.append(_by_metric([*mean_pairs, *organ_pairs]))
-    return compared
+    by_candidate = zip(*families, strict=True)
+    return [_by_metric([*means, *organs]) for means, organs in by_candidate]
 
 
 def _by_metric(pairs: Sequence[Paired]) -> Pairs:
@@ -390,7 +389,7 @@ def _most_changed_text(organs: Sequence[Paired]) -> str:
 
 
 def _word(pair: Paired) -> str:
-    """How it has changed on most cases; and on average, where that is the opposite."""
+    """How most cases have changed; and the average, where that is the opposite."""
     words = ("better", "worse") if pair.effect > 0 else ("worse", "better")
     if pair.mean_gain and (pair.mean_gain > 0) != (pair.effect > 0):
         return f"{words[0]} on most cases, but {words[1]} on average,"

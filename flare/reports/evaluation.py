@@ -177,7 +177,7 @@ def _other_warnings(file: EvaluationFile) -> list[str]:
 
 
 def _tiles(scores: CaseScores) -> list[Tile]:
-    """The mean of each metric, with its interval; and how many cases there are."""
+    """The mean of each metric, with its interval, and the number of cases."""
     tiles = [_mean_tile(scores, metric) for metric in scores.metrics]
     failed = len(scores.failed)
     cases = Tile(
@@ -327,8 +327,8 @@ def _worst_table(scores: CaseScores, links: Mapping[str, str]) -> Table:
 def _group_parts(scores: CaseScores, grouping: Grouping) -> list[Part]:
     """DSC and NSD in each group.
 
-    Where scores may not be exact, there are only means, as a dot would tell the group
-    of its case; and nothing is shown of a column with a small group.
+    Participants see means alone, as a dot would tell the group of its case, and nothing
+    of a column with a small group.
     """
     heading, note = Heading(f"By {grouping.column}"), Words(GROUPS_NOTE, "note")
     if scores.exact:

@@ -79,7 +79,7 @@ class TeamProgress:
 
     team: str
     records: Mapping[str, CaseRecord]
-    """By case, in the order of their names."""
+    """The record of each case, in the order of their names."""
     is_scored: bool = False
     problem: str = ""
     """The reason that it was not measured to the end, or not scored; empty without."""
@@ -113,7 +113,7 @@ class Progress:
     """How far a measurement is."""
 
     as_of: datetime
-    """With its zone."""
+    """The time, with its zone."""
     cases: tuple[str, ...]
     teams: tuple[TeamProgress, ...]
     refused: tuple[Refusal, ...] = ()
@@ -265,26 +265,18 @@ def _tiles(run: Progress, alarms: int) -> list[Tile]:
     left, cases = seconds_left(run), len(run.cases)
     teams = sum(team.done == cases and not team.problem for team in run.teams)
     scored = sum(team.is_scored for team in run.teams)
+    done, total = f"{run.done} of {run.total}", len(run.teams)
+    share = f"{run.done / run.total:.0%}" if run.total else ""
+    time_note = "containers alone" if left else ""
+    alarm_note = "see the first table" if alarms else ""
     return [
-        Tile(
-            name="Cases done",
-            value=f"{run.done} of {run.total}",
-            note=f"{run.done / run.total:.0%}" if run.total else "",
-        ),
-        Tile(
-            name="Teams done",
-            value=f"{teams} of {len(run.teams)}",
-            note=f"{scored} scored",
-        ),
-        Tile(
-            name="Time left, estimated",
-            value=_time_text(left),
-            note="containers alone" if left else "",
-        ),
+        Tile(name="Cases done", value=done, note=share),
+        Tile(name="Teams done", value=f"{teams} of {total}", note=f"{scored} scored"),
+        Tile(name="Time left, estimated", value=_time_text(left), note=time_note),
         Tile(
             name="To be looked at",
             value=str(alarms),
-            note="see the first table" if alarms else "",
+            note=alarm_note,
             is_alarm=alarms > 0,
         ),
     ]

@@ -25,19 +25,19 @@ MANY_ROWS = 20
 """With more rows than this, they are closer together."""
 
 NO_RESULT = "no result"
-"""Stands in every table where there is no value."""
+"""The text of a cell without a value, in every table."""
 
 RANK_BOUNDS = (-5 / 6, -4 / 6, -3 / 6, -2 / 6, -1 / 6, 0.0)
 """Bounds of a rank's shades among the teams: 0 is the first rank, -1 the last."""
 
 ABSENT = "absent"
-"""Class of a field in which there is nothing but a line."""
+"""Class of a field without a value, which holds a line."""
 
 BEST = "best"
 """Class of a cell that is bold: the best of its column, or as good as that."""
 
 Key = tuple[tuple[str, str], ...]
-"""Classes of what is drawn, and what it means."""
+"""Classes of marks and shades, and their meaning."""
 
 
 # --- Tables -----------------------------------------------------------------------
@@ -52,11 +52,11 @@ class Cell:
     exact: str = ""
     """The value in full precision, where a page may have it: tables sort by it."""
     href: str = ""
-    """Where the text leads to, if it does."""
+    """The target of a link; empty without a link."""
     note: str = ""
     """Small, below the text."""
     alarm: str = ""
-    """What is odd about it, behind a sign."""
+    """A remark on something odd, behind a sign."""
     mark: Blobs | None = None
     """Drawn before the text."""
 
@@ -210,7 +210,7 @@ class Axis:
     """From values to places."""
     ticks: tuple[tuple[float, str], ...]
     note: str = ""
-    """What has to be known to read it."""
+    """A remark without which it may be misread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +223,9 @@ class Dots:
     mean: float | None = None
     """Drawn on paper alone, as what follows."""
     interval: tuple[float, ...] | None = None
-    """Of the mean."""
+    """The confidence interval of the mean."""
     missing: int = 0
-    """How many values are not there."""
+    """The number of missing values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class Fields:
 
     classes: Sequence[str]
     texts: Sequence[str] = ()
-    """What stands in them on paper, where there is room."""
+    """The texts in them on paper, where there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ class Chart:
     title: str
     note: str = ""
     summary: str = ""
-    """What there is to see, for those who cannot."""
+    """A description for those who cannot see it."""
     labels: tuple[str, ...]
     rows: Sequence[Mark] = ()
     """The mark of each label."""
@@ -282,14 +282,14 @@ class Chart:
     axis: Sequence[tuple[float, str]] = ()
     """Places and texts of its ticks; empty without an axis."""
     zero: float | None = None
-    """Where an upright line parts gains from losses."""
+    """The place of an upright line that parts gains from losses."""
     key: Key = ()
     table: Table | None = None
     tips: Tips | None = None
     is_map: bool = False
     """Whether it has a field for each cell of its table, rows and columns exchanged."""
     axis_title: str = ""
-    """What the axis or the columns are, on paper."""
+    """The title of the axis or of the columns, on paper."""
     columns: tuple[str, ...] = ()
     """Names of the fields of each row, on paper."""
 
@@ -315,7 +315,7 @@ class Lines:
 
     items: Sequence[str]
     title: str = ""
-    """Above them, in a box that stands out."""
+    """The title above them; they are in a box if they have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +334,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """What shades mean, for the tables below it."""
+    """The meaning of the shades of the tables below it."""
 
     key: Key
 
@@ -356,11 +356,11 @@ class Section:
 
     id: str
     name: str
-    """In the navigation."""
+    """The name in the navigation."""
     title: str
-    """Above it, if it has one."""
+    """The title above it; empty without one."""
     parts: Sequence[Part | None]
-    """What is None is left out."""
+    """None stands for a part that is left out."""
 
     @property
     def shown(self) -> list[Part]:
@@ -385,12 +385,12 @@ class Page:
 
     title: str
     kicker: str = ""
-    """Above the title."""
+    """A line above the title."""
     audience_note: str
     sections: Sequence[Section]
     tiles: Sequence[Tile] = ()
     lead: Sequence[Part] = ()
-    """Above the tiles."""
+    """The parts above the tiles."""
     refresh_s: int = 0
     """How often a browser reads the page anew; 0: never."""
 

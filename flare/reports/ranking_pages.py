@@ -28,12 +28,7 @@ from flare.ranking.table import ResultTable, table_of
 from flare.reports.model import INDEX, RANKING_JSON, TEAMS, Page
 from flare.reports.ranking.organisers import WholeRanking, metric_values, organiser_page
 from flare.reports.ranking.page import public_ranking, ranking_page
-from flare.reports.ranking.teams import (
-    in_field,
-    own_standing,
-    sheet_names,
-    team_page,
-)
+from flare.reports.ranking.teams import in_field, own_standing, sheet_names, team_page
 from flare.results.csv_rows import COLUMNS, KEYS, read_rows
 from flare.results.errors import RankingError
 from flare.results.groups_csv import Grouping, read_groups

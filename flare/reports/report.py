@@ -1,4 +1,4 @@
-"""Tells what a report is about, and writes the pages that its readers may see."""
+"""Tells the kind of a report by its sources, and writes the pages for its readers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from flare.results.team_folder import is_team
 
 
 class Kind(Enum):
-    """What a report is about, in words of an error."""
+    """The subject of a report, in words of an error."""
 
     EVALUATION = "one evaluation"
     COMPARISON = "two or more evaluations"
@@ -34,7 +34,7 @@ class Kind(Enum):
 def kind_of(sources: Sequence[Path]) -> Kind:
     """The kind of a report of these sources.
 
-    Several sources are evaluations, all of them: whoever reads them says so.
+    Several sources are evaluations, all of them: their reader refuses others.
     """
     if len(sources) > 1:
         return Kind.COMPARISON

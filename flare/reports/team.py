@@ -58,7 +58,7 @@ MEASURED = (
 """The title of a chart, its column of efficiency.csv, and decimals."""
 
 Columns = Mapping[str, Sequence[float | None]]
-"""By column of efficiency.csv: a value for each run, None where it failed."""
+"""The values of columns of efficiency.csv: one for each run, None where it failed."""
 
 NOT_AT_FAULT = "the computer of the organisers is at fault, not you; it is run again"
 """Stands in place of an engine's message, which is about the organisers' computer."""
@@ -219,19 +219,11 @@ def _run_table(
             text_cell(message),
         )
         rows.append(row)
-    return table(
-        f"Status, time and memory of {count(len(runs), 'case')}, failed ones first",
-        (
-            "case",
-            "status",
-            "running time (s)",
-            "GPU memory (MB)",
-            "memory (MB)",
-            "message",
-        ),
-        rows,
-        words=("case", "status", "message"),
-    )
+    cases = count(len(runs), "case")
+    caption = f"Status, time and memory of {cases}, failed ones first"
+    heads = ("case", "status", "running time (s)", "GPU memory (MB)", "memory (MB)")
+    texts = ("case", "status", "message")
+    return table(caption, (*heads, "message"), rows, words=texts)
 
 
 def _status_cell(run: MeasuredCase, is_doubtful: bool) -> Cell:

@@ -83,7 +83,7 @@ class FieldOfView:
 
     box: Box
     spacing: Spacing
-    """In mm."""
+    """The size of a voxel along z, y, x, in mm."""
 
     def pixels(self, axis: int) -> int:
         """Its voxels along an axis."""
@@ -224,7 +224,7 @@ class Picture:
 
     title: str
     summary: str
-    """What there is to see, for those who cannot."""
+    """A description for those who cannot see it."""
     drawing: Markup
 
 
@@ -271,7 +271,7 @@ def film(plane: Plane, field: FieldOfView, inside: Markup, *over: Markup) -> Mar
 def patterns(plane: Plane, field: FieldOfView) -> Markup:
     """The patterns of what is missed, lines, and of what is added, dots.
 
-    They are square, whatever the voxels are.
+    They are square even where the voxels are not.
     """
     unit = unit_of(plane, field)
     down, right = field.spacing[plane.down], field.spacing[plane.right]

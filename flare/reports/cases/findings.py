@@ -38,7 +38,7 @@ MARGIN_MM = 12.0
 
 
 LOW_DSC = 0.5
-"""A score below this may come of a mirrored prediction, or of swapped labels."""
+"""Below this score, a mirrored prediction or swapped labels may be the reason."""
 
 TILTED_DEGREES = 1.0
 """Slices that are tilted by more have a note."""
@@ -59,11 +59,11 @@ class Orientation:
     """
 
     ways: npt.NDArray[np.float64]
-    """For the file's axes x, y and z, as nibabel has it: the axis of LPS, and -1 where
+    """The axis of LPS of each axis x, y, z of the file, as nibabel has it, and -1 where
     it has to be turned around."""
     tilt: float
-    """By how many degrees the nearest directions of the patient differ from the axes
-    at most; pictures are along the axes."""
+    """The largest angle between an axis and the nearest direction of the patient, in
+    degrees; pictures are along the axes."""
 
     def volume(self, array: _Array) -> _Array:
         """A turned view of an array (z, y, x)."""
@@ -114,7 +114,7 @@ class OrganFinding:
     tolerance_mm: float
     in_mean: bool
     scores: Mapping[str, float]
-    """By metric, as metrics.json has them."""
+    """The scores by metric, as metrics.json has them."""
     voxels: tuple[int, int, int, int]
     """Numbers of the reference, of the prediction, of those missed and added."""
     surfaces: OrganSurfaces | None = None
@@ -143,7 +143,7 @@ class CaseFinding:
     reference: Labels
     prediction: Labels
     field: FieldOfView
-    """Where either label map has an organ, and a margin."""
+    """The part in which either label map has an organ, and a margin."""
     worst: tuple[int, int, int]
     """The slice of each plane in which errors weigh the most."""
     organs: tuple[OrganFinding, ...]
@@ -182,9 +182,9 @@ class _TurnedCase:
     prediction: Labels
     spacing: Spacing
     occupied: Mapping[int, Occupancy]
-    """By label, where either label map has it."""
+    """The places of each label in either label map."""
     scored_parts: Mapping[str, _ScoredPart]
-    """By organ, unless it was scored in all slices."""
+    """The slices of each organ that was not scored in all of them."""
     memory: ReusedMemory
 
     def box(self, label: int) -> Box:

@@ -1,4 +1,4 @@
-"""What the pages of cases are made from."""
+"""The options of the pages of cases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OnDrawn = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaseOptions:
-    """Of which cases there are pages, and where their files are."""
+    """The cases that get a page, and where their files are."""
 
     ground_truth: Path = option(
         "With --predictions, also make a page of each of the hardest cases, with"

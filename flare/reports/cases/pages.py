@@ -59,7 +59,7 @@ FAULTS = 8
 _REMEDY = "Give the folder of the predictions, or their zip."
 
 FOLDER = "cases"
-"""Below the folder of a report."""
+"""The folder of these pages, below that of a report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

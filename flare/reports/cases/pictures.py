@@ -38,8 +38,8 @@ from flare.reports.cases.findings import CaseFinding
 from flare.reports.render.svg import decimal, element
 
 BANDS_MM = (5.0, 10.0)
-"""What is beyond the tolerance has a colour up to the first distance, another up to the
-second, and a third beyond it."""
+"""Surfels beyond the tolerance have a colour up to the first distance, another up to
+the second, and a third beyond it."""
 
 BANDS = (
     ("far0", "within the tolerance of the organ"),
@@ -62,7 +62,7 @@ Floats = npt.NDArray[np.float64]
 """Rows and columns, in mm."""
 
 Distances = npt.NDArray[np.float64]
-"""From surfels beyond the tolerance to the other surface, in mm; shape (n,)."""
+"""Distances of surfels beyond the tolerance to the other surface, in mm; shape (n,)."""
 
 Image = npt.NDArray[np.uint8]
 """Numbers of colours, shape (rows, columns); 0 where nothing is."""
@@ -72,7 +72,7 @@ MOST_ORGANS = 15
 """The numbers of this many fit into half a byte, beside the background."""
 
 MOST_VOXELS = 2**26
-"""What a browser gets to unpack; four CTs of usual size."""
+"""At most this many voxels are for a browser to unpack: four CTs of usual size."""
 
 COMPRESSION = 6
 """The level: the last one takes three times as long for a tenth less."""

@@ -75,11 +75,11 @@ class CaseFiles:
     options: CaseOptions
     challenge: Challenge
     pairs: Mapping[str, CasePair]
-    """By case."""
+    """The pair of each case."""
     images: Mapping[str, LabelMapFile]
     """CTs by case; none if no folder of them was given."""
     decimals: int | None
-    """Of the scores in metrics.json."""
+    """The decimals of the scores in metrics.json; None if they are exact."""
 
 
 def find_case_files(

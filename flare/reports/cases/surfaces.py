@@ -20,7 +20,7 @@ from flare.evaluation.metrics.finder import Mask, Spacing
 from flare.evaluation.metrics.surfels import Surface
 
 Weights = npt.NDArray[np.float64]
-"""Of slices, shape (slices,)."""
+"""A weight for each slice; shape (slices,)."""
 
 
 FAR_MM = 10.0
@@ -43,7 +43,7 @@ class Component:
 
     voxels: int
     distance: float
-    """From the other label map's organ, in mm."""
+    """The distance in mm from the other label map's organ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class OrganSurfaces:
     def farthest(self) -> float | None:
         """The largest distance in mm; None if all are within the tolerance.
 
-        It is infinite if one surface is not there.
+        It is infinite if one label map lacks the organ.
         """
         both = np.concatenate([self.to_prediction, self.to_reference])
         return float(both.max()) if both.size else None

@@ -58,7 +58,7 @@ def means_words(finding: CaseFinding) -> str:
 
 def organ_table(finding: CaseFinding) -> Table:
     """A row for each organ: its scores, how far surfaces lie, and volumes."""
-    metrics, voxel_ml = metrics_in(finding.scores), finding.voxel_ml
+    voxel_ml = finding.voxel_ml
     rows: list[list[Cell | str]] = []
     for organ in finding.organs:
         row: list[Cell | str] = [
@@ -70,19 +70,11 @@ def organ_table(finding: CaseFinding) -> Table:
         ]
         rows.append(row)
     rows.append(["mean of organs", *_score_cells(finding.scores), *[""] * 6])
-    heads = [
-        "organ",
-        *(metric.title_with_unit for metric in metrics),
-        "tolerance (mm)",
-        "farthest (mm)",
-        "reference (ml)",
-        "prediction (ml)",
-        "missed (ml)",
-        "added (ml)",
-    ]
+    titles = [metric.title_with_unit for metric in metrics_in(finding.scores)]
+    volumes = "reference (ml)", "prediction (ml)", "missed (ml)", "added (ml)"
     return table(
         f"Scores, distances and volumes; a voxel has {voxel_ml * 1000:.3g} mm3",
-        heads,
+        ("organ", *titles, "tolerance (mm)", "farthest (mm)", *volumes),
         rows,
         words=("organ",),
         quiet=[n for n, organ in enumerate(finding.organs) if organ.surfaces is None],
@@ -92,14 +84,12 @@ def organ_table(finding: CaseFinding) -> Table:
 
 def _score_cells(scores: Mapping[str, float]) -> list[Cell]:
     """The scores by metric, in full precision."""
-    cells = []
-    for metric in metrics_in(scores):
-        cells.append(metric_cell(metric, scores[metric.name], exact=True))
-    return cells
+    metrics = metrics_in(scores)
+    return [metric_cell(metric, scores[metric.name], exact=True) for metric in metrics]
 
 
 def _ml(volume: float) -> Cell:
-    """A volume, of which small ones have digits, too."""
+    """A volume; a small one has digits behind the point."""
     return Cell(
         f"{volume:.0f}" if volume >= 100 else f"{volume:.3g}", exact=repr(volume)
     )
