@@ -113,21 +113,20 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
 
 
 def _member(name: str, entry: tarfile.TarInfo, archive: tarfile.TarFile) -> Member:
-    """A file or a link, whose target is told from the top of the archive on."""
-    content: object = io.BytesIO()
-    target = ""
+    """A file, or a link with its target from the top of the archive on."""
     if entry.isfile():
-        content = archive.extractfile(entry)
-    elif entry.issym():
-        folder = posixpath.dirname(name)
-        target = posixpath.normpath(posixpath.join(folder, entry.linkname))
+        content = cast("io.BufferedReader", archive.extractfile(entry))
+        return Member(name, "", content, entry.size)
+    if entry.issym():
+        target = posixpath.join(posixpath.dirname(name), entry.linkname)
     elif entry.islnk():
-        target = posixpath.normpath(entry.linkname)
+        target = entry.linkname
     else:
         raise BrokenError(
             f"it holds {safe(name)}, which is neither a file nor a folder"
         )
-    return Member(name, target, cast("io.BufferedReader", content), entry.size)
+    empty = cast("io.BufferedReader", io.BytesIO())
+    return Member(name, posixpath.normpath(target), empty, entry.size)
 
 
 def unpacked_pieces(member: Member) -> Iterator[bytes]:
