@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +62,13 @@ AT_ONCE = 2**14
 
 VERY_FEW = 16
 """At most so many surfels are compared with all of the other mask."""
+
+SAMPLE, LEAF = 8, 4
+"""In the middle of a sphere, a surfel has to look at all of a tree. So many are asked
+how many are farther than the nearest by so many voxels at most;"""
+
+CROWD, BEARABLE = 2, 2**25
+"""if that is more than so many for each corner, and for all, planes take less time."""
 
 FEW, TREE = 2**14, 2**20
 """At most so many surfels are looked for in a tree, which has at most so many."""
@@ -305,7 +312,7 @@ class Surfels:
         if self._pieces is None:
             for part in _parts(self._box.size, CHUNK_BYTES):
                 marks = self._box[part]
-                here = np.flatnonzero(marks & _SURFEL[own])
+                here = np.flatnonzero((marks & _SURFEL[own]) != 0)
                 codes = self._codes(part, own).take(here)
                 places = here + (part.start + self._first)
                 yield places, marks.take(here) & _BOTH, codes
@@ -346,7 +353,7 @@ class Surfels:
         if number > FEW or (number and self._totals[other].sum() > TREE):
             farther = self._by_planes(own)
         elif number:
-            farther = [self._by_tree(far, other)]
+            farther = self._by_tree(far, own)
         return self._sorted(own, near, farther)
 
     def _look_up(
@@ -373,20 +380,31 @@ class Surfels:
                 break
         return np.concatenate(keys), (places, codes)
 
-    def _by_tree(self, far: Sequence[_Found], other: int) -> tuple[_Floats, Bytes]:
+    def _by_tree(
+        self, far: Sequence[_Found], mask: int
+    ) -> Iterator[tuple[_Floats, Bytes]]:
         """Distances and codes of a few surfels."""
+        other = 1 - mask
         places, codes = (np.concatenate(part) for part in zip(*far, strict=True))
         points = self._axes(np.flatnonzero(self._marks & _SURFEL[other]))
         own = self._axes(places)
         if places.size <= VERY_FEW:
             apart = (_length(self._spacing, points - at[:, np.newaxis]) for at in own.T)
-            return np.array([lengths.min() for lengths in apart]), codes
+            yield np.array([lengths.min() for lengths in apart]), codes
+            return
         from scipy.spatial import cKDTree  # which takes longer than most cases
 
         spacing = np.array(self._spacing)
         tree = cKDTree(points.T * spacing, balanced_tree=False)
-        _, nearest = tree.query(own.T * spacing)
-        return _length(self._spacing, points[:, nearest] - own), codes
+        targets = own.T * spacing
+        some = targets[:: -(-places.size // SAMPLE)]
+        reach = tree.query(some)[0] + LEAF * spacing.max()
+        crowd = tree.query_ball_point(some, reach, return_length=True).mean()
+        if crowd * places.size > max(CROWD * self._box.size, BEARABLE):
+            yield from self._by_planes(mask)
+            return
+        _, nearest = tree.query(targets)
+        yield _length(self._spacing, points[:, nearest] - own), codes
 
     def _by_planes(self, own: int) -> Iterator[tuple[_Floats, Bytes]]:
         """Distances and codes of many surfels, some rows of all slices at a time."""
@@ -426,7 +444,8 @@ class Surfels:
         )
         near_y, near_x = nearest[:, rows.start - first : rows.stop - first]
         y, x = np.ogrid[rows, : self._row]
-        np.square((near_x - x) * size_x, out=plane)
+        np.subtract(near_x, x, out=plane)
+        np.square(np.multiply(plane, size_x, out=plane), out=plane)
         plane += np.square((near_y + first - y) * size_y)
 
     def _through(
@@ -445,14 +464,14 @@ class Surfels:
         along_z = np.square(steps * self._spacing[0])
         least = along_z.min(axis=1)
         is_dense = number * DENSE > is_far.size
-        corners = np.ogrid[: is_far.shape[0], : is_far.shape[1]]
-        z, x = corners if is_dense else np.nonzero(is_far)
-        best, squares = np.full((2, *np.broadcast_shapes(z.shape, x.shape)), np.inf)
+        all_of_both: tuple[Any, Any] = np.s_[:, np.newaxis], np.s_[:]
+        z, x = all_of_both if is_dense else np.nonzero(is_far)
+        shape = is_far.shape if is_dense else (number,)
+        best, squares = np.full((2, *shape), np.inf)
         for turn, other in enumerate(np.argsort(least, kind="stable")):
             if turn % 4 == 0 and least[other] >= best.max():
                 break
-            plane = strip[other] if is_dense else strip[other].take(x)
-            np.add(plane, along_z[other].take(z), out=squares)
+            np.add(strip[other][x], along_z[other][z], out=squares)
             np.minimum(best, squares, out=best)
         fours = self._fours.reshape(-1, self._plane)
         behind = fours[zs.start + 1 : zs.stop + 1, part]

@@ -87,6 +87,7 @@ def test_pairs_by_brute_force():
     [
         pytest.param({"NEAR": 6}, id="tree"),
         pytest.param({"NEAR": 6, "FEW": 0}, id="planes"),
+        pytest.param({"NEAR": 6, "CROWD": 0, "BEARABLE": 0}, id="planes of a crowd"),
         pytest.param({"NEAR": 6, "TREE": 0, "DENSE": 0}, id="planes of a few"),
         pytest.param({"NEAR": 6, "FEW": 0, "PLANE_BYTES": 1}, id="row by row"),
         pytest.param({"NEAR": 6, "FEW": 0, "KEPT": 50}, id="the farthest are kept"),
@@ -129,6 +130,23 @@ def test_a_few_far_surfels_need_no_tree(monkeypatch):
     spacing = (1.2, 0.7, 1.0)
     pair = reference, prediction
     assert found(*pair, spacing) == pytest.approx(of_package(*pair, spacing), abs=CLOSE)
+
+
+@pytest.mark.slow
+def test_an_organ_within_a_sphere_needs_no_tree(monkeypatch):
+    """All of the sphere is about as far: each surfel would look at all of the tree."""
+    asked = []
+    tree = scipy.spatial.cKDTree
+
+    class Counted(tree):
+        def query(self, points, *more):
+            asked.append(len(points))
+            return super().query(points, *more)
+
+    monkeypatch.setattr(scipy.spatial, "cKDTree", Counted)
+    radius = np.sqrt(sum(axis**2 for axis in np.ogrid[-75:75, -75:75, -75:75]))
+    hd95(radius < 12, (radius > 73) & (radius < 75), (1.0, 1.0, 1.0))
+    assert sum(asked) <= 16  # of 2,900
 
 
 def test_empty_masks():
