@@ -23,10 +23,10 @@ class Format:
     """A format of label maps."""
 
     name: str
-    """In messages."""
+    """The name in messages."""
     suffixes: tuple[str, ...]
-    """What names of its files end in, in any mixture of upper and lower case; one that
-    ends in another comes first."""
+    """The endings of its files, in any mixture of upper and lower case; one that ends
+    in another comes first."""
     reader: str
     """Module below `flare.evaluation.labelmaps` that reads it, which is imported when
     the first such file may be there. It has `is_start`, which says whether a file may
@@ -49,29 +49,29 @@ FORMATS = (
         " 3-D of FLARE 2025 and 2026 use them",
     ),
 )
-"""In the order in which a file is tried; the first suffix is the one to recommend."""
+"""In the order in which a file is tried. The first suffix is the one to recommend."""
 
 _USUAL_FORMATS = tuple(format for format in FORMATS if not format.elsewhere)
-"""Those that are read for every challenge."""
+"""The formats that are read for every challenge."""
 
 SUFFIXES = sum((format.suffixes for format in _USUAL_FORMATS), ())
-"""Of the formats that are read for every challenge."""
+"""The suffixes of formats that are read for every challenge."""
 
 ALL_SUFFIXES = sum((format.suffixes for format in FORMATS), ())
-"""Of those that are read for some challenges, too."""
+"""Those and the suffixes of formats that are read for some challenges."""
 
 SUFFIX = SUFFIXES[0]
 """The one to recommend."""
 
 ANY_SUFFIX = listing(SUFFIXES, last=" or ")
 ANY_FORMAT = listing((format.name for format in _USUAL_FORMATS), last=" or ")
-"""Those that are read for every challenge, as a message lists them."""
+"""The formats that are read for every challenge, as a message lists them."""
 
 CASE = "{case}"
 """Stands for the name of a case where a challenge says what files are called."""
 
 CHANNEL = "_0000"
-"""What nnU-Net's convention adds to the name of an image, but not of its label map."""
+"""The ending that nnU-Net's convention adds to the name of an image alone."""
 
 
 def suffix_of(name: str, suffixes: Iterable[str] = SUFFIXES) -> str:
@@ -205,7 +205,7 @@ class SpacingOrder(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NpzLayout:
-    """What is in the .npz files of one role."""
+    """The arrays in the .npz files of one role."""
 
     labels: str
     """Name of the array of labels, of shape (Z, Y, X)."""
@@ -216,7 +216,7 @@ class NpzLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NpzRules:
-    """What is in .npz files; they are not read unless names are given."""
+    """The arrays in .npz files, which are not read unless they have names here."""
 
     prediction: str = ""
     """Name of the array of labels in a prediction, which has no other but spacing."""
@@ -246,4 +246,4 @@ class NpzRules:
 
 
 NO_NPZ = NpzRules()
-"""Such files are not read."""
+"""The rules of challenges whose label maps are never NumPy files."""

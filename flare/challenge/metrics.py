@@ -27,11 +27,11 @@ class Metric:
     """A metric of two masks of one organ."""
 
     name: str
-    """As in the keys of metrics.json, where ``_ORGAN`` may follow."""
+    """The name in the keys of metrics.json, where ``_ORGAN`` may follow."""
     title: str
-    """In print."""
+    """The name in print."""
     definition: str
-    """In one sentence, for Methods and the documentation."""
+    """One sentence, for Methods and the documentation."""
     function: str = ""
     """Module below `flare.evaluation.metrics` and the function in it, which takes an
     `Agreement` and returns the value, or None for the worst one; it is imported when it
@@ -152,13 +152,13 @@ METRICS = {
         ),
     )
 }
-"""By name."""
+"""All metrics by name."""
 
 MetricName = Annotated[str, Is(pattern="^[a-z][a-z0-9_]*$")]
 """In files of rankings: of a record here, of a column, or another one."""
 
 SCORES = ("dsc", "nsd")
-"""Those of every challenge."""
+"""The metrics of every challenge."""
 
 RUNTIME = "runtime"
 """Columns that begin with this are running times."""

@@ -33,7 +33,7 @@ READ = (
 """Fields of a challenge that scoring reads, whatever their values."""
 
 OF_ORGANS = ("label", "tolerance_mm", "in_mean")
-"""What of these it reads of an organ."""
+"""The keys of an organ that scoring reads."""
 
 NOT_READ = (
     *("key", "name", "checksum", "algorithm", "ranking", "max_gpu_memory"),
@@ -42,7 +42,7 @@ NOT_READ = (
 """Fields of a challenge that change no score; any further one does where it is set."""
 
 SHOWN = ("algorithm", "max_gpu_memory", "efficiency_gate_dsc", "board", "names")
-"""What of these is told of a challenge by its key."""
+"""Fields among these that `all_rules` tells, where they are set."""
 
 
 def further_rules(challenge: Challenge) -> dict[str, Rule]:

@@ -26,7 +26,7 @@ class ReportedRule(Checked):
     """A rule, or several, that participants report."""
 
     rule: str
-    """In words, for people."""
+    """The rule in words, for people."""
     source: tuple[str, ...]
     """Links to what was read, each to one version of it."""
     teams: Positive
@@ -65,7 +65,7 @@ def _check_unique(table: str, key: str, values: list[Any]) -> None:
 
 
 class UnknownLabels(Enum):
-    """What a label means that is no organ of the challenge."""
+    """The meaning of a label that no organ of the challenge has."""
 
     REFUSE = "refuse"
     """The file is refused."""
@@ -150,7 +150,7 @@ class ZRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownLabelRules:
-    """What unknown labels mean in the reference and in the prediction."""
+    """The meaning of unknown labels in the reference and in the prediction."""
 
     reference: UnknownLabels = UnknownLabels.REFUSE
     prediction: UnknownLabels = UnknownLabels.REFUSE
@@ -209,7 +209,7 @@ class AlgorithmRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardRules(Checked):
-    """What a public leaderboard may tell."""
+    """The numbers that a public leaderboard may tell."""
 
     decimals: Decimals | None = None
     """Decimals of all numbers in the metrics.json of ``evaluate``, if it is not told
@@ -227,11 +227,11 @@ class Challenge(Checked):
     checksum: str
     """SHA-256 of its file."""
     organs: tuple[Organ, ...]
-    """What is scored: its labels, names and tolerances."""
+    """The organs that are scored: their labels, names and tolerances."""
     metrics: tuple[str, ...] = SCORES
-    """What is computed for each organ, in the order of metrics.json."""
+    """The metrics of each organ, in the order of metrics.json."""
     absent_organs: AbsentOrgans = AbsentOrgans()
-    """What an organ scores that one label map, or neither, contains."""
+    """The scores of an organ that one label map, or neither, contains."""
     worst_distance_mm: Length | None = None
     """A distance to an organ that one label map lacks, and of a case that cannot be
     scored; None for the diagonal of the reference's grid."""
@@ -242,7 +242,7 @@ class Challenge(Checked):
     z_range: ZRange = ZRange()
     """Organs that are scored only in the slices where the reference has them."""
     unknown_labels: UnknownLabelRules = UnknownLabelRules()
-    """What a label means that is no organ."""
+    """The meaning of a label that no organ has."""
     grid: GridRules = GridRules()
     """When the grids of reference and prediction count as the same."""
     algorithm: AlgorithmRules = AlgorithmRules()
@@ -252,18 +252,18 @@ class Challenge(Checked):
     ranking: tuple[RankedMetric, ...] = ()
     """The metrics of the final ranking."""
     max_gpu_memory: MaxMemory = MaxMemory.STABLE
-    """What counts as the maximum of GPU memory when a container is measured."""
+    """The rule for the maximum of GPU memory when a container is measured."""
     efficiency_gate_dsc: Share = 0.0
     """Metrics of efficiency, and all others that are not of label maps, count only on
     cases with at least this DSC."""
     npz: NpzRules = NO_NPZ
     """Whether .npz files are label maps, and what is in them."""
     names: FileNames = PLAIN_NAMES
-    """What the files of a case are called."""
+    """The names of the files of a case."""
     reported: tuple[ReportedRule, ...] = ()
-    """From whom rules are known that the organisers have not confirmed."""
+    """Rules that participants report, and the organisers have not confirmed."""
     not_known: tuple[str, ...] = ()
-    """What nobody has told of the rules."""
+    """Rules that nobody has told."""
 
     def __post_init__(self) -> None:
         """Check what belongs together."""

@@ -17,7 +17,7 @@ from typing import Any
 from flare.common.text import shell_word
 
 __version__ = "0.2.0"
-"""Of this program: three numbers, as in the changelog."""
+"""The version of this program: three numbers, as in the changelog."""
 
 PACKAGE = Path(__file__).resolve().parents[1]
 """Folder of the package, flare/."""
@@ -38,7 +38,7 @@ PHASE_SETTINGS = None if _IS_INSTALLED else CHECKOUT / "phase-settings.json"
 instead."""
 
 PLATFORM_GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
-"""Where grand-challenge.org unpacks the organisers' tarball, if there is one."""
+"""The folder into which grand-challenge.org unpacks the organisers' tarball."""
 
 
 def source_commit() -> str:
@@ -130,10 +130,10 @@ _QUOTA = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
 """CPU time and its period, in control groups of version 1."""
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""What ``mallopt`` calls them: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h."""
+"""M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h, as ``mallopt`` takes them."""
 
 LARGEST_KEPT_BYTES = 32 * 2**20
-"""Where glibc's own adjustment ends on a computer of 64 bits (mallopt(3))."""
+"""The end of glibc's own adjustment on a computer of 64 bits (mallopt(3))."""
 
 WORKER_BYTES = 150 * 2**20
 """Memory of a worker beside its label maps: Python and its libraries."""
@@ -142,7 +142,7 @@ MAPS_PER_WORKER = 3
 """Reference and prediction in one byte per voxel, and as much to spare."""
 
 DISTANCE_BYTES = 230 * 2**20
-"""What distances of surfaces take beside two bytes per voxel, whatever a file holds."""
+"""Memory of distances of surfaces beside two bytes per voxel, for any file."""
 
 _PR_SET_PDEATHSIG = 1
 """Linux's prctl option: the signal to get when the parent ends."""

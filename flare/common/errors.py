@@ -38,11 +38,11 @@ class FlareError(Exception):
     """Anything that ends an evaluation with a message instead of a result."""
 
     code: ClassVar[str]
-    """Such as F07; `flare explain F07` tells what it means."""
+    """The code, such as F07; `flare explain F07` tells what it means."""
     finding: str
-    """What is wrong, the file first, without a full stop."""
+    """The problem, the file first, without a full stop."""
     remedy: str
-    """What to do about it: a sentence."""
+    """A sentence that says what to do about it."""
 
     def __str__(self) -> str:
         """Return the whole message, on one line."""
@@ -50,7 +50,7 @@ class FlareError(Exception):
 
 
 class AboutFile:
-    """What errors of one file are made of; a remedy replaces the usual one."""
+    """The parts of an error of one file; a remedy replaces the usual one."""
 
     def __init__(self, file: str, problem: str, remedy: str = "") -> None:
         self.file = file
@@ -171,7 +171,7 @@ class ProgramError(FlareError):
     code = "X01"
     remedy = "The organisers have the log."
     trace = ""
-    """Where it came up, in full; survives the way back from a worker process."""
+    """The whole traceback, which survives the way back from a worker process."""
 
     def __init__(self, fault: str) -> None:
         self.fault = fault

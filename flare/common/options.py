@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 KEY = "option"
-"""In the metadata of a field: its `Declared`."""
+"""The key of `Declared` in the metadata of a field."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,17 +30,17 @@ class Declared:
     """How a command is told the value of a field."""
 
     help: str
-    """As the help has it, with the default."""
+    """The sentence in the help, with the default."""
     flag: str = ""
-    """Such as ``--time-limit``; empty to make it of the field's name."""
+    """The flag, such as ``--time-limit``; empty to make it of the field's name."""
     metavar: str | None = None
-    """What stands for the value in the help."""
+    """The word for the value in the help."""
     parse: Callable[[str], Any] | None = None
-    """Makes the value of a text, or refuses it with a ValueError."""
+    """The function that makes the value of a text, or raises a ValueError."""
     envvar: str | None = None
     """A variable of the environment that stands in for it."""
     title: str = "Options"
-    """Above it in the help."""
+    """The title above it in the help."""
     is_argument: bool = False
     """Whether it is told by its place instead of by a flag."""
     is_hidden: bool = False

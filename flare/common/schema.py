@@ -54,11 +54,11 @@ class Family(NamedTuple):
     """Keys of an object that are alike, such as a mean of each metric."""
 
     pattern: str
-    """Empty for all keys that no field has."""
+    """The pattern of the keys; empty for all keys that no field has."""
     title: str
-    """How the keys are called."""
+    """The name of such keys."""
     about: str
-    """What they mean."""
+    """Their meaning."""
     kind: Any
     """The type of their values."""
 
@@ -123,7 +123,7 @@ class RuleError(ValueError):
 
 
 _BROKEN: ContextVar[list[str] | None] = ContextVar("broken", default=None)
-"""Where `check` puts what is wrong with a record that `build` is making."""
+"""The list to which `check` adds the rules that a record of `build` breaks."""
 
 MOST_PROBLEMS = 20
 """At most this many mistakes of a file are told at once."""
@@ -369,7 +369,7 @@ class _Reader:
         Mapping: _entries,
         Literal: _choice,
     }
-    """What reads a type that has parts, by its origin."""
+    """The method that reads a type with parts, by the origin of the type."""
 
 
 def _member(value: object, allowed: Sequence[Any], key: str) -> Any:

@@ -49,11 +49,11 @@ _DAMAGED: tuple[type[Exception], ...] = (
     *(EOFError, OSError, OverflowError),
     zlib_ng.error,  # type: ignore[assignment]
 )
-"""What the reader raises; OverflowError for a header that does not fit in its buffer,
-as one of a long name does, which is no damage."""
+"""The errors of the reader; OverflowError is that of a header which does not fit in its
+buffer, as one with a long name, and which is not damaged."""
 
 _GZIP_ONLY = 31
-"""What zlib calls 15 bits of window, and nothing but a gzip header and trailer."""
+"""15 bits of window, and nothing but a gzip header and trailer, in zlib's numbers."""
 
 _ZLIB_ONLY = 15
 """The same for a zlib header and trailer."""
@@ -64,7 +64,7 @@ class DamagedStreamError(Exception):
 
 
 class Readable(Protocol):
-    """What has bytes to be read front to back."""
+    """A source of bytes that is read front to back."""
 
     def read(self, size: int, /) -> bytes:
         """The next `size` bytes, or fewer at the end."""

@@ -134,8 +134,8 @@ def isolated(text: str, begin: str = "\u2068", end: str = "\u2069") -> str:
 
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")
-"""What a spreadsheet takes for the beginning of a formula, also in full width; and what
-`csv_cell` puts before that."""
+"""Signs that begin a formula in a spreadsheet, also in full width; and the sign that
+`csv_cell` puts before them."""
 
 
 def csv_cell(text: str) -> str:

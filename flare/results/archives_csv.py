@@ -113,10 +113,10 @@ def register(file: Path, entry: LedgerEntry) -> LedgerEntry:
 
 
 REFUSED_CSV = "refused.csv"
-"""In RESULTS."""
+"""The table of refusals, in RESULTS."""
 
 FLAGS_CSV = "flags.csv"
-"""In RESULTS: never in a team's own folder, which the team may get."""
+"""The table of flags, in RESULTS: a team may get its own folder, and not its flags."""
 
 _Row = TypeVar("_Row", bound="Refusal | Flag")
 

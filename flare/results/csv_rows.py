@@ -35,9 +35,9 @@ class Row:
 
     file: Path
     where: str
-    """Such as ``line 2``."""
+    """The place in the file, such as ``line 2``."""
     cells: Mapping[str, str]
-    """By column."""
+    """The texts of the row, by column."""
 
     def error(self, problem: str) -> RankingError:
         """The error that names the row, and what is wrong with it."""
@@ -229,4 +229,4 @@ class ValueRow(TypedDict):
 COLUMNS = tuple(ValueRow.__annotations__)
 
 KEYS = COLUMNS[:-1]
-"""What identifies a result, from the outermost to the innermost level of a table."""
+"""The columns that identify a result, from the outermost to the innermost level."""

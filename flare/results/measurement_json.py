@@ -27,7 +27,7 @@ from flare.results.errors import ChangedSettingError, MeasurementError
 from flare.results.limits import Limits, Setting, setting
 
 MEASUREMENT_JSON = "measurement.json"
-"""In the folder of a team."""
+"""The file in the folder of a team."""
 
 DOCKER = "docker"
 """The engine that is used unless told otherwise."""
@@ -38,7 +38,7 @@ DOCKER = "docker"
 
 @dataclass(frozen=True, kw_only=True)
 class _Sent:
-    """What the settings begin with."""
+    """The first of the settings."""
 
     archive_sha256: Sha256 = setting(is_compared=False)
     """SHA-256 of the team's archive."""
@@ -344,7 +344,7 @@ _ORDER = (
     *("output_size", "disk_bytes", "max_gpu_memory", "lanes", "contract"),
     "container_engine",
 )
-"""In which settings have been named since the first version; others come behind."""
+"""The order of settings since the first version; further ones come behind."""
 
 COMPARED = tuple(
     name for name in dict.fromkeys((*_ORDER, *SETTINGS)) if SETTINGS[name].is_compared
@@ -357,12 +357,12 @@ class Measurement:
     """How a team was measured, as far as its measurement.json tells it."""
 
     settings: Mapping[str, str]
-    """Those of `COMPARED` that the file has; and device and engine of the last session,
-    as a paper would name them."""
+    """The values of `COMPARED` that the file has; and device and engine of the last
+    session, as a paper would name them."""
     noise_s: float | None
     """How far the running times of an empty container lay apart."""
     unlike: tuple[str, ...] = ()
-    """In what computers were unlike, or changed, and why that was accepted."""
+    """How computers were unlike, or changed, and why that was accepted."""
 
 
 def read_measurement(file: Path) -> Measurement:

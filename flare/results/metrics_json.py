@@ -39,7 +39,7 @@ from flare.results.scores import (
 METRICS_JSON = "metrics.json"
 
 FREE_CASES, LEFT_EMPTY = "_free_cases", "_free_left_empty"
-"""What the keys of aggregates end in that count cases without an organ."""
+"""The endings of keys of aggregates that count cases without an organ."""
 
 
 # --- Its keys ---------------------------------------------------------------------
@@ -123,7 +123,7 @@ class Jobs(TypedDict):
 _LowScores = Annotated[LowScores, Is(additionalProperties=False)]
 _MEANS = [*map("_".join, itertools.product(SCORES, STATISTICS))]
 _NOT_MADE_UP = ("commit", "references", "cases", "libraries", "machine")
-"""What files of `flare simulate` do not have."""
+"""Keys that files of `flare simulate` lack."""
 
 
 def _by_organ() -> Iterator[Family]:

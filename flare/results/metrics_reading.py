@@ -43,23 +43,23 @@ class ScoringRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationFile:
-    """What a metrics.json holds."""
+    """The content of a metrics.json."""
 
     content: Mapping[str, Any]
     """All of it, as JSON has it."""
     cases: tuple[str, ...]
-    """In the order of their names."""
+    """All cases in the order of their names."""
     values: Mapping[tuple[str, str], float]
-    """By case and metric; all DSC and NSD, and those metrics that were asked for."""
+    """Scores by case and metric: all DSC and NSD, and the metrics of the call."""
     failed: Mapping[str, str]
     """Why a case was not scored."""
     evaluation: ScoringRecord
     aggregates: Mapping[str, float]
-    """Such as ``dsc_mean``, as the evaluation has written them."""
+    """The means and the like, such as ``dsc_mean``, as the evaluation wrote them."""
     free_cases: tuple[FreeCases, ...]
-    """Of each organ whose absence is reported."""
+    """The counts of each organ whose absence is reported."""
     prediction_files: Mapping[str, str]
-    """By case; one without a prediction is not there."""
+    """The names by case; a case without a prediction has none."""
     low_scores: tuple[LowScores, ...]
     """Why cases score little or nothing, as the evaluation has said it."""
     warnings: tuple[str, ...]

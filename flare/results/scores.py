@@ -1,4 +1,4 @@
-"""What cases and submissions score: the numbers, and where they come from."""
+"""The scores of cases and submissions: the numbers, and where they come from."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganScore:
-    """What one organ scores in one case, after all rules of the challenge."""
+    """The scores of one organ in one case, after all rules of the challenge."""
 
     organ: str
     """Its name, as the challenge has it."""
     by_metric: Mapping[str, float]
-    """By metric."""
+    """The scores by metric."""
 
     @property
     def dsc(self) -> float:
@@ -40,7 +40,7 @@ class OrganScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseScore:
-    """What one case scores."""
+    """The scores of one case."""
 
     case: str
     """Its name; empty for a pair of images in memory."""
@@ -49,9 +49,9 @@ class CaseScore:
     prediction_file: str
     """Name without folders."""
     organs: tuple[OrganScore, ...]
-    """In the order of the challenge."""
+    """The organs in the order of the challenge."""
     by_metric: Mapping[str, float]
-    """By metric: the mean over the organs that count in it."""
+    """By metric, the mean over the organs that count in it."""
     is_empty: bool = False
     """Whether the prediction has no organ at all."""
     unknown_labels: tuple[int, ...] = ()
@@ -61,7 +61,7 @@ class CaseScore:
     free_of: tuple[str, ...] = ()
     """Organs that are not in the reference, of those whose absence is reported."""
     left_empty: tuple[str, ...] = ()
-    """Those of them that the prediction has left out as well."""
+    """Organs of these that the prediction leaves out as well."""
 
     @property
     def dsc(self) -> float:
@@ -78,7 +78,7 @@ JOBS_NOTE = (
     "As the platform says: on its own, shared hardware, with the start of the container"
     " and the loading of the model. Not to be ranked by."
 )
-"""What stands beside the running times of an algorithm's jobs."""
+"""The note beside the running times of an algorithm's jobs."""
 
 
 class ResultOptions(TypedDict):

@@ -41,10 +41,11 @@ def is_team(folder: Path) -> bool:
 
 
 REMEDY = "Give the team another name."
-"""What to do about a name that no team can have."""
+"""The remedy for a name that no team can have."""
 
 LONGEST_BYTES = 200
-"""Of a name in UTF-8: file systems take 255, and files of a team are named after it."""
+"""The longest name in UTF-8: file systems take 255 bytes, and files of a team are named
+after it."""
 
 _LONGEST_USER = 60
 """Characters of a user's name that are kept."""
@@ -57,7 +58,7 @@ _TAKEN = (
 that SQLite puts beside a database."""
 
 _DEVICE = re.compile(r"(?:con|nul|aux|prn|com[0-9]|lpt[0-9])(?:\..*)?")
-"""What Windows takes for a device, with any ending."""
+"""Names that Windows takes for a device, with any ending."""
 
 _IMAGE = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
 """Names of users that are names of images, too."""
@@ -153,7 +154,7 @@ _UNSEEN = frozenset(
         *range(0xE0000, 0xE1000),
     ]
 )
-"""What else Unicode calls default-ignorable, and the blank of Braille."""
+"""Further characters that Unicode calls default-ignorable, and the blank of Braille."""
 
 
 def check_names(file: str, kind: str, names: Sequence[str]) -> None:

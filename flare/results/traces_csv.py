@@ -72,7 +72,7 @@ class Trace:
 
     samples: tuple[Sample, ...]
     interval_s: float
-    """That was asked for."""
+    """The interval that was asked for."""
     runtime_s: float
     """How long the container ran."""
     idle_mb: float | None = None
@@ -235,7 +235,7 @@ class MemoryCurve:
     gpu: tuple[Point, ...]
     """Not all samples, but every peak; empty where no GPU was sampled."""
     host: tuple[Point, ...]
-    """Of the container, the same."""
+    """The same of the memory of the container."""
 
 
 def read_curves(folder: Path) -> tuple[MemoryCurve, ...]:
