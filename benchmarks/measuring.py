@@ -116,7 +116,7 @@ def run_protected(
         cpu = time.process_time() - cpu
     return Measured(
         runtime_s=run.runtime_s,
-        inner_s=run.ended.runtime_s or 0.0,
+        inner_s=run.exit.runtime_s or 0.0,
         interval_s=run.trace.mean_interval_s or 0.0,
         cpu_s=cpu,
         whole_s=time.perf_counter() - begin,

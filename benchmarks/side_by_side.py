@@ -63,8 +63,8 @@ def run_on(engine: Docker, image: str, empty: str, folder: Path, cpu: int) -> fl
     )
     with loaded.fresh_volume() as volume:
         run = loaded.run(folder, volume)
-    if run.ended.exit_code:
-        text = f"{image}: exit code {run.ended.exit_code}: {run.log[-300:]!r}"
+    if run.exit.exit_code:
+        text = f"{image}: exit code {run.exit.exit_code}: {run.log[-300:]!r}"
         raise RuntimeError(text)
     return run.runtime_s
 

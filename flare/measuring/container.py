@@ -17,7 +17,7 @@ from flare.challenge.rules import MaxMemory
 from flare.common.errors import EngineError
 from flare.common.files import write_whole
 from flare.common.text import printable
-from flare.measuring.engines.interface import ANSWER_S, Container, Ended, Engine
+from flare.measuring.engines.interface import ANSWER_S, Container, Engine, Exit
 from flare.measuring.host import DiskWatch, busy_s, default_cpus, empty_caches, is_busy
 from flare.measuring.options import FLARE, Caches, Contract
 from flare.measuring.sampling import ControlGroup, NvmlSource, Sampler, open_gpu
@@ -82,8 +82,8 @@ class ContainerRun:
     runtime_s: float
     """Seconds from the request to start it until the engine said that it has ended."""
     end: End = End.ENDED
-    ended: Ended
-    """The engine's report."""
+    exit: Exit
+    """Its exit, as the engine tells it."""
     trace: Trace
     log: bytes
     other_cpu_s: float | None = None
@@ -159,16 +159,16 @@ def _run(
         trace = sampler.stop(runtime_s)
     finally:
         sampler.stop(0.0)
-    ended = engine.ended(container)
+    container_exit = engine.exit_of(container)
     cpu_s, other_cpu_s = _cpu_s(trace), None
     if cpu_s is not None and busy_before is not None and busy_after is not None:
         other_cpu_s = max(0.0, busy_after - busy_before - cpu_s)
     return ContainerRun(
         runtime_s=runtime_s,
         end=end,
-        ended=ended,
+        exit=container_exit,
         trace=trace,
-        log=_log(engine, container, ended.problem),
+        log=_log(engine, container, container_exit.problem),
         other_cpu_s=other_cpu_s,
     )
 
@@ -279,7 +279,7 @@ def case_record(
         cpu_area_percent_s=None if cpu_s is None else 100 * cpu_s / cpus,
         cpu_s=cpu_s,
         max_host_memory_mb=max(host, default=None),
-        engine_runtime_s=run.ended.runtime_s,
+        engine_runtime_s=run.exit.runtime_s,
         runtime_s_spread=_spread([repeat.runtime_s for repeat in runs]),
         max_gpu_memory_mb_spread=_spread(maxima),
         repeats=len(runs),

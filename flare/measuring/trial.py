@@ -42,8 +42,8 @@ def status_of_run(run: ContainerRun) -> tuple[RunStatus, str]:
     another container tells.
     """
     seconds = f"after {run.runtime_s:.1f} s"
-    if run.ended.problem:
-        return RunStatus.ENGINE_ERROR, f"the engine says: {safe(run.ended.problem)}"
+    if run.exit.problem:
+        return RunStatus.ENGINE_ERROR, f"the engine says: {safe(run.exit.problem)}"
     if run.end is End.FILLED_DISK:
         room = "it took too much of the disk (--disk), or left less than"
         text = f"the container was ended {seconds}: {room} {SPARE_BYTES >> 30} GiB"
@@ -56,9 +56,9 @@ def status_of_run(run: ContainerRun) -> tuple[RunStatus, str]:
         return RunStatus.ENGINE_ERROR, f"sampling has ended early: {run.trace.problem}"
     if run.end is End.LATE:
         return RunStatus.TIMED_OUT, f"the container was ended {seconds}"
-    if run.ended.exit_code:
-        code = f"the container ended with exit code {run.ended.exit_code} {seconds}"
-        if run.ended.is_out_of_memory:
+    if run.exit.exit_code:
+        code = f"the container ended with exit code {run.exit.exit_code} {seconds}"
+        if run.exit.is_out_of_memory:
             return RunStatus.OUT_OF_MEMORY, f"{code}: its memory did not suffice"
         return RunStatus.FAILED, code
     return RunStatus.OK, ""
@@ -195,7 +195,7 @@ def _run_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> T
         else:
             image.unanswered.clear()
             run = trial.run
-            problem = run.ended.problem if run else ""
+            problem = run.exit.problem if run else ""
             if not problem:
                 return trial
         run_empty(image)
@@ -215,8 +215,8 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
     with image.fresh_volume() as volume:
         runs = [image.run(inputs, volume, NOTHING) for _ in range(times)]
     for run in runs:
-        if run.ended.problem or run.ended.exit_code:
-            problem = run.ended.problem or f"exit code {run.ended.exit_code}"
+        if run.exit.problem or run.exit.exit_code:
+            problem = run.exit.problem or f"exit code {run.exit.exit_code}"
             raise EngineError(
                 f"An empty container cannot be run ({safe(problem)})",
                 "Check the engine, --gpu, --memory, --shm-size and --runtime.",

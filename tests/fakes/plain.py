@@ -11,7 +11,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from flare.measuring.engines.interface import Ended
+from flare.measuring.engines.interface import Exit
 from flare.results.measurement_json import EngineRecord
 
 PIPE = subprocess.PIPE
@@ -107,8 +107,8 @@ class PlainEngine:
     def kill(self, container):
         pass
 
-    def ended(self, container):
-        return Ended(runtime_s=0.5)
+    def exit_of(self, container):
+        return Exit(runtime_s=0.5)
 
     def log(self, container):
         return b"as a plain process\n"

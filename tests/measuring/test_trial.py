@@ -6,7 +6,7 @@ import pytest
 
 from flare.challenge.reading import read_challenge
 from flare.measuring.container import ContainerRun, End, log_text
-from flare.measuring.engines.interface import Ended
+from flare.measuring.engines.interface import Exit
 from flare.measuring.exchange import WrongOutputError
 from flare.measuring.trial import (
     check_output,
@@ -18,7 +18,7 @@ from tests.builders import write_cases
 
 RUN = ContainerRun(
     runtime_s=2.34,
-    ended=Ended(),
+    exit=Exit(),
     trace=Trace(samples=(), interval_s=0.1, runtime_s=2.34),
     log=b"",
 )
@@ -49,7 +49,7 @@ OVER, CODE = "the container was ended after 2.3 s", "the container ended with ex
     ids=range(10),
 )  # fmt: skip
 def test_what_the_engine_says(own, ended, status, message):
-    found = status_of_run(replace(RUN, ended=Ended(**ended), **own))
+    found = status_of_run(replace(RUN, exit=Exit(**ended), **own))
 
     assert found[0] is RunStatus(status)
     assert found[1] == message or (message and found[1].startswith(message))

@@ -7,7 +7,7 @@ import pytest
 import flare
 from flare.challenge.rules import MaxMemory
 from flare.measuring.container import ContainerRun, case_record
-from flare.measuring.engines.interface import Ended
+from flare.measuring.engines.interface import Exit
 from flare.results.efficiency_csv import (
     VALUES,
     CaseRecord,
@@ -34,7 +34,7 @@ def make_run(runtime_s, memory=(), cpu_s=None, idle_mb=None):
     trace = Trace(samples=samples, interval_s=0.1, runtime_s=runtime_s, idle_mb=idle_mb)
     return ContainerRun(
         runtime_s=runtime_s,
-        ended=Ended(runtime_s=runtime_s - 0.2),
+        exit=Exit(runtime_s=runtime_s - 0.2),
         trace=trace,
         log=b"",
     )

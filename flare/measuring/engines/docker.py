@@ -22,8 +22,8 @@ from flare.measuring.engines.flags import create_words
 from flare.measuring.engines.interface import (
     ANSWER_S,
     Container,
-    Ended,
     Engine,
+    Exit,
     NoAnswerError,
 )
 from flare.results.measurement_json import EngineRecord
@@ -302,14 +302,14 @@ class Docker(Engine):
         """End a container, if it still runs."""
         self.call("kill", container, check=False)
 
-    def ended(self, container: str) -> Ended:
+    def exit_of(self, container: str) -> Exit:
         """How a container has ended."""
         text = self.call("inspect", "--format", "{{json .State}}", container)
         state = json.loads(text)
         problem = ""
         if state.get("Error") or state.get("Status") in ("created", "running"):
             problem = str(state.get("Error") or "it did not start")
-        return Ended(
+        return Exit(
             exit_code=int(state.get("ExitCode", -1)),
             runtime_s=_runtime_s(state),
             is_out_of_memory=bool(state.get("OOMKilled")),

@@ -40,7 +40,7 @@ class Container:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Exit:
     """How a container has ended, as its engine tells it."""
 
     exit_code: int = 0
@@ -147,7 +147,7 @@ class Engine(Protocol):
     def kill(self, container: str) -> None:
         """End a container, if it still runs."""
 
-    def ended(self, container: str) -> Ended:
+    def exit_of(self, container: str) -> Exit:
         """How a container has ended."""
 
     def log(self, container: str) -> bytes:
