@@ -91,7 +91,7 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words, of which some may be options of earlier versions."""
         try:
-            rest = super().parse_args(ctx, args)
+            unread_words = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             instead = LEFT.get((str(self.name), error.option_name))
             if not instead:
@@ -101,16 +101,16 @@ class Command(click.Command):
         except click.UsageError as error:
             error.ctx = error.ctx or ctx  # click leaves it out where a value is missing
             raise
-        told = click.core.ParameterSource.COMMANDLINE
-        given = [
+        typed = click.core.ParameterSource.COMMANDLINE
+        hints = [
             param.get_error_hint(ctx)
             for param in self.params
             if param.name in self.exclusive
-            and ctx.get_parameter_source(param.name) is told
+            and ctx.get_parameter_source(param.name) is typed
         ]
-        if len(given) > 1:
-            raise click.UsageError(f"{given[1]} is not allowed with {given[0]}", ctx)
-        return rest
+        if len(hints) > 1:
+            raise click.UsageError(f"{hints[1]} is not allowed with {hints[0]}", ctx)
+        return unread_words
 
     def invoke(self, ctx: click.Context) -> int:
         """Do the work; what it raises becomes a line and an exit status."""
@@ -191,7 +191,7 @@ _UNITS = ("_s", "_bytes")
 
 
 def takes(
-    kind: type[_T], name: str = "", **more: Any
+    kind: type[_T], name: str = "", **settings: Any
 ) -> Callable[[Callable[[_T], None]], Command]:
     """Make a command that is told a dataclass, which it gets as its only argument.
 
@@ -207,25 +207,25 @@ def takes(
         The dataclass.
     name : str
         Of the command; if not given, that of its file.
-    **more
+    **settings
         As in `Command`.
     """
 
     def decorate(function: Callable[[_T], None]) -> Command:
-        def run(**given: Any) -> None:
+        def run(**values: Any) -> None:
             try:
-                asked = _filled(kind, given)
+                request = _filled(kind, values)
             except ValueError as error:
                 context = click.get_current_context()
                 raise click.UsageError(str(error), context) from error
-            function(asked)
+            function(request)
 
-        own = name or function.__module__.rpartition(".")[2].replace("_", "-")
+        title = name or function.__module__.rpartition(".")[2].replace("_", "-")
         params = [
             (_argument if row.metadata[KEY].is_argument else _option)(row, hint)
             for row, hint in _declared(kind)
         ]
-        return Command(own, callback=run, params=params, **more)
+        return Command(title, callback=run, params=params, **settings)
 
     return decorate
 
@@ -242,22 +242,22 @@ def _declared(kind: Any) -> Iterator[tuple[Field[Any], Any]]:
 
 
 def _part(row: Field[Any], hint: Any) -> Any:
-    """Which dataclass a part is: that of its default, which may say more of options."""
-    made: Any = row.default_factory
-    return made if isinstance(made, type) and is_dataclass(made) else hint
+    """Return the dataclass of a part: its default's, which may say more of options."""
+    factory: Any = row.default_factory
+    return factory if isinstance(factory, type) and is_dataclass(factory) else hint
 
 
-def _filled(kind: Any, given: Mapping[str, Any]) -> Any:
+def _filled(kind: Any, words: Mapping[str, Any]) -> Any:
     hints = get_type_hints(kind)
     values = {}
     for row in fields(kind):
         if KEY not in row.metadata:
             if is_dataclass(hints[row.name]):
-                values[row.name] = _filled(_part(row, hints[row.name]), given)
+                values[row.name] = _filled(_part(row, hints[row.name]), words)
         elif hints[row.name] is bool:
-            values[row.name] = given[row.name] != row.default
-        elif given[row.name] not in (None, ()):
-            values[row.name] = given[row.name]
+            values[row.name] = words[row.name] != row.default
+        elif words[row.name] not in (None, ()):
+            values[row.name] = words[row.name]
     return kind(**values)
 
 
@@ -295,15 +295,10 @@ def _option(row: Field[Any], hint: Any) -> click.Option:
 
 
 def _type(hint: Any, declared: Declared) -> click.ParamType[Any]:
-    """How click reads a value of a type."""
-    kinds = [hint]
-    if get_origin(hint) in (Union, UnionType):
-        kinds = [kind for kind in get_args(hint) if kind is not NoneType]
-    if get_origin(hint) is tuple:
-        kinds = [get_args(hint)[0]]
-    kind = kinds[0]
+    """Tell how click reads a value of a type."""
     if declared.parse:
         return Parsed(declared.parse)
+    kind = _plain_type(hint)
     if kind is Path:
         return PATH
     if get_origin(kind) is Literal:
@@ -313,6 +308,15 @@ def _type(hint: Any, declared: Declared) -> click.ParamType[Any]:
     if kind is not str:
         raise TypeError(f"{kind} needs a function that parses it")
     return click.STRING
+
+
+def _plain_type(hint: Any) -> Any:
+    """Return the type of one value, where there may be several of it, or none."""
+    if get_origin(hint) is tuple:
+        return get_args(hint)[0]
+    if get_origin(hint) in (Union, UnionType):
+        return next(kind for kind in get_args(hint) if kind is not NoneType)
+    return hint
 
 
 # --- The version ------------------------------------------------------------------

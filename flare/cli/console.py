@@ -82,7 +82,7 @@ def _outcome(command: Callable[[], None]) -> tuple[int, str]:
 
 
 def _fault(error: Exception) -> str:
-    """What is said of an error that nobody expected; the log has it all."""
+    """Return the line for an error that nobody expected; the log has it all."""
     with suppress(OSError, ValueError):  # there may be no log to write to
         traceback.print_exc(file=sys.stdout)
     return str(as_flare_error(error))
@@ -100,8 +100,8 @@ def stopping_with(tell: Callable[[], StoppedError]) -> Iterator[None]:
 
 def _stopped(error: BaseException, problem: str) -> str:
     """The message for a user who has stopped the program."""
-    told = next((a for a in error.args if isinstance(a, StoppedError)), None)
-    return str(told or StoppedError(problem))
+    messages = [value for value in error.args if isinstance(value, StoppedError)]
+    return str(messages[0] if messages else StoppedError(problem))
 
 
 def _open_closed_streams() -> None:

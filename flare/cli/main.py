@@ -58,16 +58,16 @@ def command_names() -> list[str]:
 
 
 def commands() -> dict[str, dict[str, str]]:
-    """What each command does, by group; read out of the files, none is loaded."""
+    """List what each command does, by group; none is loaded."""
     rows = []
     for name in command_names():
         text = (FOLDER / f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
         group, place = re.findall(r'^PLACE = \("(.+)", (\d+)\)$', text, re.MULTILINE)[0]
         rows.append((GROUPS.index(group), int(place), name, text.split('"""')[1]))
-    found: dict[str, dict[str, str]] = {title: {} for title in GROUPS}
+    groups: dict[str, dict[str, str]] = {title: {} for title in GROUPS}
     for number, _, name, sentence in sorted(rows):
-        found[GROUPS[number]][name] = sentence
-    return found
+        groups[GROUPS[number]][name] = sentence
+    return groups
 
 
 def load(name: str) -> click.Command:

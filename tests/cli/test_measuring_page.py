@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from flare.cli.commands.measure import Told
+from flare.cli.commands.measure import Announcer
 from flare.common.errors import EngineError
 from flare.results.efficiency_csv import write_records
 from tests.builders.running import record
@@ -30,7 +30,7 @@ def test_a_page_is_there_from_the_start_to_the_end(job, caplog):
     caplog.set_level("INFO", logger="flare")
     file = job.options.page
 
-    with Told(job) as told:
+    with Announcer(job) as told:
         first = file.read_text()
         told.on_failure("a", EngineError("it is gone"))
         assert "it is gone" in file.read_text()
@@ -56,7 +56,7 @@ def test_a_page_is_there_from_the_start_to_the_end(job, caplog):
 )
 def test_what_ends_a_measurement_ends_its_page(job, error, words):
     """And goes on to whoever waits for it."""
-    with pytest.raises(type(error)), Told(job):
+    with pytest.raises(type(error)), Announcer(job):
         raise error
 
     html = job.options.page.read_text()
@@ -67,7 +67,7 @@ def test_what_ends_a_measurement_ends_its_page(job, error, words):
 def test_a_page_that_cannot_be_drawn_is_one_warning(job, caplog):
     (job.results / "a" / "efficiency.csv").write_text("no table")
 
-    with Told(job):
+    with Announcer(job):
         pass
 
     (found,) = caplog.records

@@ -83,7 +83,7 @@ def arm(point):
         before(work, "evaluate_team")
     else:
         number = int(point.removeprefix("case "))
-        watched = serve.Told
+        watched = serve.Announcer
         watched.on_run = lambda _, __, ___, n, ____: n == number and kill()
 
 

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class NamedChallenge:
     """Which challenge is meant."""
 
     challenge: str = argument(
@@ -49,29 +49,29 @@ def list_challenges() -> None:
 
 
 @command.add_command
-@takes(Asked, "show", help="Print the file of one, to start your own from.")
-def show_challenge(asked: Asked) -> None:
+@takes(NamedChallenge, "show", help="Print the file of one, to start your own from.")
+def show_challenge(request: NamedChallenge) -> None:
     """Print the file of a challenge."""
-    text = challenge_text(asked.challenge).rstrip("\n")
+    text = challenge_text(request.challenge).rstrip("\n")
     _log.info("%s", text)
 
 
 @command.add_command
-@takes(Asked, "validate", help="Say what it means, or what is wrong.")
-def validate_challenge(asked: Asked) -> None:
+@takes(NamedChallenge, "validate", help="Say what it means, or what is wrong.")
+def validate_challenge(request: NamedChallenge) -> None:
     """Say what a challenge file means."""
-    rules = read_challenge(asked.challenge)
-    others = ranked_by_others(rules, asked.challenge)
+    rules = read_challenge(request.challenge)
+    foreign_metrics = ranked_by_others(rules, request.challenge)
     _log.info("%s", challenge_summary(rules))
-    if others:
+    if foreign_metrics:
         _log.info(
             "\nNothing here makes %s: give flare rank a table that has all ranked"
             " metrics.",
-            listing(others),
+            listing(foreign_metrics),
         )
     no_ranking = (
         "\nIts teams cannot be ranked, as it has no [[ranking]]: the page Challenge"
         " files explains it."
     )
     end = "" if rules.ranking else no_ranking
-    _log.info("\nThis challenge can be used: --challenge %s%s", asked.challenge, end)
+    _log.info("\nThis challenge can be used: --challenge %s%s", request.challenge, end)

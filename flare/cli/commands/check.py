@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class CheckRequest:
     """What is to be checked, and how."""
 
     predictions: Path = argument(
@@ -71,8 +71,8 @@ class Request:
     workers: int | None = workers_option()
 
 
-@takes(Request, exclusive=("images", "ground_truth"))
-def command(request: Request) -> None:
+@takes(CheckRequest, exclusive=("images", "ground_truth"))
+def command(request: CheckRequest) -> None:
     """Say what the evaluation would refuse, or why an image cannot be run."""
     if is_image(request.predictions):
         _check_archive(request)
@@ -90,7 +90,7 @@ def command(request: Request) -> None:
         raise OutcomeError("") from error
 
 
-def _check_folder(request: Request, folder: Path) -> None:
+def _check_folder(request: CheckRequest, folder: Path) -> None:
     """Say what the evaluation would refuse of a folder of predictions."""
     report = check_submission(
         folder,
@@ -111,7 +111,7 @@ def _check_folder(request: Request, folder: Path) -> None:
     _log.info("%s\nNothing is wrong with %s", report.summary, what)
 
 
-def _check_archive(request: Request) -> None:
+def _check_archive(request: CheckRequest) -> None:
     """Say what is wrong with a team's image, and run it once if that is asked for."""
     from flare.measuring.archive.model import model_beside
     from flare.measuring.archive.reading import read_archive
@@ -126,28 +126,31 @@ def _check_archive(request: Request) -> None:
         contract=request.contract,
         model=request.model or model_beside(request.predictions),
     )
-    for found in archive.problems:
-        _log.info("%s", found)
+    for problem in archive.problems:
+        _log.info("%s", problem)
     for doubt in archive.doubts:
         _log.info("%s: doubtful: %s", safe(archive.path.name), doubt)
     if archive.problems:
         raise OutcomeError("")
     _log.info(
         "%s: image %s of team %s, %.0f MB unpacked, can be loaded.",
-        *(safe(archive.path.name), archive.image[:12], archive.team),
+        safe(archive.path.name),
+        archive.image[:12],
+        archive.team,
         archive.unpacked_bytes / 2**20,
     )
     if archive.model:
         _log.info(
             "%s: model %s, %.0f MB unpacked, can be unpacked.",
-            *(safe(archive.model.path.name), archive.model.sha256[:12]),
+            safe(archive.model.path.name),
+            archive.model.sha256[:12],
             archive.model.unpacked_bytes / 2**20,
         )
     if request.run:
         _try_archive(archive, request, request.run)
 
 
-def _try_archive(archive: Archive, request: Request, image: Path) -> None:
+def _try_archive(archive: Archive, request: CheckRequest, image: Path) -> None:
     """Run an image on one case, with the very flags that count."""
     from flare.measuring.container import Conditions, opened_limits
     from flare.measuring.image import loaded_image
@@ -162,7 +165,8 @@ def _try_archive(archive: Archive, request: Request, image: Path) -> None:
         opened_limits(request.limits) as (limits, gpu),
         FolderLock(Path(folder)) as lock,
         loaded_image(
-            *(archive, Path(folder)),
+            archive,
+            Path(folder),
             engine=find_engine(request.engine),
             conditions=Conditions(limits=limits, gpu=gpu, contract=request.contract),
             lock=lock,

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class ReferencesRequest:
     """Which labels are read."""
 
     folder: Path | None = argument(
@@ -34,9 +34,9 @@ class Asked:
     challenge: str = challenge_option()
 
 
-@takes(Asked, exclusive=("folder", "ground_truth"))
-def command(asked: Asked) -> None:
+@takes(ReferencesRequest, exclusive=("folder", "ground_truth"))
+def command(request: ReferencesRequest) -> None:
     """Read a challenge file and all reference labels."""
-    rules = read_challenge(asked.challenge)
-    folder = asked.folder or asked.ground_truth or BUNDLED_GROUND_TRUTH
+    rules = read_challenge(request.challenge)
+    folder = request.folder or request.ground_truth or BUNDLED_GROUND_TRUTH
     _log.info("%s", check_references(folder, rules))

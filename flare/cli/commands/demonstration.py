@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class DemonstrationRequest:
     """Where the set is written."""
 
     output: Path = option(
@@ -30,8 +30,8 @@ class Asked:
     )
 
 
-@takes(Asked)
-def command(asked: Asked) -> None:
+@takes(DemonstrationRequest)
+def command(request: DemonstrationRequest) -> None:
     """Write the demonstration set."""
-    for file in write_demonstration(asked.output, seed=asked.seed):
+    for file in write_demonstration(request.output, seed=request.seed):
         _log.info("Wrote %s", file)

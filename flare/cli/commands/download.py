@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
     epilog="FLARE_GC_TOKEN holds an API token of an admin of the challenge, or"
     " FLARE_GC_TOKEN_FILE names the file that holds it.",
 )
-def command(asked: Options) -> None:
+def command(request: Options) -> None:
     """Get the results of a phase off the platform."""
-    count = download(asked, token=read_tokens()[0])
-    _log.info("%d teams are in %s", count, asked.output)
+    count = download(request, token=read_tokens()[0])
+    _log.info("%d teams are in %s", count, request.output)

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class EvaluationRequest:
     """What is evaluated, and how."""
 
     # The image sets FLARE_INPUT and FLARE_OUTPUT; anywhere else, /output is nobody's
@@ -58,8 +58,8 @@ class Asked:
     csv: Path | None = csv_option()
 
 
-@takes(Asked)
-def command(asked: Asked) -> None:
+@takes(EvaluationRequest)
+def command(request: EvaluationRequest) -> None:
     """Score a folder of predictions."""
     # Here, as the help should not wait for them.
     with importing():
@@ -75,29 +75,31 @@ def command(asked: Asked) -> None:
         from flare.results.scores import results_table
 
     reuse_freed_memory()  # here, and so in workers; not in a program that imports flare
-    prepare_output(asked.output)
-    ground_truth = asked.ground_truth or usual_references()
+    prepare_output(request.output)
+    ground_truth = request.ground_truth or usual_references()
     _log.info(
         "flare %s, challenge %s, reference labels in %s",
-        *(__version__, asked.challenge, ground_truth),
+        __version__,
+        request.challenge,
+        ground_truth,
     )
-    challenge, options = read_challenge(asked.challenge), asked.options
+    challenge, options = read_challenge(request.challenge), request.options
     if options.decimals is None:
         options = replace(options, decimals=challenge.board.decimals)
     results = evaluate(
-        asked.predictions,
+        request.predictions,
         ground_truth,
         challenge=challenge,
-        workers=asked.workers,
+        workers=request.workers,
         on_case=on_case(Progress()),
         is_measured=not options.is_refused,  # nobody else needs it
         **asdict(options),
     )
-    file = write_metrics(results, asked.output)
-    if asked.csv:
+    file = write_metrics(results, request.output)
+    if request.csv:
         from flare.results.metrics_reading import write_scores
 
-        write_scores(asked.csv, [asked.output])
+        write_scores(request.csv, [request.output])
     _log.info("\n%s\n\nWrote %s", results_table(results), file)
 
 

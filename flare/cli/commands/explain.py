@@ -36,7 +36,7 @@ def error_classes() -> Iterator[type[FlareError]]:
 
 
 def explanations() -> dict[str, str]:
-    """What every code means, in the order of the codes: a sentence, and Markdown."""
+    """Explain every code, in the order of the codes: a sentence, and Markdown."""
     return {
         kind.code: inspect.getdoc(kind) or ""
         for kind in sorted(error_classes(), key=lambda kind: kind.code)
@@ -44,17 +44,17 @@ def explanations() -> dict[str, str]:
 
 
 def code(text: str) -> str:
-    """What a code means; brackets and small letters are no mistake."""
-    known = explanations()
+    """Explain a code; brackets and small letters are no mistake."""
+    texts = explanations()
     name = text.strip("[]").upper()
-    if name not in known:
+    if name not in texts:
         padded = re.sub(r"^([A-Z])(\d)$", r"\g<1>0\2", name)
-        raise ValueError(f"there is no code {name}{nearest(padded, known)}")
-    return f"{name}: {known[name]}"
+        raise ValueError(f"there is no code {name}{nearest(padded, texts)}")
+    return f"{name}: {texts[name]}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class ExplanationRequest:
     """What is explained."""
 
     meaning: str | None = argument(
@@ -66,11 +66,11 @@ class Asked:
     )
 
 
-@takes(Asked)
-def command(asked: Asked) -> None:
+@takes(ExplanationRequest)
+def command(request: ExplanationRequest) -> None:
     """Print what a code means and what helps, or the list of all codes."""
-    if asked.meaning:
-        _log.info("%s", asked.meaning)
+    if request.meaning:
+        _log.info("%s", request.meaning)
     else:
         for name, text in explanations().items():
             _log.info("%s  %s", name, text.partition("\n")[0])

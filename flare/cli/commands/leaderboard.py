@@ -20,13 +20,13 @@ _log = logging.getLogger(__name__)
 
 
 @takes(Options)
-def command(asked: Options) -> None:
+def command(request: Options) -> None:
     """Rank several results as the platform would."""
-    results = [read_result(file) for file in asked.files]
-    phase = asked.phase(results)
+    results = [read_result(file) for file in request.files]
+    phase = request.phase(results)
     rows, left_out = rank_results(results, phase)
-    if asked.output:
-        write_leaderboard(rows, phase, asked.output)
+    if request.output:
+        write_leaderboard(rows, phase, request.output)
     _log.info("%s", leaderboard_table(rows, phase))
     for name, why in left_out:
         _log.info("A result of %s is left out: %s.", safe(name), why)

@@ -29,13 +29,13 @@ def command(options: MeasureOptions) -> None:
 
         check_library(options.page, "jinja2")
     job = read_job(options)
-    with Told(job) as told, stopping_with(lambda: interruption(job)):
-        problem = measure(job, told)
+    with Announcer(job) as announcer, stopping_with(lambda: interruption(job)):
+        problem = measure(job, announcer)
     if problem:
         raise OutcomeError(problem)
 
 
-class Told(Scorer):
+class Announcer(Scorer):
     """Scores teams, tells a person of each case, and keeps the page of `--page`.
 
     The page is written anew after each case, and when the block ends. What goes wrong
@@ -85,6 +85,20 @@ class Told(Scorer):
         super().on_team(team)
         self._show()
 
+    def _problems(self) -> dict[str, str]:
+        """Say why a team has no result, by its name."""
+        problems = {team: str(error) for team, error in self._failed.items()}
+        for team, error in self.unscored.items():
+            problems[team] = f"measured, but not scored: {error}"
+        return problems
+
+    def _doubts(self) -> tuple[tuple[str, str], ...]:
+        """Pair the name of each team with each doubt about its archive."""
+        doubts = []
+        for archive in self.job.archives:
+            doubts += [(archive.team, doubt) for doubt in archive.doubts]
+        return tuple(doubts)
+
     def _show(self, ended: str = "", *, is_running: bool = True) -> None:
         """Write the page, whatever goes wrong; tell it the first time."""
         job, page = self.job, self.job.options.page
@@ -93,16 +107,13 @@ class Told(Scorer):
         from flare.reports.measuring import measuring_page, read_progress
         from flare.reports.render.html import page_html
 
-        problems = {team: str(error) for team, error in self._failed.items()}
-        for team, error in self.unscored.items():
-            problems[team] = f"measured, but not scored: {error}"
         try:
             run = read_progress(
                 job.results,
                 teams=[archive.team for archive in job.runnable],
                 cases=[case.case for case in job.cases],
-                problems=problems,
-                doubts=tuple((a.team, d) for a in job.archives for d in a.doubts),
+                problems=self._problems(),
+                doubts=self._doubts(),
                 is_running=is_running,
                 ended=ended,
             )

@@ -13,14 +13,14 @@ _log = logging.getLogger(__name__)
 
 
 @takes(RankingRequest)
-def command(asked: RankingRequest) -> None:
+def command(request: RankingRequest) -> None:
     """Rank teams by FLARE's rule."""
     # Here, as the help should not wait for pandas.
     from flare.challenge.reading import read_challenge
     from flare.ranking.rank import rank_results
     from flare.reports.rank import Ranking
 
-    challenge = read_challenge(asked.options.challenge)
-    ranking = Ranking(rank_results(asked.results, challenge, asked.options))
-    ranking.write(asked.output)
+    challenge = read_challenge(request.options.challenge)
+    ranking = Ranking(rank_results(request.results, challenge, request.options))
+    ranking.write(request.output)
     _log.info("%s", ranking)

@@ -16,22 +16,22 @@ _log = logging.getLogger(__name__)
 
 
 @takes(Options)
-def command(asked: Options) -> None:
+def command(request: Options) -> None:
     """Run the image as the platform would, and say what it would make of it."""
-    phase = asked.phase()
-    _log.info("Rehearsing %s: %s", phase.title, asked.submission)
-    run = rehearse(asked, phase)
-    verdict = Verdict(run=run, phase=phase, time_limit_s=asked.time_limit_s)
+    phase = request.phase()
+    _log.info("Rehearsing %s: %s", phase.title, request.submission)
+    run = rehearse(request, phase)
+    verdict = Verdict(run=run, phase=phase, time_limit_s=request.time_limit_s)
     _log.info("%s", verdict)
     if verdict.message:
         raise OutcomeError(verdict.message)
     references = at(verdict.metrics, "evaluation", "references")
-    if asked.ground_truth and references != "tarball":
-        _log.info("The labels of %s were not used.", asked.ground_truth)
+    if request.ground_truth and references != "tarball":
+        _log.info("The labels of %s were not used.", request.ground_truth)
     if not verdict.is_ranked:
         raise OutcomeError(
             f"The result would not be on the leaderboard: {verdict.warnings[0]}"
         )
-    if asked.output and run.metrics:
-        prepare_output(asked.output)
-        (asked.output / METRICS_JSON).write_bytes(run.metrics)
+    if request.output and run.metrics:
+        prepare_output(request.output)
+        (request.output / METRICS_JSON).write_bytes(run.metrics)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 import click
@@ -29,43 +29,52 @@ _ONLY_FOR = {
 
 
 @takes(Report)
-def command(asked: Report) -> None:
+def command(request: Report) -> None:
     """Make pages of results."""
     context = click.get_current_context()
-    for problem in _problems(asked, context):
+    for problem in _problems(request, context):
         raise click.UsageError(f"argument {problem}", context)
     # Here, as help should not wait for it.
     from flare.reports.render import check_library
 
-    check_library(asked.output, "jinja2")
-    if asked.figures:
-        check_library(asked.figures, "matplotlib")
-    told = Progress()
+    check_library(request.output, "jinja2")
+    if request.figures:
+        check_library(request.figures, "matplotlib")
+    progress = Progress()
     page = replace(
-        asked, on_drawn=lambda n, total, case: told(n, total, f"{safe(case)} drawn")
+        request,
+        on_drawn=lambda n, total, case: progress(n, total, f"{safe(case)} drawn"),
     ).write()
-    if asked.figures:
-        _log.info("Wrote figures into %s", safe(asked.figures))
+    if request.figures:
+        _log.info("Wrote figures into %s", safe(request.figures))
     _log.info("Wrote %s: open it in a browser", safe(page))
 
 
-def _problems(asked: Report, context: click.Context) -> Iterator[str]:
-    """Options that do not go together, or mean nothing for such sources."""
-    kind, typed = kind_of(asked.sources), click.core.ParameterSource.COMMANDLINE
-    given = [name for name in _ONLY_FOR if context.get_parameter_source(name) is typed]
-    for name in given:
-        if kind not in (kinds := _ONLY_FOR[name]):
-            yield f"{_flag(name)}: only for {' or '.join(k.value for k in kinds)}"
-    if asked.figures and not asked.is_organiser:
+def _problems(request: Report, context: click.Context) -> Iterator[str]:
+    """Name the options that do not go together, or mean nothing for such sources."""
+    typed = click.core.ParameterSource.COMMANDLINE
+    names = [name for name in _ONLY_FOR if context.get_parameter_source(name) is typed]
+    for name in names:
+        kinds = _ONLY_FOR[name]
+        if kind_of(request.sources) not in kinds:
+            yield f"{_flag(name)}: only for {' or '.join(kind.value for kind in kinds)}"
+    if request.figures and not request.is_organiser:
         yield "--figures: only with --audience organiser"
-    cases = [row.name for row in fields(CaseOptions) if row.name in given]
+    case_names = [row.name for row in fields(CaseOptions) if row.name in names]
+    if case_names:
+        yield from _problems_of_cases(request, case_names)
+
+
+def _problems_of_cases(request: Report, names: Sequence[str]) -> Iterator[str]:
+    """Say what the options of case pages need that is not there."""
+    flag = _flag(names[0])
     for needed in ("ground_truth", "predictions"):
-        if cases and needed not in cases:
-            yield f"{_flag(cases[0])}: only together with {_flag(needed)}"
-    if cases and not asked.is_organiser:
-        yield f"{_flag(cases[0])}: only with --audience organiser"
-    if cases and is_page(asked.output):
-        yield f"{_flag(cases[0])}: only where --output is a folder"
+        if needed not in names:
+            yield f"{flag}: only together with {_flag(needed)}"
+    if not request.is_organiser:
+        yield f"{flag}: only with --audience organiser"
+    if is_page(request.output):
+        yield f"{flag}: only where --output is a folder"
 
 
 def _flag(name: str) -> str:

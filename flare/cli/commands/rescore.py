@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from flare.cli.command import takes
 from flare.cli.console import OutcomeError
 from flare.common.options import argument, challenge_option, option, workers_option
 from flare.common.text import listing, safe, shell_word
-from flare.measuring.rescore import rescore, rescored_table
+from flare.measuring.rescore import Rescored, rescore, rescored_table
 
 PLACE = ("For organisers", 10)
 
@@ -19,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class RescoreRequest:
     """What is scored anew."""
 
     results: Path = argument(
@@ -33,32 +34,37 @@ class Asked:
     workers: int | None = workers_option()
 
 
-@takes(Asked)
-def command(asked: Asked) -> None:
+@takes(RescoreRequest)
+def command(request: RescoreRequest) -> None:
     """Score kept predictions anew, and keep what was measured."""
     teams = rescore(
-        asked.results,
-        asked.ground_truth,
-        read_challenge(asked.challenge),
-        workers=asked.workers,
+        request.results,
+        request.ground_truth,
+        read_challenge(request.challenge),
+        workers=request.workers,
     )
-    for found in teams:
-        if found.error:
-            _log.info("%s: not scored: %s", safe(found.team), found.error)
+    errors = [(team.team, team.error) for team in teams if team.error]
+    for name, error in errors:
+        _log.info("%s: not scored: %s", safe(name), error)
     _log.info("\n%s", rescored_table(teams))
-    left = [found.team for found in teams if found.is_left]
-    if left:
+    _tell_left(request, teams)
+    if errors:
+        name, error = errors[0]
+        further = f" (and {len(errors) - 1} other teams)" if errors[1:] else ""
+        raise OutcomeError(f"{safe(name)}: not scored: {error}{further}")
+
+
+def _tell_left(request: RescoreRequest, teams: Sequence[Rescored]) -> None:
+    """Name the teams that have no predictions to be scored."""
+    names = [team.team for team in teams if team.is_left]
+    if names:
         line = (
-            f"{safe(asked.results)}: no predictions are kept of {listing(left)}. Score"
-            " what was submitted: flare score TEAMS"
-            f" --ground-truth {shell_word(asked.ground_truth)}"
-            f" --challenge {shell_word(asked.challenge)}"
-            f" --output {shell_word(asked.results)}."
+            f"{safe(request.results)}: no predictions are kept of {listing(names)}."
+            " Score what was submitted: flare score TEAMS"
+            f" --ground-truth {shell_word(request.ground_truth)}"
+            f" --challenge {shell_word(request.challenge)}"
+            f" --output {shell_word(request.results)}."
         )
-        if len(left) == len(teams):
+        if len(names) == len(teams):
             raise OutcomeError(line)
         _log.info("%s", line)
-    errors = [(found.team, found.error) for found in teams if found.error]
-    if errors:
-        others = f" (and {len(errors) - 1} other teams)" if errors[1:] else ""
-        raise OutcomeError(f"{safe(errors[0][0])}: not scored: {errors[0][1]}{others}")

@@ -44,7 +44,7 @@ class TeamOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class ScoreRequest:
     """What is scored, and how."""
 
     teams: Path = argument(
@@ -69,8 +69,8 @@ class Asked:
     csv: Path | None = csv_option()
 
 
-@takes(Asked, exclusive=("workers", "cluster"))
-def command(asked: Asked) -> None:
+@takes(ScoreRequest, exclusive=("workers", "cluster"))
+def command(request: ScoreRequest) -> None:
     """Score the predictions of all teams."""
     # Here, as the help should not wait for them.
     from flare.evaluation.many.score import evaluate_many
@@ -85,58 +85,64 @@ def command(asked: Asked) -> None:
 
     with stopping_with(_stopped):
         scored = evaluate_many(
-            asked.teams,
-            asked.ground_truth,
-            asked.output,
-            challenge=asked.challenge,
-            workers=asked.workers,
-            cluster=asked.cluster,
+            request.teams,
+            request.ground_truth,
+            request.output,
+            challenge=request.challenge,
+            workers=request.workers,
+            cluster=request.cluster,
             on_progress=tell,
             on_team=_tell_team,
             on_start=lambda at: _log.info("Dask's dashboard: %s", safe(at)),
-            **asdict(asked.options),
+            **asdict(request.options),
         )
-    _write_means(asked)
+    _write_means(request)
     _log.info("\n%s", _summary(scored))
     if scored.not_submitted:
         _log.info(
             "In %s, but not in %s: %s. They are ranked, too, until you remove them.",
-            *(safe(asked.output), safe(asked.teams), listing(scored.not_submitted)),
+            safe(request.output),
+            safe(request.teams),
+            listing(scored.not_submitted),
         )
-    if asked.csv:
+    if request.csv:
         from flare.results.metrics_reading import write_scores
 
-        scored_teams = [t.team for t in scored.teams if not t.refusal]
-        write_scores(asked.csv, [asked.output / team for team in scored_teams])
-    refused = [found.team for found in scored.teams if found.refusal]
+        scored_teams = [team.team for team in scored.teams if not team.refusal]
+        write_scores(request.csv, [request.output / team for team in scored_teams])
+    refused = [team.team for team in scored.teams if team.refusal]
     if refused:
         count = f"{len(refused)} of {len(scored.teams)} teams"
-        where = safe(asked.output / REFUSED_CSV)
+        where = safe(request.output / REFUSED_CSV)
         raise OutcomeError(f"{count} refused: {listing(refused)}. Why is in {where}")
 
 
 def _stopped() -> StoppedError:
-    """What Ctrl-C has not taken away."""
+    """Say that Ctrl-C has taken nothing away."""
     remedy = "What was scored is kept; the same command goes on."
     return StoppedError("Scoring was interrupted", remedy)
 
 
-def _tell_team(found: ScoredTeam) -> None:
-    if found.refusal:
-        _log.info("%s: refused: %s", safe(found.team), found.refusal)
+def _tell_team(team: ScoredTeam) -> None:
+    name = safe(team.team)
+    if team.refusal:
+        _log.info("%s: refused: %s", name, team.refusal)
     else:
         from flare.challenge.metrics import METRICS
 
         means = " ".join(
-            f"{METRICS[name].title} {mean:z.{METRICS[name].decimals + 1}f}"
-            for name, mean in found.means.items()
+            f"{METRICS[key].title} {mean:z.{METRICS[key].decimals + 1}f}"
+            for key, mean in team.means.items()
         )
         _log.info(
             "%s: %s (%d of %d cases scored now)",
-            *(safe(found.team), means, found.scored, found.cases),
+            name,
+            means,
+            team.scored,
+            team.cases,
         )
-    for line in (*found.zeros, *found.flags):
-        _log.info("%s: %s", safe(found.team), line)
+    for line in (*team.zeros, *team.flags):
+        _log.info("%s: %s", name, line)
 
 
 def _summary(scored: ScoredTeams) -> str:
@@ -151,14 +157,14 @@ def _summary(scored: ScoredTeams) -> str:
     return "\n".join(aligned(rows))
 
 
-def _write_means(asked: Asked) -> None:
+def _write_means(request: ScoreRequest) -> None:
     """Write the means of all teams, and say which organs a team never finds.
 
     Nothing is written where teams cannot be compared yet.
     """
     from flare.results.metrics_json import METRICS_JSON
 
-    if not any(asked.output.glob(f"*/{METRICS_JSON}")):
+    if not any(request.output.glob(f"*/{METRICS_JSON}")):
         return  # nor is loaded what a ranking needs
     from flare.challenge.reading import read_challenge
     from flare.common.files import write_whole
@@ -167,11 +173,11 @@ def _write_means(asked: Asked) -> None:
     from flare.ranking.rank import read_scored
     from flare.reports.paper.tables import mean_files
 
-    table = read_scored(asked.output, asked.challenge)
+    table = read_scored(request.output, request.challenge)
     if table is None:
         return
-    challenge = read_challenge(asked.challenge)
+    challenge = read_challenge(request.challenge)
     for name, text in mean_files(team_means(table, challenge), challenge.name):
-        write_whole(asked.output / name, f"{text.rstrip()}\n")
+        write_whole(request.output / name, f"{text.rstrip()}\n")
     for line in organ_flags(table):
         _log.info("%s", line)

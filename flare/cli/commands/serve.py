@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from flare.cli.command import takes
-from flare.cli.commands.measure import Told
+from flare.cli.commands.measure import Announcer
 from flare.cli.console import stopping_with
 from flare.common.errors import StoppedError
 from flare.common.text import safe
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ServiceRequest:
     """Where submissions come from, and how they are served."""
 
     phase: ExternalOptions
@@ -37,12 +37,12 @@ class Options:
 
     def __post_init__(self) -> None:
         """See that all is given, unless it is only asked how far the service is."""
-        given = {
+        values = {
             "--phase or --drop-folder": self.phase.phase or self.folder.drop_folder,
             "--images": self.service.images,
             "--ground-truth": self.service.ground_truth,
         }
-        missing = ", ".join(name for name, value in given.items() if not value)
+        missing = ", ".join(name for name, value in values.items() if not value)
         if missing and not self.service.status:
             raise ValueError(f"the following arguments are required: {missing}")
 
@@ -60,15 +60,15 @@ class Options:
 
 
 @takes(
-    Options,
+    ServiceRequest,
     exclusive=("phase", "drop_folder"),
     epilog="FLARE_GC_TOKEN_FILE names the file that holds the API token of one of the"
     " phase's external evaluators, or FLARE_GC_TOKEN holds the token. Of several, one"
     " on each line, each claim is made with the one that was not used for longest.",
 )
-def command(options: Options) -> None:
+def command(request: ServiceRequest) -> None:
     """Measure submissions as they come, and answer them."""
-    service = options.service
+    service = request.service
     if service.status:
         _log.info("%s", status_text(service.folder, service.hours))
         return
@@ -79,12 +79,12 @@ def command(options: Options) -> None:
         check_library(service.page, "jinja2")
     stopped = "The service was ended", "What is done is kept; the same command goes on."
     with stopping_with(lambda: StoppedError(*stopped)):
-        serve(service, options.source(), telling=Told, on_step=tell)
+        serve(service, request.source(), telling=Announcer, on_step=tell)
 
 
 def tell(entry: Entry) -> None:
     """Tell how far a submission is, or why it has failed."""
     step = entry.step.value
-    is_told = entry.step is Step.SCORED and entry.message
-    said = f"failed: {entry.message}" if is_told else step
-    _log.info("%s: %s", safe(entry.title), said)
+    if entry.step is Step.SCORED and entry.message:
+        step = f"failed: {entry.message}"
+    _log.info("%s: %s", safe(entry.title), step)

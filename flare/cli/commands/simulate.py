@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class SimulationRequest:
     """What is made up."""
 
     output: Path = option(
@@ -43,15 +43,15 @@ class Options:
     challenge: str = challenge_option()
 
 
-@takes(Options)
-def command(asked: Options) -> None:
+@takes(SimulationRequest)
+def command(request: SimulationRequest) -> None:
     """Make up the results of a challenge."""
     written = write_simulation(
-        read_challenge(asked.challenge),
-        asked.output,
-        teams=asked.teams,
-        cases=asked.cases,
-        seed=asked.seed,
+        read_challenge(request.challenge),
+        request.output,
+        teams=request.teams,
+        cases=request.cases,
+        seed=request.seed,
     )
-    counts = count(len(written), "team"), count(asked.cases, "case")
-    _log.info("Wrote %s with %s to %s", *counts, asked.output)
+    counts = count(len(written), "team"), count(request.cases, "case")
+    _log.info("Wrote %s with %s to %s", *counts, request.output)
