@@ -218,8 +218,8 @@ class LaneLimits(Limits):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuringOptions:
-    """How images are run and scored, those of a command as those of a service."""
+class ImageOptions:
+    """How images are run and scored, by a command or by a service."""
 
     ground_truth: Path | None = option(
         "Score the predictions against these reference labels.",
@@ -242,7 +242,7 @@ class MeasuringOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureOptions(MeasuringOptions):
+class MeasureOptions(ImageOptions):
     """The images that are measured, and how."""
 
     archives: Path = argument(

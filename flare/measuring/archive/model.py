@@ -211,7 +211,7 @@ class _Tree:
     def _add_parents(self, name: str) -> None:
         """Make the folders above a name that no entry has been about yet."""
         parents = [str(parent) for parent in PurePosixPath(name).parents]
-        for parent in reversed(parents[:-1]):  # the last one is the model's folder
+        for parent in reversed(parents):
             if parent not in self._kinds:
                 self._budget.enter(TarInfo(parent))
                 self._enter(parent, _FOLDER)

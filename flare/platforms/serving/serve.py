@@ -37,7 +37,7 @@ from flare.measuring.container import opened_limits
 from flare.measuring.engines.interface import find_engine
 from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import check_cases
-from flare.measuring.options import MeasureOptions, MeasuringOptions
+from flare.measuring.options import ImageOptions, MeasureOptions
 from flare.measuring.team import Job
 from flare.platforms.serving.journal import (
     HOURS,
@@ -79,7 +79,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceOptions(MeasuringOptions):
+class ServiceOptions(ImageOptions):
     """How submissions are measured and answered, wherever they come from."""
 
     images: Path | None = option(
@@ -146,7 +146,7 @@ def serve(
     cases, results = find_images(images, challenge.names), options.output
     if options.ground_truth:
         check_cases(cases, options.ground_truth, challenge)
-    shared = {row.name: getattr(options, row.name) for row in fields(MeasuringOptions)}
+    shared = {row.name: getattr(options, row.name) for row in fields(ImageOptions)}
     own = MeasureOptions(archives=results, images=images, output=results, **shared)
     job = Job(
         options=own, challenge=challenge, results=results, cases=cases, archives=()
