@@ -28,7 +28,8 @@ from flare.ranking.table import ResultTable, table_of
 from flare.reports.model import INDEX, RANKING_JSON, TEAMS, Page
 from flare.reports.ranking.organisers import WholeRanking, metric_values, organiser_page
 from flare.reports.ranking.page import public_ranking, ranking_page
-from flare.reports.ranking.teams import in_field, own_standing, sheet_names, team_page
+from flare.reports.ranking.standing import own_standing, sheet_names
+from flare.reports.ranking.teams import in_field, team_page
 from flare.results.csv_rows import COLUMNS, KEYS, read_rows
 from flare.results.errors import RankingError
 from flare.results.groups_csv import Grouping, read_groups
@@ -169,7 +170,8 @@ def _analysis(folder: Path, content: Mapping[str, Any]) -> Analysis:
     has_cases = list(map(printable, table.cases)) == list(content["cases"])
     _check(folder, is_equal=has_teams and has_cases)
     analysis = analyse(table, challenge, rules, _decisions(guests), options)
-    _check(folder, is_equal=_places(analysis) == _recorded_places(content))
+    recorded = [(p["team"], p["rank"], p["score_exact"]) for p in content["ranking"]]
+    _check(folder, is_equal=_places(analysis) == recorded)
     if analysis.bootstrap:
         drawn_teams = shown(dump(analysis.bootstrap))["teams"]
         _check(folder, is_equal=drawn_teams == draws["teams"])
@@ -222,11 +224,6 @@ def _places(analysis: Analysis) -> list[tuple[str, int, str]]:
         if place.rank is not None:
             places.append((printable(place.team), place.rank, str(place.score)))
     return places
-
-
-def _recorded_places(content: Mapping[str, Any]) -> list[tuple[Any, Any, Any]]:
-    places = content["ranking"]
-    return [(place["team"], place["rank"], place["score_exact"]) for place in places]
 
 
 def _table(

@@ -59,7 +59,7 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
     """
     # Not at the top: flare score, which writes means alone, has no need of them.
     from flare.reports.ranking.page import public_ranking
-    from flare.reports.ranking.teams import own_standing, sheet_names, sheet_text
+    from flare.reports.ranking.standing import own_standing, sheet_names, sheet_text
 
     for sheet in (folder / SHEETS).glob("*.md"):
         sheet.unlink()  # of a team that was disqualified since, perhaps

@@ -6,7 +6,6 @@ import logging
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -133,30 +132,20 @@ def _families(letters: set[int]) -> list[str]:
 
     families, missing = [FONT], letters - letters_of(FONT)
     fonts = _fonts_with(missing) if missing else {}
-    while any(font.letters & missing for font in fonts.values()):
-        path = max(
-            fonts, key=lambda p: (len(fonts[p].letters & missing), "Regular" in p)
-        )
+    while any(covered & missing for covered, _ in fonts.values()):
+        path = max(fonts, key=lambda p: (len(fonts[p][0] & missing), "Regular" in p))
+        covered, family = fonts[path]
         fontManager.addfont(path)
-        families.append(fonts[path].family)
-        missing -= fonts[path].letters
+        families.append(family)
+        missing -= covered
     if missing:
         names = listing([chr(letter) for letter in sorted(missing)])
         _log.warning("No installed font has %s: figures show codes instead", names)
     return families
 
 
-@dataclass(frozen=True, slots=True)
-class _Font:
-    """An installed font."""
-
-    family: str
-    letters: set[int]
-    """Those of the missing letters that it has."""
-
-
-def _fonts_with(missing: set[int]) -> dict[str, _Font]:
-    """The installed fonts by path, each with the missing letters that it has."""
+def _fonts_with(missing: set[int]) -> dict[str, tuple[set[int], str]]:
+    """The installed fonts by path: the missing letters that they have, and names."""
     from matplotlib.font_manager import findSystemFonts
     from matplotlib.ft2font import FT2Font
 
@@ -166,7 +155,7 @@ def _fonts_with(missing: set[int]) -> dict[str, _Font]:
             file = FT2Font(path)
             if "resort" not in file.family_name.lower():  # boxes for all letters
                 letters = missing.intersection(file.get_charmap())
-                fonts[path] = _Font(file.family_name, letters)
+                fonts[path] = letters, file.family_name
     return fonts
 
 

@@ -19,7 +19,7 @@ from flare.ranking.rules import (
 )
 from flare.reports.paper.files import analysis_text, write_analysis
 from flare.reports.paper.methods import methods_text
-from flare.reports.ranking.teams import OwnResult
+from flare.reports.ranking.standing import OwnResult
 from flare.reports.ranking.words import printed
 from flare.results import efficiency_csv
 from tests.builders.results import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table
