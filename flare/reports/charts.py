@@ -183,7 +183,7 @@ def spread_chart(
     all_intervals = intervals or [None] * len(values)
     for row, interval in zip(values, all_intervals, strict=True):
         marks.append(_row_mark(row, axis, interval, has_box=has_boxes))
-    ends = [_end_text(mean, row) for mean, row in zip(means, values, strict=False)]
+    ends = tuple(map(_end_text, means, values))
     if means and not summary:
         named = zip(labels, means, strict=True)
         summary = "; ".join(f"{label} mean {mean}" for label, mean in named)
@@ -196,7 +196,7 @@ def spread_chart(
         summary=summary,
         labels=tuple(labels),
         rows=marks,
-        ends=tuple(ends),
+        ends=ends,
         axis=axis.ticks,
         zero=zero,
         key=key,
