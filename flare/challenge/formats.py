@@ -116,10 +116,10 @@ def case_of(name: str, pattern: str = CASE) -> str:
 
 def _fitting(pattern: str, stem: str) -> str:
     """The case of a file whose name, without extension, fits a pattern; else empty."""
-    before, _, after = unicodedata.normalize("NFC", pattern).partition(CASE)
-    case = stem.removeprefix(before).removesuffix(after)
-    fits = stem == f"{before}{case}{after}" and not case.startswith(".")
-    return case if fits else ""
+    prefix, _, suffix = unicodedata.normalize("NFC", pattern).partition(CASE)
+    case = stem.removeprefix(prefix).removesuffix(suffix)
+    is_fitting = stem == f"{prefix}{case}{suffix}" and not case.startswith(".")
+    return case if is_fitting else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

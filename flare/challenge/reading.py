@@ -179,9 +179,9 @@ def recorded_challenge(
         challenge = build(Challenge, values, key=key, checksum="")
     except OverflowError as error:
         raise ValueError(str(error)) from error
-    missing = scoring_rules(challenge).keys() - rules.keys()
-    if missing:
-        raise ValueError(f"{listing(sorted(missing))} is missing")
+    missing_keys = scoring_rules(challenge).keys() - rules.keys()
+    if missing_keys:
+        raise ValueError(f"{listing(sorted(missing_keys))} is missing")
     return challenge
 
 
@@ -234,9 +234,9 @@ def challenge_text(name: str) -> str:
     """
     read_challenge(name)
     files, _ = _read_layers(name)
-    first, *extended = files
+    first, *base_files = files
     parts = [files[first].decode().rstrip("\n")]
-    for file in extended:
+    for file in base_files:
         lines = [f"# --- {file.stem}, which is extended:"]
         for line in files[file].decode().rstrip("\n").split("\n"):
             lines.append(f"# {line}".rstrip())
@@ -290,11 +290,11 @@ def _merged(base: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any
     """
     merged = dict(base)
     for key, value in values.items():
-        before = merged.get(key)
-        if isinstance(before, dict) and isinstance(value, dict):
-            merged[key] = {**before, **value}
-        elif key in KEPT and isinstance(before, list) and isinstance(value, list):
-            merged[key] = [*before, *value]
+        base_value = merged.get(key)
+        if isinstance(base_value, dict) and isinstance(value, dict):
+            merged[key] = {**base_value, **value}
+        elif key in KEPT and isinstance(base_value, list) and isinstance(value, list):
+            merged[key] = [*base_value, *value]
         else:
             merged[key] = value
     return merged

@@ -287,8 +287,8 @@ class Challenge(Checked):
         self._check_reported()
 
     def _check_metrics(self) -> None:
-        begins = self.metrics[: len(SCORES)] == SCORES
-        check(begins, "metrics", list(self.metrics), f"{listing(SCORES)} first")
+        has_scores = self.metrics[: len(SCORES)] == SCORES
+        check(has_scores, "metrics", list(self.metrics), f"{listing(SCORES)} first")
         for number, name in enumerate(self.metrics, start=1):
             key = f"metrics[{number}]"
             check(name in METRICS, key, name, listing(METRICS, last=" or "))

@@ -306,11 +306,11 @@ def _signals_wait() -> Iterator[None]:
     pool ends the others by SIGTERM, and waits for them: for ever, if one has missed it.
     One that Ctrl-C reaches before it has begun would write a traceback.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _begin_worker(parent: int) -> None:

@@ -40,11 +40,11 @@ def write_whole(file: Path, content: str | bytes, *, is_lasting: bool = False) -
         file.parent.mkdir(parents=True, exist_ok=True)
         # Made anew, so that nothing is written through a link that lies there.
         part.unlink(missing_ok=True)
-        with part.open("xb") as opened:
-            opened.write(content.encode() if isinstance(content, str) else content)
+        with part.open("xb") as stream:
+            stream.write(content.encode() if isinstance(content, str) else content)
             if is_lasting:
-                opened.flush()
-                os.fsync(opened.fileno())
+                stream.flush()
+                os.fsync(stream.fileno())
         part.replace(file)
         if is_lasting:  # a new name is not in its file, but in its folder
             folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -59,12 +59,12 @@ def write_whole(file: Path, content: str | bytes, *, is_lasting: bool = False) -
 @contextmanager
 def closed_to_others() -> Iterator[None]:
     """Let other users read nothing that is written meanwhile; the group as ever."""
-    usual = os.umask(0)
-    os.umask(usual | 0o007)
+    umask = os.umask(0)
+    os.umask(umask | 0o007)
     try:
         yield
     finally:
-        os.umask(usual)
+        os.umask(umask)
 
 
 def is_file(path: Path) -> bool:

@@ -312,13 +312,13 @@ class SizedGzipStream(GzipStream):
     def expect(self, size: int) -> None:
         """Suppose that `size` bytes of content follow; there may be more, or fewer."""
         self._size = self._position + size
-        here = self._whole.tell()
+        offset = self._whole.tell()
         try:
             if self._members == 1 and self._ends_as_it_should():
                 self._reader = self._reopened()
         finally:
             if self._reader is None:
-                self._whole.seek(here)
+                self._whole.seek(offset)
 
     def readinto(self, target: memoryview) -> int:
         """Fill `target`, a buffer of bytes; the number is smaller only at the end."""

@@ -51,8 +51,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
     import difflib  # not at the top: a run whose names are right starts sooner
 
     expected = list(names)
-    for near in difflib.get_close_matches(name, expected, n=1, cutoff=0.75):
-        return f" (did you mean {safe(near)}?)"
+    for match in difflib.get_close_matches(name, expected, n=1, cutoff=0.75):
+        return f" (did you mean {safe(match)}?)"
     return f", expected {listing(expected)}"
 
 

@@ -75,13 +75,13 @@ def find_earlier(file: Path, entry: LedgerEntry) -> LedgerEntry | None:
         return None
     latest = entries[-1]
     if latest.sent != entry.sent and not entry.reason:
-        what, was, now = "archive", latest.archive_sha256, entry.archive_sha256
-        if was == now:
-            what, was, now = "model", latest.model_sha256, entry.model_sha256
+        kind, old, new = "archive", latest.archive_sha256, entry.archive_sha256
+        if old == new:
+            kind, old, new = "model", latest.model_sha256, entry.model_sha256
         raise MeasurementError(
             str(file),
-            f"team {safe(entry.team)} has sent another {what} on {latest.date}"
-            f" (SHA-256 {was[:12] or 'none'}, now {now[:12] or 'none'})",
+            f"team {safe(entry.team)} has sent another {kind} on {latest.date}"
+            f" (SHA-256 {old[:12] or 'none'}, now {new[:12] or 'none'})",
             "A team sends one; if it may replace it, say why: --new-archive REASON.",
         )
     return latest
@@ -170,11 +170,11 @@ def replace_rows(
         If the table cannot be written.
     """
     file = results / _FILES[kind]
-    before = sorted(_written_rows(file, kind))
-    unchanged = [row for row in before if row.team not in teams]
-    after = sorted([*unchanged, *rows])
-    if after != before:
-        write_whole(file, rows_text(kind, after))
+    old_rows = sorted(_written_rows(file, kind))
+    rows_of_other_teams = [row for row in old_rows if row.team not in teams]
+    new_rows = sorted([*rows_of_other_teams, *rows])
+    if new_rows != old_rows:
+        write_whole(file, rows_text(kind, new_rows))
 
 
 def _written_rows(file: Path, kind: type[_Row]) -> list[_Row]:

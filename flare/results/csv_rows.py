@@ -204,9 +204,9 @@ def check_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> N
         content = f"its columns are: {listing(names)}" if names else "it is empty"
         problem = f"it has no column {listing(absent)}; {content}"
         raise RankingError(str(path), problem)
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        problem = f"it has two columns {listing(twice)}"
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        problem = f"it has two columns {listing(duplicates)}"
         raise RankingError(str(path), problem)
 
 

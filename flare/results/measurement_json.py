@@ -300,22 +300,22 @@ class MeasurementLog:
             problem = "it is not what this program has written"
             raise MeasurementError(str(file), problem) from error
         self._sessions = keys.sessions
-        before = {**DEFAULTS, **keys.settings}
+        old_settings = {**DEFAULTS, **keys.settings}
         for name, value in {**DEFAULTS, **settings}.items():
-            if before.get(name) != value:
-                self._change(name, before.get(name), value, name in accepted)
+            if old_settings.get(name) != value:
+                self._change(name, old_settings.get(name), value, name in accepted)
 
-    def _change(self, name: str, before: Any, value: Any, is_accepted: bool) -> None:
+    def _change(self, name: str, old: Any, new: Any, is_accepted: bool) -> None:
         """Keep what the file has of a setting, if another computer may change it."""
-        was, now = safe(str(before)), safe(str(value))
+        old_text, new_text = safe(str(old)), safe(str(new))
         # A team that was measured with a GPU does not go on without one.
-        has_both = name != "gpu" or (value and before)
+        has_both = name != "gpu" or (new and old)
         may_change = name in OF_HOST and has_both
         if may_change and is_accepted:
-            self._settings[name] = before
-            self.unlike.append(f"{name} is {now} instead of {was}")
+            self._settings[name] = old
+            self.unlike.append(f"{name} is {new_text} instead of {old_text}")
             return
-        problem = f"the team was measured with {name} {was}, now it is {now}"
+        problem = f"the team was measured with {name} {old_text}, now it is {new_text}"
         remedy = "Measure it as before, or all anew with another --output."
         if may_change:
             remedy += " Or accept it: --unlike-host REASON."
@@ -431,10 +431,10 @@ def by_setting(teams: Mapping[str, Measurement]) -> dict[str, dict[str, str]]:
 
 def unlike_teams(teams: Mapping[str, Measurement]) -> Iterator[str]:
     """Tell what differs among teams in how, and on what, they were measured."""
-    measured = [team for team, measurement in teams.items() if measurement.settings]
+    measured_teams = [name for name, team in teams.items() if team.settings]
     for name, values in by_setting(teams).items():
         if name in DEFAULTS:
-            values = {**dict.fromkeys(measured, DEFAULTS[name]), **values}
+            values = {**dict.fromkeys(measured_teams, DEFAULTS[name]), **values}
         if len(set(values.values())) > 1 and name != "engine":
             all_values = listing(f"{team} {value}" for team, value in values.items())
             yield f"Teams were measured with different {name}: {all_values}"

@@ -213,12 +213,12 @@ def prepare_output(folder: Path) -> None:
     OutputError
         If not.
     """
-    file, tried = folder / METRICS_JSON, folder / f".{METRICS_JSON}"
+    file, trial_file = folder / METRICS_JSON, folder / f".{METRICS_JSON}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file.unlink(missing_ok=True)
-        write_whole(tried, "")
-        tried.unlink()
+        write_whole(trial_file, "")
+        trial_file.unlink()
     except OSError as error:
         raise unwritable(file, error) from error
 

@@ -176,9 +176,9 @@ def _cases(file: Path, names: Mapping[str, str]) -> tuple[str, ...]:
     if not names:
         raise RankingError(str(file), "this team has no case")
     cases = sorted(names.values())
-    twice = [case for case, number in Counter(cases).items() if number > 1]
-    if twice:
-        raise RankingError(str(file), f"{listing(twice)}: there twice")
+    duplicates = [case for case, number in Counter(cases).items() if number > 1]
+    if duplicates:
+        raise RankingError(str(file), f"{listing(duplicates)}: there twice")
     return tuple(cases)
 
 

@@ -298,10 +298,10 @@ def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Set names to the left and numbers to the right, in columns of a width."""
     name_width, *widths = (max(map(len, cells)) for cells in zip(*rows, strict=True))
     for name, *cells in rows:
-        padded = [name.ljust(name_width)]
+        parts = [name.ljust(name_width)]
         for cell, width in zip(cells, widths, strict=True):
-            padded.append(cell.rjust(max(6, width)))
-        yield "  ".join(padded)
+            parts.append(cell.rjust(max(6, width)))
+        yield "  ".join(parts)
 
 
 def _organ_row(

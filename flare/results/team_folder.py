@@ -178,8 +178,8 @@ def check_names(file: str, kind: str, names: Sequence[str]) -> None:
         if has_unseen(name):
             problem = f"{kind} {safe(ascii(name))} has characters that cannot be seen"
             raise RankingError(file, problem)
-    for both in confusable(names).items():
-        problem = f"{kind}s {listing(both)} differ only in spelling"
+    for pair in confusable(names).items():
+        problem = f"{kind}s {listing(pair)} differ only in spelling"
         raise RankingError(file, problem)
 
 
@@ -206,14 +206,14 @@ def confusable(names: Sequence[str], settled: Collection[str] = ()) -> dict[str,
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for name in dict.fromkeys([*settled, *names]):
         groups[plain_name(name)].append(name)
-    confused = {}
-    for first, *lookalikes in groups.values():
-        if lookalikes and first not in settled:
-            confused[first] = lookalikes[0]
-        for name in lookalikes:
+    lookalikes = {}
+    for first, *similar_names in groups.values():
+        if similar_names and first not in settled:
+            lookalikes[first] = similar_names[0]
+        for name in similar_names:
             if name not in settled:
-                confused[name] = first
-    return confused
+                lookalikes[name] = first
+    return lookalikes
 
 
 def has_unseen(name: str) -> bool:
