@@ -45,7 +45,7 @@ class Mean:
     column: str
     """The metric, such as ``dsc`` or ``nsd_liver``."""
     values: Sequence[float | None]
-    """By case."""
+    """The value of each case, if it has a result."""
     recorded: float | None = None
     """The mean that the evaluation has written, if it has."""
 
@@ -87,13 +87,13 @@ class CaseScores:
     cases: tuple[str, ...]
     organs: tuple[str, ...]
     values: Mapping[str, tuple[float | None, ...]]
-    """By metric, such as ``dsc`` or ``nsd_liver``: a value for each case."""
+    """The value of each case by metric, such as ``dsc`` or ``nsd_liver``."""
     means: Mapping[str, float] = field(default_factory=dict)
-    """By metric, where the evaluation has written them."""
+    """The means by metric, where the evaluation has written them."""
     failed: Mapping[str, str]
-    """By case that was not scored: why."""
+    """The reason of each case that was not scored."""
     low_reasons: Mapping[str, str] = field(default_factory=dict)
-    """By case: why it scores little, in the words of the evaluation."""
+    """The reason of each case that scores little, as the evaluation gives it."""
     exact: ClassVar[bool] = True
     """Whether a page may hold values in full precision, and figures of other
     statistics than means."""

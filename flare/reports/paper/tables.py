@@ -83,11 +83,11 @@ def ranking_table(analysis: Analysis, head: str, caption: str = "") -> Table:
 # --- Means of teams ---------------------------------------------------------------
 
 MOST_COLUMNS = 5
-"""Of a table: with more, a paper's page is too narrow."""
+"""With more columns than this, a paper's page is too narrow for a table."""
 
 
 LEVEL = "\u2020"
-"""Stands behind a mean that no test tells from the best."""
+"""The sign behind a mean that no test tells from the best."""
 
 _STATISTICS = {
     "means": "mean \u00b1 standard deviation (n-1)",

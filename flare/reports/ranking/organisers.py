@@ -83,7 +83,7 @@ class MetricValues:
 
     metric: Printed
     teams: Sequence[str]
-    """In the order of the ranking."""
+    """The competing teams, best first."""
     cases: Sequence[str]
     rows: Sequence[Sequence[float | None]]
     """The values of each team, by case."""

@@ -64,7 +64,7 @@ class GroupRanks:
     groups: tuple[tuple[str, int], ...]
     """Their names, and how many cases they have."""
     ranks: tuple[tuple[int, ...], ...]
-    """By group and team, in the order of the ranking."""
+    """The ranks in each group, of the teams in the order of the ranking."""
     note: str = ""
 
 
@@ -81,23 +81,22 @@ class PublicRanking:
     interim: str
     metrics: tuple[Printed, ...]
     means: Mapping[str, Sequence[tuple[float | None, int]]]
-    """By metric and place: the mean over the cases, and how many results are missing;
+    """The mean of each place by metric, and how many of its results are missing;
     empty where only organisers may know it."""
     counted: Mapping[str, Sequence[float | None]]
     """The values of missing results in means, by metric that is ranked and case."""
     notes: tuple[str, ...]
-    """By which metrics nobody is ranked, who does not compete, and what missing results
-    count as."""
+    """Sentences on metrics without ranks, teams out of competition, missing results."""
     cases: int
     places: tuple[Standing, ...]
     """Best first, then those out of competition."""
     draws: tuple[RankInterval, ...]
-    """In the order of the ranking; empty without bootstrap."""
+    """The ranks of each team in the draws, best team first; empty without bootstrap."""
     draws_note: str
     decisions: tuple[str, ...]
     settings: tuple[tuple[str, str], ...]
     groups: tuple[GroupRanks, ...] = ()
-    """By column; for everybody, only where all groups are large enough."""
+    """The ranks by column; for everybody, only where all groups are large enough."""
 
     @property
     def teams(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from flare.reports.render.text import escaped_markdown, markdown
 from flare.results.efficiency_csv import RunStatus
 
 ValuesByCase = Sequence[float | None]
-"""None where there is no result."""
+"""The value of each case; None where there is no result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,22 +49,22 @@ class OwnStanding:
     teams: int
     """How many compete."""
     rank: int | None
-    """None out of competition."""
+    """The rank among these; None out of competition."""
     score: float
     metrics: tuple[Printed, ...]
     mean_ranks: tuple[float, ...]
-    """By metric."""
+    """The mean rank by each metric."""
     cases: tuple[str, ...]
     results: tuple[tuple[OwnResult, ...], ...]
-    """By case, and metric."""
+    """A row for each case, with a result for each metric."""
     notes: tuple[str, ...]
     """Why a rank may not match its value, and by which metrics nobody is ranked."""
     draws: tuple[RankInterval, ...]
-    """Of the team; empty without bootstrap, and for a team out of competition."""
+    """The ranks of the team; empty without bootstrap, and out of competition."""
     draws_note: str
     interim: str
     counted: Mapping[str, ValuesByCase]
-    """What missing results count as in means, by metric and case."""
+    """The values of missing results in means, by metric and case."""
 
     @property
     def place(self) -> str:

@@ -45,16 +45,16 @@ NOTE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InField:
-    """A team among all others: by metric its values, and theirs."""
+    """A team among all others, an entry of each field for each metric."""
 
     values: Sequence[ValuesByCase]
-    """By case."""
+    """The team's own."""
     medians: Sequence[ValuesByCase]
-    """By case: the median of all other competing teams that have a result on it."""
+    """The medians of all other competing teams that have a result on the case."""
     means: Sequence[ValuesByCase]
-    """The team's, and of those of its rivals the lowest, the median and the highest."""
+    """The team's mean, and the lowest, the median and the highest of its rivals."""
     missing: Sequence[tuple[str, str, str]]
-    """With the whole reasons; a team is told less of them."""
+    """Case, metric and whole reason of each; a team is told less of it."""
 
 
 def in_field(analysis: Analysis, public: PublicRanking, team: str) -> InField:
@@ -107,7 +107,7 @@ class _Column:
     metric: Printed
     values: ValuesByCase
     medians: ValuesByCase | None
-    """Of the other teams; for organisers alone."""
+    """The medians of the other teams; for organisers alone."""
     ranks: Sequence[float]
 
     @property

@@ -26,13 +26,13 @@ class Printed:
     """A metric, or a measured column, as tables and pages show it."""
 
     name: str
-    """As in ranking.json."""
+    """The name in ranking.json."""
     record: Metric | None
-    """Of a metric of label maps."""
+    """The record of a metric of label maps; others have none."""
     title: str
-    """With the organ, and the unit; the name if there is no other."""
+    """The title with organ and unit; the name if there is no other."""
     decimals: int
-    """Of its values."""
+    """Decimals of its values."""
     is_score: bool
     """Whether it is from 0 (worst) to 1 (best)."""
     is_told: bool

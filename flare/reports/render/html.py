@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _SCRIPTS = ("sort.js", "tips.js", "marks.js", "print.js")
-"""Of all pages."""
+"""The scripts of all pages."""
 
 _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 """Characters that could end a script, or begin a comment in it."""

@@ -46,7 +46,7 @@ _COLOURS = {
     ABSENT: INK,
 }
 _SIDES = {"e0": 0.42, "e1": 0.58, "e2": 0.74, "e3": 0.9}
-"""Of the squares of effects: the larger, the darker."""
+"""Sides of the squares of effects: the larger, the darker."""
 
 Style = dict[str, Any]
 """Arguments of matplotlib."""
@@ -60,7 +60,7 @@ _NAMES_MM = {"column": 24.0, "page": 42.0}
 """About the width that the names of rows take."""
 
 _LETTERS = {"column": 18, "page": 34}
-"""Of a name, by the figure's width."""
+"""The most letters of a name, by the figure's width."""
 
 # --- A chart ----------------------------------------------------------------------
 

@@ -14,10 +14,10 @@ from flare.common.text import listing, printable
 _log = logging.getLogger(__name__)
 
 SHADES = 7
-"""Of scores from good to bad: each is farther from the paper than the last, in grey."""
+"""The number of shades from good to bad: in grey, each is farther from the paper."""
 
 GAINS = 3
-"""From a small gain to a large one, where losses have shades."""
+"""The number of shades from a small gain to a large one, where losses have shades."""
 
 
 def _palette(colours: str, shades: str, gains: str) -> dict[str, str]:
@@ -68,14 +68,14 @@ LEAST_TEXT_PT = 4.5
 INK = LIGHT["ink"]
 DOT = "#4d6f8f"
 BOX = "#dde5ec"
-"""Behind dots, in grey too lighter than these."""
+"""The colour behind dots, in grey too lighter than these."""
 RULE = "#d0d5da"
-"""Of lines that help to read an axis."""
+"""The colour of lines that help to read an axis."""
 EFFECT_SHADES = ("#b7cde2", "#7fa6ca", "#3f74a8", "#0b3c6b")
-"""From a small effect to a large one, each darker than the last."""
+"""Colours from a small effect to a large one, each darker than the last."""
 
 FONT = "DejaVu Sans"
-"""Comes with matplotlib: equal on every computer."""
+"""A font that comes with matplotlib: it is equal on every computer."""
 
 _SETTINGS: dict[Any, Any] = {
     "font.size": TEXT_PT,

@@ -31,7 +31,7 @@ _BEYOND_PDFLATEX = re.compile(
 """Characters that no font of pdflatex's encoding T1 has."""
 
 _ISOLATED = r"\mbox{", "}"
-"""Around words that are read from right to left."""
+"""LaTeX around words that are read from right to left."""
 
 _LEFTWARD_FONTS = (
     r"% For names from right to left also: \usepackage[bidi=basic,english]{babel}"
