@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flare.challenge.formats import PLAIN_NAMES, FileNames, case_of
+from flare.challenge.formats import CASE, case_of
 from flare.challenge.metrics import SCORES, metric_of
 from flare.common.files import csv_text, json_at, read_regular, write_whole
 from flare.common.schema import build
@@ -111,10 +111,17 @@ class _MetricsKeys:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Names:
+    """How the files of a case are called, as far as cases get their names by it."""
+
+    reference: str = CASE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _EvaluationKeys:
     """The key of `evaluation` without which no case has a name."""
 
-    names: FileNames = PLAIN_NAMES
+    names: _Names = _Names()
 
 
 def _evaluation_file(

@@ -64,6 +64,35 @@ def test_a_measurement_goes_on_with_its_settings_alone(tmp_path):
         MeasurementLog(file, settings | {"labels": "1, 8"})
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"settings": {}}',
+        '{"settings": 5, "sessions": []}',
+        '{"settings": {}, "sessions": 3}',
+    ],
+)
+def test_a_measurement_does_not_go_on_in_a_file_of_another_program(tmp_path, content):
+    file = tmp_path / "measurement.json"
+    file.write_text(content)
+
+    with pytest.raises(MeasurementError, match="not what this program has written"):
+        MeasurementLog(file, {})
+
+
+def test_a_measurement_goes_on_in_a_file_of_a_later_version(tmp_path):
+    file = tmp_path / "measurement.json"
+    content = {"settings": {}, "sessions": [{"kernel": "7"}], "signature": "x"}
+    file.write_text(json.dumps(content))
+
+    MeasurementLog(file, {}).add({"gpu": None})
+
+    sessions = json.loads(file.read_text())["sessions"]
+    assert [session.get("kernel") for session in sessions] == ["7", None]
+
+
 def test_settings_that_are_not_equal_for_all_teams():
     """One that a file has only where it is another one counts as its default.
 
