@@ -354,8 +354,9 @@ def _draw_key(figure: Figure, swatches: Sequence[tuple[str, str]], width: str) -
         if css == ABSENT:
             handles.append(Line2D([], [], label=text, color=INK, linewidth=0.5))
         else:
-            edge: Style = {"edgecolor": INK, "linewidth": 0.3}
-            handles.append(Patch(facecolor=_COLOURS[css], label=text, **edge))
+            colour = _COLOURS[css]
+            patch = Patch(facecolor=colour, edgecolor=INK, linewidth=0.3, label=text)
+            handles.append(patch)
     figure.legend(
         handles=handles,
         loc="outside lower center",

@@ -116,7 +116,6 @@ def latex(table: Table, label: str) -> str:
 
 
 def _latex_rows(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows in LaTeX."""
     lines = []
     for row in rows:
         # Nothing here may be taken for an option of the line before.
