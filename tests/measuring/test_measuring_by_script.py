@@ -236,6 +236,19 @@ def test_a_case_is_run_again_with_a_reason(bench, monkeypatch):
     assert bench.rows("good") == rows
 
 
+def test_a_rerun_on_which_the_engine_fails_keeps_the_row(bench, monkeypatch):
+    file = bench.archive("good", PREDICT)
+    bench.measure(file, cases=1)
+    rows = bench.rows("good")
+    fail = mock.Mock(side_effect=EngineError("the engine is gone"))
+    monkeypatch.setattr("flare.measuring.team.run_case", fail)
+
+    assert bench.measure(file, cases=1, **AGAIN) == {}
+
+    assert fail.called
+    assert bench.rows("good") == rows
+
+
 @pytest.mark.slow
 def test_two_measurements_of_a_team_wait_for_each_other(bench):
     """The second one finds everything done."""
