@@ -559,7 +559,7 @@ class _Farthest:
         self._number += int(np.count_nonzero(is_large))
 
     def _cut(self) -> tuple[_Floats, _Floats]:
-        """All that is remembered, which is forgotten; the least that decides is raised.
+        """Return all that is remembered, and forget it; raise the least that decides.
 
         The farthest are looked for to a four-thousandth of the largest distance.
         """
@@ -567,8 +567,10 @@ class _Farthest:
         self._parts, self._number = [], 0
         bins = (distances * (BINS / distances.max())).astype(np.intp)
         beyond = np.cumsum(np.bincount(bins, weights=areas)[::-1])
-        last = beyond.size - 1 - int(np.searchsorted(beyond, self._decisive))
-        self._least = max(self._least, float(distances[bins >= last].min()))
+        # As long as they have too little area to decide, nearer ones decide, too.
+        if beyond[-1] >= self._decisive:
+            last = beyond.size - 1 - int(np.searchsorted(beyond, self._decisive))
+            self._least = max(self._least, float(distances[bins >= last].min()))
         return distances, areas
 
 

@@ -89,3 +89,21 @@ def test_many_far_surfels_end_the_look_up_soon(monkeypatch):
     LookedUp.places = 0
     compare_labels(moved, labels, (1, 1, 1), {1: 1.0}, has_distances=True)
     assert LookedUp.places < 20 * (2 * 81 * 46)
+
+
+def test_nearer_surfels_decide_where_the_farthest_have_too_little_area(monkeypatch):
+    """By hand: the farthest 5 mm2 of 100 are 3 mm2 beyond 1 mm, and 2 mm2 at 0.9 mm.
+
+    Those that are remembered first have too little area to decide; as many more as fit
+    are forgotten, and the near ones must not be among them.
+    """
+    monkeypatch.setattr(distances, "KEPT", 5)
+    farthest = distances._Farthest(100.0)
+
+    farthest.add(np.arange(1.0, 7.0), np.full(6, 0.5))
+    farthest.add(np.array([0.9]), np.array([10.0]))
+    farthest.add(np.array([0.0]), np.array([87.0]))
+
+    lengths, areas = farthest.all()
+    assert areas[lengths >= 0.9].sum() == 13.0
+    assert farthest.left_out <= 87.0
