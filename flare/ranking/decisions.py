@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
+from itertools import compress, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +44,10 @@ class _Decision:
             expected = "a text: who reads the ranking will ask"
             check(bool(value.strip()), row.name, value, expected)
 
+    def line(self, subject: str) -> str:
+        """The decision on a subject, made safe so that it cannot break the line."""
+        return f"{subject}: {printable(self.reason)} ({safe(self.date)})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseDecision(_Decision):
@@ -79,26 +83,33 @@ class Decisions:
     @property
     def lines(self) -> tuple[str, ...]:
         """Each decision in a line, for printing with the ranking."""
-        guests = self.out_of_competition
-        decided: list[tuple[str, _Decision]] = [
-            *((f"Withdrawn: case {safe(d.case)}", d) for d in self.withdrawn),
-            *((f"Disqualified: {safe(d.team)}", d) for d in self.disqualified),
-            *((f"Out of competition: {safe(d.team)}", d) for d in guests),
-            *((f"Shown as {safe(d.name)}: {safe(d.team)}", d) for d in self.names),
-        ]
-        # Made safe so that they cannot break the line.
-        return tuple(
-            f"{what}: {printable(d.reason)} ({safe(d.date)})" for what, d in decided
-        )
+        lines = []
+        for withdrawal in self.withdrawn:
+            lines.append(withdrawal.line(f"Withdrawn: case {safe(withdrawal.case)}"))
+        for decision in self.disqualified:
+            lines.append(decision.line(f"Disqualified: {safe(decision.team)}"))
+        for guest in self.out_of_competition:
+            lines.append(guest.line(f"Out of competition: {safe(guest.team)}"))
+        for shown in self.names:
+            lines.append(shown.line(f"Shown as {safe(shown.name)}: {safe(shown.team)}"))
+        return tuple(lines)
 
     @property
     def guests(self) -> frozenset[str]:
         """Teams that are out of competition, as they are shown."""
-        return frozenset(self.name_of(d.team) for d in self.out_of_competition)
+        return frozenset(self.name_of(guest.team) for guest in self.out_of_competition)
 
     def name_of(self, team: str) -> str:
-        """What a team is shown as."""
-        return next((d.name for d in self.names if d.team == team), team)
+        """The name that a team is shown by."""
+        for decision in self.names:
+            if decision.team == team:
+                return decision.name
+        return team
+
+    def names_of(self, teams: Sequence[str]) -> dict[str, str]:
+        """The names that teams are shown by, of those that are not disqualified."""
+        disqualified = {decision.team for decision in self.disqualified}
+        return {team: self.name_of(team) for team in teams if team not in disqualified}
 
 
 def read_decisions(file: Path) -> Decisions:
@@ -134,31 +145,18 @@ def apply_decisions(
         If a decision is about a case or team that is not there, two decisions are about
         the same, or nothing is left.
     """
-    teams = [d.team for d in (*decisions.disqualified, *decisions.out_of_competition)]
-    problems = [
-        *_unknown("case", [d.case for d in decisions.withdrawn], table.cases),
-        *_unknown("team", teams, table.teams),
-        *_unknown("team", [d.team for d in decisions.names], table.teams),
-    ]
-    if problems:
-        raise RankingError(file, problems_text(problems), _REMEDY)
-    out = {d.team for d in decisions.disqualified}
-    withdrawn = {d.case for d in decisions.withdrawn}
-    left = tuple(team for team in table.teams if team not in out)
+    _check_names_in(table, decisions, file)
+    withdrawn = {decision.case for decision in decisions.withdrawn}
     cases = tuple(case for case in table.cases if case not in withdrawn)
-    shown = {team: decisions.name_of(team) for team in left}
-    if not cases or not set(shown.values()) - decisions.guests:
+    names = decisions.names_of(table.teams)
+    if not cases or not set(names.values()) - decisions.guests:
         raise RankingError(file, "no case, or no team, is left", _REMEDY)
-    if len(set(map(plain_name, shown.values()))) < len(shown):
+    if len(set(map(plain_name, names.values()))) < len(names):
         raise RankingError(file, "two teams are shown by one name", _REMEDY)
-    check_names(file, "team", list(shown.values()))
-    selected = table.select(shown, cases)
-    is_there = ~np.isnan(selected.values)
-    absent = [
-        metric
-        for number, metric in enumerate(table.metrics)
-        if not is_there[:, :, number].any()
-    ]
+    check_names(file, "team", list(names.values()))
+    selected = table.select(names, cases)
+    is_absent = np.asarray(np.isnan(selected.values).all(axis=(0, 1)))
+    absent = list(compress(table.metrics, is_absent))
     if absent:
         raise RankingError(file, f"no value of {listing(absent)} is left", _REMEDY)
     name_of = decisions.name_of
@@ -166,15 +164,28 @@ def apply_decisions(
     return replace(selected, roll=table.roll.shown(name_of), warned=warned)
 
 
+def _check_names_in(table: ResultTable, decisions: Decisions, file: str) -> None:
+    """Refuse decisions about what the table does not have, and two about the same."""
+    cases = [decision.case for decision in decisions.withdrawn]
+    out = (*decisions.disqualified, *decisions.out_of_competition)
+    problems = [
+        *_unknown("case", cases, table.cases),
+        *_unknown("team", [decision.team for decision in out], table.teams),
+        *_unknown("team", [name.team for name in decisions.names], table.teams),
+    ]
+    if problems:
+        raise RankingError(file, problems_text(problems), _REMEDY)
+
+
 def _unknown(
-    what: str, decided: Iterable[str], there: Collection[str]
+    kind: str, decided: Iterable[str], present: Collection[str]
 ) -> Iterator[str]:
-    """Which decisions are about something that is not there, or was already decided."""
+    """Problems with names that are not in the table, or that were decided on twice."""
     for name, decisions in Counter(decided).items():
-        if name not in there:
-            yield f"there is no {what} {safe(name)}{nearest(name, there)}"
+        if name not in present:
+            yield f"there is no {kind} {safe(name)}{nearest(name, present)}"
         elif decisions > 1:
-            yield f"{count(decisions, 'decision')} are about {what} {safe(name)}"
+            yield f"{count(decisions, 'decision')} are about {kind} {safe(name)}"
 
 
 # --- What to look at --------------------------------------------------------------
@@ -212,36 +223,38 @@ def organ_flags(table: ResultTable) -> Iterator[str]:
         if organ_of(column) and column.startswith(f"{SCORES[0]}_")
     ]
     names = [safe(organ_of(column).replace("_", " ")) for column in organs]
-    every = table.cube("value", table.teams, organs)
-    filled = np.nan_to_num(every)
+    scores = table.cube("value", table.teams, organs)
+    filled = np.nan_to_num(scores)
     finders = (filled > 0).sum(axis=0)
     for number, team in enumerate(table.teams):
-        own = every[number]
         other_finders = finders - (filled[number] > 0)
         is_found = other_finders * 2 > len(table.teams) - 1
-        counted = is_found & ~np.isnan(own)
-        cases, zeros = counted.sum(axis=0), (counted & (own == 0)).sum(axis=0)
-        lost = (cases >= FEWEST_CASES) & (zeros >= HARDLY_EVER * cases)
-        if lost.any():
-            others = np.delete(filled, number, axis=0)
-            lines = [
-                f"{names[n]} ({zeros[n]} of {cases[n]} cases,"
-                f" others {np.median(others[:, counted[:, n], n]):.2f} at the median)"
-                for n in np.flatnonzero(lost)
-            ]
-            told = ", ".join(lines[:3])
-            told += f" and {len(lines) - 3} more organs" if lines[3:] else ""
-            yield f"{safe(team)} has DSC 0 where others have found the organ: {told}"
+        is_counted = is_found & ~np.isnan(scores[number])
+        cases = is_counted.sum(axis=0)
+        zeros = (is_counted & (scores[number] == 0)).sum(axis=0)
+        is_lost = (cases >= FEWEST_CASES) & (zeros >= HARDLY_EVER * cases)
+        lines = []
+        for organ in np.flatnonzero(is_lost):
+            other_scores = np.delete(filled[:, is_counted[:, organ], organ], number, 0)
+            lines.append(
+                f"{names[organ]} ({zeros[organ]} of {cases[organ]} cases, others"
+                f" {np.median(other_scores):.2f} at the median)"
+            )
+        if lines:
+            text = ", ".join(lines[:3])
+            if len(lines) > 3:
+                text += f" and {len(lines) - 3} more organs"
+            yield f"{safe(team)} has DSC 0 where others have found the organ: {text}"
 
 
 def _teams_without_results(board: Board) -> Iterator[str]:
     """Teams whose results are all missing, or all by a metric that another team has."""
-    absent = np.asarray(np.isnan(board.values).all(axis=1))
-    absent[:, absent.all(axis=0)] = False
-    for team, own in zip(board.teams, absent, strict=True):
-        names = [name for name, no in zip(board.rules.names, own, strict=True) if no]
+    is_absent = np.asarray(np.isnan(board.values).all(axis=1))
+    is_absent[:, is_absent.all(axis=0)] = False
+    for number, team in enumerate(board.teams):
+        names = list(compress(board.rules.names, is_absent[number]))
         if names:
-            of = "" if len(names) == len(own) else f" of {listing(names)}"
+            of = "" if len(names) == len(board.rules.names) else f" of {listing(names)}"
             yield f"{safe(team)} has no result{of} at all: was it run as it should be?"
 
 
@@ -254,7 +267,7 @@ def _zeros_that_rank_well(board: Board) -> Iterator[str]:
     sums = board.case_sums.sum(axis=1)
     for index, team in enumerate(board.teams):
         is_behind = (sums > sums[index]) & (means > means[index])
-        behind = [board.teams[n] for n in np.flatnonzero(is_behind)]
+        behind = list(compress(board.teams, is_behind))
         if zeros[index] > SHARE_OF_ZEROS * len(board.cases) and behind:
             has = "has" if len(behind) == 1 else "have"
             yield (
@@ -270,8 +283,8 @@ def _cases_alike(board: Board) -> Iterator[str]:
         return
     for index, name in enumerate(board.rules.names):
         column = board.values[:, :, index]
-        alike = (column == column[0]).all(axis=0)
-        cases = [board.cases[n] for n in np.flatnonzero(alike)]
+        is_alike = (column == column[0]).all(axis=0)
+        cases = list(compress(board.cases, is_alike))
         if cases:
             yield (
                 f"All teams have the same {name} on {len(cases)} of"
@@ -284,7 +297,7 @@ def _cases_of_zeros(board: Board) -> Iterator[str]:
     dsc = board.dsc
     if dsc is None:
         return
-    cases = [board.cases[n] for n in np.flatnonzero((dsc == 0).all(axis=0))]
+    cases = list(compress(board.cases, (dsc == 0).all(axis=0)))
     if cases:
         yield (
             f"No team has a DSC above 0 on {listing(cases)}: are the reference and the"

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os.path import lexists
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from flare.challenge.reading import challenge_names, rule_differences, scoring_rules
 from flare.challenge.rules import Challenge
@@ -91,8 +91,8 @@ class RollCall:
     @property
     def interim_text(self) -> str:
         """Why the ranking is not final yet; empty if it is."""
-        waiting = {found.team for found in self.not_scored_yet}
-        names = sorted({*waiting, *self.not_measured_to_the_end})
+        unscored = {waiting.team for waiting in self.not_scored_yet}
+        names = sorted(unscored.union(self.not_measured_to_the_end))
         are = "is" if len(names) == 1 else "are"
         text = (
             f"Interim ranking: {count(len(names), 'team')} {are} not measured to the"
@@ -102,44 +102,53 @@ class RollCall:
 
     @property
     def lines(self) -> Iterator[str]:
-        """What organisers should look at, each in a line."""
-        for f in self.refused:
-            rest = (
-                "is ranked by what else it has sent" if f.is_ranked else "is not ranked"
-            )
-            told = f"{safe(f.team)}: {safe(f.file)} was refused, and the team {rest}"
-            yield f"{told}: {printable(f.reason)}"
-        for r in self.replaced:
+        """The things that organisers should look at, each in a line."""
+        for archive in self.refused:
+            standing = "is not ranked"
+            if archive.is_ranked:
+                standing = "is ranked by what else it has sent"
             yield (
-                f"{safe(r.team)}: archive replaced on {safe(r.date)}:"
-                f" {printable(r.reason)}"
+                f"{safe(archive.team)}: {safe(archive.file)} was refused, and the team"
+                f" {standing}: {printable(archive.reason)}"
             )
-        for w in self.not_scored_yet:
+        for replacement in self.replaced:
             yield (
-                f"{safe(w.team)} has no scores yet, and is not ranked"
-                f" ({w.cases_measured} cases are measured): go on with flare measure"
-                " --ground-truth"
+                f"{safe(replacement.team)}: archive replaced on"
+                f" {safe(replacement.date)}: {printable(replacement.reason)}"
             )
-        for c in self.equal_results:
-            yield f"{listing(c.teams, last=' and ')} have {c.what}: is one a copy?"
+        for waiting in self.not_scored_yet:
+            yield (
+                f"{safe(waiting.team)} has no scores yet, and is not ranked"
+                f" ({waiting.cases_measured} cases are measured): go on with flare"
+                " measure --ground-truth"
+            )
+        for copies in self.equal_results:
+            names = listing(copies.teams, last=" and ")
+            yield f"{names} have {copies.what}: is one a copy?"
 
     def shown(self, name_of: Callable[[str], str]) -> RollCall:
         """The same roll call with the names that teams are shown by."""
-
-        def renamed(found: Iterable[Any]) -> tuple[Any, ...]:
-            return tuple(replace(own, team=name_of(own.team)) for own in found)
-
         return replace(
             self,
-            refused=renamed(self.refused),
-            replaced=renamed(self.replaced),
-            not_scored_yet=renamed(self.not_scored_yet),
+            refused=_rename(self.refused, name_of),
+            replaced=_rename(self.replaced, name_of),
+            not_scored_yet=_rename(self.not_scored_yet, name_of),
             not_measured_to_the_end=tuple(map(name_of, self.not_measured_to_the_end)),
             equal_results=tuple(
-                replace(own, teams=tuple(map(name_of, own.teams)))
-                for own in self.equal_results
+                replace(copies, teams=tuple(map(name_of, copies.teams)))
+                for copies in self.equal_results
             ),
         )
+
+
+_Named = TypeVar("_Named", RefusedTeam, Replacement, Waiting)
+
+
+def _rename(
+    records: tuple[_Named, ...], name_of: Callable[[str], str]
+) -> tuple[_Named, ...]:
+    """Records of teams by the names that these are shown by."""
+    return tuple(replace(record, team=name_of(record.team)) for record in records)
 
 
 def read_archives(
@@ -156,17 +165,17 @@ def read_archives(
     """
     file = results / LEDGER_CSV
     entries = read_table(file, LedgerEntry) if lexists(file) else []
-    # The earliest entry comes last, and stays.
-    first = {entries[n].team: n for n in reversed(range(len(entries)))}
-    replaced = [
-        Replacement(team=entry.team, date=entry.date, reason=entry.reason)
-        for number, entry in enumerate(entries)
-        if number > first[entry.team]
-    ]
-    last = {entry.team: entry.archive_sha256 for entry in entries}
-    not_loaded = {(found.team, found.archive_sha256) for found in refused}
-    accepted = sorted(team for team, _ in last.items() - not_loaded)
-    return tuple(accepted), tuple(replaced)
+    latest: dict[str, LedgerEntry] = {}
+    replaced = []
+    for entry in entries:
+        if entry.team in latest:
+            replaced.append(
+                Replacement(team=entry.team, date=entry.date, reason=entry.reason)
+            )
+        latest[entry.team] = entry
+    accepted = {(entry.team, entry.archive_sha256) for entry in latest.values()}
+    accepted -= {(archive.team, archive.archive_sha256) for archive in refused}
+    return tuple(sorted(team for team, _ in accepted)), tuple(replaced)
 
 
 # --- How results were made --------------------------------------------------------
@@ -205,12 +214,12 @@ class Origin:
     """Teams whose measurement.json tells settings."""
 
 
-def made_by(evaluation: ScoringRecord) -> dict[str, Any]:
-    """What scores depend on besides predictions: rules, references, options, version.
+def _conditions(evaluation: ScoringRecord) -> dict[str, Any]:
+    """All that scores depend on besides predictions, as far as metrics.json tells it.
 
     An option is called by its flag, so that it is not taken for a rule.
     """
-    options = {_flag(key): str(own) for key, own in evaluation.options.items()}
+    options = {_flag(key): str(value) for key, value in evaluation.options.items()}
     return {
         **(evaluation.rules or {}),
         "references_sha256": evaluation.references_sha256,
@@ -220,13 +229,13 @@ def made_by(evaluation: ScoringRecord) -> dict[str, Any]:
 
 
 def check_origins(
-    found: Mapping[str, ScoringRecord], challenge: Challenge, results: Path
+    evaluations: Mapping[str, ScoringRecord], challenge: Challenge, results: Path
 ) -> Origin:
     """See that all teams were scored alike, and by the rules that are given.
 
     Parameters
     ----------
-    found : mapping of str to ScoringRecord
+    evaluations : mapping of str to ScoringRecord
         By team: how its label maps were scored.
     challenge : Challenge
         By whose rules they should have been scored.
@@ -244,50 +253,66 @@ def check_origins(
         If a team was scored otherwise; the message names it, what is different by key
         and values, and the command that mends it.
     """
-    usual = _usual(found)
-    expected = made_by(replace(usual, rules=scoring_rules(challenge)))
-    made = {team: made_by(own) for team, own in found.items()}
-    older = [team for team, own in found.items() if own.rules is None]
-    odd = older or [team for team, own in made.items() if own != expected]
+    usual = _usual(evaluations)
+    expected = _conditions(replace(usual, rules=scoring_rules(challenge)))
+    older = [team for team, scored in evaluations.items() if scored.rules is None]
+    odd = older or [
+        team for team, scored in evaluations.items() if _conditions(scored) != expected
+    ]
+    if older:
+        problem = f"{_who(older, evaluations)}: {NO_RULES}"
+    elif odd:
+        problem = _describe_odd_teams(odd, evaluations, expected, challenge)
     if odd:
-        first = made[odd[0]]
-        same = [team for team in odd if older or made[team] == first]
-        who = "all teams" if len(same) == len(found) else listing(same)
-        differences = f"with {listing(rule_differences(first, expected))}"
-        remedy = _anew(usual, challenge, results)
-        told = found[odd[0]].challenge
-        if told not in ("", challenge.key):
-            differences = (
-                f"by {safe(told)}, not by {safe(challenge.key)}, {differences}"
-            )
-            name = safe(_name(told))
-            remedy = (
-                f"If that challenge counts, give --challenge {name}. Else: {remedy}"
-            )
-        problem = NO_RULES if older else f"scored {differences}"
-        alike = [team for team in found if made[team] == expected]
-        is_by_rules = found[odd[0]].rules == scoring_rules(challenge)
-        if is_by_rules and len(alike) == len(same):  # nobody knows which is odd
-            who = f"{listing(alike)} and {who}"
-            problem = f"not scored alike, {listing(same)} {differences}"
-        raise RankingError(str(results), f"{who}: {problem}", remedy)
-    first_told = next(iter(found.values()))
+        remedy = _remedy(evaluations[odd[0]], usual, challenge, results)
+        raise RankingError(str(results), problem, remedy)
+    first = next(iter(evaluations.values()))
     return Origin(
-        challenge_sha256=first_told.challenge_sha256,
+        challenge_sha256=first.challenge_sha256,
         references_sha256=usual.references_sha256,
-        rules_sha256=first_told.rules_sha256,
+        rules_sha256=first.rules_sha256,
         options=_flags(usual),
     )
 
 
-def _usual(found: Mapping[str, ScoringRecord]) -> ScoringRecord:
+def _usual(evaluations: Mapping[str, ScoringRecord]) -> ScoringRecord:
     """How most teams were scored."""
     # As texts, which are counted in one go however many teams there are.
-    made = {
-        team: json.dumps(made_by(own), sort_keys=True) for team, own in found.items()
+    texts = {
+        team: json.dumps(_conditions(evaluation), sort_keys=True)
+        for team, evaluation in evaluations.items()
     }
-    counts = Counter(made.values())
-    return found[max(made, key=lambda team: counts[made[team]])]
+    counts = Counter(texts.values())
+    return evaluations[max(texts, key=lambda team: counts[texts[team]])]
+
+
+def _who(teams: Sequence[str], evaluations: Mapping[str, ScoringRecord]) -> str:
+    """Teams in words of a message."""
+    return "all teams" if len(teams) == len(evaluations) else listing(teams)
+
+
+def _describe_odd_teams(
+    odd: Sequence[str],
+    evaluations: Mapping[str, ScoringRecord],
+    expected: Mapping[str, Any],
+    challenge: Challenge,
+) -> str:
+    """Say how the first odd team was scored, and which teams were scored as it was."""
+    first = evaluations[odd[0]]
+    conditions = _conditions(first)
+    same = [team for team in odd if _conditions(evaluations[team]) == conditions]
+    differences = f"with {listing(rule_differences(conditions, expected))}"
+    if first.challenge not in ("", challenge.key):
+        differences = (
+            f"by {safe(first.challenge)}, not by {safe(challenge.key)}, {differences}"
+        )
+    odd_teams = frozenset(odd)
+    alike = [team for team in evaluations if team not in odd_teams]
+    if first.rules == scoring_rules(challenge) and len(alike) == len(same):
+        # Either half may be the odd one.
+        teams = f"{listing(alike)} and {listing(same)}"
+        return f"{teams}: not scored alike, {listing(same)} {differences}"
+    return f"{_who(same, evaluations)}: scored {differences}"
 
 
 def _name(key: str) -> str:
@@ -307,19 +332,25 @@ def _flags(evaluation: ScoringRecord) -> str:
     )
 
 
-def _anew(usual: ScoringRecord, challenge: Challenge, results: Path) -> str:
+def _remedy(
+    odd: ScoringRecord, usual: ScoringRecord, challenge: Challenge, results: Path
+) -> str:
     """The commands that score teams anew: kept predictions, or what was submitted."""
     end = f"--ground-truth LABELS --challenge {safe(_name(challenge.key))}"
     folder = shell_word(results)
     options = " ".join(filter(None, [_flags(usual), f"--output {folder}"]))
-    return (
+    remedy = (
         f"Score the kept predictions anew: flare rescore {folder} {end}; teams without"
         f" any, or with other options: flare score TEAMS {end} {options}."
     )
+    if odd.challenge in ("", challenge.key):
+        return remedy
+    name = safe(_name(odd.challenge))
+    return f"If that challenge counts, give --challenge {name}. Else: {remedy}"
 
 
 def check_comparable(
-    sources: Sequence[Path], found: Sequence[EvaluationFile]
+    sources: Sequence[Path], evaluations: Sequence[EvaluationFile]
 ) -> tuple[str, ...]:
     """See that evaluations were made by the same rules, and have cases in common.
 
@@ -327,7 +358,7 @@ def check_comparable(
     ----------
     sources : sequence of Path
         Their files.
-    found : sequence of EvaluationFile
+    evaluations : sequence of EvaluationFile
         What these hold; all are compared with the first.
 
     Returns
@@ -341,31 +372,37 @@ def check_comparable(
         If one is of another challenge, was scored by other rules, or has no case of
         the others; the message names it.
     """
-    first = found[0]
-    common = set(first.cases)
-    for source, other in zip(sources, found, strict=True):
-        own, usual = (
-            {"challenge": told.challenge, **(told.rules or {})}
-            for told in (other.evaluation, first.evaluation)
-        )
-        if other.evaluation.rules is None:
+    common = set(evaluations[0].cases)
+    rules = _named_rules(evaluations[0].evaluation)
+    for source, file in zip(sources, evaluations, strict=True):
+        if file.evaluation.rules is None:
             raise MetricsFileError(str(source), NO_RULES, ALIKE)
-        if own != usual:
-            differences = listing(rule_differences(own, usual))
+        file_rules = _named_rules(file.evaluation)
+        if file_rules != rules:
+            differences = listing(rule_differences(file_rules, rules))
             raise MetricsFileError(
                 str(source),
                 f"scored with {differences}, as {safe(sources[0])} was",
                 ALIKE,
             )
-        common &= set(other.cases)
+        common &= set(file.cases)
         if not common:
             problem = "it has no case of those before it"
             remedy = "Compare evaluations of the same cases."
             raise MetricsFileError(str(source), problem, remedy)
-    made = [each.evaluation for each in found]
-    kinds = {
-        "other reference labels": {own.references_sha256 for own in made},
-        "another version of the program": {own.version for own in made},
-        "other options": {str(own.options) for own in made},
-    }
-    return tuple(what for what, told in kinds.items() if len(told) > 1)
+    return tuple(_other_reasons([file.evaluation for file in evaluations]))
+
+
+def _named_rules(evaluation: ScoringRecord) -> dict[str, Any]:
+    """All rules of a metrics.json, and its challenge as another one."""
+    return {"challenge": evaluation.challenge, **(evaluation.rules or {})}
+
+
+def _other_reasons(evaluations: Sequence[ScoringRecord]) -> Iterator[str]:
+    """Reasons why scores may differ, besides predictions."""
+    if len({evaluation.references_sha256 for evaluation in evaluations}) > 1:
+        yield "other reference labels"
+    if len({evaluation.version for evaluation in evaluations}) > 1:
+        yield "another version of the program"
+    if len({str(evaluation.options) for evaluation in evaluations}) > 1:
+        yield "other options"
