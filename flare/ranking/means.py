@@ -80,12 +80,12 @@ def _columns(
     table: ResultTable, challenge: Challenge, *, has_organs: bool
 ) -> Iterator[tuple[str, str]]:
     """Each metric, and each metric and organ, as the challenge has them in order."""
-    known = dict.fromkeys((*table.metrics, *table.others))
-    others = (metric.name for metric in metrics_in(table.others))
-    for metric in dict.fromkeys((*table.metrics, *others)):
+    names = {*table.metrics, *table.others}
+    scores = [metric.name for metric in metrics_in(table.others)]
+    for metric in dict.fromkeys((*table.metrics, *scores)):
         yield metric, ""
         for organ in challenge.organs if has_organs else ():
-            if f"{metric}_{organ.name}" in known:
+            if f"{metric}_{organ.name}" in names:
                 yield metric, organ.name
 
 
@@ -111,50 +111,42 @@ def team_means(
     has_organs : bool
         Whether there are rows of organs.
     """
-    teams, guests = table.teams, frozenset[str]()
-    ranked: dict[str, RankedMetric] = {}
+    teams = table.teams
+    guests = frozenset[str]()
+    rules: dict[str, RankedMetric] = {}
     if analysis:
         teams = tuple(standing.team for standing in analysis.standings.standings)
         guests = frozenset(standing.team for standing in analysis.standings.guests)
-        ranked = {rule.metric: rule for rule in analysis.rules.metrics}
-    competing = teams[: len(teams) - len(guests)]
+        rules = {rule.metric: rule for rule in analysis.rules.metrics}
+    competing = len(teams) - len(guests)
     rows: list[Mean] = []
     best: set[Mean] = set()
     level: set[Mean] = set()
     counted: dict[str, list[float | None]] = {}
     distances = table.distances(challenge.worst_distance_mm)
     for name, organ in _columns(table, challenge, has_organs=has_organs):
-        metric, column = metric_of(name), f"{name}_{organ}" if organ else name
-        failed = ranked[name].failed if name in ranked else None
-        worst = missing_values(name, failed, distances)
+        column = f"{name}_{organ}" if organ else name
+        worst = missing_values(name, _value_of_failed_runs(rules.get(name)), distances)
         counted[name] = [None if np.isnan(value) else value for value in worst.tolist()]
         values = table.cube("value", teams, [column])[:, :, 0]
-        missing = np.isnan(values).sum(axis=1).tolist()
-        values = np.where(np.isnan(values), worst, values)
-        own = [
-            _mean_of(name, organ, team, values[n], missing[n])
-            for n, team in enumerate(teams)
+        is_missing = np.isnan(values)
+        missing = is_missing.sum(axis=1).tolist()
+        values = np.where(is_missing, worst, values)
+        team_rows = [
+            _mean_of(name, organ, team, values[number], missing[number])
+            for number, team in enumerate(teams)
         ]
-        rows += own
-        better = ranked[name].better if name in ranked else metric and metric.better
+        rows += team_rows
+        better = _direction(name, rules.get(name))
         if not better:
             continue
-        tests = [t for t in (analysis.tests if analysis else ()) if t.metric == column]
-        if analysis and not tests:
-            board = Board(
-                teams=competing,
-                cases=table.cases,
-                values=values[: len(competing), :, np.newaxis],
-                rules=RankingRules(
-                    metrics=(RankedMetric(metric=column, better=better),)
-                ),
-            )
-            tests = list(compare_pairs(board))
-        # Not one that flatters, as results are missing that it leaves out.
-        whole = [row for row in own[: len(competing)] if row.n == len(table.cases)]
-        first = _best(whole, better)
-        best |= first
-        level |= _level(whole, first, tests) if analysis else set()
+        # A mean that leaves out what is missing would flatter: it is never the best.
+        whole = [row for row in team_rows[:competing] if row.n == len(table.cases)]
+        column_best = _best(whole, better)
+        best |= column_best
+        if analysis:
+            tests = _tests_of(analysis, column, better, values[:competing])
+            level |= _level(whole, column_best, tests)
     return Means(
         rows=tuple(rows),
         best=frozenset(best),
@@ -166,21 +158,53 @@ def team_means(
     )
 
 
+def _value_of_failed_runs(rule: RankedMetric | None) -> float | None:
+    return rule.failed if rule else None
+
+
+def _direction(name: str, rule: RankedMetric | None) -> Better | None:
+    """Whether more of a metric is better; None of a column that is no metric."""
+    if rule:
+        return rule.better
+    metric = metric_of(name)
+    return metric.better if metric else None
+
+
+def _tests_of(
+    analysis: Analysis, column: str, better: Better, values: Values
+) -> Sequence[PairTest]:
+    """The tests of a column: the ranking's, or new ones of what is not ranked."""
+    tests = [test for test in analysis.tests if test.metric == column]
+    if tests:
+        return tests
+    rules = RankingRules(metrics=(RankedMetric(metric=column, better=better),))
+    return compare_pairs(
+        Board(
+            teams=analysis.board.teams,
+            cases=analysis.table.cases,
+            values=values[:, :, np.newaxis],
+            rules=rules,
+        )
+    )
+
+
 def _mean_of(metric: str, organ: str, team: str, values: Values, missing: int) -> Mean:
     """The row of a team, from its values of all cases; NaN does not count."""
-    known = values[~np.isnan(values)].tolist()
-    found = statistics(known) if known else {}
-    quartiles = np.quantile(known, (0.25, 0.75)).tolist() if known else (None, None)
+    present = values[~np.isnan(values)].tolist()
+    summary = statistics(present) if present else {}
+    quartiles = (None, None)
+    if present:
+        quartiles = np.quantile(present, (0.25, 0.75)).tolist()
     return Mean(
         metric=metric,
         organ=organ,
         team=team,
-        n=len(known),
+        n=len(present),
         missing=missing,
-        mean=found.get("mean"),
-        sd=found.get("std"),
+        mean=summary.get("mean"),
+        sd=summary.get("std"),
         first_quartile=quartiles[0],
-        median=found.get("median"),
+        median=summary.get("median"),
         third_quartile=quartiles[1],
     )
 
@@ -197,10 +221,10 @@ def _best(rows: Sequence[Mean], better: Better) -> set[Mean]:
 def _level(
     rows: Sequence[Mean], best: set[Mean], tests: Sequence[PairTest]
 ) -> set[Mean]:
-    """Those that are not significantly worse than the best."""
-    told = {(t.team, t.other) for t in tests if t.p_holm <= ALPHA}
-    return {
-        row
-        for row in set(rows) - best
-        if any((first.team, row.team) not in told for first in best)
-    }
+    """The means that are not significantly worse than the best."""
+    significant = {(test.team, test.other) for test in tests if test.p_holm <= ALPHA}
+    level = set()
+    for row in set(rows) - best:
+        if any((first.team, row.team) not in significant for first in best):
+            level.add(row)
+    return level

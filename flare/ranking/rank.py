@@ -84,17 +84,12 @@ class Standings:
         """A row for each team, best first: rank, score, and its mean ranks."""
         import pandas as pd
 
-        rows = {
-            standing.team: {
-                "rank": standing.rank,
-                "score": float(standing.score),
-                **{
-                    f"mean_rank_{metric}": float(rank)
-                    for metric, rank in standing.mean_ranks.items()
-                },
-            }
-            for standing in self.standings
-        }
+        rows = {}
+        for standing in self.standings:
+            row = {"rank": standing.rank, "score": float(standing.score)}
+            for metric, rank in standing.mean_ranks.items():
+                row[f"mean_rank_{metric}"] = float(rank)
+            rows[standing.team] = row
         frame = pd.DataFrame.from_dict(rows, orient="index")
         # Those out of competition have no rank, and the others have whole ones.
         return frame.astype({"rank": "Int64"}).rename_axis("team")
@@ -127,35 +122,32 @@ def rank_teams(
     """
     import pandas as pd  # not at the top: flare score has no need of it
 
-    missing = table.missing if rules.missing is MissingRule.REFUSE else ()
-    if missing:
-        names = listing(f"{m.team} {m.case} {m.metric}" for m in missing)
-        raise RankingError("The results", f"{len(missing)} are missing: {names}")
+    if rules.missing is MissingRule.REFUSE:
+        _refuse_missing(table)
     competing = [team for team in table.teams if team not in guests]
     board = table.board(rules, competing)
     ranks = dict(zip(competing, board.doubled_ranks, strict=True))
     for guest in sorted(guests):
         ranks[guest] = table.board(rules, [*competing, guest]).doubled_ranks[-1]
-    sums = {team: int(own.sum(axis=0) @ rules.weights) for team, own in ranks.items()}
+    sums = {
+        team: int(places.sum(axis=0) @ rules.weights) for team, places in ranks.items()
+    }
     order = sorted(table.teams, key=lambda team: (team in guests, sums[team], team))
     count = 2 * len(table.cases)
-    places = count * sum(rules.weights) * len(competing)
-    standings = tuple(
-        Standing(
+    largest_sum = count * sum(rules.weights) * len(competing)
+    standings = []
+    for team in order:
+        rank = None
+        if team not in guests:
+            rank = 1 + sum(sums[rival] < sums[team] for rival in competing)
+        totals = zip(rules.names, ranks[team].sum(axis=0).tolist(), strict=True)
+        standing = Standing(
             team=team,
-            rank=None
-            if team in guests
-            else 1 + sum(sums[other] < sums[team] for other in competing),
-            score=Fraction(sums[team], places),
-            mean_ranks={
-                metric: Fraction(int(total), count)
-                for metric, total in zip(
-                    rules.names, ranks[team].sum(axis=0), strict=True
-                )
-            },
+            rank=rank,
+            score=Fraction(sums[team], largest_sum),
+            mean_ranks={metric: Fraction(total, count) for metric, total in totals},
         )
-        for team in order
-    )
+        standings.append(standing)
     doubled = np.stack([ranks[team] for team in table.teams])
     case_ranks = pd.Series(
         doubled.ravel() / 2,
@@ -163,10 +155,18 @@ def rank_teams(
         name="rank",
     )
     return Standings(
-        standings=standings,
+        standings=tuple(standings),
         case_ranks=case_ranks,
         board=table.board(rules, order[: len(competing)]),
     )
+
+
+def _refuse_missing(table: ResultTable) -> None:
+    """Refuse a table that lacks results."""
+    missing = table.missing
+    if missing:
+        names = listing(f"{m.team} {m.case} {m.metric}" for m in missing)
+        raise RankingError("The results", f"{len(missing)} are missing: {names}")
 
 
 # --- From all sides ----------------------------------------------------------------
@@ -282,7 +282,7 @@ def analyse(
 
 
 def read_scored(results: Path, challenge: str) -> ResultTable | None:
-    """What teams score, whether or not the challenge ranks by it.
+    """Read the scores of teams, whether or not the challenge ranks by it.
 
     Returns
     -------

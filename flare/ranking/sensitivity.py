@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, TypedDict
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from flare.ranking.ranks import (
     ranks_of,
     rounded,
 )
-from flare.ranking.rules import Average, RankingRules, Ties
+from flare.ranking.rules import Average, MissingRule, RankingRules, Ties
 from flare.ranking.uncertainty import ALPHA, PairTest
 from flare.results.csv_rows import TeamName
 
@@ -70,48 +70,58 @@ def other_schemes(board: Board, tests: Sequence[PairTest]) -> tuple[Scheme, ...]
     tests : sequence of PairTest
         Of these teams.
     """
-    found, known = [], dict(zip(board.teams, board.final_ranks, strict=True))
+    final_ranks = dict(zip(board.teams, board.final_ranks, strict=True))
+    schemes = []
     for name, ranks, left_out in _all_schemes(board, tests):
         teams = [team for team in board.teams if team != left_out]
-        kept = np.array([known[team] for team in teams])
-        before = dict(zip(teams, ranks_by_sums(kept), strict=True))
+        before = ranks_by_sums(np.array([final_ranks[team] for team in teams]))
         scheme = Scheme(
             name=name,
             ranks=dict(zip(teams, ranks, strict=True)),
-            before=before,
-            tau=kendall_tau(list(before.values()), ranks),
+            before=dict(zip(teams, before, strict=True)),
+            tau=kendall_tau(before, ranks),
             left_out=left_out,
         )
-        found.append(scheme)
-    return tuple(found)
+        schemes.append(scheme)
+    return tuple(schemes)
 
 
-def _all_schemes(  # noqa: C901
+def _all_schemes(
     board: Board, tests: Sequence[PairTest]
 ) -> Iterator[tuple[str, tuple[int, ...], str | None]]:
     """Name and ranks of each scheme, and the team that it leaves out."""
-    rules = board.rules
-    for name, changed in _one_change(rules):
-        yield name, replace(board, rules=changed).final_ranks, None
+    for name, rules in _one_change(board.rules):
+        yield name, replace(board, rules=rules).final_ranks, None
     for average in Average:
         ranks = aggregate_ranks(board, average)
         yield f"{average.value} of values, then rank", ranks, None
     for is_adjusted, name in ((False, "unadjusted"), (True, "Holm")):
         ranks = ranks_by_tests(board, tests, is_adjusted=is_adjusted)
         yield f"tests ({name}), then rank", ranks, None
-    if len(rules.metrics) > 1:
-        for index, metric in enumerate(rules.names):
-            if rules.gate_dsc and metric == "dsc":
-                continue  # the other metrics depend on it
-            rest = rules.metrics[:index] + rules.metrics[index + 1 :]
-            fewer = replace(rules, metrics=rest)
-            found = ranks_of(np.delete(board.comparable, index, axis=2), fewer)
-            yield f"without {metric}", ranks_by_sums(rank_sums(found, fewer)), None
+    if len(board.rules.metrics) > 1:
+        yield from _schemes_without_a_metric(board)
     if len(board.teams) > 2:
         for number, team in enumerate(board.teams):
-            found = ranks_of(np.delete(board.comparable, number, axis=0), rules)
-            ranks = ranks_by_sums(rank_sums(found, rules))
-            yield f"without team {printable(team)}", ranks, team
+            values = np.delete(board.comparable, number, axis=0)
+            yield f"without team {printable(team)}", _ranks(values, board.rules), team
+
+
+def _schemes_without_a_metric(
+    board: Board,
+) -> Iterator[tuple[str, tuple[int, ...], None]]:
+    """The schemes that leave out a metric; not the one that a gate depends on."""
+    rules = board.rules
+    for index, metric in enumerate(rules.names):
+        if rules.gate_dsc and metric == "dsc":
+            continue
+        metrics = rules.metrics[:index] + rules.metrics[index + 1 :]
+        values = np.delete(board.comparable, index, axis=2)
+        yield f"without {metric}", _ranks(values, replace(rules, metrics=metrics)), None
+
+
+def _ranks(values: Values, rules: RankingRules) -> tuple[int, ...]:
+    """The final ranks by comparable values."""
+    return ranks_by_sums(rank_sums(ranks_of(values, rules), rules))
 
 
 def _one_change(rules: RankingRules) -> Iterator[tuple[str, RankingRules]]:
@@ -230,89 +240,113 @@ def sensitivity_of(board: Board, schemes: Sequence[Scheme]) -> tuple[Sensitivity
     schemes : sequence of Scheme
         Other ways to rank them, among them those without one of three or more teams.
     """
-    winners = [n for n, rank in enumerate(board.final_ranks) if rank == 1]
+    final_ranks = enumerate(board.final_ranks)
+    winners = [number for number, rank in final_ranks if rank == 1]
     names = [board.teams[winner] for winner in winners]
-    withdrawals = [_withdrawals(board, winner) for winner in winners]
-    shares = [_withdrawals(board, winner, is_tie_enough=True) for winner in winners]
     without = {s.left_out: s.ranks for s in schemes if s.left_out}
-    joining = {
-        team: tuple(t for t, rank in ranks.items() if rank == 1 and t not in names)
-        for team, ranks in without.items()
+    rankings = ranks_by_choice(board)
+    choices = {
+        name: len(values) for name, values in alternatives(board.rules).by_name.items()
     }
-    ways = {name: len(ways) for name, ways in alternatives(board.rules).items()}
-    under = ranks_by_choice(board)
-    return tuple(
-        Sensitivity(
+    sensitivities = []
+    for winner, name in zip(winners, names, strict=True):
+        lost = [team for team, ranks in without.items() if ranks.get(name, 1) > 1]
+        sensitivity = Sensitivity(
             team=name,
-            withdrawals=withdrawals[number],
-            shares=shares[number],
-            lost_without_team=tuple(
-                team for team, ranks in without.items() if ranks.get(name, 1) > 1
-            ),
-            shared_without_team=tuple(
-                {"team": team, "with": others}
-                for team, others in joining.items()
-                if others and without[team].get(name) == 1
-            ),
-            choices_of_rules=len(under),
-            alternatives=ways,
-            different_rankings=len(set(under)),
-            first_under=sum(ranks[winners[number]] == 1 for ranks in under),
+            withdrawals=_withdrawals(board, winner),
+            shares=_withdrawals(board, winner, is_tie_enough=True),
+            lost_without_team=tuple(lost),
+            shared_without_team=tuple(_shared_places(name, names, without)),
+            choices_of_rules=len(rankings),
+            alternatives=choices,
+            different_rankings=len(set(rankings)),
+            first_under=sum(ranks[winner] == 1 for ranks in rankings),
         )
-        for number, name in enumerate(names)
-    )
+        sensitivities.append(sensitivity)
+    return tuple(sensitivities)
 
 
-def alternatives(rules: RankingRules) -> dict[str, list[dict[str, Any]]]:
-    """By what can be chosen about the rules, the fields that each choice sets."""
-    gates = sorted({0.0, rules.gate_dsc or GATE_DSC}) if "dsc" in rules.names else [0.0]
+def _shared_places(
+    winner: str, winners: Sequence[str], without: Mapping[str, Mapping[str, int]]
+) -> Iterator[SharedPlace]:
+    """Teams without which a winner would share its place with teams behind it."""
+    for left_out, ranks in without.items():
+        first = [team for team, rank in ranks.items() if rank == 1]
+        rivals = tuple(team for team in first if team not in winners)
+        if rivals and winner in first:
+            yield {"team": left_out, "with": rivals}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternatives:
+    """All that can be chosen about the rules of a ranking."""
+
+    ties: tuple[Ties, ...]
+    missing: tuple[MissingRule, ...]
+    averages: tuple[Average, ...]
+    roundings: tuple[RankingRules, ...]
+    """The rules, which differ in how values are rounded."""
+    gates: tuple[float, ...]
+
+    @property
+    def by_name(self) -> dict[str, Sequence[object]]:
+        """The choices by what is chosen, in words for a reader."""
+        return {
+            "ties": self.ties,
+            "missing results": self.missing,
+            "mean or median of ranks": self.averages,
+            "rounding": self.roundings,
+            "gate": self.gates,
+        }
+
+
+def alternatives(rules: RankingRules) -> Alternatives:
+    """The choices about the rules of a challenge, these rules among them."""
+    gates = {0.0}
+    if "dsc" in rules.names:
+        gates.add(rules.gate_dsc or GATE_DSC)
     roundings = [rules.unrounded, replace(rules, digits=DIGITS)]
     if any(rule.decimals is not None for rule in rules.metrics):
         roundings.append(rules)
-    return {
-        "ties": [{"ties": ties} for ties in Ties],
-        "missing results": [{"missing": rule} for rule in rules.missing_rules],
-        "mean or median of ranks": [{"average": average} for average in Average],
-        "rounding": [{"metrics": r.metrics, "digits": r.digits} for r in roundings],
-        "gate": [{"gate_dsc": gate} for gate in gates],
-    }
+    return Alternatives(
+        ties=tuple(Ties),
+        missing=rules.missing_rules,
+        averages=tuple(Average),
+        roundings=tuple(roundings),
+        gates=tuple(sorted(gates)),
+    )
 
 
 def ranks_by_choice(board: Board) -> list[tuple[int, ...]]:
     """The teams' ranks by every combination of the alternatives, in any order."""
-    ways = alternatives(board.rules)
-    average = ways.pop("mean or median of ranks")
-    values_differ = [ways.pop(name) for name in ("rounding", "gate")]
-    found = []
-    for rounding, gate in product(*values_differ):
-        changed = replace(board.rules, **rounding, **gate)
-        values = comparable(board.values, changed)
-        for parts in product(*ways.values()):
-            changed = replace(
-                changed, **{k: v for part in parts for k, v in part.items()}
-            )
-            ranks = ranks_of(values, changed)
-            found += [
-                ranks_by_sums(rank_sums(ranks, replace(changed, **how)))
-                for how in average
-            ]
-    return found
+    choices = alternatives(board.rules)
+    rankings = []
+    for rounding, gate in product(choices.roundings, choices.gates):
+        rules = replace(rounding, gate_dsc=gate)
+        values = comparable(board.values, rules)
+        for ties, missing in product(choices.ties, choices.missing):
+            rules = replace(rules, ties=ties, missing=missing)
+            ranks = ranks_of(values, rules)
+            for average in choices.averages:
+                sums = rank_sums(ranks, replace(rules, average=average))
+                rankings.append(ranks_by_sums(sums))
+    return rankings
 
 
 def _withdrawals(
     board: Board, winner: int, *, is_tie_enough: bool = False
 ) -> tuple[Rival, ...]:
     """The rivals of a winner, and the cases to which it owes its lead over each."""
-    found = []
-    for rival, team in enumerate(board.teams):
-        leads = board.case_sums[rival] - board.case_sums[winner]
-        if rival == winner or (is_tie_enough and not leads.sum()):
+    rivals = []
+    for number, team in enumerate(board.teams):
+        leads = board.case_sums[number] - board.case_sums[winner]
+        if number == winner or (is_tie_enough and not leads.sum()):
             continue  # it is the winner, or shares first place already
         cases = fewest_withdrawals(leads, is_tie_enough=is_tie_enough)
         if cases is not None:
             names = tuple(board.cases[case] for case in cases)
-            found.append(Rival(rival=team, number=len(names), cases=names))
-    return tuple(sorted(found, key=lambda own: (own.number, own.rival)))
+            rivals.append(Rival(rival=team, number=len(names), cases=names))
+    return tuple(sorted(rivals, key=lambda rival: (rival.number, rival.rival)))
 
 
 def fewest_withdrawals(

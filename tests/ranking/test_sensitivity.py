@@ -230,7 +230,7 @@ def test_choices_of_rules_are_counted_as_they_come_out(seed):
     ],
 )
 def test_choices_of_rules_are_all_different(rules, count):
-    ways = alternatives(rules)
+    ways = alternatives(rules).by_name
 
     for found in ways.values():
         assert all(a != b for a, b in itertools.combinations(found, 2))
