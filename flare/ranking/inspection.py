@@ -173,9 +173,13 @@ def read_archives(
                 Replacement(team=entry.team, date=entry.date, reason=entry.reason)
             )
         latest[entry.team] = entry
-    accepted = {(entry.team, entry.archive_sha256) for entry in latest.values()}
-    accepted -= {(archive.team, archive.archive_sha256) for archive in refused}
-    return tuple(sorted(team for team, _ in accepted)), tuple(replaced)
+    not_loaded = {(archive.team, archive.archive_sha256) for archive in refused}
+    accepted = sorted(
+        team
+        for team, entry in latest.items()
+        if (team, entry.archive_sha256) not in not_loaded
+    )
+    return tuple(accepted), tuple(replaced)
 
 
 # --- How results were made --------------------------------------------------------

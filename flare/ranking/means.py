@@ -116,7 +116,7 @@ def team_means(
     rules: dict[str, RankedMetric] = {}
     if analysis:
         teams = tuple(standing.team for standing in analysis.standings.standings)
-        guests = frozenset(standing.team for standing in analysis.standings.guests)
+        guests = analysis.decisions.guests
         rules = {rule.metric: rule for rule in analysis.rules.metrics}
     competing = len(teams) - len(guests)
     rows: list[Mean] = []
@@ -126,7 +126,8 @@ def team_means(
     distances = table.distances(challenge.worst_distance_mm)
     for name, organ in _columns(table, challenge, has_organs=has_organs):
         column = f"{name}_{organ}" if organ else name
-        worst = missing_values(name, _value_of_failed_runs(rules.get(name)), distances)
+        rule = rules.get(name)
+        worst = missing_values(name, rule.failed if rule else None, distances)
         counted[name] = [None if np.isnan(value) else value for value in worst.tolist()]
         values = table.cube("value", teams, [column])[:, :, 0]
         is_missing = np.isnan(values)
@@ -137,7 +138,7 @@ def team_means(
             for number, team in enumerate(teams)
         ]
         rows += team_rows
-        better = _direction(name, rules.get(name))
+        better = _direction(name, rule)
         if not better:
             continue
         # A mean that leaves out what is missing would flatter: it is never the best.
@@ -156,10 +157,6 @@ def team_means(
         cases=len(table.cases),
         is_tested=analysis is not None,
     )
-
-
-def _value_of_failed_runs(rule: RankedMetric | None) -> float | None:
-    return rule.failed if rule else None
 
 
 def _direction(name: str, rule: RankedMetric | None) -> Better | None:
@@ -211,11 +208,11 @@ def _mean_of(metric: str, organ: str, team: str, values: Values, missing: int) -
 
 def _best(rows: Sequence[Mean], better: Better) -> set[Mean]:
     """The best mean; several that are equal."""
-    means = {row: row.mean for row in rows if row.mean is not None}
+    means = [row.mean for row in rows if row.mean is not None]
     if not means:
         return set()
-    best = (max if better is Better.HIGHER else min)(means.values())
-    return {row for row, mean in means.items() if mean == best}
+    best = max(means) if better is Better.HIGHER else min(means)
+    return {row for row in rows if row.mean == best}
 
 
 def _level(

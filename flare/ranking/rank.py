@@ -162,7 +162,7 @@ def rank_teams(
 
 
 def _refuse_missing(table: ResultTable) -> None:
-    """Refuse a table that lacks results."""
+    """Raise an error that names all missing results, if there are any."""
     missing = table.missing
     if missing:
         names = listing(f"{m.team} {m.case} {m.metric}" for m in missing)

@@ -5,6 +5,7 @@ The columns of the tables beside it are described here, too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
 
@@ -25,7 +26,7 @@ from flare.common.schema import (
 )
 from flare.common.text import printable
 from flare.ranking.inspection import Origin, RollCall
-from flare.ranking.rank import Analysis
+from flare.ranking.rank import Analysis, Standing
 from flare.ranking.ranks import Tau
 from flare.ranking.sensitivity import Sensitivity
 from flare.ranking.table import Missing
@@ -206,54 +207,28 @@ class CaseRankRow(TypedDict):
 
 
 def ranking_content(analysis: Analysis) -> RankingFile:
-    """What ranking.json holds."""
-    table, rules, tests = analysis.table, analysis.rules, analysis.tests
-    challenge, metrics = analysis.challenge, {test.metric for test in tests}
-    settings: RankingSettings = {
-        "version": __version__,
-        "challenge": challenge.key,
-        "challenge_name": challenge.name,
-        "challenge_sha256": challenge.checksum,
-        "scoring_rules": scoring_rules(challenge),
-        "ties": rules.ties.value,
-        "missing": rules.missing.value,
-        "efficiency_gate_dsc": rules.gate_dsc,
-        "metrics": dump(rules.metrics),
-    }
-    if rules.left_out:
-        settings["not_measured"] = list(rules.left_out)
-    pairs: PairTests = {
-        "test": "one-sided Wilcoxon signed-rank, paired by case, normal approximation",
-        "zeros": "cases without a difference are left out",
-        "missing": "that of a failed run, or the worst of the metric, or of any team",
-        "adjustment": "Holm, over all ordered pairs of teams by one metric",
-        "family_size": len(tests) // len(metrics) if metrics else 0,
-        "alpha": ALPHA,
-        "pairs": dump(tests),
-    }
+    """The content of ranking.json."""
+    table = analysis.table
     content: RankingFile = {
         "interim": table.roll.interim_text or None,
-        "settings": settings,
+        "settings": _settings(analysis),
         "decisions": list(analysis.decisions.lines),
         "teams": len(analysis.board.teams),
         "cases": list(table.cases),
         "ranking": [
             {
-                "team": s.team,
-                "rank": s.rank,
-                "score": float(s.score),
-                "score_exact": str(s.score),
-                "mean_ranks": {m: float(rank) for m, rank in s.mean_ranks.items()},
+                "team": standing.team,
+                "rank": standing.rank,
+                "score": float(standing.score),
+                "score_exact": str(standing.score),
+                "mean_ranks": _mean_ranks(standing),
             }
-            for s in analysis.standings.standings
-            if s.rank is not None
+            for standing in analysis.standings.standings
+            if standing.rank is not None
         ],
         "out_of_competition": [
-            {
-                "team": s.team,
-                "mean_ranks": {m: float(rank) for m, rank in s.mean_ranks.items()},
-            }
-            for s in analysis.standings.guests
+            {"team": guest.team, "mean_ranks": _mean_ranks(guest)}
+            for guest in analysis.standings.guests
         ],
         "roll_call": dump(table.roll),
         # Its tuples are written in one line, as ever.
@@ -269,7 +244,7 @@ def ranking_content(analysis: Analysis) -> RankingFile:
             }
             for scheme in analysis.schemes
         ],
-        "tests": pairs,
+        "tests": _pair_tests(analysis.tests),
         "flags": list(analysis.flags),
     }
     if table.worst_distances:
@@ -279,13 +254,48 @@ def ranking_content(analysis: Analysis) -> RankingFile:
     return shown(content)
 
 
+def _settings(analysis: Analysis) -> RankingSettings:
+    challenge, rules = analysis.challenge, analysis.rules
+    settings: RankingSettings = {
+        "version": __version__,
+        "challenge": challenge.key,
+        "challenge_name": challenge.name,
+        "challenge_sha256": challenge.checksum,
+        "scoring_rules": scoring_rules(challenge),
+        "ties": rules.ties.value,
+        "missing": rules.missing.value,
+        "efficiency_gate_dsc": rules.gate_dsc,
+        "metrics": dump(rules.metrics),
+    }
+    if rules.left_out:
+        settings["not_measured"] = list(rules.left_out)
+    return settings
+
+
+def _mean_ranks(standing: Standing) -> dict[str, float]:
+    return {metric: float(rank) for metric, rank in standing.mean_ranks.items()}
+
+
+def _pair_tests(tests: Sequence[PairTest]) -> PairTests:
+    metrics = {test.metric for test in tests}
+    return {
+        "test": "one-sided Wilcoxon signed-rank, paired by case, normal approximation",
+        "zeros": "cases without a difference are left out",
+        "missing": "that of a failed run, or the worst of the metric, or of any team",
+        "adjustment": "Holm, over all ordered pairs of teams by one metric",
+        "family_size": len(tests) // len(metrics) if metrics else 0,
+        "alpha": ALPHA,
+        "pairs": dump(tests),
+    }
+
+
 def shown(value: _Content) -> _Content:
     """The same content with texts that can be seen: names may hold anything."""
-    found: object = value
+    content: object = value
     if isinstance(value, str):
-        found = printable(value)
+        content = printable(value)
     elif isinstance(value, dict):
-        found = {shown(key): shown(own) for key, own in value.items()}
+        content = {shown(key): shown(item) for key, item in value.items()}
     elif isinstance(value, list | tuple):
-        found = type(value)(map(shown, value))
-    return found  # type: ignore[return-value]
+        content = type(value)(map(shown, value))
+    return content  # type: ignore[return-value]

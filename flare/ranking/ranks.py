@@ -93,8 +93,8 @@ class Board:
         """The DSC of all teams and cases, 0 where it is missing; None without a DSC."""
         if "dsc" not in self.rules.names:
             return None
-        found: Values = np.nan_to_num(self.values[:, :, self.rules.names.index("dsc")])
-        return found
+        column = self.values[:, :, self.rules.names.index("dsc")]
+        return np.asarray(np.nan_to_num(column))
 
     def on(self, numbers: Sequence[int]) -> Board:
         """The board if the cases with these numbers were all that there are."""
@@ -108,7 +108,7 @@ class Board:
 
 
 def missing_values(column: str, failed: float | None, distances: Values) -> Values:
-    """What a missing result counts as on each case; NaN where nobody has told it.
+    """The value of a missing result on each case; NaN where nobody has told it.
 
     The one place that says it, for means of teams, for tests, and for schemes that rank
     by values.
@@ -139,7 +139,7 @@ def missing_values(column: str, failed: float | None, distances: Values) -> Valu
     return np.full(len(distances), math.nan if failed is None else failed)
 
 
-def comparable(values: Values, rules: RankingRules) -> Values:  # noqa: C901
+def comparable(values: Values, rules: RankingRules) -> Values:
     """Values of which smaller ones are better; NaN where a result does not count.
 
     Parameters
@@ -149,14 +149,11 @@ def comparable(values: Values, rules: RankingRules) -> Values:  # noqa: C901
     rules : RankingRules
         Their gate, rounding, tolerances and directions are applied, in this order.
     """
-    found = values.copy()
+    smaller_is_better = values.copy()
     if rules.gate_dsc:
-        closed = ~(values[:, :, rules.names.index("dsc")] >= rules.gate_dsc)
-        for index, name in enumerate(rules.names):
-            if not metric_of(name):
-                found[:, :, index][closed] = math.nan
+        _close_gate(smaller_is_better, rules)
     for index, rule in enumerate(rules.metrics):
-        column = found[:, :, index]
+        column = smaller_is_better[:, :, index]
         if rules.digits is not None:
             column[...] = rounded(column, f".{rules.digits}g")
         elif rule.decimals is not None:
@@ -165,7 +162,15 @@ def comparable(values: Values, rules: RankingRules) -> Values:  # noqa: C901
             np.maximum(column - rule.tolerance, 0, out=column)
         if rule.better is Better.HIGHER:
             np.negative(column, out=column)
-    return found
+    return smaller_is_better
+
+
+def _close_gate(values: Values, rules: RankingRules) -> None:
+    """Make efficiency missing, in place, where the DSC is below the gate or missing."""
+    is_closed = ~(values[:, :, rules.names.index("dsc")] >= rules.gate_dsc)
+    for index, name in enumerate(rules.names):
+        if not metric_of(name):
+            values[:, :, index][is_closed] = math.nan
 
 
 def rounded(values: Values, form: str) -> Values:
@@ -196,7 +201,7 @@ def ranks_of(values: Values, rules: RankingRules) -> Integers:
 
 
 def rank_sums(ranks: Integers, rules: RankingRules) -> Integers:
-    """What teams are ordered by: smaller is better, equal is tied.
+    """The sums by which teams are ordered: smaller is better, equal is tied.
 
     Parameters
     ----------
@@ -242,12 +247,16 @@ def kendall_tau(first: Sequence[int], second: Sequence[int]) -> float | None:
     >>> round(kendall_tau((1, 2, 3), (1, 3, 2)), 4)
     0.3333
     """
-    # Of each pair of teams, which comes first: 1, -1, or 0 if they tie.
-    every = (np.asarray(ranks)[:, np.newaxis] for ranks in (first, second))
-    orders = [np.sign(ranks - ranks.T) for ranks in every]
-    ordered = math.prod(int(np.count_nonzero(order)) for order in orders)
+    order, other_order = _order_of_pairs(first), _order_of_pairs(second)
+    ordered = int(np.count_nonzero(order)) * int(np.count_nonzero(other_order))
     if not ordered:
         return None
-    agreeing = int((orders[0] * orders[1]).sum())
+    agreeing = int((order * other_order).sum())
     # Other ways to calculate it differ in the last bits.
     return round(agreeing / math.sqrt(ordered), 12)
+
+
+def _order_of_pairs(ranks: Sequence[int]) -> Integers:
+    """The order of each pair of teams: 1 or -1, or 0 if they tie."""
+    column = np.asarray(ranks)[:, np.newaxis]
+    return np.asarray(np.sign(column - column.T))

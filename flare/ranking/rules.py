@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
@@ -166,17 +165,19 @@ class RankingRules:
     @property
     def missing_rules(self) -> tuple[MissingRule, ...]:
         """The rules for missing results that can be applied."""
-        found = [MissingRule.LAST, MissingRule.WORST_PLUS_ONE]
+        rules = [MissingRule.LAST, MissingRule.WORST_PLUS_ONE]
         if all(rule.failed is not None for rule in self.metrics):
-            found.append(MissingRule.VALUE)
-        return tuple(found)
+            rules.append(MissingRule.VALUE)
+        return tuple(rules)
 
     @property
     def failed(self) -> list[float]:
         """The value of a failed run by each metric; smaller is better, or NaN."""
-        signs = [-1 if rule.better is Better.HIGHER else 1 for rule in self.metrics]
-        values = [math.nan if r.failed is None else r.failed for r in self.metrics]
-        return list(map(operator.mul, signs, values))
+        values = []
+        for rule in self.metrics:
+            value = math.nan if rule.failed is None else rule.failed
+            values.append(-value if rule.better is Better.HIGHER else value)
+        return values
 
 
 def ranked_metrics(
@@ -189,21 +190,21 @@ def ranked_metrics(
     RankingError
         If the challenge has no ranking, or no such metric.
     """
-    known = {rule.metric: rule for rule in challenge.ranking}
-    if not known:
+    rules = {rule.metric: rule for rule in challenge.ranking}
+    if not rules:
         raise RankingError(
             challenge.key,
             "it has no [[ranking]]: which metrics are ranked is not known",
             _REMEDY,
         )
-    chosen = chosen or list(known)
-    if not known.keys() >= set(chosen) or len(set(chosen)) < len(chosen):
+    chosen = chosen or list(rules)
+    if not rules.keys() >= set(chosen) or len(set(chosen)) < len(chosen):
         raise RankingError(
             challenge.key,
-            f"it ranks {listing(known)}; --metrics has {listing(chosen)}",
+            f"it ranks {listing(rules)}; --metrics has {listing(chosen)}",
             _REMEDY,
         )
-    return tuple(known[metric] for metric in chosen)
+    return tuple(rules[metric] for metric in chosen)
 
 
 def rules_of(
@@ -231,21 +232,9 @@ def rules_of(
         If the challenge has no ranking, or no such metric, or no such value.
     """
     options = options or RankingOptions()
-    metrics = tuple(
-        rule
-        for rule in ranked_metrics(challenge, options.metrics)
-        if rule.metric not in left_out
-    )
-    without = [rule.metric for rule in metrics if rule.failed is None]
-    missing = options.missing
-    if missing is None:
-        missing = MissingRule.LAST if without else MissingRule.VALUE
-    if missing is MissingRule.VALUE and without:
-        raise RankingError(
-            challenge.key,
-            f"it has no value of a failed run for {listing(without)}",
-            _REMEDY,
-        )
+    ranked = ranked_metrics(challenge, options.metrics)
+    metrics = tuple(rule for rule in ranked if rule.metric not in left_out)
+    missing = _missing_rule(challenge, metrics, options.missing)
     gate = challenge.efficiency_gate_dsc if options.gate is None else options.gate
     if gate and all(rule.metric != "dsc" for rule in metrics):
         raise RankingError(
@@ -259,3 +248,19 @@ def rules_of(
         worst_distance_mm=challenge.worst_distance_mm,
         left_out=tuple(left_out),
     )
+
+
+def _missing_rule(
+    challenge: Challenge, metrics: Sequence[RankedMetric], chosen: MissingRule | None
+) -> MissingRule:
+    """The rule that was chosen, or else the value of failed runs where all have one."""
+    without = [rule.metric for rule in metrics if rule.failed is None]
+    if chosen is MissingRule.VALUE and without:
+        raise RankingError(
+            challenge.key,
+            f"it has no value of a failed run for {listing(without)}",
+            _REMEDY,
+        )
+    if chosen:
+        return chosen
+    return MissingRule.LAST if without else MissingRule.VALUE

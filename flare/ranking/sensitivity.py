@@ -7,7 +7,7 @@ teams by every metric, and adds the ranks by the metrics' weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Annotated, TypedDict
@@ -240,34 +240,36 @@ def sensitivity_of(board: Board, schemes: Sequence[Scheme]) -> tuple[Sensitivity
     schemes : sequence of Scheme
         Other ways to rank them, among them those without one of three or more teams.
     """
-    final_ranks = enumerate(board.final_ranks)
-    winners = [number for number, rank in final_ranks if rank == 1]
-    names = [board.teams[winner] for winner in winners]
+    winners = {
+        team: number
+        for number, team in enumerate(board.teams)
+        if board.final_ranks[number] == 1
+    }
     without = {s.left_out: s.ranks for s in schemes if s.left_out}
     rankings = ranks_by_choice(board)
     choices = {
         name: len(values) for name, values in alternatives(board.rules).by_name.items()
     }
     sensitivities = []
-    for winner, name in zip(winners, names, strict=True):
-        lost = [team for team, ranks in without.items() if ranks.get(name, 1) > 1]
+    for winner, number in winners.items():
+        lost = [team for team, ranks in without.items() if ranks.get(winner, 1) > 1]
         sensitivity = Sensitivity(
-            team=name,
-            withdrawals=_withdrawals(board, winner),
-            shares=_withdrawals(board, winner, is_tie_enough=True),
+            team=winner,
+            withdrawals=_withdrawals(board, number),
+            shares=_withdrawals(board, number, is_tie_enough=True),
             lost_without_team=tuple(lost),
-            shared_without_team=tuple(_shared_places(name, names, without)),
+            shared_without_team=tuple(_shared_places(winner, winners, without)),
             choices_of_rules=len(rankings),
             alternatives=choices,
             different_rankings=len(set(rankings)),
-            first_under=sum(ranks[winner] == 1 for ranks in rankings),
+            first_under=sum(ranks[number] == 1 for ranks in rankings),
         )
         sensitivities.append(sensitivity)
     return tuple(sensitivities)
 
 
 def _shared_places(
-    winner: str, winners: Sequence[str], without: Mapping[str, Mapping[str, int]]
+    winner: str, winners: Collection[str], without: Mapping[str, Mapping[str, int]]
 ) -> Iterator[SharedPlace]:
     """Teams without which a winner would share its place with teams behind it."""
     for left_out, ranks in without.items():

@@ -81,21 +81,21 @@ def write_simulation(
         "version": __version__,
         "options": {},
     }
-    known = [f"case_{n + 1:03}" for n in range(cases)]
-    files = [f"{case}.nii.gz" for case in known]
+    case_names = [f"case_{n + 1:03}" for n in range(cases)]
+    files = [f"{case}.nii.gz" for case in case_names]
     for name in names:
         dsc, nsd, seconds, memory = _values(name, generator, hardness, slices)
-        content = metrics_content(
-            {"dsc": dsc, "nsd": nsd},
-            [""] * cases if name == CRASH else files,
-            files,
-            evaluation,
-            dict.fromkeys(known, "no file was submitted") if name == CRASH else {},
-        )
-        rows = (
-            (case, "failed", None, None) if name == CRASH else (case, "ok", *measured)
-            for case, *measured in zip(known, seconds, memory, strict=True)
-        )
+        predictions = files
+        failures: dict[str, str] = {}
+        measured = zip(case_names, seconds, memory, strict=True)
+        rows: list[tuple[object, ...]]
+        rows = [(case, "ok", runtime_s, mb) for case, runtime_s, mb in measured]
+        if name == CRASH:
+            predictions = [""] * cases
+            failures = dict.fromkeys(case_names, "no file was submitted")
+            rows = [(case, "failed", None, None) for case in case_names]
+        scores = {"dsc": dsc, "nsd": nsd}
+        content = metrics_content(scores, predictions, files, evaluation, failures)
         table = csv_text(("case", "status", *METRICS[2:]), rows)
         write_whole(folder / name / METRICS_JSON, f"{json.dumps(content, indent=2)}\n")
         write_whole(folder / name / EFFICIENCY_CSV, table)
@@ -120,5 +120,8 @@ def _values(
         memory = (generator.uniform(1000, 9000) + 2.0 * slices).round(1)
     if name == CPU_ONLY:
         seconds, memory = seconds * 10, 0 * memory
-    found = ((dsc.clip(0, 1), 4), (nsd.clip(0, 1), 4), (seconds, 2), (memory, 2))
-    return [[round(value, digits) for value in own.tolist()] for own, digits in found]
+    columns = ((dsc.clip(0, 1), 4), (nsd.clip(0, 1), 4), (seconds, 2), (memory, 2))
+    values = []
+    for column, digits in columns:
+        values.append([round(value, digits) for value in column.tolist()])
+    return values

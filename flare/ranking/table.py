@@ -148,10 +148,8 @@ class ResultTable:
         self, column: str, teams: Sequence[str], metrics: Sequence[str]
     ) -> npt.NDArray[Any]:
         """A column of `frame`, of shape (teams, cases, metrics)."""
-        places = _numbered(self.teams)
-        names = [*self.metrics, *self.others]
-        rows = [places[team] for team in teams]
-        columns = [names.index(metric) for metric in metrics]
+        rows = _places(self.teams, teams)
+        columns = _places((*self.metrics, *self.others), metrics)
         return self._arrays[column][rows][:, :, columns]
 
     def distances(self, worst_mm: float | None) -> Values:
@@ -182,10 +180,7 @@ class ResultTable:
     def select(self, names: dict[str, str], cases: Sequence[str]) -> ResultTable:
         """The results of some teams, by the names they are shown by, on some cases."""
         order = sorted(names, key=names.__getitem__)
-        places = np.ix_(
-            [self.teams.index(team) for team in order],
-            [self.cases.index(case) for case in cases],
-        )
+        places = np.ix_(_places(self.teams, order), _places(self.cases, cases))
         return replace(
             self,
             teams=tuple(names[team] for team in order),
@@ -235,8 +230,14 @@ def table_of(results: Sequence[CaseResult], metrics: Sequence[str]) -> ResultTab
 
 
 def _numbered(names: Sequence[str]) -> dict[str, int]:
-    """The place of each name among the others, from 0."""
+    """The place of each name in a sequence, from 0."""
     return {name: number for number, name in enumerate(names)}
+
+
+def _places(names: Sequence[str], chosen: Sequence[str]) -> list[int]:
+    """The places of the chosen ones among all names, from 0."""
+    places = _numbered(names)
+    return [places[name] for name in chosen]
 
 
 def make_index(

@@ -68,7 +68,7 @@ class Bootstrap:
     @property
     def has_shared_first(self) -> bool:
         """Whether teams share first place in some samples."""
-        firsts = math.fsum(own.frequencies[0] for own in self.teams)
+        firsts = math.fsum(team.frequencies[0] for team in self.teams)
         return round(firsts * self.samples) > self.samples
 
 
@@ -115,10 +115,11 @@ def _interval(values: Values | Integers) -> tuple[float, float, float]:
 def _rank_interval(team: str, ranks: Integers, teams: int) -> RankInterval:
     """Interval and frequencies of a team's ranks."""
     low, _, high = _interval(ranks)
-    found = np.bincount(ranks, minlength=teams + 1)[1:] / len(ranks)
-    frequencies = tuple(map(float, found))
+    frequencies = np.bincount(ranks, minlength=teams + 1)[1:] / len(ranks)
     return RankInterval(
-        team=team, interval=(int(low), int(high)), frequencies=frequencies
+        team=team,
+        interval=(int(low), int(high)),
+        frequencies=tuple(frequencies.tolist()),
     )
 
 
@@ -151,47 +152,49 @@ def compare_pairs(board: Board) -> tuple[PairTest, ...]:
     pairs = list(itertools.permutations(range(len(board.teams)), 2))
     if not pairs:
         return ()
-    own, other = np.array(pairs).T
-    found = []
+    teams, rivals = np.array(pairs).T
+    tests = []
     for index, metric in enumerate(board.rules.names):
-        p, effect, zeros = (
-            every[own, other] for every in _each_with_each(values[:, :, index])
+        matrices = _each_with_each(values[:, :, index])
+        p, effects, zeros = (matrix[teams, rivals] for matrix in matrices)
+        columns = zip(
+            pairs,
+            p.tolist(),
+            holm(p).tolist(),
+            effects.tolist(),
+            zeros.astype(int).tolist(),
+            strict=True,
         )
-        numbers = (p, holm(p), effect, zeros.astype(int))
-        found += [
-            PairTest(
+        for (team, rival), p_value, p_holm, effect, equal in columns:
+            test = PairTest(
                 metric=metric,
-                team=board.teams[first],
-                other=board.teams[second],
+                team=board.teams[team],
+                other=board.teams[rival],
                 cases=len(board.cases) - equal,
                 zeros=equal,
-                p=p_own,
+                p=p_value,
                 p_holm=p_holm,
-                effect=balance,
+                effect=effect,
             )
-            for (first, second), p_own, p_holm, balance, equal in zip(
-                pairs, *(column.tolist() for column in numbers), strict=True
-            )
-        ]
-    return tuple(found)
+            tests.append(test)
+    return tuple(tests)
 
 
 def _each_with_each(column: Values) -> tuple[Values, Values, Values]:
     """The p-value, the effect and the equal cases of each team with each other.
 
-    Of one team with all after it at a time: the differences of all pairs at once would
-    need gigabytes.
+    One team is compared with all after it at a time: the differences of all pairs at
+    once would need gigabytes.
     """
-    p, effect, zeros = np.zeros((3, len(column), len(column)))
-    for own, values in enumerate(column[:-1]):
-        others = slice(own + 1, None)
-        differences = steps(values, column[others])
-        zeros[own, others] = zeros[others, own] = (differences == 0).sum(axis=1)
-        both = signed_ranks(differences)
-        (p[own, others], p[others, own]), (effect[own, others], effect[others, own]) = (
-            both
-        )
-    return p, effect, zeros
+    p, effects, zeros = np.zeros((3, len(column), len(column)))
+    for team, values in enumerate(column[:-1]):
+        rivals = slice(team + 1, None)
+        differences = steps(values, column[rivals])
+        zeros[team, rivals] = zeros[rivals, team] = (differences == 0).sum(axis=1)
+        both_p, both_effects = signed_ranks(differences)
+        p[team, rivals], p[rivals, team] = both_p
+        effects[team, rivals], effects[rivals, team] = both_effects
+    return p, effects, zeros
 
 
 def steps(before: Values, after: Values) -> Values:
@@ -238,9 +241,8 @@ def signed_ranks(differences: Values) -> tuple[Values, Values]:
 
     # Equal sizes share their average rank; a zero has none, and is NaN.
     sizes = pd.DataFrame(np.where(differences, np.abs(differences), math.nan))
-    first, last = (
-        sizes.rank(axis=1, method=method).to_numpy() for method in ("min", "max")
-    )
+    first = sizes.rank(axis=1, method="min").to_numpy()
+    last = sizes.rank(axis=1, method="max").to_numpy()
     above = np.where(differences > 0, first + last, 0).sum(axis=1) / 2
     # Of t equal ones, each adds t^2 - 1: together t^3 - t.
     ties = np.nansum((last - first + 1) ** 2 - 1, axis=1)
@@ -255,9 +257,10 @@ def signed_ranks(differences: Values) -> tuple[Values, Values]:
 
 
 def fewest_cases_to_test(tests: int) -> int:
-    """On fewer cases no test of a family of so many is significant, after Holm.
+    """The fewest cases on which a test of a family can be significant, after Holm.
 
-    That is so even if all of them change in one way, by steps of different sizes.
+    On fewer ones none is, even if all of them change in one way, by steps of different
+    sizes.
 
     Parameters
     ----------
