@@ -14,21 +14,21 @@ from tests.builders import ROOT
 PACKAGE = ROOT / "flare"
 
 LIMITS = {
-    "house words in 1,000 names": 18,
-    "comprehensions in 100 functions": 58,
-    "comprehensions with two for or two if": 12,
+    "house words in 1,000 names": 13,
+    "comprehensions in 100 functions": 55,
+    "comprehensions with two for or two if": 11,
     "nested ternaries": 0,
     "calls f(*(a, b))": 4,
-    "complexity over 12": 27,
+    "complexity over 12": 20,
     "highest complexity": 22,
     "complexity over 10 in 30 lines": 11,
-    "docstrings that are fragments": 73,
-    "records made of **dictionary": 19,
-    "exceptions to C901": 9,
+    "docstrings that are fragments": 63,
+    "records made of **dictionary": 16,
+    "exceptions to C901": 7,
 }
 """When a count has fallen, so does its limit: the test asks for it."""
 
-ROOM_LIMIT = 150
+ROOM_LIMIT = 94
 """At most this many comprehensions in 100 functions of one room."""
 
 HOUSE_WORDS = re.compile(

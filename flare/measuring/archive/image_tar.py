@@ -210,10 +210,11 @@ BLOCK_BYTES = 4096
 
 
 class Kind(Enum):
-    """A file or a folder."""
+    """A file, a folder, or what is neither."""
 
     FILE = "a file"
     FOLDER = "a folder"
+    SPECIAL = "a pipe or a device"
 
 
 Node = Kind | str | bytes
@@ -257,6 +258,8 @@ def _node(name: str, member: tarfile.TarInfo, archive: tarfile.TarFile) -> Node:
         return member.linkname
     if member.islnk():
         return f"/{member.linkname}"
+    if member.isfifo() or member.ischr() or member.isblk():
+        return Kind.SPECIAL
     if member.isfile() and name == SCRIPT:
         content = archive.extractfile(member)
         return content.read(2**20) if content else b""

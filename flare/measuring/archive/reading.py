@@ -310,6 +310,10 @@ def _visible_findings(source: str, value: str) -> Iterator[Finding]:
         yield f"{text}, but the container sees one GPU, number 0", "Leave it out."
 
 
+READ_BY_ENGINES = ("/etc/passwd", "/etc/group")
+"""Files that an engine opens when it starts a container, which is locked meanwhile."""
+
+
 def _content_findings(
     image: Image, contract: Contract, mounts: Sequence[str]
 ) -> Iterator[Finding]:
@@ -319,6 +323,7 @@ def _content_findings(
     if len(folder) > PATH_CHARACTERS:
         yield "its working directory is no path", ""
         return
+    yield from _engine_findings(files)
     for mount in mounts:
         yield from _mount_findings(files, mount)
     folder = absolute(folder)
@@ -328,6 +333,14 @@ def _content_findings(
         yield text, "Set WORKDIR to a folder of the image."
     if not contract.is_algorithm:
         yield from _predict_findings(files, folder)
+
+
+def _engine_findings(files: FileSystem) -> Iterator[Finding]:
+    """Problems of files that an engine opens itself."""
+    for path in READ_BY_ENGINES:
+        if files.at(files.resolve(path) or "") is Kind.SPECIAL:
+            text = f"its {path} is {Kind.SPECIAL.value}, for which an engine would wait"
+            yield text, "Make it a file, as in the base image."
 
 
 def _predict_findings(files: FileSystem, folder: str) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -317,8 +318,8 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object whose keys nobody can read in two ways."""
     table = dict(pairs)
     if len(table) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        numbers = Counter(key for key, _ in pairs)
+        twice = next(key for key, number in numbers.items() if number > 1)
         raise BrokenError(
             f"its manifest, or its configuration, has {safe(twice)} twice"
         )

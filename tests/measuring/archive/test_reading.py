@@ -2,7 +2,9 @@
 
 import gzip
 import hashlib
+import io
 import json
+import tarfile
 from contextlib import suppress
 
 import pytest
@@ -512,3 +514,25 @@ def test_what_cannot_be_asked_for(tmp_path, arguments, problem):
     assert status == 1
     assert stderr.startswith(problem)
     assert stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("path", ["etc/passwd", "etc/group"])
+@pytest.mark.parametrize("kind", [tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE])
+def test_a_pipe_that_an_engine_would_open_is_refused(tmp_path, path, kind):
+    """An engine waits for it with the container locked, and nothing can remove it."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as layer:
+        entry = tarfile.TarInfo("secret/pipe")
+        entry.type = kind
+        layer.addfile(entry)
+        link = tarfile.TarInfo(path)
+        link.type, link.linkname = tarfile.SYMTYPE, "../secret/pipe"
+        layer.addfile(link)
+    file = save(tmp_path, FILES, content.getvalue())
+
+    status, stdout, _ = check(file)
+
+    assert status == 1
+    assert (
+        f"its /{path} is a pipe or a device, for which an engine would wait" in stdout
+    )
