@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import posixpath
 import tarfile
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -186,6 +187,7 @@ def _read_blob(name: str, file: io.BufferedReader, budget: Budget) -> Blob:
             # Some builders put a table of contents behind the end.
             for entry, archive in entries_of(content, budget, is_strict=False):
                 budget.note(layer.add(entry, archive))
+            layer.check_links()
     except LimitError:
         raise
     except BrokenError as error:
@@ -204,6 +206,9 @@ SCRIPT = "predict.sh"
 
 PATH_CHARACTERS = 4096
 """Linux knows no longer path, nor does it follow more than 40 links."""
+
+MOST_SCRIPTS = 100
+"""More of them are not looked for: they are only named to help."""
 
 BLOCK_BYTES = 4096
 """The block of a file system: an entry takes one, and a file as many as it fills."""
@@ -228,12 +233,22 @@ class Layer:
     nodes: dict[str, Node] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
     emptied: set[str] = field(default_factory=set)
+    links: set[str] = field(default_factory=set)
+    """Paths that were a symbolic link, even if something else came there later."""
     unpacked_bytes: int = 0
     disk_bytes: int = 0
     """Its size on a disk at most, where the smallest file takes a block."""
 
     def add(self, member: tarfile.TarInfo, archive: tarfile.TarFile) -> int:
-        """Note a file; returns how many bytes of text were kept."""
+        """Note a file; returns how many bytes of text were kept.
+
+        Raises
+        ------
+        BrokenError
+            If its path is too long.
+        """
+        if len(member.name) > PATH_CHARACTERS:
+            raise BrokenError("a name in it is too long")
         path = absolute(member.name)
         folder, name = posixpath.split(path)
         blocks = 1 - (-member.size // BLOCK_BYTES if member.isfile() else 0)
@@ -246,9 +261,41 @@ class Layer:
             return len(path)
         if member.isfile():
             self.unpacked_bytes += member.size
-        node = _node(name, member, archive)
+        if member.islnk():
+            node = self._hard_linked(path, member)
+        else:
+            node = _node(name, member, archive)
         self.nodes[path] = node
+        if isinstance(node, str):
+            self.links.add(path)
         return len(path) if isinstance(node, Kind) else len(path) + len(node)
+
+    def check_links(self) -> None:
+        """Refuse a layer that holds something below one of its own links.
+
+        An engine would write it to where the link leads, and not to where it is noted.
+        No layer that was made of a file system has such a file.
+
+        Raises
+        ------
+        BrokenError
+            If it holds one.
+        """
+        paths = sorted([*self.nodes, *self.removed, *self.emptied])
+        for link in self.links:
+            number = bisect_left(paths, f"{link}/")
+            for path in paths[number : number + 1]:
+                if path.startswith(f"{link}/"):
+                    text = f"it holds {safe(path)}, which lies below a link"
+                    raise BrokenError(text)
+
+    def _hard_linked(self, path: str, member: tarfile.TarInfo) -> Node:
+        """Return the node that a hard link leads to, which its layer has before it."""
+        target = self.nodes.get(absolute(member.linkname))
+        if target is None:
+            text = f"it holds {safe(path)}, a hard link to nothing that is before it"
+            raise BrokenError(text)
+        return target
 
 
 def _node(name: str, member: tarfile.TarInfo, archive: tarfile.TarFile) -> Node:
@@ -256,8 +303,6 @@ def _node(name: str, member: tarfile.TarInfo, archive: tarfile.TarFile) -> Node:
         return Kind.FOLDER
     if member.issym():
         return member.linkname
-    if member.islnk():
-        return f"/{member.linkname}"
     if member.isfifo() or member.ischr() or member.isblk():
         return Kind.SPECIAL
     if member.isfile() and name == SCRIPT:
@@ -290,29 +335,54 @@ class FileSystem:
     """Layers that lie on top of each other, the first at the bottom."""
 
     def __init__(self, layers: Sequence[Layer]) -> None:
-        self._layers = layers[::-1]
+        # A layer that lies there again, further down, adds nothing.
+        unique = {id(layer): layer for layer in reversed(layers)}
+        self._layers = [*unique.values()]
+        self._holding: dict[str, int] = {}
+        """Of each path, the highest layer that holds it, counted from the top,"""
+        self._ending: dict[str, int] = {}
+        """the highest below which nothing counts of it, or of what is in it,"""
+        self._emptied: dict[str, int] = {}
+        """and the highest below which nothing counts of what is in it."""
+        for number, layer in enumerate(self._layers):
+            for path, node in layer.nodes.items():
+                self._holding.setdefault(path, number)
+                if node is not Kind.FOLDER:
+                    self._ending.setdefault(path, number)
+            for path in layer.removed:
+                self._ending.setdefault(path, number)
+            for path in layer.emptied:
+                self._emptied.setdefault(path, number)
 
     def at(self, path: str) -> Node | None:
         """The node at a path, whose links are not followed; None without one."""
-        for layer in self._layers:
-            if path in layer.nodes:
-                return layer.nodes[path]
-            for head in heads(path):
-                is_removed = head in layer.removed
-                is_removed |= posixpath.dirname(head) in layer.emptied
-                is_other = layer.nodes.get(head, Kind.FOLDER) is not Kind.FOLDER
-                if is_removed or is_other:
-                    return None
-        return None
+        lowest = len(self._layers)
+        for head in heads(path):
+            lowest = self._lowest(head, lowest)
+        return self._node(path, lowest)
+
+    def _lowest(self, path: str, lowest: int) -> int:
+        """The lowest layer that counts at a path; `lowest` is that of its folder."""
+        folder = posixpath.dirname(path)
+        return min(
+            lowest, self._ending.get(path, lowest), self._emptied.get(folder, lowest)
+        )
+
+    def _node(self, path: str, lowest: int) -> Node | None:
+        number = self._holding.get(path)
+        if number is None or number > lowest:
+            return None
+        return self._layers[number].nodes[path]
 
     def scripts(self) -> list[str]:
-        """Paths of all scripts."""
+        """Paths of scripts: those that are there of the first hundred."""
         paths: set[str] = set()
         for layer in self._layers:
             paths.update(
                 p for p, node in layer.nodes.items() if isinstance(node, bytes)
             )
-        return sorted(path for path in paths if isinstance(self.at(path), bytes))
+        first = sorted(paths)[:MOST_SCRIPTS]
+        return [path for path in first if isinstance(self.at(path), bytes)]
 
     def resolve(self, path: str) -> str | None:
         """The end of a path when all links are followed; None if they have no end.
@@ -325,19 +395,28 @@ class FileSystem:
         """
         waiting = path.split("/")[::-1]
         place, followed = "/", 0
+        # The lowest layers that count at the folders above, so that none is asked for
+        # again at each step: a path may have thousands, and many links lead back.
+        lowest = [len(self._layers)]
         while waiting:
             part = waiting.pop()
-            if part in ("", ".", ".."):
-                place = posixpath.dirname(place) if part == ".." else place
+            if part in ("", "."):
+                continue
+            if part == "..":
+                place = posixpath.dirname(place)
+                lowest = lowest[:-1] or lowest
                 continue
             here = posixpath.join(place, part)
-            target = self.at(here)
+            lowest_here = self._lowest(here, lowest[-1])
+            target = self._node(here, lowest_here)
             if isinstance(target, str):
                 followed += 1
-                place = "/" if target.startswith("/") else place
                 waiting += target.split("/")[::-1]
+                if target.startswith("/"):
+                    place, lowest = "/", lowest[:1]
             else:
                 place, target = here, ""
+                lowest.append(lowest_here)
             if followed > 40 or max(len(here), len(target)) > PATH_CHARACTERS:
                 return None
         return place

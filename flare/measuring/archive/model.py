@@ -14,7 +14,7 @@ import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from tarfile import TarFile, TarInfo
 from typing import IO
 
@@ -210,16 +210,18 @@ class _Tree:
 
     def _add_parents(self, name: str) -> None:
         """Make the folders above a name that no entry has been about yet."""
-        parents = [str(parent) for parent in PurePosixPath(name).parents]
-        for parent in reversed(parents):
-            if parent not in self._kinds:
-                self._budget.enter(TarInfo(parent))
-                self._enter(parent, _FOLDER)
-            elif self._kinds[parent] != _FOLDER:
-                inner = (
-                    f"{safe(name)} in {safe(parent)}, which is {self._kinds[parent]}"
-                )
-                raise BrokenError(f"it holds {inner}")
+        # Above a folder that is there, all are: a path may have a thousand of them.
+        missing: list[str] = []
+        parent = posixpath.dirname(name) or "."
+        while parent not in self._kinds:
+            missing.append(parent)
+            parent = posixpath.dirname(parent) or "."
+        if self._kinds[parent] != _FOLDER:
+            inner = f"{safe(name)} in {safe(parent)}, which is {self._kinds[parent]}"
+            raise BrokenError(f"it holds {inner}")
+        for folder in reversed(missing):
+            self._budget.enter(TarInfo(folder))
+            self._enter(folder, _FOLDER)
 
     def _enter(self, name: str, kind: str, target: str = "") -> None:
         """Note a name that is new: which of two counts depends on the reader."""

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import io
 import json
+import re
 import tarfile
 from collections import Counter
 from collections.abc import Iterator
@@ -41,6 +42,9 @@ KEPT_BYTES = 2**26
 
 NOTED_BYTES = 2**28
 """At most this much is noted of layers: about a million paths."""
+
+HEADER_BYTES = 2**27
+"""At most this much of headers with long names and the like is read."""
 
 _SENSELESS = "its headers make no sense"
 
@@ -91,6 +95,7 @@ class Budget:
     entries: int = field(default_factory=lambda: MOST_ENTRIES)
     kept_bytes: int = field(default_factory=lambda: KEPT_BYTES)
     noted_bytes: int = field(default_factory=lambda: NOTED_BYTES)
+    header_bytes: int = field(default_factory=lambda: HEADER_BYTES)
 
     def unpack(self, size: int) -> None:
         """Take off what was unpacked."""
@@ -122,6 +127,12 @@ class Budget:
         if self.noted_bytes < 0:
             raise LimitError("it has too many files, or their paths are too long")
 
+    def head(self, size: int) -> None:
+        """Take off a header that says something of the next one."""
+        self.header_bytes -= size
+        if self.header_bytes < 0:
+            raise LimitError(f"its headers take more than {HEADER_BYTES >> 20} MB")
+
 
 PADDING_BYTES = 2**20
 """At most this many zeros may follow the end of a tar file."""
@@ -131,6 +142,12 @@ NO_FILE = (errno.EISDIR, errno.EINVAL, errno.ENXIO)
 
 NAME_BYTES = 2**16
 """No honest file has a header with a longer name."""
+
+NUMBER_DIGITS = 255
+"""No name has more digits: tarfile, until 2024, searched from each of them on."""
+
+_PAX_SIZE = re.compile(rb"([1-9]\d{0,5}) ")
+"""What a record of a PAX header begins with: its size."""
 
 _MAGIC = {
     GZIP_MAGIC: "gzip",
@@ -142,6 +159,10 @@ _MAGIC = {
 }
 
 _END = "it is no tar file that can be read to its end"
+
+
+_LONG_NAMES = (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+"""Types of headers that say something of the next one."""
 
 
 class StrictHeader(tarfile.TarInfo):
@@ -163,8 +184,7 @@ class StrictHeader(tarfile.TarInfo):
         if self.type in (tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE):
             # Go reads neither as Python does.
             raise BrokenError("it has headers that only some programs understand")
-        special = (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
-        if self.type in special and not 0 <= self.size <= NAME_BYTES:
+        if self.type in _LONG_NAMES and not 0 <= self.size <= NAME_BYTES:
             raise BrokenError("a name in it is too long")
         entry: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
         return entry
@@ -174,6 +194,36 @@ class StrictHeader(tarfile.TarInfo):
         raise BrokenError("it holds a file with holes (sparse)")
 
     _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _proc_sparse
+
+
+class _CountedHeader(StrictHeader):
+    """A header of an archive that a stranger has written byte by byte."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in _LONG_NAMES and 0 <= self.size <= NAME_BYTES:
+            content = cast("TarContent", archive.fileobj)
+            content.budget.head(tarfile.BLOCKSIZE + self.size)
+            if self.type == tarfile.XHDTYPE:
+                _check_pax(content.peek(self.size))
+        return super()._proc_member(archive)
+
+
+def _check_pax(header: bytes) -> None:
+    """Refuse a PAX header that is not made of records, or takes tarfile long to read.
+
+    A record is its size, such as "17 path=a/b.txt", with a line end that is counted.
+    """
+    start = 0
+    while start < len(header):
+        size = _PAX_SIZE.match(header, start)
+        end = start + int(size[1]) if size else start
+        record = header[size.end() : end] if size else b""
+        if end > len(header) or record[-1:] != b"\n" or record.find(b"=") < 1:
+            raise BrokenError(_SENSELESS)
+        start = end
+    numbers = re.findall(rb"\d+", header)
+    if max(map(len, numbers), default=0) > NUMBER_DIGITS:
+        raise BrokenError(_SENSELESS)
 
 
 class Hashed:
@@ -201,18 +251,29 @@ class TarContent:
     """Content of a tar file that goes by, front to back, and is counted."""
 
     def __init__(self, content: Readable, budget: Budget) -> None:
-        self._content, self._budget = content, budget
+        self._content, self.budget = content, budget
         self._position = 0
+        self._ahead = b""
 
     def read(self, size: int) -> bytes:
         """The next `size` bytes, or fewer at the end."""
+        if self._ahead:
+            data, self._ahead = self._ahead[:size], self._ahead[size:]
+            self._position += len(data)
+            return data
         data = self._content.read(size)
-        self._budget.unpack(len(data))
+        self.budget.unpack(len(data))
         self._position += len(data)
         # umoci leaves out what fills the last block; Go's reader does not mind.
         missing = min(-self._position % tarfile.BLOCKSIZE, size - len(data))
         self._position += missing
         return data + bytes(missing) if missing else data
+
+    def peek(self, size: int) -> bytes:
+        """The next bytes, which will be read again, with what fills their block."""
+        self._ahead = self.read(size + -size % tarfile.BLOCKSIZE)
+        self._position -= len(self._ahead)
+        return self._ahead[:size]
 
     def tell(self) -> int:
         """The number of bytes that have gone by."""
@@ -252,7 +313,9 @@ def entries_of(
     BrokenError
         If it has no end, or, where that is strict, something behind it.
     """
-    archive = tarfile.TarFile(fileobj=cast("IO[bytes]", content), tarinfo=StrictHeader)
+    archive = tarfile.TarFile(
+        fileobj=cast("IO[bytes]", content), tarinfo=_CountedHeader
+    )
     while (entry := archive.next()) is not None:
         archive.members = []  # type: ignore[attr-defined]  # they are not needed
         budget.enter(entry)

@@ -1,0 +1,268 @@
+"""The work of reading an archive is bounded, whatever its author intends."""
+
+import io
+import itertools
+import posixpath
+import random
+import tarfile
+
+import pytest
+
+from flare.measuring.archive import strict
+from flare.measuring.archive.image_tar import FileSystem, Kind, Layer
+from flare.measuring.archive.model import read_model
+from tests.builders.archives import FILES, findings, save, tar
+from tests.builders.models import WEIGHTS, entry, write_model
+
+SENSELESS = "its headers make no sense"
+
+
+def plain_at(layers, path):
+    """The node at a path by going through all layers, as it is defined."""
+    parts = path.split("/")
+    heads = ["/".join(parts[: n + 1]) for n in range(1, len(parts))]
+    for layer in reversed(layers):
+        if path in layer.nodes:
+            return layer.nodes[path]
+        for head in heads:
+            if head in layer.removed or posixpath.dirname(head) in layer.emptied:
+                return None
+            if layer.nodes.get(head, Kind.FOLDER) is not Kind.FOLDER:
+                return None
+    return None
+
+
+def plain_resolve(layers, path):
+    """The end of a path, with links followed one by one; None without one."""
+    waiting, place, links = path.split("/")[::-1], "/", 0
+    while waiting:
+        part = waiting.pop()
+        if part == "..":
+            place = posixpath.dirname(place)
+        if part in ("", ".", ".."):
+            continue
+        here = posixpath.join(place, part)
+        node = plain_at(layers, here)
+        if not isinstance(node, str):
+            place = here
+            continue
+        links += 1
+        place = "/" if node.startswith("/") else place
+        waiting += node.split("/")[::-1]
+        if links > 40:
+            return None
+    return place
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_layers_together_hold_what_they_hold_one_by_one(seed):
+    """Against a plain definition, on small trees where names collide often."""
+    chance = random.Random(seed)
+    names = "abc"
+    depths = (1, 2, 3)
+    paths = [
+        "/" + "/".join(parts)
+        for depth in depths
+        for parts in itertools.product(names, repeat=depth)
+    ]
+    nodes = [Kind.FILE, Kind.FOLDER, Kind.FOLDER, b"x", "../b", "/a", "c/a", "."]
+    layers = [
+        Layer(
+            nodes={path: chance.choice(nodes) for path in chance.sample(paths, 9)},
+            removed=set(chance.sample(paths, chance.randint(0, 2))),
+            emptied=set(chance.sample(["/", *paths], chance.randint(0, 1))),
+        )
+        for _ in range(4)
+    ]
+    layers = [*layers, layers[chance.randint(0, 3)]]
+    files = FileSystem(layers)
+
+    assert {p: files.at(p) for p in paths} == {p: plain_at(layers, p) for p in paths}
+    for path in [*paths, "/a/../b/./c", "/../a/b/../../c"]:
+        assert files.resolve(path) == plain_resolve(layers, path)
+
+
+def counted(monkeypatch, owner, name):
+    """Count the calls of a function, which goes on working."""
+    calls, function = [], getattr(owner, name)
+
+    def call(*arguments):
+        calls.append(arguments[-1])
+        return function(*arguments)
+
+    monkeypatch.setattr(owner, name, call)
+    return calls
+
+
+def test_links_through_deep_folders_are_followed_folder_by_folder(
+    tmp_path, monkeypatch
+):
+    """39 links into a folder 2,000 deep, below 124 layers, took hours.
+
+    By hand: each of 39 links asks for 2,000 folders, and then each folder of the place
+    for those above it, 2,000 x 2,001 / 2; however many layers there are.
+    """
+    folder = "/".join("a" * 2000)
+    links = {f"{folder}/l{n}": f"-> /{folder}/l{n + 1}" for n in range(38)}
+    links["workspace/inputs"] = f"-> /{folder}/l0"
+    layers = [{**FILES, **links}, *({f"x{n}": b""} for n in range(124))]
+    steps = counted(monkeypatch, FileSystem, "_lowest")
+
+    findings(save(tmp_path, *layers))
+
+    assert 39 * 2000 < len(steps) < 40 * 2000 + 2000 * 2001 // 2 + 10_000
+
+
+def test_scripts_that_are_only_named_to_help_are_few(tmp_path, monkeypatch):
+    files = {name: data for name, data in FILES.items() if "predict" not in name}
+    scripts = {f"opt/{n:03}/predict.sh": b"x" for n in range(500)}
+    paths = counted(monkeypatch, FileSystem, "at")
+
+    (problem,) = findings(save(tmp_path, {**files, **scripts}))
+
+    assert "but /opt/000/predict.sh" in problem
+    assert sum(path.startswith("/opt/") for path in paths) == 100
+
+
+def pax(content, number=1):
+    """A layer whose files have a PAX header of some bytes."""
+    layer = io.BytesIO()
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, len(content)
+    for n in range(number):
+        layer.write(header.tobuf() + content + bytes(-len(content) % 512))
+        layer.write(tarfile.TarInfo(f"y{n}").tobuf())
+    return layer.getvalue() + bytes(1024)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"1" * 60_000,
+        b"11 path=ab\n" + b"1" * 100,
+        b"11 path=ab\n\0\0",
+        b"12 path=ab\n",
+        b"10 path=ab\n",
+        b"8 pathab\n",
+        b"0 \n",
+        b"512 a=" + b"1" * 300 + b"\n",
+        b"312 a=" + b"1" * 305 + b"\n",
+    ],
+)
+def test_pax_headers_that_make_no_sense(tmp_path, content):
+    """Python searched in the first for a second, and takes others in its own way."""
+    assert findings(save(tmp_path, FILES, pax(content))) == [
+        f"its layer 2 of 2 cannot be read: {SENSELESS}"
+    ]
+
+
+def test_a_pax_header_that_takes_long_is_refused_before_python_reads_it(
+    tmp_path, monkeypatch
+):
+    read = counted(monkeypatch, tarfile.TarInfo, "_proc_pax")
+
+    (problem,) = findings(save(tmp_path, FILES, pax(b"1" * 60_000)))
+
+    assert problem.endswith(SENSELESS)
+    assert read == []
+
+
+def test_honest_pax_headers_are_read(tmp_path):
+    """Long names, sizes, times, and bytes that are no text."""
+    headers = {
+        "mtime": "1700000000.123456789",
+        "SCHILY.xattr.user.digits": "1" * 255,
+        "comment": "a=b\nc",
+    }
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        file = tarfile.TarInfo("ü/" * 100 + "x")
+        file.pax_headers = headers
+        archive.addfile(file)
+    raw = pax(b"28 SCHILY.xattr.user.x=\xff\0\xfe\x80\n")
+
+    assert findings(save(tmp_path, FILES, layer.getvalue(), raw)) == []
+
+
+def test_headers_without_number_are_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(strict, "HEADER_BYTES", 2**20)
+
+    (problem,) = findings(save(tmp_path, FILES, pax(b"11 path=ab\n", number=2100)))
+
+    assert problem == "its headers take more than 1 MB"
+
+
+def test_a_path_that_linux_does_not_know(tmp_path):
+    assert findings(save(tmp_path, FILES, tar({"a/" * 2049: b""}))) == [
+        "its layer 2 of 2 cannot be read: a name in it is too long"
+    ]
+    assert findings(save(tmp_path, FILES, tar({"a/" * 2040: b""}))) == []
+
+
+def test_files_deep_in_a_model_do_not_ask_for_all_folders_above_each(
+    tmp_path, monkeypatch
+):
+    """By hand: a thousand folders are entered, and each of 1,500 files asks for one."""
+    folder = "/".join("a" * 1000)
+    more = (entry(f"{folder}/{n}", b"") for n in range(1500))
+    file = write_model(tmp_path, WEIGHTS, *more)
+    folders = counted(monkeypatch, posixpath, "dirname")
+
+    read_model(file)
+
+    assert 1000 < len(folders) < 1000 + 10 * 1500
+
+
+PIPE = tarfile.FIFOTYPE
+LINK = tarfile.SYMTYPE
+HARD = tarfile.LNKTYPE
+FOLDER = tarfile.DIRTYPE
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        ([("etc", FOLDER, ""), ("x", LINK, "etc"), ("x/passwd", PIPE, "")],
+         "it holds /x/passwd, which lies below a link"),
+        # The link that it was written through is gone at the end.
+        ([("x", LINK, "etc"), ("x/passwd", PIPE, ""), ("x", FOLDER, "")],
+         "it holds /x/passwd, which lies below a link"),
+        ([("y", LINK, "etc"), ("x", HARD, "y"), ("x/passwd", PIPE, "")],
+         "it holds /x/passwd, which lies below a link"),
+        ([("x", LINK, "etc"), ("x/.wh.passwd", tarfile.REGTYPE, "")],
+         "it holds /x/passwd, which lies below a link"),
+        ([("x", LINK, "dev"), ("dev/p", PIPE, ""), ("etc/passwd", HARD, "x/p")],
+         "it holds /etc/passwd, a hard link to nothing that is before it"),
+    ],
+)  # fmt: skip
+def test_what_an_engine_would_write_elsewhere_is_refused(tmp_path, entries, problem):
+    """Otherwise a pipe could become /etc/passwd, where nobody sees it."""
+    assert findings(save(tmp_path, FILES, layer_of(entries))) == [
+        f"its layer 2 of 2 cannot be read: {problem}"
+    ]
+
+
+def test_a_hard_link_is_what_it_was_when_it_was_made(tmp_path):
+    entries = [("p", PIPE, ""), ("etc/passwd", HARD, "p"), ("p", tarfile.REGTYPE, "")]
+
+    (problem,) = findings(save(tmp_path, FILES, layer_of(entries)))
+
+    assert problem.startswith("its /etc/passwd is a pipe or a device")
+
+
+def test_hard_links_to_files_are_files(tmp_path):
+    files = {name: data for name, data in FILES.items() if name != "usr/bin/bash"}
+    entries = [("usr/bin/b", tarfile.REGTYPE, ""), ("usr/bin/bash", HARD, "usr/bin/b")]
+
+    assert findings(save(tmp_path, files, layer_of(entries))) == []
+
+
+def layer_of(entries):
+    """A layer of such names, types and targets of links, in their order."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as layer:
+        for name, kind, target in entries:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, target
+            layer.addfile(member)
+    return content.getvalue()
