@@ -296,11 +296,11 @@ class Challenge(Checked):
 
     def _check_ranking(self) -> None:
         _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])
-        for rule in self.ranking:
+        for number, rule in enumerate(self.ranking, start=1):
             metric = metric_of(rule.metric)
             is_good = metric is None or rule.better is metric.better
             expected = f"the good end of {rule.metric}, if it has one"
-            check(is_good, "ranking.better", rule.better.value, expected)
+            check(is_good, f"ranking[{number}].better", rule.better.value, expected)
 
     def _check_reported(self) -> None:
         keys = [field.name for field in fields(self)]

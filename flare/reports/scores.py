@@ -178,6 +178,8 @@ class CaseScores:
         for suffix, title in self.organ_rows:
             means[title] = self.mean(metric.name + suffix).value or 0.0
         lowest = min(scores, key=lambda title: scores[title] - means[title])
+        if scores[lowest] >= means[lowest]:
+            return ""  # as where a case that is missing has lowered the means
         return (
             f"lowest beside its mean: {lowest}, {metric.title} {scores[lowest]:.3f}"
             f" (mean {means[lowest]:.3f})"

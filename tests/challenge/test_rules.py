@@ -167,9 +167,9 @@ def test_the_smallest_file_gets_the_rules_of_flare21(read):
         ("= 0.5\n\n[[", "= -1\n\n[[", "grid.tolerance_mm is -1.0, expected above 0"),
         ("[grid]", "[[grid]]", "grid is [{'compare': 'size', 'tolerance_mm': 0.5}], "),
         ('"gpu_area"', '"dsc"', "ranking[2].metric is 'dsc', expected another value"),
-        ('"gpu_area"', '"nsd"', "ranking.better is 'lower', expected the good end"),
+        ('"gpu_area"', '"nsd"', "ranking[2].better is 'lower', expected the good end"),
         ('"gpu_area"', '"volume_difference"',
-         "ranking.better is 'lower', expected the good end of volume_difference"),
+         "ranking[2].better is 'lower', expected the good end of volume_difference"),
         ('"lower"', '"less"', "ranking[2].better is 'less', expected higher or lower"),
         ("weight = 0.5", "weight = 0", "ranking[2].weight is 0.0, expected above 0"),
         ("weight = 0.5", "weight = 0.12345", "ranking[2].weight is 0.12345, expected"),
@@ -410,6 +410,21 @@ def test_validate_says_whether_teams_can_be_ranked(name, is_ranked):
     assert (status, stderr) == (0, "")
     assert f"This challenge can be used: --challenge {name}\n" in stdout
     assert ("cannot be ranked" in stdout) == (not is_ranked)
+
+
+@pytest.mark.parametrize(("metric", "is_ours"), [("hd95", True), ("area", False)])
+def test_validate_says_how_a_metric_that_is_ranked_is_computed(
+    tmp_path, metric, is_ours
+):
+    file = tmp_path / "mine.toml"
+    ranking = f'[[ranking]]\nmetric = "{metric}"\nbetter = "lower"\n'
+    file.write_text(f'extends = "flare21"\nname = "Mine"\n{ranking}')
+
+    status, stdout, _ = challenge_command("validate", file)
+
+    assert status == 0
+    assert f"Nothing here makes {metric}" in stdout
+    assert (f"To have {metric} computed, add it to metrics." in stdout) == is_ours
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import click
 
+from flare.challenge.metrics import metric_of
 from flare.challenge.reading import (
     challenge_names,
     challenge_summary,
@@ -69,6 +70,9 @@ def validate_challenge(request: NamedChallenge) -> None:
             " metrics.",
             listing(foreign_metrics),
         )
+    computed = [name for name in foreign_metrics if metric_of(name)]
+    if computed:
+        _log.info("To have %s computed, add it to metrics.", listing(computed))
     no_ranking = (
         "\nIts teams cannot be ranked, as it has no [[ranking]]: the page Challenge"
         " files explains it."

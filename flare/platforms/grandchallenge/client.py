@@ -143,6 +143,33 @@ def key(text: str) -> str:
         ) from None
 
 
+def check_whole(response: HTTPResponse, host: str, size: int) -> None:
+    """Refuse a file of which a host may have sent a part alone.
+
+    Parameters
+    ----------
+    response : HTTPResponse
+        The answer, read to its end.
+    host : str
+        Its host, for the message.
+    size : int
+        The bytes that the file has now.
+
+    Raises
+    ------
+    PassingError
+        If nothing tells how long the file is, or it has another length.
+    """
+    if not response.chunked and response.headers.get("Content-Length") is None:
+        # A connection that was cut looks like the end of such a file.
+        raise PassingError(f"{host} does not tell how long the file is")
+    total = response.headers.get("Content-Range", "").rpartition("/")[2]
+    if total.isdecimal() and int(total) != size:
+        raise PassingError(f"{host} has sent fewer bytes than it said")
+    if not size:
+        raise PassingError(f"{host} has sent an empty file")
+
+
 def user_of(submission: Mapping[str, Any], key: str) -> str:
     """The name of who has submitted; one made of the key if the account was deleted."""
     creator = submission["creator"]
@@ -377,6 +404,7 @@ class Client:
                     if whole > LARGEST_BYTES:
                         raise TooLargeError(f"{host}: {safe(file.name)} is too large")
                     content.write(block)
+                check_whole(response, host, content.tell())
 
         try:
             file.parent.mkdir(parents=True, exist_ok=True)

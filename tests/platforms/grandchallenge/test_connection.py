@@ -247,6 +247,36 @@ def test_a_file_that_was_encoded_on_its_way_is_not_the_teams_fault(
     assert len(pauses) == 2
 
 
+OK = b"HTTP/1.1 200 OK\r\n"
+HALF = ARCHIVE[:20]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [[OK + b"\r\n" + HALF]],
+        [[OK + b"Content-Length: 0\r\n\r\n"]],
+        [
+            [OK + b'ETag: "a"\r\nContent-Length: 99\r\n\r\n' + HALF],
+            [
+                b'HTTP/1.1 206 P\r\nETag: "a"\r\nContent-Length: 5\r\n'
+                b"Content-Range: bytes 20-98/99\r\n\r\n" + ARCHIVE[20:25]
+            ],
+        ],
+    ],
+    ids=["without a length", "empty", "a part of the rest"],
+)
+def test_a_file_that_a_storage_has_cut_is_asked_for_again(
+    host, client, pauses, tmp_path, answers
+):
+    """The team would be told of a damaged archive."""
+    with host(*answers, answer(ARCHIVE)) as server:
+        client(server).fetch(f"{server.api}x", tmp_path / "x.tar.gz")
+
+    assert (tmp_path / "x.tar.gz").read_bytes() == ARCHIVE
+    assert len(pauses) == len(answers)
+
+
 @pytest.mark.parametrize("content", [ARCHIVE, b"PK\x03\x04"], ids=["tar.gz", "zip"])
 def test_a_file_of_which_a_storage_says_gzip_for_its_name_is_taken(
     host, client, tmp_path, content
