@@ -30,7 +30,7 @@ def ranked(tmp_path_factory):
 def test_readme_shows_what_is_printed(ranked):
     _, _, text = ranked
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    quoted = re.search(r"```text\n(rank  team .*?)\n```", readme, flags=re.DOTALL)[1]
+    quoted = re.search(r"```text\n(rank  team .*?)```", readme, flags=re.DOTALL)[1]
 
     assert len(quoted.splitlines()) > 8
     assert text.startswith(quoted.split("...\n")[0])
