@@ -53,8 +53,8 @@ class Metric:
     bounds: tuple[float, ...] = ()
     """Six values, from bad to good, between which pages have seven shades."""
     for_participants: bool = True
-    """Whether participants may see it: a metric of which a volume of the reference
-    follows is for organisers alone."""
+    """Whether participants may see it: a metric that tells a volume of the reference
+    is for organisers alone."""
 
     @property
     def best(self) -> float:

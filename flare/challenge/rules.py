@@ -85,7 +85,7 @@ class GridComparison(Enum):
 
 
 class TopSlice(Enum):
-    """What becomes of the highest slice of a z-range."""
+    """Whether the highest slice of a z-range is scored."""
 
     KEPT = "kept"
     DROPPED = "dropped"

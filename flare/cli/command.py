@@ -79,7 +79,7 @@ class Command(click.Command):
     Parameters
     ----------
     exclusive : collection of str
-        Names of parameters of which one at most may be given.
+        Names of parameters that exclude each other: a command takes one of them.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Command(click.Command):
         self.exclusive = exclusive
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words, of which some may be options of earlier versions."""
+        """Read the words; an option of an earlier version is told its successor."""
         try:
             unread_words = super().parse_args(ctx, args)
         except click.NoSuchOption as error:

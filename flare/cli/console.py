@@ -281,7 +281,7 @@ class Progress:
         self._start = self._logged_at = time.monotonic()
 
     def __call__(self, number: int, total: int, text: str, *, known: int = 0) -> None:
-        """Tell that so many steps are done, of which some were `known` at the start."""
+        """Tell that a number of steps is done; `known` ones were done at the start."""
         now = time.monotonic()
         left_s = (now - self._start) / max(number - known, 1) * (total - number)
         left = f", {left_s / 60:.0f} min left" if left_s >= 60 else ""

@@ -107,7 +107,7 @@ def install_remedy(library: str) -> str:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Let imports go on without a search for garbage, of which they leave none.
+    """Let imports go on without a search for garbage, as they leave none.
 
     Later on, too, it is not looked for in what was imported, nor in workers. Altogether
     that would take longer than all that click does.
@@ -185,7 +185,7 @@ def available_bytes(cgroups: Path = CGROUPS) -> int:
 
 
 def _numbers(file: Path) -> list[int]:
-    """The positive numbers in a file: none if there is no file, or no limit."""
+    """The positive numbers in a file; an empty list without a file or a limit."""
     try:
         words = file.read_text(encoding="ascii").split()
     except (OSError, UnicodeDecodeError):

@@ -190,7 +190,7 @@ def _cores(
 
 
 def divide(computer: Computer, limits: Limits, count: int) -> tuple[Lane, ...]:
-    """The lanes of a computer, no two of which share a processor.
+    """The lanes of a computer; no two share a processor.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def _processors(
     size = len(numbers) // count
     if size >= threads:
         size -= size % threads  # so that no two lanes share a core
-    # Cores of which one processor is left out come last, and so are not cut either.
+    # Cores that lack a processor come last, and so are not cut either.
     whole_first = sorted(cores, key=len, reverse=True)
     ordered = list(chain.from_iterable(whole_first))
     starts = range(0, size * count, size)

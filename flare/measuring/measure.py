@@ -116,7 +116,7 @@ def find_archives(path: Path) -> tuple[Path, ...]:
     Raises
     ------
     InputError
-        If there is none, or a model without one.
+        If there is no archive, or a model has no archive.
     """
     if not path.is_dir():
         return (path,)

@@ -207,7 +207,7 @@ class ServedLimits(Limits):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneLimits(Limits):
-    """Limits of containers, several of which may run side by side, each on a lane."""
+    """Limits of containers; several may run side by side, each on a lane."""
 
     gpu: str = limit(
         "Give it this GPU, as nvidia-smi counts; several GPUs measure as many teams at"

@@ -25,7 +25,7 @@ SHARE_OF_ZEROS = 0.1
 """A team with DSC 0 on more than this share of the cases is pointed out."""
 
 HARDLY_EVER, FEWEST_CASES = 0.9, 3
-"""So is one with DSC 0 for an organ on this share of cases, if they are so many."""
+"""So is a team with DSC 0 for an organ on this share, of at least these cases."""
 
 _REMEDY = "The documentation's page The final ranking shows such a file."
 

@@ -105,7 +105,7 @@ def team_means(
     challenge : Challenge
         What a missing result counts as, and which organs there are.
     analysis : Analysis, optional
-        The ranking of the teams, by whose tests means are compared; by organ, and by
+        The ranking of the teams; its tests compare the means. For organs and for
         metrics that are not ranked, the same test is done with the same adjustment,
         over all ordered pairs of teams. Without it, the best alone is best.
     has_organs : bool

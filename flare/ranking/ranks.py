@@ -140,7 +140,7 @@ def missing_values(column: str, failed: float | None, distances: Values) -> Valu
 
 
 def comparable(values: Values, rules: RankingRules) -> Values:
-    """Values of which smaller ones are better; NaN where a result does not count.
+    """Values turned so that smaller is better; NaN where a result does not count.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class Scheme:
 
 
 def other_schemes(board: Board, tests: Sequence[PairTest]) -> tuple[Scheme, ...]:
-    """Rank the teams in other ways, each of which changes one thing about the rules.
+    """Rank the teams in other ways; each way changes one thing about the rules.
 
     Parameters
     ----------

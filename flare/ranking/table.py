@@ -99,8 +99,8 @@ class ResultTable:
     origin: Origin | None = None
     """What the results were made with; None for a table, which does not tell."""
     worst_distances: Mapping[str, float] = field(default_factory=dict)
-    """By case: what every distance of a label map is, in mm, that could not be scored;
-    only of cases of which a metrics.json tells it."""
+    """By case: every distance, in mm, of a label map that could not be scored; only for
+    the cases whose metrics.json tells it."""
     left_out: tuple[str, ...] = ()
     """Metrics that were asked for, and that nobody has, as no team was measured."""
 
@@ -193,7 +193,7 @@ class ResultTable:
 
 
 def table_of(results: Sequence[CaseResult], metrics: Sequence[str]) -> ResultTable:
-    """A table of results, of which no two have the same key.
+    """A table of results; no two results have the same key.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def _round_marks(top: float) -> list[float]:
 
 
 def root_axis(values: Sequence[float]) -> Axis:
-    """An axis from 0 for values of which a few are much larger than most."""
+    """An axis from 0 for values where a few are much larger than most."""
     end = _round_marks(max(values))[-1]
     marks = [end * part for part in (0, 0.1, 0.5, 1)]
     ticks = tuple((math.sqrt(mark / end), f"{mark:.10g}") for mark in marks)

@@ -236,7 +236,7 @@ def measuring_page(run: Progress) -> Page:
 
 
 def _look(alarms: Sequence[_Alarm]) -> Part:
-    """A row for each alarm, or that there is none."""
+    """A row for each alarm, or a sentence where nothing is alarming."""
     if not alarms:
         return Words("Nothing: no case has failed, and nothing is doubtful.")
     rows = []
@@ -319,7 +319,7 @@ def _failures(run: Progress) -> Iterator[_Alarm]:
 def _case_alarms(
     kind: str, team: TeamProgress, remarks: Iterable[tuple[str, str]]
 ) -> Iterator[_Alarm]:
-    """One alarm for all cases of a team of which the same is said."""
+    """One alarm for all cases of a team that have the same remark."""
     for words, cases in alike(remarks):
         number = f"{len(cases)} cases: " if len(cases) > 1 else ""
         yield _Alarm(kind, team.team, number + listing(cases), words)

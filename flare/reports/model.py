@@ -127,7 +127,7 @@ def text_cell(text: str) -> Cell:
 def number_cell(
     value: float | None, *, decimals: int = 3, exact: bool = False, css: str = ""
 ) -> Cell:
-    """A number, or that there is none.
+    """The cell of a number, or of a missing result.
 
     Examples
     --------

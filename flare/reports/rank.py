@@ -135,7 +135,7 @@ def rank(
     Raises
     ------
     ValueError
-        If an argument is none of those above; says what is allowed.
+        If an argument is not one of those above; says what is allowed.
     RankingError
         If results contradict themselves; the message names rows or files.
 

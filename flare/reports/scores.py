@@ -67,7 +67,7 @@ class Mean:
 
     @property
     def interval_text(self) -> str:
-        """The interval, or why there is none."""
+        """The interval, or why it was left out."""
         if interval := self.interval:
             return f"{interval[0]:.3f} to {interval[1]:.3f}"
         return "too few cases" if is_score(self.column) else "none"
@@ -360,7 +360,8 @@ def own_scores(
 def own_names(files: Sequence[str]) -> list[str]:
     """Name cases without the names of their references.
 
-    Where there is no file, or several of one name, a case has its number, from 1.
+    A case without a file, or with a name that several have, is told by its number,
+    from 1.
 
     Examples
     --------

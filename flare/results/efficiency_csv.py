@@ -200,7 +200,7 @@ def read_by_case(file: Path) -> dict[str, MeasuredCase]:
 
 
 def read_records(file: Path) -> dict[str, CaseRecord]:
-    """All rows by case, as this program has written them; none if there is no file yet.
+    """All rows by case, as this program has written them; empty without a file.
 
     Raises
     ------

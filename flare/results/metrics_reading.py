@@ -190,7 +190,7 @@ def _cases(file: Path, names: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _evaluation(content: Mapping[str, Any]) -> ScoringRecord:
-    """How scores were made; a table that is none counts as not told."""
+    """How scores were made; what is not a table counts as not told."""
 
     def text(key: str) -> str:
         value = content.get(key)

@@ -160,7 +160,7 @@ def _go_through(path: Path, folder: Path | None = None) -> Model:
 
 
 class _Tree:
-    """The files, folders and links of a model, each of which has a name of its own.
+    """The files, folders and links of a model; no two have the same name.
 
     Parameters
     ----------

@@ -176,7 +176,7 @@ class LanePool(ABC):
         """Wait for the next messages of lanes; None stands for the end of a job."""
 
     def may_grow(self) -> bool:
-        """Whether there may soon be a lane, although there is none now."""
+        """Whether a lane may come soon, while no lane is free now."""
         return False
 
     @abstractmethod

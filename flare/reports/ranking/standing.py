@@ -73,7 +73,7 @@ class OwnStanding:
 
     @property
     def score_note(self) -> str:
-        """The score, or why there is none, in words before the mean ranks."""
+        """The score, or why the team has no score, in words before the mean ranks."""
         if self.rank:
             return f"Score: {self.score:.4f}, from the mean ranks"
         teams = f"{count(self.teams, 'team')} that compete"
