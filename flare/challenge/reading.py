@@ -329,6 +329,11 @@ def read_challenge(name: str | Path) -> Challenge:
         raise ChallengeError(name, str(error)) from error
 
 
+def as_challenge(challenge: str | Path | Challenge) -> Challenge:
+    """Return a challenge that was read before, or read it by its name or path."""
+    return challenge if isinstance(challenge, Challenge) else read_challenge(challenge)
+
+
 def challenge_summary(challenge: Challenge) -> str:
     """Say what a challenge asks for, by the keys of its file, for a person."""
     rules = {

@@ -27,7 +27,7 @@ from flare.evaluation.errors import (
     GroundTruthError,
 )
 from flare.evaluation.evaluate import OnCase, ignored_labels_text, score_cases
-from flare.evaluation.options import Options
+from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.plan import find_submission, plan_evaluation, prepare
 from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.find import (
@@ -97,7 +97,9 @@ def check_submission(
     """
     try:
         if ground_truth:
-            plan = plan_evaluation(predictions, ground_truth, challenge, Options())
+            plan = plan_evaluation(
+                predictions, ground_truth, challenge, EvaluationOptions()
+            )
             prepared = plan.prepared
         else:
             references = _stand_ins(predictions, images, challenge) if images else None
@@ -111,7 +113,7 @@ def check_submission(
     organs: Counter[str] = Counter()
     unknown: list[tuple[int, ...]] = []
     for attempt in score_cases(
-        *(prepared.pairs, challenge), workers=workers, check_only=True, on_case=on_case
+        prepared.pairs, challenge, workers=workers, check_only=True, on_case=on_case
     ):
         organs.update(attempt.organs)
         unknown.append(attempt.unknown_labels)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from flare.challenge.metrics import metrics_in
-from flare.challenge.reading import read_challenge
+from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.environment import default_workers
 from flare.common.errors import WorkerError, raise_problems
@@ -25,7 +25,7 @@ from flare.evaluation.errors import (
     UnexpectedCasesError,
 )
 from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT
-from flare.evaluation.options import Options, check_count
+from flare.evaluation.options import EvaluationOptions, check_count
 from flare.evaluation.plan import (
     Plan,
     file_checksum,
@@ -109,25 +109,45 @@ def evaluate(
     HostError
         If a folder or file cannot be read, or memory does not suffice.
     """
-    options = Options(
+    options = EvaluationOptions(
         on_bad_case=on_bad_case,
         grid=grid,
         unknown_labels=unknown_labels,
         decimals=decimals,
     )
-    check_count("workers", workers, least=1)
-    if not isinstance(challenge, Challenge):
-        challenge = read_challenge(challenge)
-    plan = plan_evaluation(
+    return evaluate_folder(
         Path(predictions),
         Path(ground_truth),
         challenge,
         options,
+        workers=workers,
+        on_case=on_case,
+        absent=absent,
         is_measured=is_measured,
+    )
+
+
+def evaluate_folder(
+    predictions: Path,
+    ground_truth: Path,
+    challenge: str | Challenge,
+    options: EvaluationOptions,
+    *,
+    workers: int | None = 1,
+    on_case: OnCase | None = None,
+    absent: Collection[str] = (),
+    is_measured: bool = False,
+) -> Results:
+    """Score a folder of predictions, as `evaluate` does, by options in one record."""
+    check_count("workers", workers, least=1)
+    challenge = as_challenge(challenge)
+    plan = plan_evaluation(
+        predictions, ground_truth, challenge, options, is_measured=is_measured
     )
     _log_folder(plan.submitted)
     attempts = score_cases(
-        *(plan.prepared.pairs, plan.rules),
+        plan.prepared.pairs,
+        plan.rules,
         workers=workers,
         check_only=plan.check_only,
         on_case=on_case,

@@ -10,8 +10,10 @@ from flare.common.schema import check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How a submission is evaluated, as `flare.evaluate` takes it.
+class EvaluationOptions:
+    """The options that `flare.evaluate`, `flare.evaluate_many` and commands share.
+
+    Their values are checked here alone, and the commands take their help from here.
 
     Raises
     ------

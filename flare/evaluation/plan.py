@@ -24,7 +24,7 @@ from flare.common.environment import (
 from flare.common.errors import FileError, InputError
 from flare.common.text import safe, why
 from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
-from flare.evaluation.options import Options
+from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.scoring.reading import check_headers
 from flare.evaluation.submission.find import (
     JOBS_FILE_NAME,
@@ -48,7 +48,7 @@ class Plan:
     """As it was given."""
     rules: Challenge
     """As the options change it."""
-    options: Options
+    options: EvaluationOptions
     ground_truth: Path
     references: tuple[LabelMapFile, ...]
     submitted: Folder
@@ -64,7 +64,7 @@ def plan_evaluation(
     predictions: Path,
     ground_truth: Path,
     challenge: Challenge,
-    options: Options,
+    options: EvaluationOptions,
     *,
     is_measured: bool = False,
 ) -> Plan:
@@ -180,7 +180,7 @@ def _hidden(references: Sequence[LabelMapFile]) -> tuple[LabelMapFile, ...]:
     return tuple(hidden)
 
 
-def with_options(challenge: Challenge, options: Options) -> Challenge:
+def with_options(challenge: Challenge, options: EvaluationOptions) -> Challenge:
     """A challenge, some of whose rules were set for this run."""
     if options.grid:
         compare = GridComparison(options.grid)

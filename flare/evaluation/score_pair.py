@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from flare.challenge.formats import NpzLayout, case_name
-from flare.challenge.reading import read_challenge
+from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.schema import build
 from flare.common.streams import PlainStream
@@ -28,7 +28,7 @@ from flare.evaluation.labelmaps.grid import (
 from flare.evaluation.labelmaps.reading import LabelMap, read_labels
 from flare.evaluation.metrics.dsc_nsd import three_lengths
 from flare.evaluation.metrics.finder import Labels, Spacing
-from flare.evaluation.options import Options
+from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.plan import with_options
 from flare.evaluation.scoring.case import score_case
 from flare.evaluation.scoring.reading import check_headers
@@ -150,13 +150,12 @@ def score_pair(
     >>> {organ.organ: organ.dsc for organ in score.organs}, score.dsc
     ({'liver': 1.0, 'spleen': 0.0}, 0.5)
     """
-    options = Options(grid=grid, unknown_labels=unknown_labels)
+    options = EvaluationOptions(grid=grid, unknown_labels=unknown_labels)
     if labels is not None:
         challenge = _challenge_of(labels, tolerance, challenge)
     elif tolerance is not None:
         raise ValueError("tolerance goes with labels: a challenge has its own")
-    if not isinstance(challenge, Challenge):
-        challenge = read_challenge(challenge)
+    challenge = as_challenge(challenge)
     arrays = [kind for kind in (reference, prediction) if _is_array(kind)]
     if spacing is not None and not arrays:
         raise ValueError("spacing goes with arrays: files and images have their own")

@@ -16,8 +16,8 @@ from flare.common.executor import bulkhead
 from flare.common.files import json_at
 from flare.common.schema import build
 from flare.common.text import aligned, safe
-from flare.evaluation.evaluate import evaluate
-from flare.evaluation.options import Options
+from flare.evaluation.evaluate import evaluate, evaluate_folder
+from flare.evaluation.options import EvaluationOptions
 from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, means, read_records
 from flare.results.errors import RankingError
 from flare.results.metrics_json import METRICS_JSON, write_metrics
@@ -116,27 +116,20 @@ def _evaluate_again(
 ) -> Results:
     """Score a team that was only evaluated, with the options of its metrics.json."""
     options = _read_options(folder / METRICS_JSON)
-    results = evaluate(
-        folder / PREDICTIONS,
-        ground_truth,
-        challenge=challenge,
-        on_bad_case=options.on_bad_case,
-        grid=options.grid,
-        unknown_labels=options.unknown_labels,
-        decimals=options.decimals,
-        workers=workers,
+    results = evaluate_folder(
+        folder / PREDICTIONS, ground_truth, challenge, options, workers=workers
     )
     write_metrics(results, folder)
     return results
 
 
-def _read_options(file: Path) -> Options:
+def _read_options(file: Path) -> EvaluationOptions:
     """Read the options that a team was evaluated with."""
     try:
         values = {**json_at(file, "evaluation", "options")}
         if "decimals" in values:  # metrics.json has all of them as texts
             values["decimals"] = int(values["decimals"])
-        return build(Options, values)
+        return build(EvaluationOptions, values)
     except (TypeError, ValueError, OverflowError) as error:
         raise RankingError(
             str(file),

@@ -13,7 +13,7 @@ from flare.common.errors import EngineError, InputError, SubmissionError
 from flare.common.text import listing, safe
 from flare.evaluation.check import check_submission, find_images
 from flare.evaluation.errors import EmptyError, FileFormatError
-from flare.evaluation.options import Options
+from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.plan import with_options
 from flare.evaluation.submission.find import LabelMapFile
 from flare.measuring.cleanup import guarded
@@ -93,7 +93,9 @@ def check_output(
             errors.append(FileFormatError(name, f"it is {kind}", remedy))
     if errors:
         raise WrongOutputError(" ".join(map(str, errors[:3])))
-    rules = with_options(challenge, Options(grid="size", unknown_labels="ignore"))
+    rules = with_options(
+        challenge, EvaluationOptions(grid="size", unknown_labels="ignore")
+    )
     try:
         report = check_submission(
             folder, rules, images=inputs, workers=1, are_jobs_read=False

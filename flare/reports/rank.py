@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pandas as pd
 
-from flare.challenge.reading import read_challenge
+from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge
 from flare.ranking.rank import Analysis, rank_results
 from flare.ranking.rules import SAMPLES, SEED, MissingRule, RankingOptions, Ties
@@ -157,8 +157,7 @@ def rank(
         raise ValueError(f"gate must be None or a number from 0 to 1: {gate!r}")
     if isinstance(metrics, str):
         raise ValueError(f"metrics must be None or a list of names: {metrics!r}")
-    if not isinstance(challenge, Challenge):
-        challenge = read_challenge(challenge)
+    challenge = as_challenge(challenge)
     source = results if isinstance(results, pd.DataFrame) else Path(results)
     options = RankingOptions(
         metrics=None if metrics is None else tuple(metrics),

@@ -20,7 +20,7 @@ from flare.common.options import argument, challenge_option, option, workers_opt
 from flare.common.text import printable, safe
 from flare.evaluation.check import check_submission
 from flare.evaluation.errors import UploadError
-from flare.evaluation.options import Options
+from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.plan import with_options
 from flare.evaluation.submission.unpack import is_image, opened
 from flare.measuring.engines.interface import engine_option, find_engine
@@ -183,7 +183,7 @@ def _try_archive(archive: Archive, request: CheckRequest, image: Path) -> None:
             _log.info("%s, %s: %s", archive.team, safe(case.case), what)
             raise OutcomeError("")
         _log.info("%s: ok, %.2f s.", safe(case.case), trial.run.runtime_s)
-        rules = with_options(challenge, Options(unknown_labels="ignore"))
+        rules = with_options(challenge, EvaluationOptions(unknown_labels="ignore"))
         report = check_submission(
             trial.files[0].parent, rules, workers=1, are_jobs_read=False
         )

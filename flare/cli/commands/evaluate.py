@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from flare.common.options import (
     workers_option,
 )
 from flare.common.text import safe
-from flare.evaluation.options import Options
+from flare.evaluation.options import EvaluationOptions
 
 if TYPE_CHECKING:
     from flare.evaluation.scoring.case import Attempt
@@ -54,7 +54,7 @@ class EvaluationRequest:
     )
     challenge: str = challenge_option()
     workers: int | None = workers_option()
-    options: Options = field(default_factory=Options)
+    options: EvaluationOptions = field(default_factory=EvaluationOptions)
     csv: Path | None = csv_option()
 
 
@@ -69,7 +69,7 @@ def command(request: EvaluationRequest) -> None:
 
         from flare.challenge.reading import read_challenge
         from flare.common.environment import reuse_freed_memory
-        from flare.evaluation.evaluate import evaluate
+        from flare.evaluation.evaluate import evaluate_folder
         from flare.evaluation.submission.find import usual_references
         from flare.results.metrics_json import prepare_output, write_metrics
         from flare.results.scores import results_table
@@ -86,14 +86,14 @@ def command(request: EvaluationRequest) -> None:
     challenge, options = read_challenge(request.challenge), request.options
     if options.decimals is None:
         options = replace(options, decimals=challenge.board.decimals)
-    results = evaluate(
+    results = evaluate_folder(
         request.predictions,
         ground_truth,
-        challenge=challenge,
+        challenge,
+        options,
         workers=request.workers,
         on_case=on_case(Progress()),
         is_measured=not options.is_refused,  # nobody else needs it
-        **asdict(options),
     )
     file = write_metrics(results, request.output)
     if request.csv:

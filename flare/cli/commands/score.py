@@ -19,7 +19,7 @@ from flare.common.options import (
     workers_option,
 )
 from flare.common.text import aligned, listing, safe
-from flare.evaluation.options import Options
+from flare.evaluation.options import EvaluationOptions
 from flare.results.archives_csv import REFUSED_CSV
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TeamOptions(Options):
+class TeamOptions(EvaluationOptions):
     """The same for all teams: no board is asked for its decimals."""
 
     decimals: int | None = option(

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from flare.challenge.reading import read_challenge
+from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge
 from flare.common.environment import available_cpus
 from flare.common.errors import FlareError, InputError, OrganiserError, OutputError
@@ -42,7 +42,7 @@ from flare.evaluation.many.teams import (
     mirrored_lines,
     opened,
 )
-from flare.evaluation.options import Options, check_count
+from flare.evaluation.options import EvaluationOptions, check_count
 from flare.evaluation.plan import file_checksum, plan_evaluation, with_options
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.find import find_references
@@ -117,15 +117,14 @@ def evaluate_many(
     HostError
         If a folder cannot be read or written, or the workers cannot be used.
     """
-    options = Options(
+    options = EvaluationOptions(
         on_bad_case=on_bad_case,
         grid=grid,
         unknown_labels=unknown_labels,
         decimals=decimals,
     )
     check_count("workers", workers, least=1)
-    if not isinstance(challenge, Challenge):
-        challenge = read_challenge(challenge)
+    challenge = as_challenge(challenge)
     # In full, as a worker of a cluster may have been started in another folder.
     teams, ground_truth, output = (
         Path(folder).absolute() for folder in (teams, ground_truth, output)
@@ -185,7 +184,7 @@ class _Run:
     ground_truth: Path
     output: Path
     challenge: Challenge
-    options: Options
+    options: EvaluationOptions
     kept: KeptScores
     on_progress: Callable[[Progress], None] | None
     on_team: Callable[[ScoredTeam], None] | None

@@ -31,7 +31,7 @@ from flare.evaluation.errors import FileFormatError, GroundTruthError
 from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import LabelMap, verify_voxels
 from flare.evaluation.metrics.finder import ReusedMemory
-from flare.evaluation.options import Options
+from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.plan import (
     file_checksum,
     find_submission,
@@ -182,7 +182,7 @@ def _rules(metrics: Path, results: EvaluationFile) -> tuple[Challenge, int | Non
             raise TypeError("no rules")
         challenge = with_options(
             recorded_challenge(evaluation.challenge, evaluation.rules, tuple(organs)),
-            Options(
+            EvaluationOptions(
                 grid=options.get("grid"), unknown_labels=options.get("unknown_labels")
             ),
         )

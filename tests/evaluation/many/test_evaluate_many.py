@@ -18,7 +18,7 @@ from flare.evaluation.many import cases
 from flare.evaluation.many import score as many
 from flare.evaluation.many.cases import rules_key
 from flare.evaluation.many.teams import UNPACKED
-from flare.evaluation.options import Options
+from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.plan import with_options
 from flare.ranking.table import read_results
 from flare.results.archives_csv import (
@@ -112,8 +112,8 @@ def test_only_what_has_changed_is_scored_again(score, tmp_path):
 def test_other_rules_or_another_version_score_all_cases_anew(monkeypatch):
     rules = flare.read_challenge("flare21")
     other = (
-        with_options(rules, Options(grid="size")),
-        with_options(rules, Options(unknown_labels="ignore")),
+        with_options(rules, EvaluationOptions(grid="size")),
+        with_options(rules, EvaluationOptions(unknown_labels="ignore")),
         replace(rules, checksum="of another file"),
     )
     keys = [rules_key(each, check_only=False) for each in (rules, *other)]
