@@ -28,6 +28,7 @@ from flare.common.errors import (
     as_flare_error,
 )
 from flare.common.files import open_regular
+from flare.common.schema import build
 from flare.common.text import safe, why
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.plan import LIBRARIES
@@ -40,18 +41,18 @@ from flare.evaluation.scoring.case import (
 )
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
-from flare.results.scores import CaseScore, OrganScore
+from flare.results.scores import CaseScore
 
 BATCH_VOXELS = 400_000_000
-"""A batch is full with so many voxels: of cases of 512 x 512 x 100, that are fifteen,
-which take about a second. So sending it costs little, and losing it costs little."""
+"""A batch with this number of voxels is full: fifteen cases of 512 x 512 x 100 voxels,
+which take about a second. Sending it costs little, and losing it costs little."""
 
 BATCH_CASES = 64
-"""A batch is also full with so many cases, however small they are."""
+"""A batch with this number of cases is full, too, however small they are."""
 
 IN_MEMORY_BYTES = 2**28
-"""Predictions up to this size are read once as a whole, so that what is scored is what
-the digest is of. Nothing is kept of larger ones, which no compressed label map is."""
+"""Predictions up to this size are read once as a whole, so that what is scored has the
+digest that is kept. No compressed label map is larger, and such a one is not kept."""
 
 SCORES_SQLITE = "scores.sqlite"
 """In RESULTS."""
@@ -80,7 +81,7 @@ def score_batch(batch: Batch) -> tuple[Attempt, ...]:
 
 
 def _scored(pair: CasePair, batch: Batch) -> Attempt:
-    """Score a case; what nobody expected of it is its team's, and ends no other's."""
+    """Score a case; an error that nobody expected ends its team, and no other one."""
     mirrored = None
     try:
         with (
@@ -208,7 +209,7 @@ class KeptScores(AbstractContextManager["KeptScores"]):
     Parameters
     ----------
     file : Path
-        Made if need be, with its folder.
+        It is made if need be, with its folder.
 
     Raises
     ------
@@ -258,30 +259,43 @@ class KeptScores(AbstractContextManager["KeptScores"]):
         self._database.close()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """The outcome of a case, as SCORES_SQLITE has it: a problem, or the others."""
+
+    score: CaseScore | None = None
+    mirrored: Mirrored | None = None
+    problem: tuple[str, ...] = ()
+    """The name of the error's class, and its arguments."""
+
+
 def _content(attempt: Attempt) -> str:
     """An outcome as text."""
-    kept = {name: getattr(attempt, name) for name in ("score", "mirrored")}
-    content: dict[str, Any] = {
-        k: asdict(own) if own else None for k, own in kept.items()
-    }
-    if problem := attempt.problem:
+    content: dict[str, Any]
+    if attempt.problem:
+        problem = attempt.problem
         content = {"problem": [type(problem).__name__, *problem.args]}
+    else:
+        score, mirrored = attempt.score, attempt.mirrored
+        content = {
+            "score": asdict(score) if score else None,
+            "mirrored": asdict(mirrored) if mirrored else None,
+        }
     return json.dumps(content, allow_nan=False)
 
 
-def _attempt(pair: CasePair, content: dict[str, Any]) -> Attempt:
+def _attempt(pair: CasePair, content: object) -> Attempt:
     """An outcome that was kept."""
-    score, problem, mirrored = None, None, None
-    if "problem" in content:
-        name, *arguments = content["problem"]
-        kinds = {kind.__name__: kind for kind in FileError.__subclasses__()}
-        problem = kinds[name](*arguments)
-    elif fields := content["score"]:
-        organs = tuple(OrganScore(**organ) for organ in fields.pop("organs"))
-        for name in ("unknown_labels", "free_of", "left_empty"):
-            fields[name] = tuple(fields[name])
-        score = CaseScore(organs=organs, **fields)
-        mirrored = content["mirrored"] and Mirrored(**content["mirrored"])
+    outcome = build(_Outcome, content)
+    problem = None
+    if outcome.problem:
+        name, *arguments = outcome.problem
+        error_classes = {kind.__name__: kind for kind in FileError.__subclasses__()}
+        problem = error_classes[name](*arguments)
     return Attempt(
-        pair=pair, score=score, problem=problem, mirrored=mirrored, seconds=0.0
+        pair=pair,
+        score=outcome.score,
+        problem=problem,
+        mirrored=outcome.mirrored,
+        seconds=0.0,
     )

@@ -17,16 +17,16 @@ from flare.evaluation.errors import ClusterError
 _log = logging.getLogger(__name__)
 
 WAIT_S = 60
-"""So long a scheduler and its first worker are waited for."""
+"""Time in which a scheduler and its first worker have to answer."""
 
 SCHEMES = ("tcp://", "tls://", "ucx://", "ws://", "wss://")
-"""What the address of a scheduler begins with."""
+"""The beginnings of a scheduler's address."""
 
 ENCRYPTED = ("tls://", "wss://")
-"""Those of them that nobody else can use or read, if Dask is set up for it."""
+"""The schemes that nobody else can use or read, if Dask is set up for it."""
 
 REAL = ("teams",)
-"""What workers see through no link: no prediction that a link leads to is scored."""
+"""Folders that workers see through no link: no prediction behind a link is scored."""
 
 
 class ClusterPool:
@@ -38,7 +38,7 @@ class ClusterPool:
         self._client = client
         self.workers = max(len(client.nthreads()), 1)
         # A result that is lost with its worker is a ValueError of Dask's executor
-        # (cfexecutor.py unpacks what is no traceback); of ours, none comes back.
+        # (cfexecutor.py unpacks what is not a traceback); none of ours comes back.
         self.killed: tuple[type[Exception], ...] = (KilledWorker, ValueError)
 
     @contextmanager
@@ -102,7 +102,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def scheduler_lost(scheduler: str) -> ClusterError:
-    """What is said where a scheduler that has answered is lost."""
+    """The error of a scheduler that has answered, and is lost."""
     problem = f"{safe(scheduler)}: the scheduler does not answer any more"
     remedy = "Start it again, and this command: it goes on where it was."
     return ClusterError(problem, remedy)
@@ -132,47 +132,59 @@ def check_workers(
     client : distributed.Client
         Of the scheduler.
     folders : mapping of str to Path
-        What they have to see, by what it is for messages.
+        The folders that they have to see, by their names for messages.
     workers : sequence of str, optional
-        Their addresses; all if not given.
+        Their addresses; all workers if left out.
 
     Raises
     ------
     ClusterError
         If one does not.
     """
-    here = (__version__, source_commit())
-    paths = {what: str(path.resolve()) for what, path in folders.items()}
+    paths = {name: str(path.resolve()) for name, path in folders.items()}
     answers = client.run(_look, paths, workers=workers, on_error="return")
-    for address, found in answers.items():
-        if isinstance(found, OSError):
-            continue  # it has just ended: others do what it would have done
-        if isinstance(found, Exception):
-            why = safe(str(found))
-            raise ClusterError(
-                f"Worker {safe(address)}: it cannot run this program ({why})",
-                f"Install flare {__version__} there, with the same Python and Dask.",
-            ) from found
-        version, *seen = found  # another version may have looked otherwise
-        if version != here:
-            theirs, ours = (" ".join(v) for v in (version, here))
-            raise ClusterError(
-                f"Worker {safe(address)}: it runs flare {theirs}, not {ours}",
-                "Install the same version everywhere.",
-            )
-        if unseen := seen[0]:
-            raise ClusterError(
-                f"Worker {safe(address)}: it does not see {listing(unseen)}",
-                "All machines need the same folders under the same paths; those of"
-                " teams are no links.",
-            )
+    for address, answer in answers.items():
+        # A worker with an OSError has just ended: others do its work.
+        if not isinstance(answer, OSError):
+            _check_answer(f"Worker {safe(address)}", answer)
+
+
+def _check_answer(worker: str, answer: Any) -> None:
+    """Refuse a worker by what `_look` gave there, or by the error that ended it."""
+    if isinstance(answer, Exception):
+        raise ClusterError(
+            f"{worker}: it cannot run this program ({safe(str(answer))})",
+            f"Install flare {__version__} there, with the same Python and Dask.",
+        ) from answer
+    # The look of another version may have given something else behind its version.
+    version, *findings = answer
+    if version != _program():
+        raise ClusterError(
+            f"{worker}: it runs flare {' '.join(version)}, not {' '.join(_program())}",
+            "Install the same version everywhere.",
+        )
+    unseen_folders = findings[0]
+    if unseen_folders:
+        raise ClusterError(
+            f"{worker}: it does not see {listing(unseen_folders)}",
+            "All machines need the same folders under the same paths; those of"
+            " teams are no links.",
+        )
 
 
 def _look(paths: Mapping[str, str]) -> tuple[tuple[str, str], list[str]]:
-    """What a worker runs, and the paths that it does not see, or through a link."""
-    unseen = [
-        f"{path} ({what})"
-        for what, path in paths.items()
-        if not Path(path).is_dir() or (what in REAL and os.path.realpath(path) != path)
-    ]
-    return (__version__, source_commit()), unseen
+    """Tell, on a worker, the program there, and the folders that it does not see.
+
+    A folder of teams that it sees through a link counts as one of these.
+    """
+    unseen_folders = []
+    for name, path in paths.items():
+        is_link = name in REAL and os.path.realpath(path) != path
+        if is_link or not Path(path).is_dir():
+            unseen_folders.append(f"{path} ({name})")
+    return _program(), unseen_folders
+
+
+def _program() -> tuple[str, str]:
+    """Version and commit of this program."""
+    return __version__, source_commit()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -38,6 +37,7 @@ from flare.evaluation.many.teams import (
     ScoredTeam,
     ScoredTeams,
     Submission,
+    TeamTables,
     find_submissions,
     mirrored_lines,
     opened,
@@ -48,16 +48,13 @@ from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.find import find_references
 from flare.evaluation.submission.match import CasePair
 from flare.evaluation.submission.unpack import NoRoomError
-from flare.results.archives_csv import Flag, Refusal, replace_rows
+from flare.results.archives_csv import Flag, Refusal
 from flare.results.errors import MeasurementError
 from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
 from flare.results.team_folder import FolderLock, is_measured
 
 USE = "scored into"
 """What is done to a folder that is locked."""
-
-PAUSE_S = 1.0
-"""Tables of teams are written so often at most: each time, all rows are read, too."""
 
 
 def evaluate_many(
@@ -134,24 +131,30 @@ def evaluate_many(
             f"{safe(output)}: it is the folder of what teams have submitted",
             "Choose another folder for the results.",
         )
-    settled = {file.parent.name for file in output.glob(f"*/{METRICS_JSON}")}
-    submissions = find_submissions(teams, settled)
+    teams_with_results = {file.parent.name for file in output.glob(f"*/{METRICS_JSON}")}
+    submissions = find_submissions(teams, teams_with_results)
 
-    with FolderLock(output, USE), KeptScores(output / SCORES_SQLITE) as kept:
+    with FolderLock(output, USE), KeptScores(output / SCORES_SQLITE) as kept_scores:
         run = _Run(
             teams=teams,
             ground_truth=ground_truth,
             output=output,
             challenge=challenge,
             options=options,
-            kept=kept,
+            kept_scores=kept_scores,
             on_progress=on_progress,
             on_team=on_team,
         )
-        done = run.score(submissions, partial(_pool, run, workers, cluster, on_start))
-    gone = settled.difference(submission.team for submission in submissions)
-    not_submitted = sorted(team for team in gone if not is_measured(output / team))
-    return ScoredTeams(output=output, teams=done, not_submitted=tuple(not_submitted))
+        opened_pool = partial(_pool, run, workers, cluster, on_start)
+        outcomes = run.score(submissions, opened_pool)
+    submitting_teams = {submission.team for submission in submissions}
+    not_submitted = []
+    for team in sorted(teams_with_results - submitting_teams):
+        if not is_measured(output / team):
+            not_submitted.append(team)
+    return ScoredTeams(
+        output=output, teams=outcomes, not_submitted=tuple(not_submitted)
+    )
 
 
 @contextmanager
@@ -167,8 +170,11 @@ def _pool(
         return
     from flare.evaluation.many.cluster import ClusterPool, check_workers, connected
 
-    folders = {"teams": run.teams, "reference labels": run.ground_truth}
-    folders["results"] = run.output
+    folders = {
+        "teams": run.teams,
+        "reference labels": run.ground_truth,
+        "results": run.output,
+    }
     with connected(cluster) as client:
         check_workers(client, folders)
         if on_start:
@@ -185,15 +191,14 @@ class _Run:
     output: Path
     challenge: Challenge
     options: EvaluationOptions
-    kept: KeptScores
+    kept_scores: KeptScores
     on_progress: Callable[[Progress], None] | None
     on_team: Callable[[ScoredTeam], None] | None
 
     def __post_init__(self) -> None:
         """Begin with no team."""
         self._checksum = lru_cache(maxsize=None)(file_checksum)
-        self._rows: dict[str, tuple[list[Refusal], list[Flag]]] = {}
-        self._written_at = time.monotonic()
+        self._tables = TeamTables(self.output)
         self._most_bytes = lru_cache(maxsize=None)(self._most_bytes_unpacked)
         self._open: dict[str, OpenTeam] = {}
         self._waiting: list[Submission] = []
@@ -215,17 +220,17 @@ class _Run:
                 with opened_pool() as pool:
                     self._work(pool, chain((first,), batches), len(submissions))
                     while self._waiting:
-                        again, self._waiting = self._waiting, []
-                        self._work(pool, self._batches(again), len(submissions))
+                        waiting, self._waiting = self._waiting, []
+                        self._work(pool, self._batches(waiting), len(submissions))
         finally:
             for team in self._open.values():
                 team.stack.close()
             remove_tree(self.output / UNPACKED)
-            self._write_rows()
-        return tuple(sorted(self._done, key=lambda found: found.team))
+            self._tables.write()
+        return tuple(sorted(self._done, key=lambda outcome: outcome.team))
 
     def _work(self, pool: Pool, batches: Iterable[Batch], teams: int) -> None:
-        """Score batches, of so many teams in all."""
+        """Score batches; `teams` is the number of teams of the run."""
         for done in completed(pool, score_batch, batches, Batch.single):
             if done.error and not done.is_lost:
                 raise done.error
@@ -247,28 +252,32 @@ class _Run:
             )
 
     def _batches(self, submissions: Sequence[Submission]) -> Iterator[Batch]:
-        """What is to be scored of all teams, one after the other."""
+        """Open one team after the other, and divide its cases into batches."""
         for submission in submissions:
             self._looked_at += 1
             team = None
             with self._alone(submission):
                 team = self._opened_or_waiting(submission)
-            if team is None:
-                continue
-            self._open[submission.team] = team
-            pairs = team.plan.prepared.pairs
-            todo = [pair for pair in pairs if pair.case not in team.known]
-            team.left = len(todo)
-            self._to_score += team.left
-            if not todo:
-                self._finish(team)
-            for some in split(todo):
-                yield Batch(
-                    team=submission.team,
-                    pairs=some,
-                    challenge=team.plan.rules,
-                    check_only=team.plan.check_only,
-                )
+            if team:
+                yield from self._batches_of(team)
+
+    def _batches_of(self, team: OpenTeam) -> Iterator[Batch]:
+        """The cases of a team without an outcome; the team is done if it has none."""
+        name = team.submission.team
+        self._open[name] = team
+        all_pairs = team.plan.prepared.pairs
+        pairs = [pair for pair in all_pairs if pair.case not in team.attempts]
+        team.pending_cases = len(pairs)
+        self._to_score += len(pairs)
+        if not pairs:
+            self._finish(team)
+        for batch_pairs in split(pairs):
+            yield Batch(
+                team=name,
+                pairs=batch_pairs,
+                challenge=team.plan.rules,
+                check_only=team.plan.check_only,
+            )
 
     def _alone(
         self, submission: Submission, team: OpenTeam | None = None
@@ -278,7 +287,7 @@ class _Run:
         return bulkhead(self.output, submission.team, refuse)
 
     def _opened_or_waiting(self, submission: Submission) -> OpenTeam | None:
-        """A team; none if it waits for room that others have while they are open."""
+        """A team; None if it waits for room that others have while they are open."""
         try:
             return self._opened(submission)
         except NoRoomError:
@@ -289,7 +298,7 @@ class _Run:
             return None
 
     def _most_bytes_unpacked(self) -> int:
-        """What the label maps of a team can have when they are not compressed.
+        """The most bytes that a team's label maps have when they are not compressed.
 
         No number type takes more than 16 bytes for a voxel; a header takes little.
         """
@@ -299,7 +308,7 @@ class _Run:
         return sum(16 * math.prod(shape) + 2**20 for shape in shapes)
 
     def _opened(self, submission: Submission) -> OpenTeam:
-        """A team, with what is known of its cases."""
+        """A team, with the outcomes of its cases that are known."""
         with ExitStack() as stack:
             predictions = stack.enter_context(
                 opened(submission, self.output, self._most_bytes)
@@ -311,67 +320,77 @@ class _Run:
             team = OpenTeam(submission=submission, plan=plan, rules=rules)
             for pair in plan.prepared.pairs:
                 key = self._key(team, pair, digest_of(pair))
-                attempt = self.kept.find(pair, key)
+                attempt = self.kept_scores.find(pair, key)
                 if attempt:
-                    team.known[pair.case] = attempt
-            self._known += len(team.known)
+                    team.attempts[pair.case] = attempt
+            self._known += len(team.attempts)
             team.stack = stack.pop_all()
         return team
 
     def _key(self, team: OpenTeam, pair: CasePair, prediction: str) -> str:
-        """What the outcome of a case is kept under: names of files are in messages."""
+        """The key of a case's outcome; it has the names of files that messages tell."""
         reference = self._checksum(pair.reference.path)
         names = [pair.case, pair.reference.name, pair.prediction.name]
         return json_sha256([team.rules, reference, prediction, names])
 
     def _take(self, done: Done[Batch, tuple[Attempt, ...]]) -> None:
-        """Keep the outcomes of a batch, under the digests of what was really read."""
+        """Take the outcomes of a batch; a team whose last batch it was is finished."""
         team = self._open[done.item.team]
-        whole = [attempt for attempt in done.result or () if not attempt.fault]
-        for attempt in whole:
-            reference = attempt.pair.reference
-            if attempt.digests[0] != self._checksum(reference.path):
-                raise GroundTruthError(
-                    f"{safe(reference.name)}: it changed while it was evaluated"
-                )
-            team.known[attempt.pair.case] = attempt
-        self.kept.keep(
-            (self._key(team, attempt.pair, attempt.digests[1]), attempt)
-            for attempt in whole
-            if attempt.digests[1]
-        )
-        faults = [attempt.fault for attempt in done.result or () if attempt.fault]
-        if done.is_lost:
-            faults = [worker_error(done.item.pairs[0], done.error)]
-        team.error = next(filter(None, [team.error, *faults]), None)
-        team.scored += len(whole)
-        self._scored += len(whole)
-        team.left -= len(done.item.pairs)
-        if not team.left:
+        attempts = [attempt for attempt in done.result or () if not attempt.fault]
+        for attempt in attempts:
+            self._check_reference(attempt)
+            team.attempts[attempt.pair.case] = attempt
+        self._keep(team, attempts)
+        team.error = team.error or _fault(done)
+        team.scored += len(attempts)
+        self._scored += len(attempts)
+        team.pending_cases -= len(done.item.pairs)
+        if not team.pending_cases:
             self._finish(team)
 
-    def _finish(self, team: OpenTeam) -> None:
-        """Write what a team has scored, or why it was refused."""
-        submission, found = team.submission, None
-        del self._open[submission.team]
-        with team.stack, self._alone(submission, team):
-            found = self._written(team)
-        if found:
-            self._tell(found)
+    def _check_reference(self, attempt: Attempt) -> None:
+        """Refuse the references if that of a case changed since its checksum."""
+        reference = attempt.pair.reference
+        if attempt.digests[0] != self._checksum(reference.path):
+            raise GroundTruthError(
+                f"{safe(reference.name)}: it changed while it was evaluated"
+            )
 
-    def _written(self, team: OpenTeam) -> ScoredTeam:
-        """Write what a team has scored."""
+    def _keep(self, team: OpenTeam, attempts: Iterable[Attempt]) -> None:
+        """Keep outcomes for later runs, under the digests of what was really read.
+
+        A prediction that was too large to be read as a whole has no digest.
+        """
+        outcomes = []
+        for attempt in attempts:
+            prediction_sha256 = attempt.digests[1]
+            if prediction_sha256:
+                key = self._key(team, attempt.pair, prediction_sha256)
+                outcomes.append((key, attempt))
+        self.kept_scores.keep(outcomes)
+
+    def _finish(self, team: OpenTeam) -> None:
+        """Close a team, and tell what it has scored, or why it was refused."""
+        outcome = None
+        del self._open[team.submission.team]
+        with team.stack, self._alone(team.submission, team):
+            outcome = self._write_scores(team)
+        if outcome:
+            self._tell(outcome)
+
+    def _write_scores(self, team: OpenTeam) -> ScoredTeam:
+        """Write metrics.json of a team, and its flags; raise if an error ended it."""
         if team.error:
             raise team.error
         # In the order of the cases, in which problems are told, too.
-        attempts = [team.known[p.case] for p in team.plan.prepared.pairs]
+        attempts = [team.attempts[pair.case] for pair in team.plan.prepared.pairs]
         results = results_of(team.plan, attempts, checksum=self._checksum)
         name = team.submission.team
         with FolderLock(self.output / name, USE):
             write_metrics(results, self.output / name)
         flags = tuple(mirrored_lines(attempts))
         rows = [Flag(team=name, flag=line) for line in flags]
-        self._settle(name, [], rows)
+        self._tables.replace(name, [], rows)
         means = {name: results.mean(name) for name in results.cases[0].by_metric}
         return ScoredTeam(
             team=name,
@@ -392,8 +411,8 @@ class _Run:
         FlareError
             If it concerns all teams.
         """
-        are_there = is_folder(self.ground_truth)
-        if isinstance(error, (OrganiserError, OutputError)) or not are_there:
+        has_references = is_folder(self.ground_truth)
+        if isinstance(error, (OrganiserError, OutputError)) or not has_references:
             raise error
         folder = self.output / submission.team
         is_ours = not (folder.is_symlink() or is_measured(folder))
@@ -403,7 +422,7 @@ class _Run:
         refusal = Refusal(
             team=submission.team, archive=submission.path.name, problem=str(error)
         )
-        self._settle(submission.team, [refusal], [])
+        self._tables.replace(submission.team, [refusal], [])
         self._tell(
             ScoredTeam(
                 team=submission.team,
@@ -413,24 +432,18 @@ class _Run:
             )
         )
 
-    def _settle(self, team: str, refusals: list[Refusal], flags: list[Flag]) -> None:
-        """Let these be the rows of a team, in tables that are written now and then."""
-        self._rows[team] = refusals, flags
-        if time.monotonic() > self._written_at + PAUSE_S:
-            self._write_rows()
-
-    def _write_rows(self) -> None:
-        """Write what became of teams since this was done last."""
-        found = self._rows.values()
-        refusals = chain.from_iterable(own for own, _ in found)
-        flags = chain.from_iterable(own for _, own in found)
-        replace_rows(self.output, Refusal, refusals, self._rows)
-        replace_rows(self.output, Flag, flags, self._rows)
-        self._rows.clear()
-        self._written_at = time.monotonic()
-
-    def _tell(self, found: ScoredTeam) -> None:
-        """Tell the outcome of a team."""
-        self._done.append(found)
+    def _tell(self, outcome: ScoredTeam) -> None:
+        """Add a team to those that are done, and tell its outcome."""
+        self._done.append(outcome)
         if self.on_team:
-            self.on_team(found)
+            self.on_team(outcome)
+
+
+def _fault(done: Done[Batch, tuple[Attempt, ...]]) -> FlareError | None:
+    """Why a case of a batch could not be scored, though its files are not at fault."""
+    if done.is_lost:
+        return worker_error(done.item.pairs[0], done.error)
+    for attempt in done.result or ():
+        if attempt.fault:
+            return attempt.fault
+    return None

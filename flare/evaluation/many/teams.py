@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,6 +20,7 @@ from flare.evaluation.plan import Plan
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.find import ARCHIVE_SUFFIXES
 from flare.evaluation.submission.unpack import unpack_zip
+from flare.results.archives_csv import Flag, Refusal, replace_rows
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.team_folder import REMEDY, confusable, is_measured, name_problem
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 UNPACKED = ".unpacked"
 """Folder in RESULTS for what was in zip files, while it is scored."""
+
+PAUSE_S = 1.0
+"""Least time between two writings of the tables of teams, which read all rows, too."""
 
 _ZIP = ".zip"
 
@@ -43,7 +48,7 @@ class Submission:
 
 
 def find_submissions(
-    folder: Path, settled: Collection[str] = ()
+    folder: Path, teams_with_results: Collection[str] = ()
 ) -> tuple[Submission, ...]:
     """All submissions, in the order of the teams' names.
 
@@ -53,8 +58,8 @@ def find_submissions(
     ----------
     folder : Path
         With a folder, or a zip file, for each team.
-    settled : collection of str
-        Names of teams that have results already.
+    teams_with_results : collection of str
+        Names of teams whose results lie in the output already.
 
     Raises
     ------
@@ -62,39 +67,57 @@ def find_submissions(
         If there is no such folder, or no team in it, or something else than folders
         and zip files.
     """
+    entries = _visible_entries(folder)
+    label_maps = [e.name for e in entries if suffix_of(e.name) and not is_folder(e)]
+    if label_maps:
+        raise InputError(
+            f"{safe(folder)}: label maps lie in it ({listing(label_maps)}), not teams",
+            _REMEDY,
+        )
+    paths_by_team = _paths_by_team(entries)
+    if not paths_by_team:
+        raise InputError(
+            f"{safe(folder)}: neither a folder nor a zip file is in it", _REMEDY
+        )
+    similar_names = confusable(sorted(paths_by_team), teams_with_results)
+    submissions = []
+    for team, paths in sorted(paths_by_team.items()):
+        problem = _problem(team, paths, similar_names.get(team))
+        submissions.append(Submission(team=team, path=paths[0], problem=problem))
+    return tuple(submissions)
+
+
+def _visible_entries(folder: Path) -> list[Path]:
+    """The files and folders in a folder that are not hidden, sorted."""
     try:
-        entries = sorted(p for p in folder.iterdir() if p.name[0] != ".")
+        return sorted(path for path in folder.iterdir() if path.name[0] != ".")
     except OSError as error:
         raise InputError(
             f"{safe(folder)}: it cannot be read as a folder ({why(error)})", _REMEDY
         ) from error
-    maps = listing(e.name for e in entries if suffix_of(e.name) and not is_folder(e))
-    if maps:
-        raise InputError(
-            f"{safe(folder)}: label maps lie in it ({maps}), not teams", _REMEDY
-        )
-    found: defaultdict[str, list[Path]] = defaultdict(list)
-    others: defaultdict[str, list[Path]] = defaultdict(list)
+
+
+def _paths_by_team(entries: Iterable[Path]) -> Mapping[str, list[Path]]:
+    """The folder and the archives of each team, of which it should have one.
+
+    An archive of another kind than zip counts only for a team that has nothing else:
+    otherwise it was unpacked beside its folder. A link that leads to no file counts as
+    a folder: `_problem` tells the team that it is a link.
+    """
+    usable_paths: defaultdict[str, list[Path]] = defaultdict(list)
+    other_archives: defaultdict[str, list[Path]] = defaultdict(list)
     for entry in entries:
         suffix = suffix_of(entry.name, ARCHIVE_SUFFIXES)
-        if is_folder(entry) or (entry.is_symlink() and not (is_file(entry) or suffix)):
-            found[entry.name].append(entry)
+        team = entry.name[: -len(suffix)] if suffix else entry.name
+        if is_folder(entry):
+            usable_paths[entry.name].append(entry)
+        elif suffix == _ZIP:
+            usable_paths[team].append(entry)
         elif suffix:
-            kind = found if suffix == _ZIP else others
-            kind[entry.name[: -len(suffix)]].append(entry)
-    # Of a team that has nothing else: otherwise it was unpacked beside its folder.
-    found = others | found
-    if not found:
-        raise InputError(
-            f"{safe(folder)}: neither a folder nor a zip file is in it", _REMEDY
-        )
-    alike = confusable(sorted(found), settled)
-    return tuple(
-        Submission(
-            team=team, path=paths[0], problem=_problem(team, paths, alike.get(team))
-        )
-        for team, paths in sorted(found.items())
-    )
+            other_archives[team].append(entry)
+        elif entry.is_symlink() and not is_file(entry):
+            usable_paths[entry.name].append(entry)
+    return other_archives | usable_paths
 
 
 @contextmanager
@@ -141,17 +164,17 @@ class OpenTeam:
 
     submission: Submission
     plan: Plan
-    known: dict[str, Attempt] = field(default_factory=dict)
-    """The outcomes of its cases so far."""
-    left: int = 0
-    """So many of its cases are still to come back."""
+    attempts: dict[str, Attempt] = field(default_factory=dict)
+    """The outcomes of its cases so far, by the names of the cases."""
+    pending_cases: int = 0
+    """The number of its cases that are still to come back."""
     scored: int = 0
     error: FlareError | None = None
     """Why it cannot be scored to its end."""
     rules: str
     """`rules_key`."""
     stack: ExitStack = field(default_factory=ExitStack)
-    """What is to be let go when the team is done."""
+    """The open files and folders that are let go when the team is done."""
 
 
 _REMEDY = (
@@ -160,18 +183,22 @@ _REMEDY = (
 )
 
 
-def _problem(team: str, paths: Sequence[Path], alike: str | None) -> InputError | None:
+def _problem(
+    team: str, paths: Sequence[Path], similar_name: str | None
+) -> InputError | None:
     """Why what a team has submitted cannot be opened, or kept under its name."""
-    path, *others = paths
+    path = paths[0]
     name = safe(path.name)
-    if others:
-        names = listing(each.name for each in paths)
+    if len(paths) > 1:
+        names = listing(path.name for path in paths)
         problem = f"{names}: {len(paths)} submissions of one team"
         return InputError(problem, "Keep one of them.")
     if reason := name_problem(team):
         return InputError(f"{safe(team)}: {reason}", REMEDY)
-    if alike:
-        problem = f"{safe(team)}: its name can be taken for that of {safe(alike)}"
+    if similar_name:
+        problem = (
+            f"{safe(team)}: its name can be taken for that of {safe(similar_name)}"
+        )
         return InputError(problem, REMEDY)
     if path.is_symlink() or not (is_folder(path) or is_file(path)):
         problem = f"{name}: it is a link, or no regular file or folder"
@@ -190,7 +217,7 @@ class ScoredTeam:
     cases: int = 0
     """Of one that was refused: those whose voxels were looked at."""
     scored: int = 0
-    """So many of its cases were scored now; the others were scored before."""
+    """The number of its cases that were scored now; the others were scored before."""
     means: Mapping[str, float] = field(default_factory=dict)
     """By metric; none if it was refused."""
     zeros: tuple[str, ...] = ()
@@ -202,21 +229,55 @@ class ScoredTeam:
 
 
 def mirrored_lines(attempts: Iterable[Attempt]) -> Iterator[str]:
-    """Which cases look mirrored, a line for each way."""
-    ways: defaultdict[str, list[tuple[str, float, float]]] = defaultdict(list)
+    """Tell which cases look mirrored, in a line for each way."""
+    rows_by_axes: defaultdict[str, list[tuple[str, float, float]]] = defaultdict(list)
     total = 0
     for attempt in attempts:
         total += 1
-        if attempt.score and (found := attempt.mirrored):
-            row = attempt.pair.case, attempt.score.dsc, found.dsc
-            ways[found.axes].append(row)
-    for axes, rows in ways.items():
-        names, dsc, better = zip(*rows, strict=True)
+        mirrored = attempt.mirrored
+        if attempt.score and mirrored:
+            row = attempt.pair.case, attempt.score.dsc, mirrored.dsc
+            rows_by_axes[mirrored.axes].append(row)
+    for axes, rows in rows_by_axes.items():
+        cases, dsc, mirrored_dsc = zip(*rows, strict=True)
         yield (
             f"{len(rows)} of {count(total, 'case')} look mirrored {axes}"
-            f" ({listing(names)}): their DSC is {median(dsc):.2f} at the median, and"
-            f" would be {median(better):.2f} the other way round"
+            f" ({listing(cases)}): their DSC is {median(dsc):.2f} at the median, and"
+            f" would be {median(mirrored_dsc):.2f} the other way round"
         )
+
+
+class TeamTables:
+    """The tables of refused and of flagged teams in RESULTS, written now and then.
+
+    Parameters
+    ----------
+    results : Path
+        The folder of all teams.
+    """
+
+    def __init__(self, results: Path) -> None:
+        self._results = results
+        self._rows: dict[str, tuple[list[Refusal], list[Flag]]] = {}
+        self._written_at = time.monotonic()
+
+    def replace(self, team: str, refusals: list[Refusal], flags: list[Flag]) -> None:
+        """Let these be the rows of a team, in place of those of an earlier run."""
+        self._rows[team] = refusals, flags
+        if time.monotonic() > self._written_at + PAUSE_S:
+            self.write()
+
+    def write(self) -> None:
+        """Write the rows that were replaced since this was done last."""
+        refusals: list[Refusal] = []
+        flags: list[Flag] = []
+        for team_refusals, team_flags in self._rows.values():
+            refusals += team_refusals
+            flags += team_flags
+        replace_rows(self._results, Refusal, refusals, self._rows)
+        replace_rows(self._results, Flag, flags, self._rows)
+        self._rows.clear()
+        self._written_at = time.monotonic()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,8 +296,11 @@ class ScoredTeams:
 
         from flare.results.metrics_reading import read_metrics
 
-        scored = [found.team for found in self.teams if not found.refusal]
-        frames = {t: read_metrics(self.output / t / METRICS_JSON) for t in scored}
+        frames = {}
+        for outcome in self.teams:
+            if not outcome.refusal:
+                metrics_json = self.output / outcome.team / METRICS_JSON
+                frames[outcome.team] = read_metrics(metrics_json)
         return pd.concat(frames, names=["team"]) if frames else pd.DataFrame()
 
 
@@ -245,12 +309,12 @@ class Progress:
     """How far a run has come."""
 
     teams: int
-    """Of which nothing is left to do."""
+    """Teams with nothing left to do."""
     all_teams: int
     scored: int
     """Cases scored now."""
     kept: int
-    """Cases of which the outcome was known."""
+    """Cases whose outcome was known before."""
     left: int
     """Cases still to be scored; those of teams not looked at are taken to be as many
     as of the others."""

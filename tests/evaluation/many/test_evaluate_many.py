@@ -15,7 +15,7 @@ import flare
 from flare.common.errors import InputError, OutputError
 from flare.common.text import safe
 from flare.evaluation.many import cases
-from flare.evaluation.many import score as many
+from flare.evaluation.many import teams as teams_module
 from flare.evaluation.many.cases import rules_key
 from flare.evaluation.many.teams import UNPACKED
 from flare.evaluation.options import EvaluationOptions
@@ -197,8 +197,8 @@ def test_rows_of_many_teams_are_not_written_for_each(score, tmp_path, monkeypatc
         written.append([kind, *teams])
         replace_rows(results, kind, rows, teams)
 
-    monkeypatch.setattr(many, "replace_rows", write)
-    monkeypatch.setattr(many, "PAUSE_S", 1e9, raising=False)
+    monkeypatch.setattr(teams_module, "replace_rows", write)
+    monkeypatch.setattr(teams_module, "PAUSE_S", 1e9)
     for team in TEAMS:
         (tmp_path / "teams" / team / "case_2.nii.gz").unlink()
 
