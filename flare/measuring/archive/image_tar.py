@@ -7,6 +7,7 @@ is read is limited; and what two readers could understand in two ways is refused
 from __future__ import annotations
 
 import io
+import os
 import posixpath
 import tarfile
 from bisect import bisect_left
@@ -87,6 +88,7 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
     names: set[str] = set()
     is_file_system = False
     with explained(), open_regular(path) as file:
+        budget.packed_bytes += 2 * os.fstat(file.fileno()).st_size
         content = TarContent(unpacked(file, compression_of(file)), budget)
         for entry, archive in entries_of(content, budget):
             name = posixpath.normpath(entry.name)
@@ -181,7 +183,7 @@ def _read_blob(name: str, file: io.BufferedReader, budget: Budget) -> Blob:
     try:
         with explained():
             kind = compression_of(file)
-            stored = Hashed(file)
+            stored = Hashed(file, budget.unpack_layer if kind else None)
             plain = Hashed(unpacked(stored, kind)) if kind else stored
             content = TarContent(plain, budget)
             # Some builders put a table of contents behind the end.

@@ -13,7 +13,7 @@ import json
 import re
 import tarfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, NoReturn, cast
@@ -45,6 +45,10 @@ NOTED_BYTES = 2**28
 
 HEADER_BYTES = 2**27
 """At most this much of headers with long names and the like is read."""
+
+PACKED_BYTES = 2**26
+"""At most this much of compressed layers is unpacked, beside twice the archive's size:
+they do not become smaller again. Blocks without content take longest of all."""
 
 _SENSELESS = "its headers make no sense"
 
@@ -96,6 +100,7 @@ class Budget:
     kept_bytes: int = field(default_factory=lambda: KEPT_BYTES)
     noted_bytes: int = field(default_factory=lambda: NOTED_BYTES)
     header_bytes: int = field(default_factory=lambda: HEADER_BYTES)
+    packed_bytes: int = field(default_factory=lambda: PACKED_BYTES)
 
     def unpack(self, size: int) -> None:
         """Take off what was unpacked."""
@@ -132,6 +137,12 @@ class Budget:
         self.header_bytes -= size
         if self.header_bytes < 0:
             raise LimitError(f"its headers take more than {HEADER_BYTES >> 20} MB")
+
+    def unpack_layer(self, size: int) -> None:
+        """Take off what was read of a compressed layer."""
+        self.packed_bytes -= size
+        if self.packed_bytes < 0:
+            raise LimitError("its layers are far larger than it, even compressed")
 
 
 PADDING_BYTES = 2**20
@@ -227,10 +238,20 @@ def _check_pax(header: bytes) -> None:
 
 
 class Hashed:
-    """Content that goes by, front to back, and is hashed."""
+    """Content that goes by, front to back, and is hashed.
 
-    def __init__(self, content: Readable) -> None:
-        self._content = content
+    Parameters
+    ----------
+    content : file object
+        What goes by.
+    take_off : callable, optional
+        It is called with the number of bytes of each piece.
+    """
+
+    def __init__(
+        self, content: Readable, take_off: Callable[[int], None] | None = None
+    ) -> None:
+        self._content, self._take_off = content, take_off
         self._digest = hashlib.sha256()
         self.size = 0
         """The number of bytes that have gone by."""
@@ -238,6 +259,8 @@ class Hashed:
     def read(self, size: int) -> bytes:
         """The next `size` bytes, or fewer at the end."""
         data = self._content.read(size)
+        if self._take_off:
+            self._take_off(len(data))
         self.size += len(data)
         self._digest.update(data)
         return data

@@ -1,5 +1,6 @@
 """The work of reading an archive is bounded, whatever its author intends."""
 
+import gzip
 import io
 import itertools
 import posixpath
@@ -190,6 +191,35 @@ def test_headers_without_number_are_not_read(tmp_path, monkeypatch):
     (problem,) = findings(save(tmp_path, FILES, pax(b"11 path=ab\n", number=2100)))
 
     assert problem == "its headers take more than 1 MB"
+
+
+FAR_LARGER = "its layers are far larger than it, even compressed"
+
+
+def test_compressed_layers_that_become_small_again_are_not_unpacked(
+    tmp_path, monkeypatch
+):
+    """Of a gzip member without content, 20 bytes are left: a million take a second.
+
+    By hand: 7,000 layers of a million members fit in 128 GiB, and took two hours.
+    """
+    monkeypatch.setattr(strict, "PACKED_BYTES", 2**19, raising=False)
+    members = gzip.compress(b"", mtime=0) * 30_000
+
+    def pack(layer):
+        return members + gzip.compress(layer)
+
+    assert findings(save(tmp_path, FILES, pack=pack)) == [FAR_LARGER]
+    monkeypatch.setattr(strict, "PACKED_BYTES", 2**20)
+    assert findings(save(tmp_path, FILES, pack=pack)) == []
+
+
+def test_honest_compressed_layers_are_no_smaller_in_the_archive(tmp_path, monkeypatch):
+    monkeypatch.setattr(strict, "PACKED_BYTES", 0, raising=False)
+    weights = random.Random(1).randbytes(2**20)
+
+    layers = (FILES, {"a": weights}, {"b": weights[::-1]})
+    assert findings(save(tmp_path, *layers, pack=gzip.compress)) == []
 
 
 def test_a_path_that_linux_does_not_know(tmp_path):
