@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
@@ -12,7 +13,7 @@ from pathlib import Path
 from flare.challenge.metrics import Better
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.options import argument, challenge_option, option, share, whole
-from flare.common.text import listing
+from flare.common.text import listing, safe
 from flare.results.errors import RankingError
 
 SAMPLES, SEED = 1000, 2021
@@ -108,8 +109,9 @@ class RankingRequest:
         metavar="RESULTS",
     )
     output: Path = option(
-        "Write ranking.csv, case_ranks.csv, values.csv, ranking.json, ranking.md,"
-        " ranking.tex, report.txt, methods.txt and sheets/TEAM.md into this folder.",
+        "Write ranking.csv, case_ranks.csv, values.csv, means.csv, ranking.json,"
+        " ranking.md, means.md, ranking.tex, means.tex, report.txt, methods.txt and"
+        " sheets/TEAM.md into this folder.",
         metavar="DIR",
     )
     options: RankingOptions = field(default_factory=RankingOptions)
@@ -188,7 +190,7 @@ def ranked_metrics(
     Raises
     ------
     RankingError
-        If the challenge has no ranking, or no such metric.
+        If the challenge has no ranking, or no such metric; or if one is there twice.
     """
     rules = {rule.metric: rule for rule in challenge.ranking}
     if not rules:
@@ -198,12 +200,15 @@ def ranked_metrics(
             _REMEDY,
         )
     chosen = chosen or list(rules)
-    if not rules.keys() >= set(chosen) or len(set(chosen)) < len(chosen):
-        raise RankingError(
-            challenge.key,
-            f"it ranks {listing(rules)}; --metrics has {listing(chosen)}",
-            _REMEDY,
-        )
+    problems = []
+    for metric, times in Counter(chosen).items():
+        if metric not in rules:
+            problems.append(f"it does not rank {safe(metric)}, which --metrics has")
+        elif times > 1:
+            problems.append(f"--metrics has {metric} {times} times")
+    if problems:
+        remedy = f"Choose from {listing(rules)}, each at most once."
+        raise RankingError(challenge.key, "; ".join(problems), remedy)
     return tuple(rules[metric] for metric in chosen)
 
 

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -305,8 +306,12 @@ def test_the_rule_for_missing_results_is_that_of_a_failed_run_where_there_is_one
     [
         (FLARE21, {"missing": MissingRule.VALUE}, "no value of a failed run for dsc"),
         (FLARE21, {"metrics": ("nsd", "runtime_s"), "gate": 0.5}, "depends on the DSC"),
-        (FLARE21, {"metrics": ("dsc", "speed")}, "flare21: it ranks dsc, nsd, runtime"),
-        (FLARE21, {"metrics": ("dsc", "dsc")}, "flare21: it ranks dsc, nsd, runtime"),
+        (
+            *(FLARE21, {"metrics": ("dsc", "speed")}),
+            "flare21: it does not rank speed, which --metrics has. Choose from dsc,"
+            " nsd, runtime_s, max_gpu_memory_mb, each at most once",
+        ),
+        (FLARE21, {"metrics": ("dsc", "dsc")}, "flare21: --metrics has dsc 2 times"),
         (replace(FLARE21, ranking=()), {}, r"page Challenge files explains \[\[rank"),
     ],
 )
@@ -344,6 +349,9 @@ def test_the_files_of_the_contract(tmp_path):
     )
     settings = json.loads((tmp_path / "out" / "ranking.json").read_text())["settings"]
     assert (settings["challenge"], settings["ties"]) == ("flare21", "min")
+    words = re.split(r"[\s,]+", run_flare("rank", "--help").stdout)
+    files = {path.name for path in (tmp_path / "out").iterdir()} - {"sheets"}
+    assert files <= {*words}
 
 
 # --- challengeR -------------------------------------------------------------------

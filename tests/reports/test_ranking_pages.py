@@ -205,6 +205,18 @@ def test_effects_and_schemes_are_those_of_ranking_json(tmp_path):
             assert moved == scheme["moved"]
 
 
+def test_tau_with_a_single_tie_has_one_word_in_all_places(tmp_path):
+    """By tests of two cases, of which none can tell, both teams are first."""
+    source = write_values(tmp_path / "table.csv", {"a": (2, 0.9), "b": (2, 0.8)})
+
+    page = page_of(source, metrics=("dsc",))
+
+    rows = {row["scheme"].text: row for row in content_of(page, "Other schemes")}
+    assert rows["tests (Holm), then rank"]["tau"].text == "undefined"
+    text = str(rank(source, metrics=["dsc"], bootstrap=0))
+    assert "tests (Holm), then rank                    undefined  b 2 to 1" in text
+
+
 def test_what_is_to_be_looked_at_is_in_a_box_and_at_the_team(results):
     """Of many lines the first ten, and a mirrored team before all others."""
     for name in "bcdefghijkl":

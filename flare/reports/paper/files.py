@@ -33,6 +33,7 @@ from flare.reports.ranking.words import (
     plain,
     recount_text,
     scheme_moves,
+    tau_text,
     too_few_text,
 )
 from flare.reports.render.text import terminal
@@ -181,8 +182,7 @@ def _schemes_text(schemes: Sequence[Scheme]) -> str:
     moves_by_scheme, still = scheme_moves(schemes)
     rows = []
     for scheme, moves in moves_by_scheme:
-        tau = "  - " if scheme.tau is None else f"{scheme.tau:4.2f}"
-        rows.append((scheme.name, tau, listing(moves)))
+        rows.append((scheme.name, tau_text(scheme), listing(moves)))
     notes = [f"  {still}: nobody moves"] if still else []
     title = "Ranked in other ways (Kendall's tau with the ranking above, who moves):"
     return _block(title, rows, *notes)

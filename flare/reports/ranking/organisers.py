@@ -51,6 +51,7 @@ from flare.reports.ranking.words import (
     printed,
     recount_text,
     scheme_moves,
+    tau_text,
 )
 from flare.reports.scores import Mean, group_title
 from flare.results.groups_csv import Grouping
@@ -324,8 +325,7 @@ def _schemes_table(schemes: Sequence[Scheme]) -> Table:
     rows: list[tuple[object, ...]] = []
     for scheme, moves in moves_by_scheme:
         tau = number_cell(scheme.tau, decimals=2, exact=True)
-        if scheme.tau is None:
-            tau = replace(tau, text="undefined")
+        tau = replace(tau, text=tau_text(scheme))
         rows.append((Cell(scheme.name), tau, text_cell(", ".join(moves))))
     if still:
         rows.append((Cell(still), "", text_cell("nobody")))

@@ -364,6 +364,11 @@ def _named(cases: Sequence[str], before: str) -> str:
 # --- Other schemes ----------------------------------------------------------------
 
 
+def tau_text(scheme: Scheme) -> str:
+    """Kendall's tau of a scheme; a single tie, as of teams by tests alone, has none."""
+    return "undefined" if scheme.tau is None else f"{scheme.tau:z.2f}"
+
+
 def scheme_moves(
     schemes: Sequence[Scheme],
 ) -> tuple[list[tuple[Scheme, list[str]]], str]:
