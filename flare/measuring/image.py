@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import shutil
 import struct
 import subprocess
 import tarfile
@@ -150,12 +151,15 @@ def loaded_image(
 
     Raises
     ------
+    LoadError
+        If the image would have room if it did not list layers again.
     FlareError
-        If the image or its model has no room, or cannot be loaded.
+        If it or its model has no room, or cannot be loaded.
     """
     disk = engine.folder()
     if disk:
-        needed = 2 * archive.disk_bytes + SPARE_BYTES
+        _check_repeats(disk, archive)
+        needed = _needed_bytes(archive.disk_bytes)
         check_room(disk, needed, archive.path.name, "image")
     is_there, _ = find_image(engine, archive)
     images = () if is_there else (archive.image, archive.manifest)
@@ -178,6 +182,24 @@ def loaded_image(
             key=place.key,
             work=place.work,
             model=model,
+        )
+
+
+def _needed_bytes(disk_bytes: int) -> int:
+    """Room for an image: the engine unpacks it, and then each layer from that."""
+    return 2 * disk_bytes + SPARE_BYTES
+
+
+def _check_repeats(disk: Path, archive: Archive) -> None:
+    """Refuse an image that has no room on a disk only as it lists layers repeatedly."""
+    total = shutil.disk_usage(disk).total
+    if _needed_bytes(archive.once_bytes) <= total < _needed_bytes(archive.disk_bytes):
+        size = archive.disk_bytes / 2**30
+        raise LoadError(
+            archive.path.name,
+            f"it lists the same layers again, and would take {size:.1f} GiB: an engine"
+            " stores each as often as it is listed",
+            "List each layer once.",
         )
 
 

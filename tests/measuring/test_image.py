@@ -4,10 +4,12 @@ import errno
 import json
 import tarfile
 from subprocess import PIPE, Popen
+from types import SimpleNamespace
 
 import pytest
 
 from flare.common.errors import EngineError
+from flare.measuring import host
 from flare.measuring import image as loading_module
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.engines.docker import Docker, is_of_content
@@ -18,6 +20,9 @@ from tests.builders.archives import FILES, OF_NO_ENGINE, save
 ARCHIVE = ROOT / "tests" / "data" / "archives" / "docker-20.archive"
 
 OURS = "ours:latest"
+
+FREE = 2**30
+"""Bytes of a disk that have to stay free."""
 
 
 @pytest.fixture
@@ -204,3 +209,27 @@ def test_no_engine_loads_what_is_refused_before_it(docker, tmp_path, settings, _
 
     assert run.returncode == 1
     assert is_of_content(run.stderr)
+
+
+@pytest.mark.parametrize(
+    ("layers", "total", "problem"),
+    [
+        # By hand: 2 x 100 MiB beside what stays free, where 2 x 1 MiB would fit.
+        ([{"w": bytes(2**20)}] * 100, FREE + 2**27, "w.tar.gz: it lists the same"),
+        ([{"w": bytes(2**20)}] * 100, FREE + 2**20, "w.tar.gz: 1.0 GiB are free in"),
+        ([{"w": bytes(2**27)}], FREE + 2**27, "w.tar.gz: 1.1 GiB are free in"),
+        ([{}] * 100, FREE + 2**27, ""),
+    ],
+)
+def test_layers_that_are_listed_again(bench, monkeypatch, layers, total, problem):
+    """No disk grows for them: the team's fault, and not that of a full disk."""
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(total=total))
+    monkeypatch.setattr(host, "room", lambda _: host.Room(total, 10**6))
+    files = FILES | {"workspace/predict.sh": b"true\n"}
+    archive = save(bench.sent, files, *layers, name="w.tar.gz", tags=["w:latest"])
+
+    error = str(bench.measure(archive, cases=1).get("w", ""))
+
+    assert error.startswith(problem)
+    assert bool(error) == bool(problem)
+    assert ("[F15]" in error) == ("lists the same layers again" in error)

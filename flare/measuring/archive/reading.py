@@ -105,7 +105,10 @@ class Archive:
     unpacked_bytes: int = 0
     """Size of the files of all layers together,"""
     disk_bytes: int = 0
-    """and their size on a disk at most."""
+    """their size on a disk at most, where an engine stores a layer anew each time that
+    it is listed,"""
+    once_bytes: int = 0
+    """and what that would be if each was listed once."""
     model: Model | None = None
     """The model that was sent beside it."""
     problems: tuple[ArchiveError | ModelError, ...] = ()
@@ -179,6 +182,7 @@ def read_archive(
 
 def _with_image(archive: Archive, image: Image) -> Archive:
     configuration = without_volumes(image)
+    layers = {blob.diff_id: blob.layer for blob in image.layers}
     image_name, manifest, *_ = documents_of(configuration, image.layers)
     return replace(
         archive,
@@ -189,6 +193,7 @@ def _with_image(archive: Archive, image: Image) -> Archive:
         overrides=environment_overrides(image.environment),
         unpacked_bytes=sum(blob.layer.unpacked_bytes for blob in image.layers),
         disk_bytes=sum(blob.layer.disk_bytes for blob in image.layers),
+        once_bytes=sum(layer.disk_bytes for layer in layers.values()),
     )
 
 

@@ -77,6 +77,14 @@ def test_an_archive_that_is_right(tmp_path, layout, compress):
     assert archive.disk_bytes == (5 + 3) * 4096
 
 
+def test_a_layer_takes_the_disk_as_often_as_it_is_listed(tmp_path):
+    """So Docker 20.10 does: five times a layer of 60 MiB took 303 MiB of its disk."""
+    archive = read_archive(save(tmp_path, FILES, *[{"w": b"x"}] * 3, {}, {}))
+
+    assert archive.disk_bytes == (5 + 3) * 4096 + 3 * 2 * 4096
+    assert archive.once_bytes == (5 + 3) * 4096 + 2 * 4096
+
+
 def right(name, *layers, **options):
     return pytest.param(layers, options, id=name)
 
