@@ -132,14 +132,17 @@ def _stand_ins(
     predictions: Path, images: Path, challenge: Challenge
 ) -> Sequence[LabelMapFile]:
     """The CTs in the place of the references, as far as CTs tell of them."""
-    found = find_images(images, challenge.names)
+    files = find_images(images, challenge.names)
     if predictions.resolve() == images.resolve():
         raise InputError(
             f"{safe(images)}: these are the predictions as well",
             "Give the folder of the CTs with --images.",
         )
-    names = {file.case: challenge.names.prediction_of(file.case) for file in found}
-    return [replace(f, name=names[f.case], asked=names[f.case]) for f in found]
+    stand_ins = []
+    for file in files:
+        name = challenge.names.prediction_of(file.case)
+        stand_ins.append(replace(file, name=name, prediction_name=name))
+    return stand_ins
 
 
 def find_images(

@@ -282,7 +282,7 @@ def results_of(
     line = ignored_labels_text([*unknown.values()], plan.rules)
     having = tuple(case for case, labels in unknown.items() if labels)
     ignored = [LowScores(reason=line, cases=having)] if line else []
-    asked = {f.case: f.asked for f in plan.references if f.case not in absent}
+    asked = {f.case: f.prediction_name for f in plan.references if f.case not in absent}
     unusable = _unusable(scores, reasons, asked, len(plan.references))
     cases = tuple(
         scores.get(file.case)

@@ -175,7 +175,7 @@ def _hidden(references: Sequence[LabelMapFile]) -> tuple[LabelMapFile, ...]:
     hidden = []
     for number, file in enumerate(references, start=1):
         name = f"case {number} of {count}"
-        hidden.append(replace(file, name=name, asked=name, is_hidden=True))
+        hidden.append(replace(file, name=name, prediction_name=name, is_hidden=True))
         _log.info("%s is %s", name, safe(file.name))
     return tuple(hidden)
 

@@ -51,12 +51,14 @@ class ImageInMemory(LabelMapFile):
             return image_header(self.image).grid
 
     def read_labels(
-        self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
+        self,
+        known_labels: Sequence[int],
+        allocate: Callable[[int], Labels] | None = None,
     ) -> LabelMap:
         """Its labels."""
         with named(self.name):
             values = PlainStream(BytesIO(image_values(self.image).tobytes()))
-            return read_labels(values, image_header(self.image), known, allocate)
+            return read_labels(values, image_header(self.image), known_labels, allocate)
 
 
 def score_pair(

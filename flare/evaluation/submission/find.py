@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +15,7 @@ from flare.challenge.formats import (
     CASE,
     FORMATS,
     PLAIN_NAMES,
+    FileNames,
     NpzLayout,
     case_name,
     suffix_of,
@@ -41,13 +42,13 @@ DEMONSTRATION_CASE = "demo_{:03}"
 """How the cases of the bundled demonstration set are named, and no others are."""
 
 MOST_ENTRIES = 1_000_000
-"""Of a folder that is searched, with all that is in it,"""
+"""A folder that is searched has fewer files and folders in it than this."""
 
 DEEPEST = 200
-"""and its folders within folders,"""
+"""At most this deep may folders lie within folders."""
 
 PATH_BYTES = 4000
-"""and the longest path: no system can open one of 4,096 bytes."""
+"""At most this long may a path be: no system can open one of 4,096 bytes."""
 
 _LOST_EXTENSION = re.compile(r"(\.nii)?( ?\(\d+\))?(\.gz)?( ?\(\d+\))?$", re.IGNORECASE)
 """What may be behind the name of a case whose file has lost its extension, or part of
@@ -62,7 +63,7 @@ class LabelMapFile:
     path: Path
     name: str
     """Its path below the folder that was searched, with forward slashes."""
-    asked: str = ""
+    prediction_name: str = ""
     """Of a reference: what the prediction of its case is to be called."""
     problem: FileError | None = None
     """Why it cannot be read, as far as that is known without opening it."""
@@ -96,7 +97,9 @@ class LabelMapFile:
             return header.grid
 
     def read_labels(
-        self, known: Sequence[int], allocate: Callable[[int], Labels] | None = None
+        self,
+        known_labels: Sequence[int],
+        allocate: Callable[[int], Labels] | None = None,
     ) -> LabelMap:
         """Read the whole label map and verify it.
 
@@ -104,7 +107,7 @@ class LabelMapFile:
 
         Parameters
         ----------
-        known : sequence of int
+        known_labels : sequence of int
             The labels, from 1 to 255, that may be there beside 0.
         allocate : callable, optional
             Gives an array of uint8 of shape (n,) for n labels, with any content.
@@ -120,7 +123,7 @@ class LabelMapFile:
             If a voxel is not a whole number.
         """
         with opened(self.path, self.name, self.npz, self.stream) as (header, voxels):
-            return read_labels(voxels, header, known, allocate)
+            return read_labels(voxels, header, known_labels, allocate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +142,8 @@ class Folder:
     @property
     def archives(self) -> tuple[str, ...]:
         """Names of archives, which are not opened."""
-        found = (file.name for file in self.files)
-        return tuple(name for name in found if suffix_of(name, ARCHIVE_SUFFIXES))
+        names = (file.name for file in self.files)
+        return tuple(name for name in names if suffix_of(name, ARCHIVE_SUFFIXES))
 
 
 def find_label_maps(
@@ -173,15 +176,15 @@ def find_label_maps(
     files, ignored = [], {}
     for path in _walk(folder, follow_links=follow_links):
         relative = path.relative_to(folder)
-        name, file = relative.as_posix(), None
-        is_of_others = _is_of_others(relative)
-        if not is_of_others:
-            file = _label_map_file(path, name, case_of, follow_links, npz)
+        name = relative.as_posix()
+        if _is_of_others(relative):
+            ignored[name] = case_of("")
+            continue
+        file = _label_map_file(path, name, case_of, follow_links, npz)
         if file:
             files.append(file)
         else:
-            plain = "" if is_of_others else _LOST_EXTENSION.sub("", path.name)
-            ignored[name] = case_of(plain)
+            ignored[name] = case_of(_LOST_EXTENSION.sub("", path.name))
     return Folder(
         files=tuple(sorted(files, key=lambda file: (file.case, file.name))),
         ignored=dict(sorted(ignored.items())),
@@ -189,16 +192,16 @@ def find_label_maps(
 
 
 def usual_references() -> Path:
-    """Those that the platform has unpacked, if there are any, else the bundled ones."""
+    """The folder that the platform has unpacked, if it has any, else the bundled."""
     folder = PLATFORM_GROUND_TRUTH
     try:
-        found = folder.is_dir() and find_label_maps(folder, follow_links=True).files
+        files = folder.is_dir() and find_label_maps(folder, follow_links=True).files
     except FolderError:
         return folder  # they are the organisers': reading them will say it
-    return folder if found else BUNDLED_GROUND_TRUTH
+    return folder if files else BUNDLED_GROUND_TRUTH
 
 
-def find_references(  # noqa: C901
+def find_references(
     folder: Path, challenge: Challenge | None = None
 ) -> tuple[LabelMapFile, ...]:
     """Find the reference of each case, as a challenge has them, or one image of each.
@@ -213,6 +216,29 @@ def find_references(  # noqa: C901
     """
     patterns = challenge.names if challenge else PLAIN_NAMES
     npz = challenge.npz.layout("reference") if challenge else None
+    files = _reference_files(folder, patterns, npz)
+    _refuse_demonstration_beside_others(files)
+    misnamed = listing(file.name for file in files if not file.case)
+    if misnamed:
+        raise GroundTruthError(
+            f"{misnamed}: not called {patterns.reference}, as the challenge file asks"
+        )
+    refuse_twice(files)
+    _refuse_ambiguous_cases({file.case for file in files}, patterns)
+    references = []
+    for file in files:
+        if file.problem:
+            raise GroundTruthError(file.problem.finding) from file.problem
+        suffix = suffix_of(file.name, ALL_SUFFIXES)
+        prediction_name = patterns.prediction_of(file.case, suffix)
+        references.append(replace(file, prediction_name=prediction_name))
+    return tuple(references)
+
+
+def _reference_files(
+    folder: Path, patterns: FileNames, npz: NpzLayout | None
+) -> tuple[LabelMapFile, ...]:
+    """All label maps in a folder of references, which has at least one."""
 
     def case_of(stem: str) -> str:
         return patterns.case_of_reference(stem) or stem * is_demonstration(stem)
@@ -227,34 +253,30 @@ def find_references(  # noqa: C901
         raise GroundTruthError(error.problem) from error
     if not files:
         raise GroundTruthError("there is no label map in their folder")
+    return files
+
+
+def _refuse_demonstration_beside_others(files: Sequence[LabelMapFile]) -> None:
+    """Raise a GroundTruthError if some files, but not all, are demonstration cases."""
     demonstration = [file.name for file in files if is_demonstration(file.case)]
     if 0 < len(demonstration) < len(files):
         names = listing(demonstration)
         raise GroundTruthError(
             f"{names}: the demonstration set lies beside other label maps"
         )
-    misnamed = listing(file.name for file in files if not file.case)
-    if misnamed:
-        raise GroundTruthError(
-            f"{misnamed}: not called {patterns.reference}, as the challenge file asks"
-        )
-    refuse_twice(files)
-    cases = {file.case for file in files}
+
+
+def _refuse_ambiguous_cases(cases: Set[str], patterns: FileNames) -> None:
+    """Raise a GroundTruthError if a file of one case has the name of another case."""
     for pattern in (patterns.prediction, patterns.reference, patterns.image):
-        for case in sorted(cases if pattern != CASE else ()):
+        if pattern == CASE:
+            continue
+        for case in sorted(cases):
             name = pattern.replace(CASE, case)
             if name in cases:
                 raise GroundTruthError(
                     f"{safe(name)}: a file of this case may be of {safe(case)}, too"
                 )
-    for file in files:
-        if file.problem:
-            raise GroundTruthError(file.problem.finding) from file.problem
-    asked = patterns.prediction_of
-    return tuple(
-        replace(file, asked=asked(file.case, suffix_of(file.name, ALL_SUFFIXES)))
-        for file in files
-    )
 
 
 def refuse_twice(files: Sequence[LabelMapFile]) -> None:
@@ -326,12 +348,12 @@ def _label_map_file(
     problem, is_foreign = None, False
     stem = case_name(path, may_be_npz=npz is not None)
     if stem is None:
-        known = OTHER_SUFFIXES | FOREIGN_SUFFIXES
-        suffix = suffix_of(path.name, known)
+        problems = OTHER_SUFFIXES | FOREIGN_SUFFIXES
+        suffix = suffix_of(path.name, problems)
         if not suffix:
             return None
         stem = path.name[: -len(suffix)]
-        problem = FileFormatError(name, known[suffix])
+        problem = FileFormatError(name, problems[suffix])
         is_foreign = suffix in FOREIGN_SUFFIXES
     elif not is_file(path) or (path.is_symlink() and not follow_links):
         remedy = "Put the file itself there."
@@ -360,12 +382,22 @@ OTHER_SUFFIXES = {
 }
 """Image files all the same: they are named in an error, with what is wrong."""
 
+
+def _formats_of_other_challenges() -> dict[str, str]:
+    """Extensions that only some challenges accept, with what is said elsewhere."""
+    problems: dict[str, str] = {}
+    for file_format in FORMATS:
+        if file_format.elsewhere:
+            problems |= dict.fromkeys(file_format.suffixes, file_format.elsewhere)
+    return problems
+
+
 FOREIGN_SUFFIXES = {
     **dict.fromkeys(
         ARCHIVE_SUFFIXES, "it is an archive within the zip, which is not opened"
     ),
     ".npy": "it is a NumPy file, which has no grid",
-    **{suffix: f.elsewhere for f in FORMATS if f.elsewhere for suffix in f.suffixes},
+    **_formats_of_other_challenges(),
     **dict.fromkeys((".csv", ".xlsx"), "it is a table, not a label map"),
 }
 """Files that matter only where a label map is missing."""

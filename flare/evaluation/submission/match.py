@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -29,6 +29,10 @@ and the files that are meant."""
 
 UNOPENED = "no file was submitted but an archive, which is not opened"
 """Why a case cannot be scored that may be in an archive."""
+
+
+_FilesByCase = Mapping[str, tuple[LabelMapFile, ...]]
+"""The files of each case: one, or several that can be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,102 +72,154 @@ def match_cases(
     Without any references, every label map is taken for one of a case, and stands in
     its pair for the reference as well.
     """
-    known = {file.case: file for file in references or ()}
-    asked = {case: file.asked for case, file in known.items()}
-    example = next(iter(asked.values()), challenge.names.prediction_of(EXAMPLE))
-    strays = _strays(folder, known)
-    archives = folder.archives
-    reasons: dict[str, Reason] = dict.fromkeys(
-        asked if archives else (), (UNOPENED, archives)
-    )
+    references_by_case = {file.case: file for file in references or ()}
+    names = {case: file.prediction_name for case, file in references_by_case.items()}
+    example = next(iter(names.values()), challenge.names.prediction_of(EXAMPLE))
+    strays = _strays(folder, names)
+    reasons: dict[str, Reason] = {}
+    if folder.archives:
+        reasons = dict.fromkeys(names, (UNOPENED, folder.archives))
     if not strays and all(file.is_foreign for file in folder.files):
-        what = next((file.problem.problem for file in folder.files if file.problem), "")
-        names = [file.name for file in folder.files] or [*folder.ignored]
-        problem = NothingToScoreError(names, example, what)
+        problem = _nothing_to_score(folder, example)
         return Matching(pairs=(), problems=(problem,), reasons=reasons)
 
-    problems: list[SubmissionError] = []
-    submitted = _submitted(folder.files, known)
-    expected = submitted if references is None else known
-    pairs, broken = [], []
-    duplicates: list[tuple[str, tuple[str, ...]]] = []
-    for case, (file, *more) in submitted.items():
-        if case not in expected:
-            continue
-        if more:
-            own_names = tuple(each.name for each in (file, *more))
-            duplicates.append((case, own_names))
-            reasons[case] = f"{len(own_names)} files for one case", own_names
-        elif file.problem:
-            broken.append(file.problem)
-            reasons[case] = file.problem.problem, (file.name,)
-        else:
-            reference = known.get(case, file)
-            pairs.append(CasePair(case=case, reference=reference, prediction=file))
+    submitted = _submitted(folder.files, names)
+    expected = submitted if references is None else names
+    files_by_case = {case: submitted[case] for case in submitted if case in expected}
+    mismatch = _compare_names(expected, submitted, strays)
+    problems = (
+        *_duplicates(files_by_case),
+        *_name_problems(mismatch, names, folder),
+        *(files[0].problem for files in files_by_case.values() if files[0].problem),
+    )
+    return Matching(
+        pairs=tuple(_pairs(files_by_case, references_by_case)),
+        problems=problems,
+        reasons=reasons | _reasons(files_by_case, mismatch),
+    )
+
+
+def _nothing_to_score(folder: Folder, example: str) -> NothingToScoreError:
+    """The refusal of a submission that has no image, by what it has instead."""
+    names = [file.name for file in folder.files] or [*folder.ignored]
+    problems = [file.problem.problem for file in folder.files if file.problem]
+    return NothingToScoreError(names, example, problems[0] if problems else "")
+
+
+def _pairs(
+    files_by_case: _FilesByCase, references_by_case: Mapping[str, LabelMapFile]
+) -> Iterator[CasePair]:
+    """A pair for each case that has one file, if this can be read."""
+    for case, (file, *further_files) in files_by_case.items():
+        if not further_files and not file.problem:
+            reference = references_by_case.get(case, file)
+            yield CasePair(case=case, reference=reference, prediction=file)
+
+
+def _duplicates(files_by_case: _FilesByCase) -> Iterator[DuplicateCasesError]:
+    """An error that names all cases with several files, if there are any."""
+    duplicates = []
+    for case, files in files_by_case.items():
+        if len(files) > 1:
+            duplicates.append((case, tuple(file.name for file in files)))
     if duplicates:
-        problems.append(DuplicateCasesError(duplicates))
-    if references is not None:
-        absent = [case for case in asked if case not in {*submitted, *strays}]
-        problems += _name_problems(folder, asked, submitted, strays, absent, reasons)
-    return Matching(pairs=tuple(pairs), problems=(*problems, *broken), reasons=reasons)
+        yield DuplicateCasesError(duplicates)
+
+
+def _reasons(files_by_case: _FilesByCase, mismatch: _Mismatch) -> dict[str, Reason]:
+    """Why files cannot be used, by the case that they are of, or are meant for."""
+    reasons: dict[str, Reason] = {}
+    for case, files in files_by_case.items():
+        file_names = tuple(file.name for file in files)
+        if len(files) > 1:
+            reasons[case] = f"{len(files)} files for one case", file_names
+        elif files[0].problem:
+            reasons[case] = files[0].problem.problem, file_names
+    for file_name, case in mismatch.misnamed.items():
+        reasons[case] = "no case has this name", (file_name,)
+    return reasons
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mismatch:
+    """Names of files that no case has, and cases that have no file."""
+
+    misnamed: Mapping[str, str]
+    """Names of files, with the case that was probably meant by each."""
+    unexpected: Sequence[str]
+    """Names of files that belong to no case."""
+    missing: Sequence[str]
+    """Cases without a file."""
+
+
+def _compare_names(
+    expected: Collection[str],
+    submitted: _FilesByCase,
+    strays: Mapping[str, str],
+) -> _Mismatch:
+    """Look for files without a case, and for cases without a file."""
+    submitted_cases = {*submitted, *strays}
+    missing = [case for case in expected if case not in submitted_cases]
+    strangers = [case for case in submitted if case not in expected]
+    nearest = nearest_cases(strangers, missing)
+
+    misnamed: dict[str, str] = {}
+    for stranger, case in nearest.items():
+        misnamed |= {file.name: case for file in submitted[stranger]}
+    misnamed |= {name: case for case, name in strays.items()}
+
+    unexpected: list[str] = []
+    for stranger in strangers:
+        if stranger not in nearest:
+            unexpected += [file.name for file in submitted[stranger]]
+    return _Mismatch(
+        misnamed=misnamed,
+        unexpected=unexpected,
+        missing=[case for case in missing if case not in nearest.values()],
+    )
 
 
 def _name_problems(
-    folder: Folder,
-    asked: Mapping[str, str],
-    submitted: Mapping[str, Sequence[LabelMapFile]],
-    strays: Mapping[str, str],
-    missing: Sequence[str],
-    reasons: dict[str, Reason],
+    mismatch: _Mismatch, names: Mapping[str, str], folder: Folder
 ) -> Iterator[SubmissionError]:
-    """Names that no case has, and cases without a file; adds to the reasons."""
-    unexpected = [case for case in submitted if case not in asked]
-    renames = nearest_cases(unexpected, missing)
-    others = [case for case in unexpected if case not in renames]
-    missing = [case for case in missing if case not in renames.values()]
-    files = [file.name for case in others for file in submitted[case]]
-    wrong = [(f.name, case) for name, case in renames.items() for f in submitted[name]]
-    wrong += [(name, case) for case, name in strays.items()]
-    if wrong:
-        yield MisnamedCasesError([(name, asked[case]) for name, case in wrong])
-    for name, case in wrong:
-        reasons[case] = "no case has this name", (name,)
-    if files:
-        yield UnexpectedCasesError(files, next(iter(asked.values())))
-    if missing:
-        absent = [asked[case] for case in missing]
+    """An error for each kind of mismatch; `names` are those of predictions, by case."""
+    if mismatch.misnamed:
+        renames = [(file, names[case]) for file, case in mismatch.misnamed.items()]
+        yield MisnamedCasesError(renames)
+    if mismatch.unexpected:
+        yield UnexpectedCasesError(mismatch.unexpected, next(iter(names.values())))
+    if mismatch.missing:
+        missing = [names[case] for case in mismatch.missing]
         yield MissingCasesError(
-            absent, len(asked), folder.archives, folder.is_algorithm
+            missing, len(names), folder.archives, folder.is_algorithm
         )
 
 
 def _strays(folder: Folder, expected: Container[str]) -> dict[str, str]:
-    """For cases without any image: a file with the name of the case, not its extension.
+    """A file with the name of a case, not its extension, for each case without image.
 
     Such files are ignored where the case has an image: beside it, they are notes.
     """
-    has_image = {file.case for file in folder.files if not file.is_foreign}
+    cases_with_image = {file.case for file in folder.files if not file.is_foreign}
     strays: dict[str, str] = {}
     for name, case in folder.ignored.items():
-        if case in expected and case not in has_image:
+        if case in expected and case not in cases_with_image:
             strays.setdefault(case, name)
     return strays
 
 
-def _submitted(
-    files: Sequence[LabelMapFile], expected: Container[str]
-) -> dict[str, tuple[LabelMapFile, ...]]:
+def _submitted(files: Sequence[LabelMapFile], expected: Container[str]) -> _FilesByCase:
     """The files of each case: those that can be read, or else one that explains itself.
 
     An archive, an array or a table counts only in the place of a case.
     """
     submitted = {}
     for case, group in groupby(files, key=lambda file: file.case):
-        same = tuple(group)
-        readable = tuple(file for file in same if not file.problem)
-        images = tuple(file for file in same if not file.is_foreign)
+        case_files = tuple(group)
+        readable = tuple(file for file in case_files if not file.problem)
+        images = tuple(file for file in case_files if not file.is_foreign)
         if images or case in expected:
-            submitted[case] = readable or images[:1] or same[:1]
+            submitted[case] = readable or images[:1] or case_files[:1]
     return submitted
 
 
@@ -179,11 +235,11 @@ _COPY = re.compile(
 makes "_0000_seg" of, and 3D Slicer's ".seg"."""
 
 COMPARED_NAMES = 100
-"""Only so many names are compared one by one: the time grows with their square."""
+"""At most this many names are compared one by one: the time grows with their square."""
 
 
 def nearest_cases(unexpected: Sequence[str], missing: Sequence[str]) -> dict[str, str]:
-    """For names that no case has, the missing case that was probably meant.
+    """The missing case that was probably meant by each name that no case has.
 
     Equal but for letter case, punctuation, leading zeros and the marks of a copy comes
     first; then names that are contained in one another, or hardly differ. The numbers
@@ -191,27 +247,45 @@ def nearest_cases(unexpected: Sequence[str], missing: Sequence[str]) -> dict[str
     another case. Of two names that are near to one case, neither is: each may be of one
     organ alone, as ``CASE_liver``.
     """
-    found: dict[str, str] = {}
-    left = {_plain(case): case for case in reversed(missing)}
+    cases = {_plain(case): case for case in reversed(missing)}
+    nearest: dict[str, str] = {}
     for name in unexpected:
-        case = left.pop(_plain(name), None)
+        case = cases.pop(_plain(name), None)
         if case is not None:
-            found[name] = case
-    strange = [name for name in unexpected if name not in found][:COMPARED_NAMES]
-    if not strange:
-        return found
+            nearest[name] = case
+    unequal = [name for name in unexpected if name not in nearest]
+    return nearest | _similar_cases(unequal[:COMPARED_NAMES], cases)
+
+
+def _similar_cases(names: Sequence[str], cases: dict[str, str]) -> dict[str, str]:
+    """The case that each name is similar to, if no other name is similar to it.
+
+    `cases` has the missing cases by their plain names, the last one first.
+    """
+    plain_cases = list(reversed(cases))[:COMPARED_NAMES]
+    names_by_case: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        plain_case = _most_similar(_plain(name), plain_cases)
+        if plain_case is not None:
+            names_by_case[cases[plain_case]].append(name)
+    similar = {}
+    for case, similar_names in names_by_case.items():
+        if len(similar_names) == 1:
+            similar[similar_names[0]] = case
+    return similar
+
+
+def _most_similar(name: str, cases: Sequence[str]) -> str | None:
+    """The case that contains a name, is contained in it, or hardly differs from it."""
     import difflib  # not at the top: a run whose names are right starts sooner
 
-    compared = list(reversed(left))[:COMPARED_NAMES]
-    meant: defaultdict[str, list[str]] = defaultdict(list)
-    for name in strange:
-        plain = _plain(name)
-        same = [other for other in compared if _numbers(other) == _numbers(plain)]
-        near = [other for other in same if plain in other or other in plain]
-        near += difflib.get_close_matches(plain, same, n=1, cutoff=SIMILARITY)
-        if near:
-            meant[left[near[0]]].append(name)
-    return found | {names[0]: case for case, names in meant.items() if len(names) == 1}
+    numbers = _numbers(name)
+    cases = [case for case in cases if _numbers(case) == numbers]
+    for case in cases:
+        if name in case or case in name:
+            return case
+    close_cases = difflib.get_close_matches(name, cases, n=1, cutoff=SIMILARITY)
+    return close_cases[0] if close_cases else None
 
 
 def _plain(name: str) -> str:
@@ -224,5 +298,4 @@ def _plain(name: str) -> str:
 
 
 def _numbers(plain: str) -> list[str]:
-    """The numbers in a plain name."""
     return re.findall(r"\d+", plain)
