@@ -34,7 +34,7 @@ from typing import (
     get_type_hints,
 )
 
-from flare.common.text import listing, nearest, safe
+from flare.common.text import count, listing, nearest, safe
 
 _Built = TypeVar("_Built")
 
@@ -146,7 +146,7 @@ def check(holds: bool, key: str, value: object, expected: str) -> None:
 def problems_text(problems: Sequence[str]) -> str:
     """All that is wrong, on one line."""
     surplus = len(problems) - MOST_PROBLEMS
-    end = f"; and {surplus} more mistakes" if surplus > 0 else ""
+    end = f"; and {count(surplus, 'more mistake')}" if surplus > 0 else ""
     return "; ".join(problems[:MOST_PROBLEMS]) + end
 
 

@@ -20,7 +20,7 @@ from flare.common.errors import (
     SubmissionError,
     problem_lines,
 )
-from flare.common.text import aligned, listing, safe
+from flare.common.text import aligned, count, listing, safe
 from flare.evaluation.errors import (
     EmptyError,
     FileFormatError,
@@ -240,7 +240,9 @@ def _references_text(ground_truth: Path, challenge: Challenge) -> str:
     from statistics import median  # slow to load, which no evaluation has to wait for
 
     references = find_references(ground_truth, challenge)
-    lines = [f"{challenge.name}: {len(references)} reference label maps can be used"]
+    lines = [
+        f"{challenge.name}: {count(len(references), 'reference label map')} can be used"
+    ]
     read = 0
     volumes: dict[str, list[float]] = {organ.name: [] for organ in challenge.organs}
     for file in references:

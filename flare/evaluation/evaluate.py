@@ -18,7 +18,7 @@ from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.environment import default_workers
 from flare.common.errors import WorkerError, raise_problems
 from flare.common.executor import Done, LocalPool, completed
-from flare.common.text import listing, safe
+from flare.common.text import count, listing, safe
 from flare.evaluation.errors import (
     EmptyError,
     NothingToScoreError,
@@ -161,12 +161,12 @@ def evaluate_folder(
 def _log_folder(folder: Folder) -> None:
     """Tell what was found, and what was left out."""
     names = [file.name for file in folder.files]
-    for text, found in (
-        ("Found %d label maps: %s", names),
-        ("Ignored %d files: %s", [*folder.ignored]),
+    for verb, noun, files in (
+        ("Found", "label map", names),
+        ("Ignored", "file", folder.ignored),
     ):
-        if found:
-            _log.info(text, len(found), listing(found))
+        if files:
+            _log.info("%s %s: %s", verb, count(len(files), noun), listing(files))
 
 
 def score_cases(
@@ -350,8 +350,8 @@ def _unusable(
     for reason, names in [*ordered[:REASONS], ("other reasons", rest)]:
         if names:
             verb = "scores" if len(names) == 1 else "score"
-            count = f"{len(names)} of {cases} cases {verb} 0"
-            line = f"{count}: {reason} ({listing(dict.fromkeys(names.values()))})"
+            share = f"{len(names)} of {cases} cases {verb} 0"
+            line = f"{share}: {reason} ({listing(dict.fromkeys(names.values()))})"
             found.append(LowScores(reason=line, cases=tuple(names)))
     return found
 
@@ -370,8 +370,8 @@ def ignored_labels_text(files: Sequence[tuple[int, ...]], challenge: Challenge) 
         effect = "make their case score 0"
     where = f"in {len(having)} of {len(files)} files"
     if len(found) >= UNKNOWN_LABELS_LIMIT:
-        count = f"{len(found)} or more labels, such as {found[0]},"
-        return f"{count} are no organs and {effect}, {where}"
+        labels = f"{len(found)} or more labels, such as {found[0]},"
+        return f"{labels} are no organs and {effect}, {where}"
     if len(found) == 1:
         effect = effect.replace("count ", "counts ").replace("make their", "makes its")
         return f"label {found[0]} is no organ and {effect}, {where}"

@@ -27,7 +27,7 @@ from flare.common.errors import (
     StoppedError,
     SubmissionError,
 )
-from flare.common.text import aligned, listing, nearest, safe
+from flare.common.text import aligned, count, listing, nearest, safe
 from flare.evaluation.check import find_images
 from flare.evaluation.submission.find import LabelMapFile, find_references
 from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
@@ -214,7 +214,7 @@ def measure(job: Job, scorer: Scorer) -> str:
         lines.setdefault(team, f"{team}: measured, but not scored: {error}")
     first = next(iter(lines.values()), "")
     if len(lines) > 1:
-        return f"{first} (and {len(lines) - 1} other teams)"
+        return f"{first} (and {count(len(lines) - 1, 'other team')})"
     return first
 
 

@@ -243,7 +243,7 @@ def organ_flags(table: ResultTable) -> Iterator[str]:
         if lines:
             text = ", ".join(lines[:3])
             if len(lines) > 3:
-                text += f" and {len(lines) - 3} more organs"
+                text += f" and {count(len(lines) - 3, 'more organ')}"
             yield f"{safe(team)} has DSC 0 where others have found the organ: {text}"
 
 

@@ -119,7 +119,7 @@ class RollCall:
         for waiting in self.not_scored_yet:
             yield (
                 f"{safe(waiting.team)} has no scores yet, and is not ranked"
-                f" ({waiting.cases_measured} cases are measured): go on with flare"
+                f" ({count(waiting.cases_measured, 'case')} measured): go on with flare"
                 " measure --ground-truth"
             )
         for copies in self.equal_results:

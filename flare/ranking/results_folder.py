@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from flare.challenge.metrics import METRICS
 from flare.challenge.rules import Challenge, RankedMetric
-from flare.common.text import listing, safe, shell_word
+from flare.common.text import count, listing, safe, shell_word
 from flare.ranking.inspection import (
     Origin,
     RefusedTeam,
@@ -375,7 +375,8 @@ def _find_waiting(
         waiting.append(Waiting(team=folder.name, cases_measured=len(finished)))
     if waiting and not scores:
         counts = listing(
-            f"{team.team} ({team.cases_measured} cases measured)" for team in waiting
+            f"{team.team} ({count(team.cases_measured, 'case')} measured)"
+            for team in waiting
         )
         raise RankingError(
             str(path),

@@ -219,7 +219,8 @@ class Results:
             for name in self.cases[0].by_metric
         )
         return (
-            f"<Results: {self.provenance.challenge}, {len(self.cases)} cases, {means}>"
+            f"<Results: {self.provenance.challenge}, {count(len(self.cases), 'case')},"
+            f" {means}>"
         )
 
     @property

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from flare.challenge.rules import MaxMemory
 from flare.common.files import write_whole
 from flare.common.schema import Amount
+from flare.common.text import count
 from flare.results.csv_rows import cell_types, read_rows, rows_text
 from flare.results.errors import RankingError
 
@@ -117,13 +118,14 @@ class Trace:
             return ()
         doubts = []
         if len(self.samples) < FEWEST_SAMPLES:
-            doubts.append(f"only {len(self.samples)} samples")
+            doubts.append(f"only {count(len(self.samples), 'sample')}")
         if self.longest_gap_s > LONGEST_GAP * self.interval_s:
             doubts.append(f"no sample for {self.longest_gap_s:.1f} s")
         if self.problem:
             doubts.append(self.problem)
         if self.strangers:
-            doubts.append(f"{len(self.strangers)} other processes used the GPU")
+            noun = "process" if len(self.strangers) == 1 else "processes"
+            doubts.append(f"{len(self.strangers)} other {noun} used the GPU")
         if self.is_blind:
             doubts.append("which processes used the GPU is not known")
         if self.is_throttled:
@@ -159,7 +161,7 @@ def max_memory_mb(values: Sequence[float], rule: MaxMemory) -> tuple[float, bool
         return max(values), True
     counts = Counter(values)
     fewest = STABLE_SHARE * len(values)
-    frequent = [value for value, count in counts.items() if count > fewest]
+    frequent = [value for value, number in counts.items() if number > fewest]
     return (max(frequent), True) if frequent else (max(values), False)
 
 
@@ -201,7 +203,7 @@ def area_above(file: Path, tolerance_mb: float, runtime_s: float | None) -> floa
     end = points[-1][0] if len(points) > 1 else 0.0
     allowed = END_GAP_S + END_GAP_SHARE * (runtime_s or 0.0)
     if len(points) < 2 or (runtime_s is not None and runtime_s - end > allowed):
-        problem = f"{len(points)} samples, up to {end:.1f} s"
+        problem = f"{count(len(points), 'sample')}, up to {end:.1f} s"
         if runtime_s is not None:
             problem += f" of {runtime_s:.1f} s"
         raise RankingError(str(file), f"{problem}: measure the case again")

@@ -247,14 +247,17 @@ def test_all_mistakes_of_a_file_are_told_at_once(read):
     ]
 
 
-def test_at_most_twenty_mistakes_are_told(read):
-    extra = "".join(f"x{n} = 1\n" for n in range(23))
+@pytest.mark.parametrize(
+    ("surplus", "end"), [(3, "3 more mistakes"), (1, "1 more mistake")]
+)
+def test_at_most_twenty_mistakes_are_told(read, surplus, end):
+    extra = "".join(f"x{n} = 1\n" for n in range(20 + surplus))
 
     with pytest.raises(ChallengeError) as caught:
         read(extra + FULL)
 
     assert caught.value.problem.count(" is an unknown key") == 20
-    assert caught.value.problem.endswith("; and 3 more mistakes")
+    assert caught.value.problem.endswith(f"; and {end}")
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_all_teams_and_how_much_there_was_to_do(words, tmp_path):
         "teams 2",
         "refused 0",
         "cases scored now 6",
-        "known already 0",
+        "cases scored before 0",
     ]
     for name in ("means.csv", "means.md", "means.tex"):
         assert (tmp_path / "results" / name).stat().st_size
@@ -83,7 +83,12 @@ def test_a_team_that_is_refused_is_the_last_word(words, tmp_path, is_damaged):
     assert told(line.removeprefix("beta: refused: ")) == expected
     scored = 6 if is_damaged else 5
     assert [" ".join(row.split()) for row in run.stdout.splitlines()[-4:]] == [
-        *("teams 2", "refused 1", f"cases scored now {scored}", "known already 0"),
+        *(
+            "teams 2",
+            "refused 1",
+            f"cases scored now {scored}",
+            "cases scored before 0",
+        ),
     ]
 
 

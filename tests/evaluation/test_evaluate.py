@@ -85,6 +85,20 @@ def test_a_good_submission(predictions, ground_truth, output, tmp_path):
     assert lines[-1] == f"Wrote {output / 'metrics.json'}"
 
 
+def test_a_single_file_is_not_told_as_several(tmp_path, caplog):
+    labels = write_cases(tmp_path / "labels", ["case_1"])
+    predictions = write_cases(tmp_path / "predictions", ["case_1"])
+    (predictions / "notes.txt").touch()
+
+    with caplog.at_level("INFO"):
+        flare.evaluate(predictions, labels, workers=1)
+
+    first = ["Found 1 label map: case_1.nii.gz", "Ignored 1 file: notes.txt"]
+    assert caplog.messages[:2] == first
+    text = check_references(labels, flare.read_challenge("flare21"))
+    assert text.startswith("FLARE 2021: 1 reference label map can be used\n")
+
+
 # --- Refusals ---------------------------------------------------------------------
 
 

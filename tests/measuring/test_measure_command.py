@@ -49,6 +49,16 @@ def test_two_teams_and_a_refused_archive(bench, measure):
     assert bench.engine.left() == []
 
 
+@pytest.mark.parametrize(
+    ("teams", "end"), [("bc", "1 other team"), ("bcd", "2 other teams")]
+)
+def test_how_many_other_teams_are_refused(bench, measure, teams, end):
+    for team in teams:
+        (bench.sent / f"{team}.tar.gz").write_bytes(b"")
+
+    assert measure()[2].endswith(f" (and {end})\n")
+
+
 def test_an_image_is_tried_on_one_case(bench, flare):
     """Nothing is kept of it."""
     image = bench.images / "validation_001_0000.nii.gz"

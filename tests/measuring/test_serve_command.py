@@ -96,7 +96,7 @@ def test_what_is_answered_is_not_measured_again(bench, serve):
     status, stdout, _ = serve()
 
     assert (status, stdout) == (0, "")
-    ready = "Everything is ready; 1 submissions are answered already\n"
+    ready = "Everything is ready; 1 submission answered already\n"
     assert serve("--dry-run")[1] == ready
     assert not file.exists()
     (bench.sent / "bad.tar.gz").write_bytes(b"other")
@@ -114,7 +114,7 @@ def test_a_dry_run_says_what_waits_and_claims_nothing(bench, serve):
     assert (status, stderr) == (0, "")
     assert stdout == (
         "bad.tar.gz: would be claimed\n"
-        "Everything is ready; 0 submissions are answered already\n"
+        "Everything is ready; 0 submissions answered already\n"
     )
     assert not (bench.results / ".serve" / "journal.json").exists()
     bench.engine.fail("info")

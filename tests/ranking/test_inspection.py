@@ -108,9 +108,7 @@ def test_a_team_that_is_not_scored_yet_makes_the_ranking_an_interim_one(
     assert methods.startswith(first)
     page = (tmp_path / "out" / "ranking.md").read_text()
     assert page.startswith("Interim ranking")
-    assert (
-        "half has no scores yet, and is not ranked (1 cases are measured): go" in text
-    )
+    assert "half has no scores yet, and is not ranked (1 case measured): go" in text
     assert found["roll_call"]["not_scored_yet"] == [
         {"team": "half", "cases_measured": 1},
         {"team": "late", "cases_measured": 0},

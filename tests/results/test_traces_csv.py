@@ -80,7 +80,7 @@ def test_intervals_and_gaps(times, runtime_s, interval, gap, doubts):
     ("options", "doubts"),
     [
         ({}, ()),
-        ({"strangers": frozenset({7})}, ("1 other processes used the GPU",)),
+        ({"strangers": frozenset({7})}, ("1 other process used the GPU",)),
         ({"is_throttled": True}, ("the GPU was throttled",)),
         ({"problem": "it died"}, ("it died",)),
         ({"samples": (), "idle_mb": None}, ()),  # without a GPU nobody needs them

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from flare.cli.command import takes
+from flare.common.text import count
 from flare.platforms.grandchallenge.client import read_tokens
 from flare.platforms.grandchallenge.download import Options, download
 
@@ -20,5 +21,6 @@ _log = logging.getLogger(__name__)
 )
 def command(request: Options) -> None:
     """Get the results of a phase off the platform."""
-    count = download(request, token=read_tokens()[0])
-    _log.info("%d teams are in %s", count, request.output)
+    teams = download(request, token=read_tokens()[0])
+    verb = "is" if teams == 1 else "are"
+    _log.info("%s %s in %s", count(teams, "team"), verb, request.output)

@@ -11,7 +11,7 @@ from flare.challenge.reading import read_challenge
 from flare.cli.command import takes
 from flare.cli.console import OutcomeError
 from flare.common.options import argument, challenge_option, option, workers_option
-from flare.common.text import listing, safe, shell_word
+from flare.common.text import count, listing, safe, shell_word
 from flare.measuring.rescore import Rescored, rescore, rescored_table
 
 PLACE = ("For organisers", 10)
@@ -50,7 +50,8 @@ def command(request: RescoreRequest) -> None:
     _tell_left(request, teams)
     if errors:
         name, error = errors[0]
-        further = f" (and {len(errors) - 1} other teams)" if errors[1:] else ""
+        teams_text = count(len(errors) - 1, "other team")
+        further = f" (and {teams_text})" if errors[1:] else ""
         raise OutcomeError(f"{safe(name)}: not scored: {error}{further}")
 
 

@@ -152,7 +152,7 @@ def _summary(scored: ScoredTeams) -> str:
         ("teams", str(len(teams))),
         ("refused", str(sum(bool(found.refusal) for found in teams))),
         ("cases scored now", str(now)),
-        ("known already", str(cases - now)),
+        ("cases scored before", str(cases - now)),
     ]
     return "\n".join(aligned(rows))
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.common.streams import PlainStream, SizedGzipStream, Stream, ZlibStream
-from flare.common.text import safe
+from flare.common.text import count, safe
 from flare.evaluation.errors import DamagedFileError, FileFormatError
 from flare.evaluation.labelmaps.grid import (
     LPS,
@@ -224,7 +224,8 @@ def _vector(
     if len(numbers) != default.size:
         raise FileFormatError(
             "",
-            f"its header has {len(numbers)} numbers for {key}, expected {default.size}",
+            f"its header has {count(len(numbers), 'number')} for {key}, expected"
+            f" {default.size}",
         )
     return np.array(numbers)
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flare.common.text import listing, safe
+from flare.common.text import count, listing, safe
 from flare.measuring.archive.configuration import checked_configuration
 from flare.measuring.archive.image_tar import Blob, Contents
 from flare.measuring.archive.strict import (
@@ -256,7 +256,8 @@ def _find_layers(
     expected = rootfs.get("diff_ids") or []
     if len(names) != len(expected):
         raise BrokenError(
-            f"it has {len(names)} layers, but its configuration {len(expected)}"
+            f"it has {count(len(names), 'layer')}, but its configuration"
+            f" {len(expected)}"
         )
     for number, (written, diff_id) in enumerate(
         zip(names, expected, strict=True), start=1

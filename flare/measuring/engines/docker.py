@@ -390,7 +390,7 @@ class Docker(Engine):
             self.call(*remove_command, *identities, check=False)
             remaining = self.call(*command).split()
             if remaining:
-                problem = f"{len(remaining)} containers or volumes cannot be removed"
+                problem = f"containers or volumes cannot be removed ({len(remaining)})"
                 raise EngineError(problem, _RESTART)
 
     def guard_command(

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypedDict
 
 from flare.common.files import write_whole
 from flare.common.schema import DateTime, Is, Text, dump
-from flare.common.text import aligned, printable, safe
+from flare.common.text import aligned, count, printable, safe
 from flare.platforms.serving.source import Answer, Source, Submission
 from flare.results.errors import MeasurementError
 
@@ -332,6 +332,7 @@ def waiting_text(source: Source, folder: Path) -> str:
     new = (one for one in source.claimable() if one.key not in known)
     said += [(one, "would be claimed") for one in new]
     lines = [f"{safe(one.title)}: {text}" for one, text in said]
-    counted = sum(entry.step is Step.RETURNED for entry in entries)
-    lines.append(f"Everything is ready; {counted} submissions are answered already")
+    returned = sum(entry.step is Step.RETURNED for entry in entries)
+    answered = count(returned, "submission")
+    lines.append(f"Everything is ready; {answered} answered already")
     return "\n".join(lines)

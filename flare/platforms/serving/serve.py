@@ -31,7 +31,7 @@ from flare.common.errors import (
 from flare.common.executor import bulkhead, keep_trace
 from flare.common.files import remove_tree
 from flare.common.options import option, seconds
-from flare.common.text import safe
+from flare.common.text import count, safe
 from flare.evaluation.check import find_images
 from flare.measuring.container import opened_limits
 from flare.measuring.engines.interface import find_engine
@@ -155,10 +155,10 @@ def serve(
     longest_h = len(cases) * options.runs.repeats * timeout_s / 3600
     if longest_h > hours:
         text = (
-            "%d cases of up to %g s can take %.1f hours, and a submission has %g:"
+            "%s of up to %g s can take %.1f hours, and a submission has %g:"
             " consider a shorter --timeout"
         )
-        _log.warning(text, len(cases), timeout_s, longest_h, hours)
+        _log.warning(text, count(len(cases), "case"), timeout_s, longest_h, hours)
     with opened_limits(options.limits) as (_, gpu):
         memory_mb = gpu.read().gpu_total_mb if gpu else None
     worst = {"runtime_s": timeout_s, "max_gpu_memory_mb": memory_mb}

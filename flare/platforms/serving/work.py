@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from flare.challenge.formats import case_of
 from flare.common.errors import OutputError, SubmissionError, raise_problems
-from flare.common.text import printable, safe
+from flare.common.text import count, printable, safe
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
 from flare.measuring.container import Conditions, opened_limits
@@ -78,9 +78,9 @@ class OverdueError(SubmissionError):
 
     def __init__(self, hours: float, done: int, cases: int) -> None:
         self.hours, self.done, self.cases = hours, done, cases
+        limit = "an hour" if hours == 1 else f"{hours:g} hours"
         self.finding = (
-            f"It was not measured within {hours:g} hours:"
-            f" {done} of {cases} cases were done"
+            f"It was not measured within {limit}: {done} of {cases} cases were done"
         )
 
 
@@ -203,7 +203,7 @@ class ServedWork:
         if left:
             raise MeasurementError(
                 archive.team,
-                f"{left} cases have ended by errors of the engine",
+                f"{count(left, 'case')} ended by errors of the engine",
                 "See its log; when the service is started again, it goes on there.",
             )
 
@@ -336,7 +336,7 @@ def _numbered(values: Sequence[Any]) -> dict[str, Any]:
 def _endings(records: Sequence[CaseRecord]) -> str:
     """How runs have ended, and what is said of the first one, without a case's name."""
     counts = Counter(record.status.value for record in records)
-    text = ", ".join(f"{count} {status}" for status, count in counts.items())
+    text = ", ".join(f"{number} {status}" for status, number in counts.items())
     first = _told(records[0]).replace(records[0].case, "CASE")
     first = first if len(first) <= 90 else f"{first[:87]}..."  # a line is short
     return f"{text} (the first: {first})" if first else text

@@ -253,7 +253,7 @@ def _metric_text(rule: RankedMetric) -> str:
     if rule.trace_tolerance_mb:
         parts.append(f"of the memory above {rule.trace_tolerance_mb:g} MB")
     if rule.decimals is not None:
-        parts.append(f"rounded to {rule.decimals} decimals")
+        parts.append(f"rounded to {count(rule.decimals, 'decimal')}")
     return ", ".join(parts)
 
 
@@ -339,7 +339,7 @@ def _rule_sentences(rules: Mapping[str, Any]) -> Iterator[str]:
     if least := rules.get("smallest_dsc_for_nsd"):
         yield f"The NSD of an organ was 0 where its DSC was below {_number(least)}."
     if (decimals := rules.get("decimals")) is not None:
-        yield f"{names} of organs were rounded to {decimals} decimals."
+        yield f"{names} of organs were rounded to {count(int(decimals), 'decimal')}."
 
 
 def _tolerance_text(rules: Mapping[str, Any]) -> str:

@@ -459,6 +459,7 @@ REFUSED = {
         mha(ElementType="MET_STRING")
     ],
     "its header has 3 numbers for ElementSpacing, expected 2": [mha(DimSize="20 16")],
+    "its header has 1 number for ElementSpacing, expected 3": [mha(ElementSpacing=1)],
     "its header has a b c where numbers should be": [mha(Offset="a b c")],
     "its header is too long": [
         mha(Comment="x" * 20_000),

@@ -157,7 +157,7 @@ LAYER = "its layer 1 of 1"
     [
         ({"more": {"0/layer.tar": tar(FILES | {"usr/bin/evil": b"x"})}},
          f"{LAYER} is not the one that its configuration names"),
-        ({"rootfs": {"diff_ids": []}}, "it has 1 layers, but its configuration 0"),
+        ({"rootfs": {"diff_ids": []}}, "it has 1 layer, but its configuration 0"),
         ({"manifest": [WITHOUT], "more": CONFIG}, f"{LAYER} (x.tar) is not in it"),
     ],
     ids=["another", "one more", "not there"],

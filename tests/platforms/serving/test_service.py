@@ -9,7 +9,7 @@ from flare.measuring.archive.strict import ArchiveError
 from flare.platforms.serving.journal import Journal, Step
 from flare.platforms.serving.serve import Service
 from flare.platforms.serving.source import NotOursError
-from flare.platforms.serving.work import OverdueSignal
+from flare.platforms.serving.work import OverdueError, OverdueSignal
 from tests.fakes.submissions import BEGIN, FakeSource, FakeWork, KilledError, Passing
 
 STEPS = [
@@ -150,6 +150,7 @@ def test_a_submission_whose_time_is_over_fails_in_words(serve, error):
     message = source.answers["a"]["error_message"]
     assert message.startswith("It was not measured within 24 hours: 2 of 3 cases were")
     assert message.endswith("[F18]")
+    assert "within an hour: 2 of 3" in str(OverdueError(1.0, 2, 3))
 
 
 def test_a_service_that_comes_back_too_late_measures_nothing_more(serve):
