@@ -101,10 +101,9 @@ def difference_axis(values: Sequence[float]) -> Axis:
 
 def _round_end(size: float) -> float:
     """The end of an axis that has room for a difference of this size."""
-    for end in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0):
-        if size <= end:
-            return end
-    return 10.0 ** math.ceil(math.log10(size))
+    size = max(size, 0.02)
+    power = 10.0 ** math.floor(math.log10(size))
+    return next(step * power for step in (1, 2, 5, 10) if size <= step * power)
 
 
 def value_axis(metric: Metric | str, values: Sequence[float]) -> Axis:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -52,7 +52,7 @@ CERTAINTY = (
     " other is not."
 )
 
-SURE = "better or worse beside a change: significantly so"
+SURE = "a change that is significant says so"
 
 GAIN_PHRASES = {
     Better.HIGHER: "difference of",
@@ -254,7 +254,7 @@ def _change_cell(pair: Paired, *, exact: bool) -> Cell:
     if not pair.is_significant:
         return cell
     word = "better" if pair.effect > 0 else "worse"
-    return replace(cell, text=f"{cell.text} {word}")
+    return replace(cell, note=f"significantly {word}")
 
 
 def _good_end(metric: Metric) -> str:
@@ -310,19 +310,23 @@ def differences_chart(
     The axis is the same for all metrics of one range.
     """
     rows, has_boxes = pairs[metric.name], candidate.scores.exact
+    not_scored = _not_scored(first, candidate) if metric.worst is None else set()
     values: list[float] = []
     for pair in chain.from_iterable(pairs.values()):
         if pair.metric.range == metric.range:
-            values += pair.present
+            values += _drawn(pair, not_scored)
     axis = difference_axis(values)
     key: Key = (("dot", "a case"), ("zero", "no difference"))
     if has_boxes:
         key += (("boxed", "middle half"), ("line", "median"))
     note = f"Right of the line, {candidate.name} is better than {first.name}."
+    if not_scored:
+        cases = f"{count(len(not_scored), 'case')} that one of both has not scored"
+        note += f" Without a dot, but in the means: {cases}."
     return spread_chart(
         axis,
         [pair.title for pair in rows],
-        [pair.present for pair in rows],
+        [_drawn(pair, not_scored) for pair in rows],
         has_boxes=has_boxes,
         title=f"{metric.title_with_unit}: {GAIN_PHRASES[metric.better]} each case",
         note=f"{note} {axis.note}".rstrip(),
@@ -330,6 +334,21 @@ def differences_chart(
         key=key,
         zero=0.5,
     )
+
+
+def _not_scored(first: Compared, candidate: Compared) -> set[int]:
+    """The numbers of the cases that one of both evaluations has not scored.
+
+    Their distances were not measured: they are the challenge's, or a diagonal.
+    """
+    failed = {*first.scores.failed, *candidate.scores.failed}
+    return {n for n, case in enumerate(first.scores.cases) if case in failed}
+
+
+def _drawn(pair: Paired, left_out: Collection[int]) -> list[float]:
+    """The gains and losses of all cases but some."""
+    gains = [gain for n, gain in enumerate(pair.gains) if n not in left_out]
+    return [gain for gain in gains if gain is not None]
 
 
 def _gain_text(pair: Paired) -> str:

@@ -163,8 +163,9 @@ def test_a_distance_that_falls_is_told_as_better_and_one_that_rises_as_worse(tmp
     assert worse.lead[0].text.startswith(lead.format("worse", "higher", "worse"))
     (row,) = content_of(better, "HD95, new against old: means")
     assert [row[head] for head in ("mean: old", "mean: new", "change")] == [
-        *("26.80", "0.00", "-26.80 better"),
+        *("26.80", "0.00", "-26.80"),
     ]
+    assert row["change"].note == "significantly better"
     assert row["effect"] == "+1.00"
     rows = content_of(better, "HD95, new against old: differences")
     assert [row["liver"] for row in rows][:2] == ["-20.00", "-21.70"]
@@ -174,6 +175,30 @@ def test_a_distance_that_falls_is_told_as_better_and_one_that_rises_as_worse(tmp
     assert chart.title == "HD95 (mm): how much lower in each case"
     assert chart.ends == ("26.80 mm lower (better)",)
     assert chart.rows[0].mean > 0.5
+
+
+@AUDIENCES
+def test_a_case_that_was_not_scored_does_not_stretch_the_axis(tmp_path, audience):
+    """Of 1, 2, -1 and, without a prediction, 1000 mm more: the axis ends at 2 mm."""
+    old, new = [9.0, 9.0, 9.0, 9.0], [8.0, 7.0, 10.0, 1000.0]
+    contents = [
+        metrics_content({"liver": [0.5] * 4}),
+        metrics_content({"liver": [0.5] * 4}, failed={"case_004": "no file"}),
+    ]
+    for content, values in zip(contents, (old, new), strict=True):
+        content["case"] |= {"hd95": numbered(values), "hd95_liver": numbered(values)}
+
+    page = compared(tmp_path, *contents, organiser=audience)
+
+    charts = {own.title[:4]: own for own in parts_of(page) if hasattr(own, "axis")}
+    chart = charts["HD95"]
+    assert [text for _, text in chart.axis] == ["-2", "0", "+2"]
+    assert chart.rows[0].places == pytest.approx([0.75, 1, 0.25])
+    told = "Without a dot, but in the means: 1 case that one of both has not scored."
+    assert told in chart.note
+    assert chart.ends == ("247.25 mm higher (worse)",)
+    assert len(charts["DSC:"].rows[0].places) == 4
+    assert told not in charts["DSC:"].note
 
 
 def test_a_volume_difference_adds_up_and_is_not_tested(tmp_path):
@@ -231,7 +256,7 @@ def test_gains_on_most_cases_with_a_lower_mean_are_told_as_such(tmp_path):
     page = compared(tmp_path, metrics_content(old), metrics_content(new))
 
     (row,) = content_of(page, "DSC, new against old: means")
-    assert row["change"] == "-0.055 better"
+    assert (row["change"], row["change"].note) == ("-0.055", "significantly better")
     assert page.lead[0].text.startswith(
         "new is significantly better on most cases, but worse on average, than old:"
         " DSC -0.055 (p"
