@@ -342,8 +342,7 @@ def challenge_summary(challenge: Challenge) -> str:
     lines = [f"{challenge.name} ({challenge.key})", "", *_organ_lines(challenge)]
     lines += ["", "Rules:", *(f"  {key}: {rule_text(rules, key)}" for key in rules)]
     if challenge.ranking:
-        metrics = [f"{rule.metric} ({rule.better.value})" for rule in challenge.ranking]
-        lines += ["", f"Ranked by {', '.join(metrics)}."]
+        lines += ["", f"Ranked by {', '.join(_ranked_metrics(challenge))}."]
     if challenge.reported:
         lines += ["", *_reported_lines(challenge)]
     if challenge.not_known:
@@ -360,6 +359,14 @@ def _organ_lines(challenge: Challenge) -> Iterator[str]:
         line += "" if organ.in_mean else ", not in the means"
         line += ", cases without it are counted" if organ.free_cases else ""
         yield line
+
+
+def _ranked_metrics(challenge: Challenge) -> Iterator[str]:
+    """Name each ranked metric and its good end, and its weight if weights differ."""
+    has_weights = any(rule.weight != 1 for rule in challenge.ranking)
+    for rule in challenge.ranking:
+        weight = f", weight {rule.weight:g}" if has_weights else ""
+        yield f"{rule.metric} ({rule.better.value}{weight})"
 
 
 def _reported_lines(challenge: Challenge) -> Iterator[str]:

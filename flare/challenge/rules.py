@@ -228,7 +228,7 @@ class Challenge(Checked):
     """SHA-256 of its file."""
     organs: tuple[Organ, ...]
     """The organs that are scored: their labels, names and tolerances."""
-    metrics: tuple[str, ...] = SCORES
+    metrics: tuple[Annotated[str, Is(enum=METRICS)], ...] = SCORES
     """The metrics of each organ, in the order of metrics.json."""
     absent_organs: AbsentOrgans = AbsentOrgans()
     """The scores of an organ that one label map, or neither, contains."""
@@ -291,7 +291,6 @@ class Challenge(Checked):
         check(has_scores, "metrics", list(self.metrics), f"{listing(SCORES)} first")
         for number, name in enumerate(self.metrics, start=1):
             key = f"metrics[{number}]"
-            check(name in METRICS, key, name, listing(METRICS, last=" or "))
             check(self.metrics.count(name) == 1, key, name, "each metric once")
 
     def _check_ranking(self) -> None:

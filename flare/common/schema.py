@@ -150,8 +150,10 @@ def problems_text(problems: Sequence[str]) -> str:
     return "; ".join(problems[:MOST_PROBLEMS]) + end
 
 
-def _check_bounds(value: float, rules: Is, key: str) -> None:
-    """Raise unless a number is within the bounds of its type."""
+def _check_value(value: Any, rules: Is, key: str) -> None:
+    """Raise unless a value is one that is allowed, or within the bounds of its type."""
+    if "enum" in rules.keywords:
+        _member(value, [*rules.keywords["enum"]], key)
     bounds = [name for name in rules.keywords if name in _BOUNDS]
     if not bounds:
         return
@@ -165,19 +167,28 @@ def _check_bounds(value: float, rules: Is, key: str) -> None:
     check(is_within, key, value, " and ".join(expected))
 
 
+def _check_field(value: Any, hint: Any, key: str) -> None:
+    """Raise unless a value, or each item of a tuple, is as its type says."""
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind is tuple:
+        for number, item in enumerate(value, start=1):
+            _check_field(item, parts[0], f"{key}[{number}]")
+    elif kind in (UnionType, Union):
+        for part in parts:
+            _check_field(value, part, key)
+    elif kind is Annotated and value is not None:
+        _check_value(value, parts[1], key)
+
+
 class Checked:
-    """A record whose numbers are within their bounds also where no `build` makes it."""
+    """A record whose values are as their types say also where no `build` makes it."""
 
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        """Check the bounds."""
+        """Check the bounds, and the allowed values."""
         for key, hint in _hints(type(self)).items():  # type: ignore[arg-type]
-            value = getattr(self, key)
-            is_union = get_origin(hint) in (UnionType, Union)
-            for part in get_args(hint) if is_union else (hint,):
-                if get_origin(part) is Annotated and value is not None:
-                    _check_bounds(value, get_args(part)[1], key)
+            _check_field(getattr(self, key), hint, key)
 
 
 def build(
@@ -322,9 +333,9 @@ class _Reader:
 
     def _annotated(self, value: object, hint: Any, key: str) -> Any:
         plain_hint, rules, *_ = get_args(hint)
-        number = self.convert(value, plain_hint, key)
-        _check_bounds(number, rules, key)
-        return number
+        converted = self.convert(value, plain_hint, key)
+        _check_value(converted, rules, key)
+        return converted
 
     def _union(self, value: object, hint: Any, key: str) -> Any:
         # Only JSON can write None.

@@ -230,6 +230,7 @@ def test_all_mistakes_of_a_file_are_told_at_once(read):
     text = FULL.replace("label = 200", "label = 300\ncolour = 1")
     text = text.replace("decimals = 4", "decimals = 99").replace('"size"', '"near"')
     text = text.replace("in_both = 0.5", "in_both = 2")
+    text = text.replace("decimals", 'metrics = ["dsc", "nsd", "hd", 4]\ndecimals', 1)
     twice = FULL.replace('"heart"\ntol', '"lung"\ntol').replace("= 200", "= 7")
     found = []
     for each in (text, twice):
@@ -241,7 +242,7 @@ def test_all_mistakes_of_a_file_are_told_at_once(read):
     assert found == [
         {
             *("organs[2].colour", "organs[2].label", "decimals"),
-            *("absent_organs.in_both", "grid.compare"),
+            *("absent_organs.in_both", "grid.compare", "metrics[3]", "metrics[4]"),
         },
         {"organs[2].label", "organs[2].name", "z_range.organs"},
     ]
@@ -373,7 +374,7 @@ Rules:
   z_range.top_slice: dropped
   board.decimals: 3
 
-Ranked by dsc (higher), gpu_area (lower)."""
+Ranked by dsc (higher, weight 1), gpu_area (lower, weight 0.5)."""
 
 
 def test_the_summary_says_what_a_file_means(read):
@@ -386,6 +387,8 @@ def test_the_summary_says_what_a_file_means(read):
             metric="gpu_area", better=Better.LOWER, weight=0.5, tolerance=2048
         ),
     )
+    equal = challenge_summary(read(FULL.replace("weight = 0.5\n", "")))
+    assert equal.endswith("\n\nRanked by dsc (higher), gpu_area (lower).")
     assert (challenge.board.decimals, read(SMALL).board.decimals) == (3, None)
 
 

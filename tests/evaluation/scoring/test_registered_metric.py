@@ -115,6 +115,11 @@ def test_distances_and_volumes_by_the_rules(folders, own):
     assert (again.metrics, again.worst_distance_mm) == (MORE, own)
 
 
+def test_a_metric_that_nothing_computes_is_in_no_challenge():
+    with pytest.raises(ValueError, match=r"^metrics\[3\] is 'hd', expected dsc, nsd,"):
+        replace(flare.read_challenge("flare21"), metrics=("dsc", "nsd", "hd"))
+
+
 def test_no_board_has_a_volume_difference():
     challenge = replace(flare.read_challenge("flare21"), metrics=MORE)
     for phase in settings_for(challenge).values():
