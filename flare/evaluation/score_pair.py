@@ -17,13 +17,12 @@ from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.schema import build
 from flare.common.streams import PlainStream
-from flare.evaluation.labelmaps.grid import (
+from flare.evaluation.labelmaps.grid import Grid, named
+from flare.evaluation.labelmaps.images import (
     ArrayImage,
-    Grid,
     image_header,
     image_values,
     is_image,
-    named,
 )
 from flare.evaluation.labelmaps.reading import LabelMap, read_labels
 from flare.evaluation.metrics.dsc_nsd import three_lengths

@@ -1,15 +1,14 @@
-"""What the header of a label map promises, and how two grids differ.
+"""The header of a label map, the grid that it promises, and how two grids differ.
 
-Whatever would change the meaning of the voxels, and is not known here, is refused.
-Readers do not know what their file is called: their errors name none, and `named` lets
-their caller fill it in.
+An entry of a header that is not known here is refused if it would change the meaning of
+the voxels. Readers do not know the name of their file: their errors have no name, and
+`named` lets their caller fill it in.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.common.errors import FileError
-from flare.evaluation.errors import DamagedFileError, FileFormatError
+from flare.evaluation.errors import FileFormatError
 
 ONE_VOLUME = (
     "Take the argmax over the classes if these are probabilities, and save one 3-D"
@@ -27,16 +26,16 @@ ONE_VOLUME = (
 )
 
 LARGEST_MM = 1e9
-"""No spacing and no position is farther than this; sums of what is could overflow."""
+"""No spacing or position is larger than this; sums of larger ones could overflow."""
 
 LPS = np.array([-1.0, -1.0, 1.0])
-"""What turns a position in LPS (to the left, back and top), as SimpleITK writes it,
-into one in RAS."""
+"""The factors that turn a position in LPS (to the left, back and top), as SimpleITK
+writes it, into one in RAS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """Where voxels are."""
+    """The places of voxels."""
 
     shape: tuple[int, int, int]
     """Number of voxels along z, y, x."""
@@ -50,15 +49,17 @@ class Grid:
     @property
     def size_text(self) -> str:
         """Numbers of voxels as people write them: along x, y, z."""
-        return " x ".join(str(count) for count in reversed(self.shape))
+        return " x ".join(map(str, reversed(self.shape)))
 
     @property
     def spacing_problem(self) -> str:
         """Why nothing can be measured on it; empty if its voxels have a size."""
         least = min(self.spacing)
+        if least < 0:
+            return "its header has a negative voxel size"
         if least == 0:
             return "its header has a voxel size of 0"
-        return "its header has a negative voxel size" if least < 0 else ""
+        return ""
 
     def corner_shift(self, other: Grid) -> float:
         """How far in mm the eight corner voxels lie from those of another grid.
@@ -68,13 +69,13 @@ class Grid:
         and by SimpleITK differ by 1e-4 in their direction, and by 0.03 mm at a corner.
         """
         if (self.shape, self.affine) == (other.shape, other.affine):
-            return 0.0  # as mostly, and then there is nothing to compute
+            return 0.0  # so it is mostly, and then there is nothing to compute
         return float(np.linalg.norm(self.corners() - other.corners(), axis=0).max())
 
     def corners(self, reach: float = 0.0) -> npt.NDArray[np.float64]:
         """Positions in mm of the eight corners, shape (3, 8).
 
-        Of the corner voxels' centres, or `reach` voxels further out.
+        They are those of the corner voxels' centres, or `reach` voxels further out.
         """
         ends = [(-reach, count - 1 + reach) for count in reversed(self.shape)]
         voxels = np.array([(*corner, 1) for corner in itertools.product(*ends)])
@@ -95,7 +96,7 @@ class Grid:
 
     @property
     def axes(self) -> str:
-        """Where the axes x, y, z point to, such as LPS: left, back (posterior), top."""
+        """Directions of the axes x, y, z, such as LPS: left, back (posterior), top."""
         import nibabel as nib  # not at the top: only messages need it, and it is large
 
         affine = np.vstack([np.array(self.affine), (0, 0, 0, 1)])
@@ -116,14 +117,14 @@ def named(name: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What a file promises."""
+    """The promises of a file about its voxels."""
 
     grid: Grid
     dtype: np.dtype[Any]
     """Stored type, in the file's byte order."""
     slope: float = 1.0
     intercept: float = 0.0
-    """With the slope, what turns stored values into labels."""
+    """It turns stored values into labels, together with the slope."""
     voxel_offset: int = 0
     """Bytes between the end of the header and the first voxel."""
 
@@ -134,7 +135,7 @@ class Header:
 
     @property
     def promised_bytes(self) -> int:
-        """What follows the header, up to the last voxel."""
+        """The number of bytes behind the header, up to the last voxel."""
         return self.voxel_offset + self.voxels * self.dtype.itemsize
 
     @property
@@ -156,7 +157,7 @@ def check_sizes(sizes: Sequence[int]) -> tuple[int, int, int]:
     if not 1 <= len(sizes) <= 7 or min(sizes) < 1:
         raise FileFormatError("", "its header has impossible numbers of voxels")
     if math.prod(sizes[3:]) > 1:
-        shape = " x ".join(str(size) for size in sizes)
+        shape = " x ".join(map(str, sizes))
         problem = f"it has {len(sizes)} dimensions ({shape}), expected 3"
         raise FileFormatError("", problem, ONE_VOLUME)
     width, height, depth = [*sizes, 1, 1][:3]
@@ -164,12 +165,12 @@ def check_sizes(sizes: Sequence[int]) -> tuple[int, int, int]:
 
 
 def check_type(dtype: np.dtype[Any]) -> None:
-    """Refuse what is not a whole or floating-point number of at most eight bytes.
+    """Refuse any type but whole and floating-point numbers of at most eight bytes.
 
     Raises
     ------
     FileFormatError
-        If it is not.
+        If it is another type.
     """
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
         raise FileFormatError(
@@ -184,7 +185,7 @@ def make_grid(
     *,
     is_placed: bool = True,
 ) -> Grid:
-    """A grid from what a file says.
+    """A grid from the numbers of a file.
 
     Parameters
     ----------
@@ -193,7 +194,7 @@ def make_grid(
     spacing_xyz : iterable of float
         Voxel size in mm along x, y, z.
     affine : iterable of iterable of float, shape (3, 4)
-        What turns voxel (x, y, z, 1) into a position in mm, in RAS.
+        Three rows that turn voxel (x, y, z, 1) into a position in mm, in RAS.
     is_placed : bool
         Whether the file says where it lies.
 
@@ -255,7 +256,7 @@ def make_placed_grid(
 def make_unplaced_grid(
     shape: tuple[int, int, int], spacing_xyz: Iterable[float]
 ) -> Grid:
-    """A grid of what tells its spacing alone, and not where it lies.
+    """A grid of something that tells its spacing, and not its place.
 
     Parameters and errors are those of `make_grid`.
     """
@@ -264,187 +265,100 @@ def make_unplaced_grid(
     return make_grid(shape, spacing, affine, is_placed=False)
 
 
-# --- Images in memory -------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayImage:
-    """An array of labels, of which nobody says where it lies."""
-
-    values: npt.NDArray[Any]
-    """Expected to be of shape (Z, Y, X)."""
-    spacing: tuple[float, float, float]
-    """Voxel size in mm along z, y, x."""
-
-
-def _is_simpleitk(value: object) -> bool:
-    """Whether something is an image of SimpleITK, which takes half a second to load."""
-    return hasattr(value, "GetPixelIDTypeAsString")
-
-
-def is_image(value: object) -> bool:
-    """Whether something is an image of nibabel or SimpleITK."""
-    return _is_simpleitk(value) or hasattr(value, "dataobj")
-
-
-def image_header(image: Any) -> Header:
-    """What the header of an image of nibabel or SimpleITK would promise, in a file.
-
-    So would that of an `ArrayImage`.
-
-    Raises
-    ------
-    FileFormatError
-        If it is of a kind that no label map has.
-    """
-    if isinstance(image, ArrayImage):
-        return _array_header(image)
-    if _is_simpleitk(image):
-        return _simpleitk_header(image)
-    header = image.header
-    spacing = np.array(header.get_zooms(), dtype=np.float64)
-    if "pixdim" in getattr(header, "keys", tuple)():  # as `nifti` takes it
-        spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
-    affine = header.get_best_affine() if image.affine is None else image.affine
-    steps = np.array(affine[:3], dtype=np.float64)
-    shape = check_sizes(image.shape)
-    grid = make_placed_grid(shape, steps[:, :3].T, spacing, steps[:, 3], np.ones(3))
-    data = image.dataobj
-    check_type(data.dtype)
-    slope, intercept = getattr(data, "slope", 1), getattr(data, "inter", 0)
-    return Header(
-        grid=grid, dtype=data.dtype, slope=float(slope), intercept=float(intercept)
-    )
-
-
-def _array_header(image: ArrayImage) -> Header:
-    """The same of an array."""
-    shape = image.values.shape
-    if len(shape) != 3:
-        problem = f"its shape is {shape}, expected three axes (z, y, x)"
-        raise FileFormatError("", problem, ONE_VOLUME)
-    grid = make_unplaced_grid(check_sizes(shape[::-1]), image.spacing[::-1])
-    dtype = image_values(image).dtype
-    check_type(dtype)
-    return Header(grid=grid, dtype=dtype)
-
-
-def _simpleitk_header(image: Any) -> Header:
-    """The same of SimpleITK, whose positions are in LPS."""
-    kind = image.GetPixelIDTypeAsString()
-    if image.GetNumberOfComponentsPerPixel() != 1:
-        raise FileFormatError("", "its voxels have several channels", ONE_VOLUME)
-    if kind.startswith("label"):  # to look at its voxels would end the whole program
-        raise FileFormatError(
-            "",
-            f"its voxels are of type {kind}, expected numbers",
-            "Use SimpleITK.LabelMapToLabel first.",
-        )
-    spacing, origin = np.array(image.GetSpacing()), np.array(image.GetOrigin())
-    turn = np.array(image.GetDirection()).reshape(spacing.size, spacing.size)
-    # Each column of the direction is where an axis of the voxels points.
-    axes = turn.T * spacing[:, np.newaxis]
-    grid = make_placed_grid(check_sizes(image.GetSize()), axes, spacing, origin, LPS)
-    dtype = image_values(image).dtype
-    check_type(dtype)
-    return Header(grid=grid, dtype=dtype)
-
-
-def image_values(image: Any) -> npt.NDArray[Any]:
-    """The stored values of an image, of shape (Z, Y, X).
-
-    Raises
-    ------
-    DamagedFileError
-        If nibabel, which reads them when they are needed, cannot do so.
-    """
-    if isinstance(image, ArrayImage):
-        is_mask = image.values.dtype == np.bool_
-        return image.values.view(np.uint8) if is_mask else image.values
-    if _is_simpleitk(image):
-        import SimpleITK as sitk  # which is loaded already
-
-        return np.asarray(sitk.GetArrayViewFromImage(image))
-    data = image.dataobj
-    try:
-        return np.asarray(getattr(data, "get_unscaled", lambda: data)()).T
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        problem = "its voxels cannot be read from its file"
-        raise DamagedFileError("", problem) from error
-
-
 # --- How a prediction's grid differs from its reference's -------------------------
 
 
-def compare_sizes(found: Grid, expected: Grid) -> str:
+def compare_sizes(grid: Grid, expected: Grid) -> str:
     """How the numbers of voxels differ; empty if they do not."""
-    if found.shape == expected.shape:
+    if grid.shape == expected.shape:
         return ""
-    text = f"size is {found.size_text} voxels, expected {expected.size_text}"
-    if _same_place(found, expected):
-        is_turned = found.axes != expected.axes
-        return text + is_turned * f"; {_axes_text(found, expected)}"
-    is_reversed = found.shape == expected.shape[::-1]
-    return text + is_reversed * ": its axes are reversed"
+    text = f"size is {grid.size_text} voxels, expected {expected.size_text}"
+    if _is_same_place(grid, expected):
+        if grid.axes != expected.axes:
+            text += f"; {_axes_text(grid, expected)}"
+    elif grid.shape == expected.shape[::-1]:
+        text += ": its axes are reversed"
+    return text
 
 
-def compare_positions(found: Grid, expected: Grid, tolerance_mm: float) -> str:
+def compare_positions(grid: Grid, expected: Grid, tolerance_mm: float) -> str:
     """How a grid of the right size lies elsewhere; empty if it does not.
 
-    Of a file that does not say where it lies, only the spacing is compared.
+    If one of both does not say where it lies, only the spacings are compared.
     """
-    if not (found.is_placed and expected.is_placed):
-        return _compare_spacings(found, expected, tolerance_mm)
-    shift = found.corner_shift(expected)
+    if not (grid.is_placed and expected.is_placed):
+        return _compare_spacings(grid, expected, tolerance_mm)
+    shift = grid.corner_shift(expected)
     if shift <= tolerance_mm:
         return ""
-    return f"it lies up to {shift:.4g} mm off: {_difference(found, expected)}"
+    return f"it lies up to {shift:.4g} mm off: {_difference(grid, expected)}"
 
 
-def _compare_spacings(found: Grid, expected: Grid, tolerance_mm: float) -> str:
-    """How voxel sizes differ, if by so much that a corner lies elsewhere."""
-    steps = np.array(found.shape) - 1
-    sizes = np.array(found.spacing), np.array(expected.spacing)
-    if math.hypot(*((sizes[0] - sizes[1]) * steps)) <= tolerance_mm:
+def _compare_spacings(grid: Grid, expected: Grid, tolerance_mm: float) -> str:
+    """How voxel sizes differ; empty if no corner lies elsewhere because of it."""
+    spacing, expected_spacing = np.array(grid.spacing), np.array(expected.spacing)
+    steps = np.array(grid.shape) - 1
+    if math.hypot(*((spacing - expected_spacing) * steps)) <= tolerance_mm:
         return ""
-    has, wanted = (_numbers(size[::-1], " x ") for size in sizes)
-    shift = math.hypot(*((sizes[0][::-1] - sizes[1]) * steps))
-    turned = ": its spacing is in the reverse order" * (shift <= tolerance_mm)
-    return f"voxel size is {has} mm, expected {wanted} mm{turned}"
+    text = _voxel_size_text(spacing[::-1], expected_spacing[::-1])
+    reversed_shift = math.hypot(*((spacing[::-1] - expected_spacing) * steps))
+    if reversed_shift <= tolerance_mm:
+        text += ": its spacing is in the reverse order"
+    return text
 
 
-def _difference(found: Grid, expected: Grid) -> str:
-    """What makes two grids of one size different."""
-    if np.array_equal(found.voxel_size, (1, 1, 1)) and not found.origin.any():
+def _difference(grid: Grid, expected: Grid) -> str:
+    """The reason why two grids of one size lie in different places.
+
+    A program that loses the header is told first, and one that reorders the axes. If
+    both are right, the voxel size or the origin is told, whichever moves the corners
+    more; a rotation, if neither explains a third of their shift.
+    """
+    if np.array_equal(grid.voxel_size, (1, 1, 1)) and not grid.origin.any():
         return "its header was lost (voxel size 1, origin 0)"
-    if found.axes != expected.axes:
-        reoriented = "it was reoriented, " * _same_place(found, expected)
-        return reoriented + _axes_text(found, expected)
-    # What moves the corners most is told.
-    shift = found.corner_shift(expected)
-    steps = np.array(found.shape[::-1]) - 1
-    by_size = math.hypot(*((found.voxel_size - expected.voxel_size) * steps))
-    by_origin = math.hypot(*(found.origin - expected.origin))
-    if by_size >= max(by_origin, shift / 3):
-        has, wanted = (_numbers(grid.voxel_size, " x ") for grid in (found, expected))
-        return f"voxel size is {has} mm, expected {wanted} mm"
-    if by_origin >= shift / 3:
-        has, wanted = (_numbers(grid.origin, ", ") for grid in (found, expected))
-        return f"RAS origin is ({has}) mm, expected ({wanted}) mm"
+    if grid.axes != expected.axes:
+        text = _axes_text(grid, expected)
+        is_reoriented = _is_same_place(grid, expected)
+        return f"it was reoriented, {text}" if is_reoriented else text
+    shift = grid.corner_shift(expected)
+    steps = np.array(grid.shape[::-1]) - 1
+    shift_by_size = math.hypot(*((grid.voxel_size - expected.voxel_size) * steps))
+    shift_by_origin = math.hypot(*(grid.origin - expected.origin))
+    if shift_by_size >= max(shift_by_origin, shift / 3):
+        return _voxel_size_text(grid.voxel_size, expected.voxel_size)
+    if shift_by_origin >= shift / 3:
+        origin = _numbers(grid.origin, ", ")
+        return (
+            f"RAS origin is ({origin}) mm, expected"
+            f" ({_numbers(expected.origin, ', ')}) mm"
+        )
     return "it is rotated"
 
 
-def _axes_text(found: Grid, expected: Grid) -> str:
-    """Where the axes of two grids point to."""
-    return f"axes point to {found.axes}, expected {expected.axes}"
+def _voxel_size_text(
+    size: npt.NDArray[np.float64], expected_size: npt.NDArray[np.float64]
+) -> str:
+    """Two voxel sizes along x, y, z, of shape (3,), for a message."""
+    return (
+        f"voxel size is {_numbers(size, ' x ')} mm, expected"
+        f" {_numbers(expected_size, ' x ')} mm"
+    )
 
 
-def _same_place(found: Grid, expected: Grid) -> bool:
-    """Whether two grids fill the same box, to a voxel, in whatever order."""
-    first, second = (grid.corners(reach=0.5).T for grid in (found, expected))
-    apart = np.linalg.norm(first[:, np.newaxis] - second, axis=2)
-    largest_voxel = max(found.voxel_size.max(), expected.voxel_size.max())
-    return bool(apart.min(axis=1).max() <= largest_voxel / 2)
+def _axes_text(grid: Grid, expected: Grid) -> str:
+    """The directions of two grids' axes, for a message."""
+    return f"axes point to {grid.axes}, expected {expected.axes}"
+
+
+def _is_same_place(grid: Grid, expected: Grid) -> bool:
+    """Whether two grids fill the same box, to half a voxel, in any order of the axes.
+
+    Each corner of one box has to be near some corner of the other.
+    """
+    corners, expected_corners = grid.corners(reach=0.5).T, expected.corners(reach=0.5).T
+    distances = np.linalg.norm(corners[:, np.newaxis] - expected_corners, axis=2)
+    largest_voxel = max(grid.voxel_size.max(), expected.voxel_size.max())
+    return bool(distances.min(axis=1).max() <= largest_voxel / 2)
 
 
 def _numbers(values: npt.NDArray[np.float64], separator: str) -> str:

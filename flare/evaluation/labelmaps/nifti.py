@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import struct
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -54,6 +54,53 @@ _FIELDS = struct.Struct("<i36x8h14xh4x8f3f132x2h24x12f16x4s")
 """Size, numbers of voxels, type, pixdim, offset and scaling, codes, sform, magic."""
 
 
+class _Fields(NamedTuple):
+    """The fields of a header of version 1 that count, without any check."""
+
+    size: int
+    dimensions: int
+    sizes: tuple[int, ...]
+    type_code: int
+    pixdim: tuple[float, ...]
+    offset: float
+    slope: float
+    intercept: float
+    sform_code: int
+    sform: tuple[float, ...]
+    magic: bytes
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether `plain_header` may read it; else nibabel tells what is wrong."""
+        return (
+            self.size == HEADER_BYTES
+            and self.magic == _MAGIC[self.size]
+            and 1 <= self.dimensions <= 7
+            and min(self.sizes[: self.dimensions]) >= 1
+            and math.prod(self.sizes[3 : self.dimensions]) == 1
+            and self.type_code in _PLAIN_TYPES
+            and self.sform_code != 0
+            and self.size + 4 <= self.offset <= LARGEST_EXTENSION_BYTES
+        )
+
+
+def _unpack(content: bytes) -> _Fields:
+    values = _FIELDS.unpack(content)
+    return _Fields(
+        size=values[0],
+        dimensions=values[1],
+        sizes=values[2:9],
+        type_code=values[9],
+        pixdim=values[10:18],
+        offset=values[18],
+        slope=values[19],
+        intercept=values[20],
+        sform_code=values[22],
+        sform=values[23:35],
+        magic=values[35],
+    )
+
+
 def is_start(start: bytes) -> bool:
     """Whether a file that begins like this can be a NIfTI file, perhaps in gzip."""
     return start.startswith(GZIP_MAGIC) or _header_size(start) is not None
@@ -88,7 +135,7 @@ def plain_header(content: bytes) -> Header | None:
     Parameters
     ----------
     content : bytes
-        All that stands before the extensions.
+        The header, up to its extensions.
 
     Raises
     ------
@@ -97,39 +144,28 @@ def plain_header(content: bytes) -> Header | None:
     """
     if len(content) != HEADER_BYTES:
         return None
-    values = _FIELDS.unpack(content)
-    size, count, sizes, kind = values[0], values[1], values[2:9], values[9]
-    pixdim, (offset, slope, intercept) = values[10:18], values[18:21]
-    sform_code, rows, magic = values[22], values[23:35], values[35]
-    if not (
-        size == HEADER_BYTES
-        and magic == _MAGIC[size]
-        and 1 <= count <= 7
-        and min(sizes[:count]) >= 1
-        and math.prod(sizes[3:count]) == 1
-        and kind in _PLAIN_TYPES
-        and sform_code
-        and size + 4 <= offset <= LARGEST_EXTENSION_BYTES
-    ):
+    fields = _unpack(content)
+    if not fields.is_ordinary:
         return None
+    slope, intercept = fields.slope, fields.intercept
     if slope == 0 or not math.isfinite(slope):
         slope, intercept = 1.0, 0.0
     if not math.isfinite(intercept):
         return None
-    width, height, depth = (*sizes[: min(count, 3)], 1, 1)[:3]
-    spacing = map(abs, pixdim[1:4])
-    affine = (rows[:4], rows[4:8], rows[8:])
+    width, height, depth = (*fields.sizes[: min(fields.dimensions, 3)], 1, 1)[:3]
+    spacing = map(abs, fields.pixdim[1:4])
+    affine = (fields.sform[:4], fields.sform[4:8], fields.sform[8:])
     return Header(
         grid=make_grid((depth, height, width), spacing, affine),
-        dtype=np.dtype(_PLAIN_TYPES[kind]),
+        dtype=np.dtype(_PLAIN_TYPES[fields.type_code]),
         slope=slope,
         intercept=intercept,
-        voxel_offset=int(offset) - size,
+        voxel_offset=int(fields.offset) - fields.size,
     )
 
 
 def any_header(content: bytes) -> Header:
-    """The header of any file, or what is wrong with it, as nibabel reads it."""
+    """The header of any file as nibabel reads it; an error says what is wrong."""
     import nibabel as nib
     from nibabel.spatialimages import HeaderDataError
 
@@ -177,7 +213,7 @@ def write_label_map(path: Path, labels: Labels, grid: Grid) -> None:
 
 
 def _header_size(start: bytes) -> int | None:
-    """The number that begins a NIfTI header, if it is one of those it can be."""
+    """The size of the header that begins like this, if it can be one of NIfTI."""
     sizes = {int.from_bytes(start[:4], order) for order in ("little", "big")}
     return next(iter(sizes & _MAGIC.keys()), None)
 

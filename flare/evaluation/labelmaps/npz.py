@@ -1,7 +1,7 @@
 """Reads the header of a label map in a .npz file of NumPy.
 
-NumPy is not asked to read it: what an array holds is decided by a line of Python in the
-file, and an array of objects is a program. Here that line has to be exactly as NumPy
+NumPy is not asked to read it: a line of Python in the file decides the content of an
+array, and an array of objects is a program. Here that line has to be exactly as NumPy
 writes it, and the type one of numbers.
 """
 
@@ -13,7 +13,7 @@ import os
 import re
 import struct
 import warnings
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
@@ -36,10 +36,10 @@ SPACING = "spacing"
 _SUFFIX = ".npy"
 
 _STARTS = tuple(b"\x93NUMPY" + bytes((version, 0)) for version in (1, 2, 3))
-"""How an array begins, by the version of its format."""
+"""The beginnings of an array, by the version of its format."""
 
 _HEADER_BYTES = 2**10
-"""NumPy pads what it says of an array to 64 bytes, or to 128."""
+"""NumPy pads the line of an array to 64 bytes, or to 128."""
 
 _LINE = re.compile(
     rb"\{'descr': '([<>|=]?[a-zA-Z]\d*)', 'fortran_order': (True|False),"
@@ -95,10 +95,12 @@ def open_voxels(file: BinaryIO, layout: NpzLayout) -> tuple[Header, Stream]:
 def _arrays(members: dict[str, _Member], layout: NpzLayout) -> dict[str, _Member]:
     """The members by the names of their arrays, if they are those expected."""
     expected = (layout.labels, SPACING)
-    arrays = {name.removesuffix(_SUFFIX): each for name, each in members.items()}
-    is_plain = all(name.endswith(_SUFFIX) for name in members)
-    more = () if layout.may_have_more else set(arrays) - set(expected)
-    if not is_plain or more or not set(expected) <= set(arrays):
+    arrays = {name.removesuffix(_SUFFIX): members[name] for name in members}
+    has_only_arrays = all(name.endswith(_SUFFIX) for name in members)
+    has_expected = arrays.keys() >= set(expected)
+    if not layout.may_have_more:
+        has_expected = arrays.keys() == set(expected)
+    if not (has_only_arrays and has_expected):
         raise FileFormatError(
             "",
             f"its arrays are {listing(map(safe, sorted(members)))}, expected"
@@ -127,43 +129,49 @@ def _spacing(file: BinaryIO, member: _Member) -> npt.NDArray[np.float64]:
 def _read_line(
     stream: Stream, member: _Member, name: str
 ) -> tuple[np.dtype[np.generic], tuple[int, ...]]:
-    """Type and shape of an array, whose size is that of its member."""
+    """Type and shape of an array, whose size has to be that of its member."""
     start = stream.read(len(_STARTS[0]))
     if start not in _STARTS:
         raise FileFormatError("", f"its member {name} is no array of NumPy")
     width = 2 if start == _STARTS[0] else 4
     length = int.from_bytes(stream.read(width), "little")
     line = stream.read(length) if length <= _HEADER_BYTES else b""
+    dtype, shape = _parse_line(line, name)
+    promised = len(start) + width + length + math.prod(shape) * dtype.itemsize
+    if promised != member.entry.file_size:
+        raise DamagedFileError("", f"its array {name} is not as large as it says")
+    return dtype, shape
+
+
+def _parse_line(line: bytes, name: str) -> tuple[np.dtype[np.generic], tuple[int, ...]]:
+    """Type and shape of an array from the line that says them, which is not run."""
     if b"'|O'" in line or b"'O'" in line:
         raise FileFormatError("", f"its array {name} holds Python objects (a pickle)")
-    found = _LINE.fullmatch(line)
-    if not found:
+    match = _LINE.fullmatch(line)
+    if not match:
         raise FileFormatError("", f"what its array {name} is cannot be read")
-    kind = found[1].decode()
-    if kind.lstrip("<>|=") not in _TYPES:
-        problem = f"its array {name} is of type {safe(kind)}, expected uint8"
+    type_code, order, sizes = match[1].decode(), match[2], match[3]
+    if type_code.lstrip("<>|=") not in _TYPES:
+        problem = f"its array {name} is of type {safe(type_code)}, expected uint8"
         raise FileFormatError("", problem)
-    # Of bool, a byte that is neither 0 nor 1 is to be seen.
-    dtype = np.dtype(kind.replace("b1", "u1"))
-    shape = tuple(int(number) for number in found[3].split(b",") if number.strip())
-    if found[2] == b"True" and len(shape) > 1:
+    # As bool, a byte that is neither 0 nor 1 would not be noticed.
+    dtype = np.dtype(type_code.replace("b1", "u1"))
+    shape = tuple(int(size) for size in sizes.split(b",") if size.strip())
+    if order == b"True" and len(shape) > 1:
         raise FileFormatError("", f"its array {name} is in Fortran order")
-    promised = len(start) + width + length + math.prod(shape) * dtype.itemsize
-    if promised != member[1].file_size:
-        raise DamagedFileError("", f"its array {name} is not as large as it says")
     return dtype, shape
 
 
 # --- The zip file -----------------------------------------------------------------
 
 ZIP_MAGIC = b"PK\x03\x04"
-"""How a zip file with a member begins."""
+"""The beginning of a zip file with a member."""
 
 MEMBERS = 16
-"""More than these are no file of a few arrays."""
+"""Most members of a file with a few arrays."""
 
 ENTRY_BYTES = 2**10 + 2**8
-"""The most that the directory has of one member."""
+"""Most bytes of the directory for one member."""
 
 _END = struct.Struct("<4s4H2IH")
 _LOCAL = struct.Struct("<4s5H3I2H")
@@ -171,15 +179,20 @@ _END_MAGIC, _ZIP64_MAGIC, _ZIP64_BYTES = b"PK\x05\x06", b"PK\x06\x07", 20
 
 _ENCRYPTED = 0x1
 
-_Member = tuple[int, ZipInfo]
-"""Where the data of a member begin, and what the directory says of it."""
+
+class _Member(NamedTuple):
+    """A member of a zip file: the place of its data, and its entry in the directory."""
+
+    start: int
+    entry: ZipInfo
 
 
 def _read_members(file: BinaryIO) -> dict[str, _Member]:
     """Find the members of a zip file by their names, without unpacking any.
 
     The end of the file is looked at before `zipfile`, which would read a directory of
-    any size.
+    any size. Members that lie over one another could unpack to far more than the file
+    holds, so they are refused.
     """
     size = file.seek(0, os.SEEK_END)
     end = size - _END.size
@@ -198,13 +211,13 @@ def _read_members(file: BinaryIO) -> dict[str, _Member]:
             entries = ZipFile(file).infolist()
     except (BadZipFile, ValueError, NotImplementedError, struct.error) as error:
         raise DamagedStreamError("its directory is damaged") from error
-    # A second name, in Unicode, is one for some versions of Python alone.
-    found = {entry.orig_filename: _located(file, entry, start) for entry in entries}
-    _check(len(found) == len(entries), "two of its members have one name")
-    places = sorted((first, entry.compress_size) for first, entry in found.values())
-    for (first, packed), (following, _) in itertools.pairwise(places):
-        _check(first + packed <= following, "its members lie over one another")
-    return found
+    # Only some versions of Python read a second name, in Unicode: this is the first.
+    members = {entry.orig_filename: _located(file, entry, start) for entry in entries}
+    _check(len(members) == len(entries), "two of its members have one name")
+    places = sorted((m.start, m.entry.compress_size) for m in members.values())
+    for (place, size), (next_place, _) in itertools.pairwise(places):
+        _check(place + size <= next_place, "its members lie over one another")
+    return members
 
 
 def _located(file: BinaryIO, entry: ZipInfo, directory: int) -> _Member:
@@ -212,25 +225,25 @@ def _located(file: BinaryIO, entry: ZipInfo, directory: int) -> _Member:
     is_plain = not entry.flag_bits & _ENCRYPTED
     is_plain &= entry.compress_type in (ZIP_STORED, ZIP_DEFLATED)
     _check(is_plain, "it is encrypted, or not compressed by Deflate")
-    most = max(entry.header_offset, entry.compress_size, entry.file_size)
-    _check(most < 2**32, "it is a ZIP64 file, for more than 4 GiB")
+    largest = max(entry.header_offset, entry.compress_size, entry.file_size)
+    _check(largest < 2**32, "it is a ZIP64 file, for more than 4 GiB")
     file.seek(entry.header_offset)
     header = file.read(_LOCAL.size).ljust(_LOCAL.size)
     magic, *_, name_length, extra_length = _LOCAL.unpack(header)
     start = entry.header_offset + _LOCAL.size + name_length + extra_length
-    is_there = magic == ZIP_MAGIC and start + entry.compress_size <= directory
-    _check(is_there, "a member is not where its directory says")
-    return start, entry
+    is_in_place = magic == ZIP_MAGIC and start + entry.compress_size <= directory
+    _check(is_in_place, "a member is not where its directory says")
+    return _Member(start, entry)
 
 
 def _check(holds: bool, text: str) -> None:
-    """Refuse a file of which something does not hold; the text says in what way."""
+    """Refuse a file if a condition does not hold; the text says what is wrong then."""
     if not holds:
         raise DamagedStreamError(text)
 
 
 class _Part:
-    """The bytes of a member in its file, wherever the file stands."""
+    """The bytes of a member in its file, whose position does not matter."""
 
     def __init__(self, file: BinaryIO, start: int, size: int) -> None:
         self._file, self._place, self._end = file, start, start + size
@@ -253,9 +266,9 @@ class _MemberStream(ZlibStream):
     _window = -15  # what zlib calls 15 bits without a header or trailer
 
     def __init__(self, file: BinaryIO, member: _Member) -> None:
-        start, self._entry = member
-        super().__init__(_Part(file, start, self._entry.compress_size))
-        self._left, self._checksum = self._entry.file_size, 0
+        self._entry = member.entry
+        super().__init__(_Part(file, member.start, member.entry.compress_size))
+        self._left, self._checksum = member.entry.file_size, 0
 
     def _next_piece(self) -> bytes:
         is_deflated = self._entry.compress_type == ZIP_DEFLATED

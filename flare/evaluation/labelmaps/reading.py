@@ -1,6 +1,6 @@
 """Reads one label map, verified down to its checksum.
 
-What a file holds decides how it is read, not what it is called. The voxels come from a
+The content of a file decides how it is read, not its name. The voxels come from a
 stream that is decompressed once, verified, and bounded by what the header promises;
 each piece is turned into labels while it is in the CPU's cache. Files are (x, y, z),
 everything else in this program is (z, y, x).
@@ -32,10 +32,10 @@ from flare.evaluation.labelmaps.grid import (
 from flare.evaluation.metrics.finder import LabelFinder, Labels, Occupancy
 
 SNIFFED_BYTES = 512
-"""How much of a file tells of what format it is."""
+"""The first bytes of a file, by which its format is recognised."""
 
 UNKNOWN_LABELS_LIMIT = 20
-"""So many different unknown labels of a file are kept, for its message."""
+"""At most this many different unknown labels of a file are kept, for its message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,23 +46,23 @@ class LabelMap:
     labels: Labels
     """Shape (Z, Y, X); 0 also where the file has an unknown label."""
     occupied: Mapping[int, Occupancy]
-    """Where each known label is."""
+    """The slices, rows and columns that hold each label of the challenge."""
     unknown: tuple[int, ...]
-    """Labels in the file that are not known, smallest first; the first few of many."""
+    """Other labels in the file, smallest first; the first few of many."""
     intercept: float = 0.0
-    """What its header adds to each voxel."""
+    """The number that its header adds to each voxel."""
 
     @property
     def present(self) -> tuple[int, ...]:
-        """The known labels that there are."""
-        occupied = self.occupied.items()
-        return tuple(label for label, found in occupied if found.rows.any())
+        """The labels of the challenge that the file has."""
+        labels = self.occupied
+        return tuple(label for label in labels if labels[label].rows.any())
 
 
 def read_labels(
     stream: Stream,
     header: Header,
-    known: Sequence[int],
+    known_labels: Sequence[int],
     allocate: Callable[[int], Labels] | None = None,
 ) -> LabelMap:
     """Read the voxels behind a header, to their verified end.
@@ -70,11 +70,11 @@ def read_labels(
     Parameters
     ----------
     stream : Stream
-        What follows the header, in the order x, y, z: x is the fastest.
+        The bytes behind the header, in the order x, y, z: x is the fastest.
     header : Header
-        What it promises.
-    known, allocate
-        As for `LabelMapFile.read_labels`.
+        Its promises.
+    known_labels, allocate
+        As `known` and `allocate` of `LabelMapFile.read_labels`.
 
     Raises
     ------
@@ -84,15 +84,15 @@ def read_labels(
     size = header.voxels
     labels = allocate(size) if allocate else np.empty(size, dtype=np.uint8)
     narrower = Narrower(header)
-    finder = LabelFinder(labels, header.grid.shape, known)
-    promised = header.promised_bytes
-    stream.expect(promised)
-    found = stream.skip(header.voxel_offset)
-    if found == header.voxel_offset:
-        found += _read_voxels(stream, header, labels, narrower, finder)
-    if found < promised or stream.read(1):
-        more = "more" if found == promised else "fewer"
-        raise DamagedFileError("", f"it holds {more} voxels than its header says")
+    finder = LabelFinder(labels, header.grid.shape, known_labels)
+    stream.expect(header.promised_bytes)
+    byte_count = stream.skip(header.voxel_offset)
+    if byte_count == header.voxel_offset:
+        byte_count += _read_voxels(stream, header, labels, narrower, finder)
+    if byte_count < header.promised_bytes:
+        raise DamagedFileError("", "it holds fewer voxels than its header says")
+    if stream.read(1):
+        raise DamagedFileError("", "it holds more voxels than its header says")
     if narrower.fraction is not None:
         problem = f"voxels are not whole numbers (found {narrower.fraction:.6g})"
         if header.is_scaled:
@@ -137,12 +137,12 @@ def opened(
     npz: NpzLayout | None = None,
     stream: BinaryIO | None = None,
 ) -> Iterator[tuple[Header, Stream]]:
-    """Open a file by what it holds, whatever it is called: its header, then its voxels.
+    """Open a file by its content, not by its name: its header, then its voxels.
 
-    What is wrong with it, also later, becomes an error that names it.
+    An error of its readers, also one within the block, becomes one that names it.
     """
     try:
-        # A pipe, or what another user makes of a file, would be waited for.
+        # A pipe would be waited for; another user may put one in the place of a file.
         if not stream and path.exists() and not path.is_file():
             raise FileFormatError(name, "it is no regular file")
         with named(name), nullcontext(stream) if stream else open_regular(path) as file:
@@ -159,18 +159,18 @@ def opened(
 def _read_header(
     file: BinaryIO, start: bytes, npz: NpzLayout | None
 ) -> tuple[Header, Stream]:
-    """Find out in what format a file is that begins with `start`; read its header."""
+    """Find the format of a file that begins with `start`, and read its header."""
     if not start:
         raise DamagedFileError("", "the file is empty")
-    for each in FORMATS:
-        if each.elsewhere and not npz:
+    for file_format in FORMATS:
+        if file_format.elsewhere and not npz:
             continue
         # Not at the top: an evaluation of NIfTI files starts sooner without others.
-        reader: Any = import_module(f"flare.evaluation.labelmaps.{each.reader}")
+        reader: Any = import_module(f"flare.evaluation.labelmaps.{file_format.reader}")
         if reader.is_start(start):
-            more = [npz] if each.elsewhere else []
-            found: tuple[Header, Stream] = reader.open_voxels(file, *more)
-            return found
+            arguments = (file, npz) if file_format.elsewhere else (file,)
+            header_and_voxels: tuple[Header, Stream] = reader.open_voxels(*arguments)
+            return header_and_voxels
     raise FileFormatError("", f"it is not a {ANY_FORMAT} file")
 
 
@@ -181,25 +181,27 @@ def _read_voxels(
     narrower: Narrower,
     finder: LabelFinder,
 ) -> int:
-    """Fill `labels`, of shape (Z * Y * X,); says how many bytes were read.
+    """Fill `labels`, of shape (Z * Y * X,); return the number of bytes that were read.
 
-    That is fewer than promised only if the stream ends.
+    It is less than promised only if the stream ends. Values that are labels of one byte
+    are read into their place; all others go through a scratch array of one piece. Each
+    piece is searched at once, while it is in the CPU's cache.
     """
     is_plain = header.dtype == np.uint8 and not header.is_scaled
     step = PIECE_BYTES // header.dtype.itemsize
     scratch = np.empty(step, dtype=header.dtype)
-    read = 0
+    byte_count = 0
     for start in range(0, header.voxels, step):
         piece = labels[start : start + step]
         values = piece if is_plain else scratch[: piece.size]
         count = stream.readinto(values.view(np.uint8).data)
-        read += count
+        byte_count += count
         if count < values.nbytes:
             break
         if not is_plain:
             piece[:] = narrower.narrow(values)
         finder.add(start + piece.size)
-    return read
+    return byte_count
 
 
 def _erase(labels: Labels, unwanted: set[int]) -> None:
@@ -212,7 +214,12 @@ def _erase(labels: Labels, unwanted: set[int]) -> None:
 
 
 class Narrower:
-    """Turns stored values into labels of one byte, and remembers what was not one."""
+    """Turns stored values into labels of one byte, and remembers all other values.
+
+    Nearly all pieces hold whole numbers from 0 to 255, and are done after a look at
+    their ends. Only of the others is it asked which values are fractions, and which are
+    whole numbers beyond a byte: both become 0, and are remembered for a message.
+    """
 
     def __init__(self, header: Header) -> None:
         self.misfits: set[int] = set()

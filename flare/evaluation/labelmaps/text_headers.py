@@ -48,23 +48,24 @@ _MET_TYPES = {
     "MET_DOUBLE": "f8",
 }
 
-_NRRD_TYPES = {
-    name: dtype
-    for dtype, names in {
-        "i1": "signed char, int8, int8_t",
-        "u1": "uchar, unsigned char, uint8, uint8_t",
-        "i2": "short, short int, signed short, signed short int, int16, int16_t",
-        "u2": "ushort, unsigned short, unsigned short int, uint16, uint16_t",
-        "i4": "int, signed int, int32, int32_t",
-        "u4": "uint, unsigned int, uint32, uint32_t",
-        "i8": "longlong, long long, long long int, signed long long,"
-        " signed long long int, int64, int64_t",
-        "u8": "ulonglong, unsigned long long, unsigned long long int, uint64, uint64_t",
-        "f4": "float",
-        "f8": "double",
-    }.items()
-    for name in names.split(", ")
+_NRRD_NAMES = {
+    "i1": "signed char, int8, int8_t",
+    "u1": "uchar, unsigned char, uint8, uint8_t",
+    "i2": "short, short int, signed short, signed short int, int16, int16_t",
+    "u2": "ushort, unsigned short, unsigned short int, uint16, uint16_t",
+    "i4": "int, signed int, int32, int32_t",
+    "u4": "uint, unsigned int, uint32, uint32_t",
+    "i8": "longlong, long long, long long int, signed long long,"
+    " signed long long int, int64, int64_t",
+    "u8": "ulonglong, unsigned long long, unsigned long long int, uint64, uint64_t",
+    "f4": "float",
+    "f8": "double",
 }
+"""All names of a type in a .nrrd file."""
+
+_NRRD_TYPES: dict[str, str] = {}
+for _dtype, _names in _NRRD_NAMES.items():
+    _NRRD_TYPES |= dict.fromkeys(_names.split(", "), _dtype)
 
 _SPACES = {
     "left-posterior-superior": LPS,
@@ -74,7 +75,7 @@ _SPACES = {
     "left-anterior-superior": np.array([-1.0, 1.0, 1.0]),
     "las": np.array([-1.0, 1.0, 1.0]),
 }
-"""What turns a position in a named space into one in RAS."""
+"""The factors that turn a position in a named space into one in RAS."""
 
 
 def is_start(start: bytes) -> bool:
@@ -100,12 +101,7 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
 
 def _open_metaimage(file: BinaryIO) -> tuple[Header, Stream]:
     """Read and check the header of a .mha file."""
-    fields: dict[str, str] = {}
-    lines = 0
-    while "ElementDataFile" not in fields:
-        key, _, value = _read_line(file, lines).partition("=")
-        fields[key.strip()] = value.strip()
-        lines += 1
+    fields = _read_metaimage_fields(file)
     if fields["ElementDataFile"].upper() != "LOCAL":
         raise FileFormatError("", "its voxels are in another file")
     if not _flag(fields, "BinaryData", default=True):
@@ -134,6 +130,17 @@ def _open_metaimage(file: BinaryIO) -> tuple[Header, Stream]:
     return header, ZlibStream(file) if is_compressed else PlainStream(file)
 
 
+def _read_metaimage_fields(file: BinaryIO) -> dict[str, str]:
+    """The values of a .mha file's header by their keys; the last one ends it."""
+    fields: dict[str, str] = {}
+    lines = 0
+    while "ElementDataFile" not in fields:
+        key, _, value = _read_line(file, lines).partition("=")
+        fields[key.strip()] = value.strip()
+        lines += 1
+    return fields
+
+
 def _flag(fields: Mapping[str, str], *keys: str, default: bool) -> bool:
     """Whether a value is true; only its first letter counts, as for MetaIO."""
     for key in keys:
@@ -142,15 +149,9 @@ def _flag(fields: Mapping[str, str], *keys: str, default: bool) -> bool:
     return default
 
 
-def _open_nrrd(file: BinaryIO) -> tuple[Header, Stream]:  # noqa: C901
+def _open_nrrd(file: BinaryIO) -> tuple[Header, Stream]:
     """Read and check the header of a .nrrd file."""
-    fields: dict[str, str] = {}
-    lines = 0
-    while line := _read_line(file, lines):
-        lines += 1
-        if not line.startswith("#") and ":=" not in line:
-            key, _, value = line.partition(":")
-            fields[key.strip().lower().replace(" ", "")] = value.strip()
+    fields = _read_nrrd_fields(file)
     if "datafile" in fields:
         raise FileFormatError("", "its voxels are in another file")
     for key in ("byteskip", "lineskip"):
@@ -164,14 +165,7 @@ def _open_nrrd(file: BinaryIO) -> tuple[Header, Stream]:  # noqa: C901
         raise FileFormatError(
             "", f"its space is {safe(space[:40])}, expected LPS or RAS"
         )
-    for key in ("spacedirections", "spaceorigin"):
-        if key in fields:  # vectors are in brackets
-            fields[key] = re.sub(r"[(),]", " ", fields[key])
-    if "spacedirections" in fields:
-        numbers = _vector(fields, ("spacedirections",), np.full(count * count, np.nan))
-        axes = numbers.reshape(count, count)
-    else:
-        axes = np.diag(_vector(fields, ("spacings",), np.ones(count)))
+    axes = _nrrd_axes(fields, count)
     origin = _vector(fields, ("spaceorigin",), np.zeros(count))
     spacing = np.linalg.norm(axes, axis=1)
     is_big = fields.get("endian", "").lower() == "big"
@@ -179,18 +173,49 @@ def _open_nrrd(file: BinaryIO) -> tuple[Header, Stream]:  # noqa: C901
         grid=make_placed_grid(shape, axes, spacing, origin, _SPACES[space]),
         dtype=_stored_type(_NRRD_TYPES, fields.get("type", "").lower(), is_big),
     )
-    encoding = fields.get("encoding", "").lower()
+    return header, _nrrd_stream(file, fields.get("encoding", "").lower())
+
+
+def _read_nrrd_fields(file: BinaryIO) -> dict[str, str]:
+    """The values of a .nrrd file's header by their keys; an empty line ends it.
+
+    Keys are in small letters, without spaces. Comments, and pairs of a program's own
+    (``key:=value``), are passed by; vectors lose their brackets and commas.
+    """
+    fields: dict[str, str] = {}
+    lines = 0
+    while line := _read_line(file, lines):
+        lines += 1
+        if not line.startswith("#") and ":=" not in line:
+            key, _, value = line.partition(":")
+            fields[key.strip().lower().replace(" ", "")] = value.strip()
+    for key in ("spacedirections", "spaceorigin"):
+        if key in fields:
+            fields[key] = re.sub(r"[(),]", " ", fields[key])
+    return fields
+
+
+def _nrrd_axes(fields: Mapping[str, str], count: int) -> npt.NDArray[np.float64]:
+    """The steps along each axis in mm, of shape (n, n): a row for each axis."""
+    if "spacedirections" not in fields:
+        return np.diag(_vector(fields, ("spacings",), np.ones(count)))
+    missing = np.full(count * count, np.nan)
+    return _vector(fields, ("spacedirections",), missing).reshape(count, count)
+
+
+def _nrrd_stream(file: BinaryIO, encoding: str) -> Stream:
+    """The voxels of a file that stands at the end of its header."""
     if encoding == "raw":
-        return header, PlainStream(file)
+        return PlainStream(file)
     if encoding in ("gzip", "gz"):
-        return header, SizedGzipStream(file)
+        return SizedGzipStream(file)
     raise FileFormatError(
         "", f"its encoding is {safe(encoding[:20])}, expected gzip or raw"
     )
 
 
 def _read_line(file: BinaryIO, lines: int) -> str:
-    """The next line of a header that has had so many, without its end."""
+    """The next line of a header without its end; `lines` were read before it."""
     line = file.readline(LINE_BYTES)
     if len(line) == LINE_BYTES or lines >= LINES:
         raise FileFormatError("", "its header is too long")
@@ -201,14 +226,17 @@ def _read_line(file: BinaryIO, lines: int) -> str:
 
 def _read_sizes(text: str) -> list[int]:
     """Numbers of voxels in the order of the file; 0 for a word that is not one."""
-    words = text.split()
-    return [int(w) if w.isdecimal() and len(w) < SIZE_DIGITS else 0 for w in words]
+    sizes = []
+    for word in text.split():
+        is_size = word.isdecimal() and len(word) < SIZE_DIGITS
+        sizes.append(int(word) if is_size else 0)
+    return sizes
 
 
 def _vector(
     fields: Mapping[str, str], keys: tuple[str, ...], default: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Numbers under the first of several keys that is there; else the default.
+    """Numbers of the first of several keys that has a value; else the default.
 
     Both are of shape (n,), in the order of the file.
     """
