@@ -8,8 +8,9 @@
 #   --renew-labels    other bytes for the same labels, by the time in the header of gzip:
 #                     the platform refuses a tarball that it has already
 #
-# FOLDER (default: that of this script) gets IMAGE.tar.gz, here flare-eval.tar.gz, and
-# IMAGE-ground-truth.tar.gz, which can be uploaded as a phase's ground truth instead.
+# FOLDER (default: that of this script; it is made if it is not there) gets IMAGE.tar.gz,
+# here flare-eval.tar.gz, and IMAGE-ground-truth.tar.gz, which can be uploaded as a
+# phase's ground truth instead.
 # Each file is complete or not there at all. FLARE_IMAGE and FLARE_ENGINE are as in
 # build.sh.
 set -euo pipefail
@@ -32,10 +33,6 @@ done
 source scripts/engine.sh
 image_file=$folder/$(basename "$IMAGE").tar.gz
 labels_file=$folder/$(basename "$IMAGE")-ground-truth.tar.gz
-if [[ ! -d $folder ]]; then
-  echo "There is no folder $folder." >&2
-  exit 1
-fi
 
 # The platform takes one image with one tag; without a tag, all tags would be saved.
 image=$IMAGE
@@ -57,6 +54,7 @@ if [[ -z $own && $allowed == false ]]; then
   exit 1
 fi
 
+mkdir -p "$folder"
 # The platform strips no leading folder from the labels.
 tar -C "$work/ground-truth" -cf "$work/ground-truth.tar" .
 gzip -c "$header" "$work/ground-truth.tar" >"$labels_file.part"

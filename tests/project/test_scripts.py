@@ -72,7 +72,6 @@ def basics(tmp_path):
             for script in ("build.sh", "export.sh", "rehearse.sh x")
         ),
         ("FLARE_ENGINE=none build.sh", 1, "none is not installed. Install it, or set"),
-        ("FLARE_ENGINE=FOLDER/true export.sh /x", 1, "There is no folder /x."),
         ("FLARE_VENV=FOLDER/v demo.sh", 1, "No Python 3.11 or newer was found."),
     ],
 )
@@ -149,21 +148,32 @@ def engine(tmp_path):
 def test_export_knows_the_demonstration_set(
     engine, tmp_path, labels, arguments, is_exported
 ):
-    folder = tmp_path / "out"
-    folder.mkdir()
+    folder = tmp_path / "uploads" / "out"
     settings = {"FLARE_ENGINE": engine(*labels), "FLARE_IMAGE": "an/image"}
 
     run = call("export.sh", *arguments, str(folder), **settings)
 
-    assert run.returncode == (0 if is_exported else 1)
-    names = ["image-ground-truth.tar.gz", "image.tar.gz"] if is_exported else []
-    assert sorted(path.name for path in folder.iterdir()) == names
+    assert run.returncode == (0 if is_exported else 1), run.stderr
+    assert folder.exists() == is_exported
     if is_exported:
+        names = ["image-ground-truth.tar.gz", "image.tar.gz"]
+        assert sorted(path.name for path in folder.iterdir()) == names
         with tarfile.open(folder / names[0]) as archive:
             files = [member.name for member in archive if member.isfile()]
         assert sorted(files) == sorted(f"./{label}" for label in labels)
     else:
         assert "holds only the demonstration set" in run.stderr
+
+
+def test_an_export_says_which_folder_cannot_be_made(engine, tmp_path):
+    folder = tmp_path / "engine" / "out"
+    settings = {"FLARE_ENGINE": engine("case_1.nii.gz")}
+
+    run = call("export.sh", str(folder), **settings)
+
+    assert (run.returncode, run.stderr.count("\n")) == (1, 1)
+    assert str(tmp_path / "engine") in run.stderr
+    assert (tmp_path / "calls").read_text().splitlines()[-1] == "rm the-container"
 
 
 @pytest.mark.parametrize(
