@@ -5,10 +5,10 @@
 # Usage: ./rehearse.sh [--phase NAME] [--ground-truth TAR.GZ|DIR] [--output DIR]
 #                       [--phase-settings FILE] FOLDER|ZIP|JOBS_FOLDER
 #
-#   --phase         sanity, validation (the default) or test, of phase-settings.json
+#   --phase         sanity, validation (the default), test or external
 #   --ground-truth  the phase's tarball of reference labels, if it has one
 #   --output        a folder that gets metrics.json
-#   --phase-settings  settings of your own
+#   --phase-settings  settings of your own, whose phases may have other names
 #
 # JOBS_FOLDER is an /input of an algorithm phase, with a predictions.json. Run ./build.sh
 # first. FLARE_IMAGE and FLARE_ENGINE are as in build.sh. "./flare.sh rehearse -h"

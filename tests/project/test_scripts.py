@@ -42,6 +42,12 @@ def test_a_script_explains_itself(script):
     assert f"Usage: ./{script}" in run.stdout
 
 
+def test_the_help_of_a_rehearsal_names_all_phases():
+    (line,) = re.findall(r"^ +--phase  +(.*)$", call("rehearse.sh", "-h").stdout, re.M)
+
+    assert {"sanity", "validation", "test", "external"} <= {*re.findall("[a-z]+", line)}
+
+
 BASICS = (
     *("bash", "env", "dirname", "sed", "cat", "cksum", "tr", "rm", "touch", "basename"),
     *("true", "mktemp", "cp", "chmod", "ls", "find"),

@@ -202,7 +202,8 @@ class PhaseOptions:
     )
     phase_settings: Path | None = option(
         "Read them from this file (default: phase-settings.json beside evaluate.py; for"
-        " an image or results of another challenge, the settings that fit it).",
+        " any other challenge, the settings that fit it, but results of a challenge of"
+        " your own need a file).",
         default=None,
         metavar="FILE",
     )

@@ -197,6 +197,8 @@ def test_results_whose_columns_are_not_known(tmp_path, challenges):
     assert all_told(run.stderr) == [("G04", "Settings")]
     assert f"results of the challenge {', '.join(challenges)}." in run.stderr
     assert "as --phase-settings." in run.stderr
+    shown = " ".join(run_flare("leaderboard", "--help").stdout.split())
+    assert "but results of a challenge of your own need a file)." in shown
 
 
 def test_the_command(tmp_path):
