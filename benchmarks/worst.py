@@ -28,7 +28,8 @@ from cases import label_maps
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from flare.evaluation.metrics.dsc_nsd import compare_labels
+from flare.evaluation.metrics.comparison import compare_labels
+from flare.evaluation.metrics.pairs import MapPair
 
 Shape = tuple[int, int, int]
 Maker = Callable[[Shape, np.random.Generator], np.ndarray]
@@ -261,7 +262,8 @@ def search(folder: Path, grid: Grid, seconds: float, seed: int) -> None:
 def _seconds(grid: Grid, organ: np.ndarray, mask: np.ndarray) -> float:
     """The processor time of all metrics of an organ and a mask."""
     start = time.process_time()
-    compare_labels(organ, mask, grid.spacing, {1: 2.0}, has_distances=True)
+    pair = MapPair(reference=organ, prediction=mask, spacing=grid.spacing)
+    compare_labels(pair, {1: 2.0}, has_distances=True)
     return time.process_time() - start
 
 

@@ -60,10 +60,10 @@ if TYPE_CHECKING:
     from flare.common.errors import SubmissionError as SubmissionError
     from flare.evaluation.evaluate import evaluate as evaluate
     from flare.evaluation.many.score import evaluate_many as evaluate_many
-    from flare.evaluation.metrics.dsc_nsd import assd as assd
-    from flare.evaluation.metrics.dsc_nsd import dice as dice
-    from flare.evaluation.metrics.dsc_nsd import hd95 as hd95
-    from flare.evaluation.metrics.dsc_nsd import (
+    from flare.evaluation.metrics.assd import assd as assd
+    from flare.evaluation.metrics.dice import dice as dice
+    from flare.evaluation.metrics.hd95 import hd95 as hd95
+    from flare.evaluation.metrics.surface_dice import (
         normalized_surface_dice as normalized_surface_dice,
     )
     from flare.evaluation.score_pair import score_pair as score_pair
@@ -81,12 +81,12 @@ _MODULES = {
     "Results": "flare.results.scores",
     "SubmissionError": "flare.common.errors",
     "__version__": "flare.common.environment",
-    "assd": "flare.evaluation.metrics.dsc_nsd",
-    "dice": "flare.evaluation.metrics.dsc_nsd",
+    "assd": "flare.evaluation.metrics.assd",
+    "dice": "flare.evaluation.metrics.dice",
     "evaluate": "flare.evaluation.evaluate",
     "evaluate_many": "flare.evaluation.many.score",
-    "hd95": "flare.evaluation.metrics.dsc_nsd",
-    "normalized_surface_dice": "flare.evaluation.metrics.dsc_nsd",
+    "hd95": "flare.evaluation.metrics.hd95",
+    "normalized_surface_dice": "flare.evaluation.metrics.surface_dice",
     "rank": "flare.reports.rank",
     "read_challenge": "flare.challenge.reading",
     "read_efficiency": "flare.results.efficiency_csv",

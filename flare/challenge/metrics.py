@@ -116,7 +116,7 @@ METRICS = {
             title="HD95",
             definition="the larger of two distances, within which 95 % of the area of"
             " either surface are from the nearest surfel of the other one",
-            function="distances:hausdorff_95",
+            function="hd95:hausdorff_95",
             needs_distances=True,
             unit="mm",
             range=(0.0, math.inf),
@@ -130,7 +130,7 @@ METRICS = {
             title="ASSD",
             definition="the mean distance of all surfels of both surfaces from the"
             " nearest surfel of the other one, weighted by area",
-            function="distances:average_distance",
+            function="assd:average_distance",
             needs_distances=True,
             unit="mm",
             range=(0.0, math.inf),
@@ -144,7 +144,7 @@ METRICS = {
             title="Volume difference",
             definition="the volume of the prediction less that of the reference,"
             " divided by that of the reference",
-            function="dsc_nsd:volume_difference",
+            function="volume:volume_difference",
             range=(-1.0, math.inf),
             better=None,
             worst=-1.0,

@@ -16,7 +16,7 @@ from flare.challenge.formats import SUFFIX
 from flare.challenge.reading import read_challenge
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.nifti import write_label_map
-from flare.evaluation.metrics.finder import Labels, Mask, Spacing
+from flare.evaluation.metrics.arrays import Labels, Mask, Spacing
 from flare.evaluation.submission.find import DEMONSTRATION_CASE
 
 _Point = Sequence[float] | npt.NDArray[np.float64]

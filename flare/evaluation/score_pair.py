@@ -25,8 +25,8 @@ from flare.evaluation.labelmaps.images import (
     is_image,
 )
 from flare.evaluation.labelmaps.reading import LabelMap, read_labels
-from flare.evaluation.metrics.dsc_nsd import three_lengths
-from flare.evaluation.metrics.finder import Labels, Spacing
+from flare.evaluation.metrics.arrays import Labels, Spacing
+from flare.evaluation.metrics.pairs import three_lengths
 from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.plan import with_options
 from flare.evaluation.scoring.case import score_case

@@ -22,9 +22,10 @@ from flare.challenge.rules import (
     Organ,
     RankedMetric,
 )
-from flare.evaluation.metrics.dsc_nsd import compare_labels
+from flare.evaluation.metrics.comparison import compare_labels
 from flare.results.efficiency_csv import ranked_by_others
 from tests.builders import ORGANS, ROOT, run_program
+from tests.builders.maps import map_pair
 
 SMALL = """
 name = "Two organs"
@@ -467,7 +468,7 @@ def test_a_metric_has_its_best_value_for_equal_masks(metric):
 
     def value(prediction):
         found = compare_labels(
-            labels, prediction, (2, 1, 1), {1: 1.0}, has_distances=True
+            map_pair(labels, prediction, (2, 1, 1)), {1: 1.0}, has_distances=True
         )[1]
         if not metric.function:
             return getattr(found, metric.name)

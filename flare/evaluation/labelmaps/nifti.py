@@ -25,7 +25,7 @@ from flare.evaluation.labelmaps.grid import (
     check_type,
     make_grid,
 )
-from flare.evaluation.metrics.finder import Labels
+from flare.evaluation.metrics.arrays import Labels
 
 _MAGIC = {348: b"n+1\0", 540: b"n+2\0"}
 """Magic number of a single-file NIfTI, by the header's size."""

@@ -29,7 +29,8 @@ from flare.evaluation.labelmaps.grid import (
     Header,
     named,
 )
-from flare.evaluation.metrics.finder import LabelFinder, Labels, Occupancy
+from flare.evaluation.metrics.arrays import Labels
+from flare.evaluation.metrics.occupancy import LabelFinder, Occupancy
 
 SNIFFED_BYTES = 512
 """The first bytes of a file, by which its format is recognised."""

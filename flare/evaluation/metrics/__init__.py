@@ -1,5 +1,57 @@
-"""DSC and NSD, exact and fast, on numpy arrays alone.
+r"""DSC, NSD and distances of surfaces, exact and fast, on numpy arrays alone.
 
 A metric is a function here, and a line in ``METRICS`` of
-``flare/challenge/metrics.py``.
+``flare/challenge/metrics.py``. Each file is about one noun of the method. To be read in
+this order:
+
+- ``pairs.py``: the two label maps of a case, and one label in both;
+- ``dice.py``: how many voxels they have and share, and the DSC;
+- ``surfaces.py``: which corners of the voxel grid lie on a surface, with a drawing;
+- ``surfels.py``: the piece of surface at such a corner, and its area;
+- ``tolerance.py``: the ball around a corner in which a surfel counts as near;
+- ``nearness.py``: which surfels have none of the other mask in their ball;
+- ``surface_dice.py``: the areas of both kinds of surfels, and the NSD;
+- ``distances.py``, ``hd95.py``, ``assd.py``: how far surfels are from the other mask;
+- ``volume.py``: how much larger one mask is than the other;
+- ``comparison.py``: all labels of a case, which is where scoring enters.
+
+What makes it fast can be read last: ``occupancy.py`` finds the box around each label
+while a file is read, ``windows.py`` cuts it into parts that fit into the CPU's cache,
+``tally.py`` counts voxels and surfels window by window, in the memory of ``arrays.py``.
+
+Examples
+--------
+A reference and a prediction of one slice, whose voxels are cubes of 1 mm:
+
+>>> drawing = '''
+...     .##.   ....
+...     ####   .###
+...     ####   .###
+...     .##.   .##.
+... '''
+>>> import numpy as np
+>>> voxels = np.array([list(row) for row in drawing.split()]).reshape(4, 2, 4) == "#"
+>>> reference, prediction = voxels[np.newaxis, :, 0], voxels[np.newaxis, :, 1]
+
+All eight voxels of the prediction are among the twelve of the reference, so its DSC is
+2 * 8 / (12 + 8):
+
+>>> from flare.evaluation.metrics.pairs import pair_of_masks
+>>> from flare.evaluation.metrics.tally import tally
+>>> from flare.evaluation.metrics.tolerance import ball_rows
+>>> pair = pair_of_masks(reference, prediction, spacing=(1.0, 1.0, 1.0))
+>>> ball = ball_rows(pair.spacing, tolerance=0.5, extent=pair.occupancy.extent)
+>>> counts = tally(pair, ball)
+>>> counts.voxels, counts.voxels.dsc
+(Voxels(reference=12, prediction=8, shared=8), 0.8)
+
+Each corner of a drawn voxel is a surfel before and behind the slice: 2 * 21 of the
+reference, 2 * 15 of the prediction. Of those, 2 * 6 have no surfel of the other mask
+within 0.5 mm, and the NSD is the share of the others, weighted by their areas:
+
+>>> int(counts.surfels.sum()), int(counts.beyond.sum())
+(72, 12)
+>>> from flare.evaluation.metrics.surface_dice import surface_dice
+>>> round(surface_dice(counts, pair.spacing), 4)
+0.9035
 """

@@ -17,34 +17,25 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics.finder import (
-    CHUNK_BYTES,
-    BallRow,
-    Labels,
-    Mask,
-    Occupancy,
-    ReusedMemory,
-    Spacing,
-    Window,
-    windows,
-)
+from flare.evaluation.metrics.arrays import Bytes, Indices, Mask, Spacing
+from flare.evaluation.metrics.pairs import LabelPair
 from flare.evaluation.metrics.surfaces import (
     HALVES,
-    Bytes,
-    Indices,
     SurfacePair,
     codes_of,
     find_marked,
+    find_surfaces,
     is_surfel,
-    masks_of,
-    surfaces_of,
 )
-from flare.evaluation.metrics.surfels import COUNTED_BYTES, surfel_areas
+from flare.evaluation.metrics.surfels import surfel_areas
+from flare.evaluation.metrics.tally import COUNTED_BYTES
+from flare.evaluation.metrics.tolerance import BallRow
+from flare.evaluation.metrics.windows import CHUNK_BYTES, Window
 
 NEAR = 4096
 """About so many corners around a surfel are looked up,"""
@@ -197,29 +188,22 @@ class Surfels:
     """The surfels of a label in both masks, which are added window by window.
 
     They are marked in one flat array of the corners of the label's box, where rows and
-    slices end in zeros: so an offset is one constant shift. Parameters are those of
-    `compare_labels`; memory is overwritten.
+    slices end in zeros: so an offset is one constant shift.
     """
 
-    def __init__(
-        self,
-        maps: tuple[Labels, Labels],
-        spacing: Spacing,
-        occupancy: Occupancy,
-        memory: ReusedMemory,
-    ) -> None:
-        self._maps, self._occupancy, self._memory = maps, occupancy, memory
-        self._spacing, self._areas = spacing, surfel_areas(spacing)
-        spans = occupancy.span_z, *occupancy.span_yx(slice(None))
+    def __init__(self, pair: LabelPair) -> None:
+        self._pair, self._memory = pair, pair.memory
+        self._spacing, self._areas = pair.spacing, surfel_areas(pair.spacing)
+        spans = pair.occupancy.box
         self._start = tuple(span.start for span in spans)
         self._corners = tuple(span.stop - span.start + 1 for span in spans)
-        self._ring = ring_of(spacing, occupancy.extent)
+        self._ring = ring_of(pair.spacing, pair.occupancy.extent)
         depth, height, width = self._corners
         reach_z, reach_y, reach_x = np.abs(self._ring.offsets).max(axis=0, initial=0)
         self._row = int(width + reach_x)
         self._plane = int(height + reach_y) * self._row
         self._first = int(reach_z * self._plane + reach_y * self._row + reach_x)
-        self._marks = memory.take("marks", depth * self._plane + 2 * self._first)
+        self._marks = pair.memory.take("marks", depth * self._plane + 2 * self._first)
         self._marks[:] = 0
         self._shifts = self._ring.offsets @ (self._plane, self._row, 1)
         self._totals = np.zeros((2, 256), dtype=np.int64)
@@ -248,7 +232,7 @@ class Surfels:
     def _piece(self, pair: SurfacePair) -> _Piece:
         """The surfels of a window."""
         window = pair.window
-        found = find_marked(pair.border, window)
+        found = find_marked(pair.surfels, window)
         codes = pair.codes_at(found)
         z, rest = np.divmod(found, window.plane)
         y, x = np.divmod(rest, window.row)
@@ -278,9 +262,8 @@ class Surfels:
         self._fours[:] = 0
         fours = self._fours[self._plane :].reshape(-1, rows, self._row)
         marks = self._box.reshape(-1, rows, self._row)
-        label = self._occupancy.label
-        for window in windows(self._occupancy, _HERE, self._memory):
-            pair = surfaces_of(masks_of(*self._maps, label, window), window)
+        for window in self._pair.windows(_HERE):
+            pair = find_surfaces(self._pair.masks(window), window)
             z, y, x = self._first_of(window)
             depth, height, width = window.shape
             margin = window.margin
@@ -293,7 +276,7 @@ class Surfels:
             _, height, width = marks[box].shape
             inside = slice(margin, depth - margin), slice(height), slice(width)
             fours[box] = pair.fours.reshape(window.shape)[inside]
-            border = pair.border.reshape(window.shape)[inside]
+            border = pair.surfels.reshape(window.shape)[inside]
             for mark, half in zip(_SURFEL, HALVES, strict=True):
                 marks[box] |= ((border & half) != 0) * mark
 
@@ -572,23 +555,3 @@ class _Farthest:
             last = beyond.size - 1 - int(np.searchsorted(beyond, self._decisive))
             self._least = max(self._least, float(distances[bins >= last].min()))
         return distances, areas
-
-
-class Measured(Protocol):
-    """An `Agreement`."""
-
-    @property
-    def distances(self) -> Sides | None:
-        """Of both surfaces."""
-
-
-def hausdorff_95(found: Measured) -> float | None:
-    """The larger of both percentiles; None if a mask is empty."""
-    sides = found.distances
-    return max(side.within(1 - FARTHEST) for side in sides) if sides else None
-
-
-def average_distance(found: Measured) -> float | None:
-    """The mean over both surfaces, weighted by area; None if a mask is empty."""
-    area = sum(side.area for side in found.distances or ())
-    return sum(side.sum for side in found.distances or ()) / area if area else None

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 
 import numpy as np
@@ -19,8 +19,9 @@ from flare.common.errors import FileError, FlareError
 from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.dsc_nsd import Agreement, compare_labels
-from flare.evaluation.metrics.finder import Labels, ReusedMemory
+from flare.evaluation.metrics.arrays import Labels, ReusedMemory
+from flare.evaluation.metrics.comparison import Agreement, compare_labels
+from flare.evaluation.metrics.pairs import MapPair
 from flare.evaluation.scoring.reading import read_prediction, read_reference
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
@@ -81,18 +82,16 @@ def score_labels(
         prediction.unknown and rules.prediction is UnknownLabels.ZERO
     ):
         return _worst_organs(challenge, reference.grid)
-    z_range = partial(scored_slices, top_slice=challenge.z_range.top_slice)
-    agreements = compare_labels(
-        reference.labels,
-        prediction.labels,
-        reference.grid.spacing,
-        {organ.label: organ.tolerance_mm for organ in challenge.organs},
-        crops={
-            organ.label: z_range
-            for organ in challenge.organs
-            if organ.name in challenge.z_range.organs
-        },
+    pair = MapPair(
+        reference=reference.labels,
+        prediction=prediction.labels,
+        spacing=reference.grid.spacing,
         occupied=(reference.occupied, prediction.occupied),
+    )
+    agreements = compare_labels(
+        pair,
+        {organ.label: organ.tolerance_mm for organ in challenge.organs},
+        slices=_scored_slices_by_label(reference, challenge),
         memory=memory,
         smallest_dsc=challenge.smallest_dsc_for_nsd,
         has_distances=any(METRICS[name].needs_distances for name in challenge.metrics),
@@ -110,6 +109,20 @@ def score_labels(
         _apply_rules(values, voxels, challenge)
         found.append(OrganScore(organ=organ.name, by_metric=values))
     return tuple(found)
+
+
+def _scored_slices_by_label(
+    reference: LabelMap, challenge: Challenge
+) -> dict[int, slice]:
+    """Slices in which organs are scored, if those are not all slices of the map."""
+    slices_by_label = {}
+    for organ in challenge.organs:
+        slices = reference.occupied[organ.label].span_z
+        if organ.name in challenge.z_range.organs and slices.stop > slices.start:
+            slices_by_label[organ.label] = scored_slices(
+                slices, challenge.z_range.top_slice
+            )
+    return slices_by_label
 
 
 def scored_slices(slices: slice, top_slice: TopSlice) -> slice:

@@ -19,7 +19,7 @@ from flare.evaluation.errors import (
 )
 from flare.evaluation.labelmaps.grid import compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT, LabelMap
-from flare.evaluation.metrics.finder import ReusedMemory
+from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 

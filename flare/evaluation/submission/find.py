@@ -28,7 +28,7 @@ from flare.common.text import listing, safe, why
 from flare.evaluation.errors import FileFormatError, FolderError, GroundTruthError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap, opened, read_labels
-from flare.evaluation.metrics.finder import Labels
+from flare.evaluation.metrics.arrays import Labels
 
 JOBS_FILE_NAME = "predictions.json"
 """The platform's list of an algorithm's jobs."""

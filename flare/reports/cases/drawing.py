@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-from flare.evaluation.metrics.finder import Mask, Spacing
+from flare.evaluation.metrics.arrays import Mask, Spacing
 from flare.reports.render.svg import decimal, element
 
 COLOURS = 14

@@ -16,13 +16,9 @@ from flare.challenge.rules import Challenge, Organ
 from flare.common.text import printable
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.finder import (
-    Labels,
-    Occupancy,
-    ReusedMemory,
-    Spacing,
-    find_labels,
-)
+from flare.evaluation.metrics.arrays import Labels, ReusedMemory, Spacing
+from flare.evaluation.metrics.occupancy import Occupancy, find_labels
+from flare.evaluation.metrics.pairs import LabelPair
 from flare.evaluation.metrics.surfels import Surface, locate_surfels
 from flare.evaluation.scoring.case import (
     MIRRORED_GAIN,
@@ -341,14 +337,14 @@ def _locate_surfels(
         in_reference = find_labels(reference, [organ.label])[organ.label]
         in_prediction = find_labels(prediction, [organ.label])[organ.label]
         occupancy = in_reference | in_prediction
-    surfaces = locate_surfels(
-        reference,
-        prediction,
-        case.spacing,
-        organ.tolerance_mm,
-        occupancy,
-        case.memory,
+    pair = LabelPair(
+        reference=reference,
+        prediction=prediction,
+        spacing=case.spacing,
+        occupancy=occupancy,
+        memory=case.memory,
     )
+    surfaces = locate_surfels(pair, organ.tolerance_mm)
     if part:
         for surface in surfaces:
             surface.corners[:, part.axis] += part.slices.start

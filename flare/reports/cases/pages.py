@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from flare.common.files import file_names
 from flare.common.text import count, safe
-from flare.evaluation.metrics.finder import ReusedMemory
+from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.submission.unpack import opened
 from flare.reports.cases.findings import CaseFinding, look_at
 from flare.reports.cases.options import CaseOptions, OnDrawn

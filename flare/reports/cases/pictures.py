@@ -19,7 +19,7 @@ from scipy import ndimage
 from zlib_ng import zlib_ng
 
 from flare.common.text import count
-from flare.evaluation.metrics.finder import Labels, Mask
+from flare.evaluation.metrics.arrays import Labels, Mask
 from flare.evaluation.metrics.surfels import Surface
 from flare.reports.cases.drawing import (
     PLANES,

@@ -30,7 +30,7 @@ from flare.evaluation.check import find_images
 from flare.evaluation.errors import FileFormatError, GroundTruthError
 from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import LabelMap, verify_voxels
-from flare.evaluation.metrics.finder import ReusedMemory
+from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.plan import (
     file_checksum,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import ndimage
 from scipy.spatial import cKDTree
 
-from flare.evaluation.metrics.finder import Mask, Spacing
+from flare.evaluation.metrics.arrays import Mask, Spacing
 from flare.evaluation.metrics.surfels import Surface
 
 Weights = npt.NDArray[np.float64]

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from flare.evaluation.metrics import distances
-from flare.evaluation.metrics.dsc_nsd import compare_labels
-from flare.evaluation.metrics.finder import ReusedMemory
+from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.evaluation.metrics.comparison import compare_labels
+from tests.builders.maps import map_pair
 
 SHAPE = (30, 160, 90)
 
@@ -47,7 +48,7 @@ def work(prediction, tolerance, monkeypatch):
     Counted.work = 0
     take = ReusedMemory.take
     monkeypatch.setattr(ReusedMemory, "take", lambda *words: take(*words).view(Counted))
-    compare_labels(organ, labels, (0.5, 0.5, 0.5), {1: tolerance})
+    compare_labels(map_pair(organ, labels, (0.5, 0.5, 0.5)), {1: tolerance})
     return Counted.work
 
 
@@ -87,7 +88,7 @@ def test_many_far_surfels_end_the_look_up_soon(monkeypatch):
     take = ReusedMemory.take
     monkeypatch.setattr(ReusedMemory, "take", lambda *of: take(*of).view(LookedUp))
     LookedUp.places = 0
-    compare_labels(moved, labels, (1, 1, 1), {1: 1.0}, has_distances=True)
+    compare_labels(map_pair(moved, labels, (1, 1, 1)), {1: 1.0}, has_distances=True)
     assert LookedUp.places < 20 * (2 * 81 * 46)
 
 

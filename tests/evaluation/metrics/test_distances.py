@@ -9,9 +9,12 @@ import pytest
 import scipy.spatial
 import surface_distance
 
-from flare.evaluation.metrics import distances, finder
-from flare.evaluation.metrics.distances import hausdorff_95, ring_of
-from flare.evaluation.metrics.dsc_nsd import assd, compare_labels, hd95
+from flare.evaluation.metrics import distances, windows
+from flare.evaluation.metrics.assd import assd
+from flare.evaluation.metrics.comparison import compare_labels
+from flare.evaluation.metrics.distances import ring_of
+from flare.evaluation.metrics.hd95 import hausdorff_95, hd95
+from tests.builders.maps import map_pair
 from tests.evaluation.metrics.test_dsc_nsd import SPACINGS, box, random_pair
 from tests.oracles import squares, surfels
 
@@ -108,8 +111,8 @@ def test_surfels_are_found_anew_once_however_many_rows_are_done_apart(monkeypatc
     calls = []
     monkeypatch.setattr(
         distances,
-        "surfaces_of",
-        lambda *of, find=distances.surfaces_of: calls.append(of) or find(*of),
+        "find_surfaces",
+        lambda *of, find=distances.find_surfaces: calls.append(of) or find(*of),
     )
     for name, value in {"LOOK_UPS": 0, "FEW": 0, "PLANE_BYTES": 1, "KEPT": 9}.items():
         monkeypatch.setattr(distances, name, value)
@@ -163,7 +166,7 @@ def test_distances_stay_as_measured_where_the_dsc_is_too_small():
     reference, prediction = box((0, 3), (0, 3), (0, 3)), box((2, 5), (2, 5), (2, 5))
     labels = reference.astype(np.uint8), prediction.astype(np.uint8)
     gated = compare_labels(
-        *labels, (1, 1, 1), {1: 1.0}, smallest_dsc=0.5, has_distances=True
+        map_pair(*labels, (1, 1, 1)), {1: 1.0}, smallest_dsc=0.5, has_distances=True
     )[1]
     assert gated.nsd == 0.0
     assert hausdorff_95(gated) == hd95(reference, prediction, (1, 1, 1)) > 0
@@ -200,13 +203,15 @@ def test_memory_of_a_hostile_map_is_bounded(monkeypatch):
     """Each fourth column is noise, far from the organ: at most 16 bytes for a voxel."""
     monkeypatch.setattr(distances, "PLANE_BYTES", 2**18)
     monkeypatch.setattr(distances, "KEPT", 2**14)
-    monkeypatch.setattr(finder, "CHUNK_BYTES", 2**14)
+    monkeypatch.setattr(windows, "CHUNK_BYTES", 2**14)
     monkeypatch.setattr(distances, "CHUNK_BYTES", 2**14)
     organ, noise = np.zeros((2, 40, 96, 96), dtype=np.uint8)
     organ[:2, :2, :2] = 1
     noise[:, ::2, ::2] = np.random.default_rng(3).integers(0, 2, (40, 48, 48))
     tracemalloc.start()
-    agreement = compare_labels(organ, noise, (1, 1, 1), {1: 1.0}, has_distances=True)[1]
+    agreement = compare_labels(
+        map_pair(organ, noise, (1, 1, 1)), {1: 1.0}, has_distances=True
+    )[1]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert agreement.distances[1].distances.size < 60_000  # of 380,000 surfels

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flare
-from flare.evaluation.metrics import finder, surfaces, surfels
-from flare.evaluation.metrics.dsc_nsd import compare_labels
-from flare.evaluation.metrics.finder import ball_rows
+from flare.evaluation.metrics import nearness, occupancy, tally, windows
+from flare.evaluation.metrics.comparison import compare_labels
+from flare.evaluation.metrics.tolerance import ball_rows
 from tests.builders import Tensor
 from tests.builders.fewer import few_fast
+from tests.builders.maps import map_pair
 from tests.oracles import brute_force_dsc, brute_force_nsd
 
 EXACT = 1e-12
@@ -148,11 +149,11 @@ spacings = st.sampled_from(SPACINGS)
 tolerances = st.sampled_from([0.5, 1.0, 2.0, 7.0]) | st.floats(0.3, 8)
 tunings = st.fixed_dictionaries(
     {
-        (finder, "CHUNK_BYTES"): st.sampled_from([1, 100, 2_000, 2**20]),
-        (surfels, "DENSE"): st.sampled_from([0, 8, 10**9]),
-        (surfaces, "AT_ONCE"): st.sampled_from([1, 7, 10**9]),
-        (surfaces, "LOOK_UP"): st.sampled_from([0, 64, 10**9]),
-        (finder, "DENSE"): st.sampled_from([0, 4, 10**9]),
+        (windows, "CHUNK_BYTES"): st.sampled_from([1, 100, 2_000, 2**20]),
+        (tally, "DENSE"): st.sampled_from([0, 8, 10**9]),
+        (nearness, "AT_ONCE"): st.sampled_from([1, 7, 10**9]),
+        (nearness, "LOOK_UP"): st.sampled_from([0, 64, 10**9]),
+        (occupancy, "DENSE"): st.sampled_from([0, 4, 10**9]),
     }
 )
 
@@ -202,12 +203,12 @@ def test_nsd_is_0_where_the_dsc_is_too_small():
     labels[0, 1, 2, :] = labels[1, 1, 2, :2] = 1
     labels[1, 3, 4, 2:] = 1
 
-    low = compare_labels(*labels, (1, 1, 1), {1: 1.0}, smallest_dsc=0.0501)[1]
+    low = compare_labels(map_pair(*labels, (1, 1, 1)), {1: 1.0}, smallest_dsc=0.0501)[1]
 
     assert (low.reference_voxels, low.prediction_voxels) == (40, 40)
     assert (low.dsc, low.nsd) == (0.05, 0.0)
-    same = compare_labels(*labels, (1, 1, 1), {1: 1.0}, smallest_dsc=0.05)[1]
-    assert same == compare_labels(*labels, (1, 1, 1), {1: 1.0})[1]
+    same = compare_labels(map_pair(*labels, (1, 1, 1)), {1: 1.0}, smallest_dsc=0.05)[1]
+    assert same == compare_labels(map_pair(*labels, (1, 1, 1)), {1: 1.0})[1]
     assert same.nsd > 0
 
 
@@ -215,7 +216,7 @@ def test_nsd_is_0_where_the_dsc_is_too_small():
 @pytest.mark.parametrize("shared", [1, 3, 12])
 def test_where_along_z_masks_agree_does_not_matter(monkeypatch, is_turned, shared):
     """Slices that agree come last, or first: the DSC passes the smallest one there."""
-    monkeypatch.setattr(finder, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(windows, "CHUNK_BYTES", 1)
     reference, prediction = random_pair("noise", seed=8, shape=(40, 9, 10))
     prediction[-shared:] = reference[-shared:]
     prediction[:20] = reference[18:25] = False
@@ -225,11 +226,11 @@ def test_where_along_z_masks_agree_does_not_matter(monkeypatch, is_turned, share
     labels = [
         np.ascontiguousarray(mask).view(np.uint8) for mask in (reference, prediction)
     ]
-    whole = compare_labels(*labels, (1.0, 0.8, 0.7), {1: 1.0})[1]
+    whole = compare_labels(map_pair(*labels, (1.0, 0.8, 0.7)), {1: 1.0})[1]
 
     for smallest, nsd in ((dsc, whole.nsd), (math.nextafter(dsc, 1), 0.0)):
         found = compare_labels(
-            *labels, (1.0, 0.8, 0.7), {1: 1.0}, smallest_dsc=smallest
+            map_pair(*labels, (1.0, 0.8, 0.7)), {1: 1.0}, smallest_dsc=smallest
         )[1]
         assert (found.dsc, found.nsd) == (dsc, nsd)
 
@@ -270,7 +271,7 @@ def test_many_labels_with_tolerances_of_their_own():
     prediction = np.where(changed, np.roll(reference, 1, axis=1), reference)
     tolerances = {label: 0.5 + 0.25 * n for n, label in enumerate(labels)}
 
-    found = compare_labels(reference, prediction, (1.0, 0.9, 0.8), tolerances)
+    found = compare_labels(map_pair(reference, prediction, (1.0, 0.9, 0.8)), tolerances)
 
     assert list(found) == labels
     for label, tolerance in tolerances.items():

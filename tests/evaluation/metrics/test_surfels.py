@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surface_distance.lookup_tables import create_table_neighbour_code_to_surface_area
 
-from flare.evaluation.metrics.finder import ReusedMemory, find_labels
+from flare.evaluation.metrics.pairs import pair_of_masks
 from flare.evaluation.metrics.surfels import locate_surfels, surfel_areas
 from tests.oracles import brute_force_nsd, squares
 from tests.oracles import surfels as all_surfels
@@ -37,11 +37,7 @@ SPACINGS = ((1.0, 1.0, 1.0), (2.5, 0.8, 0.8), (5.0, 0.7, 0.9), (0.6, 1.0, 0.8))
 
 def located(reference, prediction, spacing, tolerance):
     """The surfaces of two masks."""
-    maps = [np.ascontiguousarray(m).view(np.uint8) for m in (reference, prediction)]
-    occupied = [find_labels(labels, (1,))[1] for labels in maps]
-    return locate_surfels(
-        *(*maps, spacing, tolerance, occupied[0] | occupied[1], ReusedMemory())
-    )
+    return locate_surfels(pair_of_masks(reference, prediction, spacing), tolerance)
 
 
 @settings(max_examples=40)

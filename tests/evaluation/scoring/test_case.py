@@ -21,8 +21,8 @@ from flare.evaluation.errors import (
 from flare.evaluation.evaluate import ignored_labels_text
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics import surfels
-from flare.evaluation.metrics.finder import find_labels
+from flare.evaluation.metrics import tally
+from flare.evaluation.metrics.occupancy import find_labels
 from flare.evaluation.scoring.case import Mirrored, mirrored, score_case, score_labels
 from flare.evaluation.scoring.reading import check_headers
 from flare.evaluation.submission.find import LabelMapFile
@@ -78,7 +78,7 @@ def test_nsd_counts_only_from_a_dsc_on_and_no_surfel_is_looked_for(monkeypatch):
     assert (dsc, nsd > 0) == (0.2, True)
     same = score(reference, prediction, smallest_dsc_for_nsd=0.2)["liver"]
     assert same == (dsc, nsd)
-    monkeypatch.setattr(surfels, "surfaces_of", lambda *_: pytest.fail("looked for"))
+    monkeypatch.setattr(tally, "find_surfaces", lambda *_: pytest.fail("looked for"))
     over = score(reference, prediction, smallest_dsc_for_nsd=0.2001)["liver"]
     assert over == (0.2, 0.0)
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from flare.evaluation.metrics import finder
-from flare.evaluation.metrics.finder import LabelFinder, find_labels
+from flare.evaluation.metrics import occupancy
+from flare.evaluation.metrics.occupancy import LabelFinder, find_labels
 
 ALL = tuple(range(1, 256))
 
@@ -70,9 +70,9 @@ MAPS = st.builds(
 def test_every_label_is_found_where_it_is(dense, is_exact, labels, piece, batch):
     """Pieces and batches of any size; whatever is called many differences of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finder, "PIECE_BYTES", piece)
-        patch.setattr(finder, "BATCH", batch)
-        patch.setattr(finder, "DENSE", dense)
+        patch.setattr(occupancy, "PIECE_BYTES", piece)
+        patch.setattr(occupancy, "BATCH", batch)
+        patch.setattr(occupancy, "DENSE", dense)
 
         assert_found(labels, (2, 1, 3, 255), is_exact=is_exact)
         assert unwanted(labels, (1, 3)) == set(labels.flat) - {0, 1, 3}
@@ -81,7 +81,7 @@ def test_every_label_is_found_where_it_is(dense, is_exact, labels, piece, batch)
 
 def test_what_is_like_the_row_above_in_the_file_is_found(monkeypatch):
     """Runs of a few rows, the last row of the slice before, stripes of 8 voxels."""
-    monkeypatch.setattr(finder, "DENSE", 0)
+    monkeypatch.setattr(occupancy, "DENSE", 0)
     run = np.zeros((4, 6, 8), dtype=np.uint8)
     run.reshape(-1)[12:125] = 2
     run.reshape(-1)[160:] = 1
@@ -96,7 +96,7 @@ def test_what_is_like_the_row_above_in_the_file_is_found(monkeypatch):
 
 def test_labels_of_noise_are_each_in_the_slices_that_have_them(monkeypatch):
     """All of it is noise, and one voxel has the last label that is not wanted."""
-    monkeypatch.setattr(finder, "DENSE", 10**9)
+    monkeypatch.setattr(occupancy, "DENSE", 10**9)
     labels = (np.arange(4 * 5 * 8) % 7).astype(np.uint8).reshape(4, 5, 8)
     labels[labels == 6] = 0
     labels[2, 2, 4] = 255

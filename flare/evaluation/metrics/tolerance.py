@@ -1,0 +1,82 @@
+"""The tolerance of the NSD: a ball of corners, in which a surfel counts as near.
+
+A surfel of one mask is near to the other mask if that has a surfel at most the
+tolerance away; a distance of exactly the tolerance counts. The ball holds the steps, in
+corners of the grid, that are no longer than the tolerance. It is a stack of straight
+rows along x, and a row is known by its half width. With voxels of 1 mm, these are the
+five rows of one slice of the ball of 2 mm::
+
+    y = -2   . . # . .    half width 0
+    y = -1   . # # # .    half width 1
+    y =  0   # # # # #    half width 2
+    y =  1   . # # # .    half width 1
+    y =  2   . . # . .    half width 0
+
+Each label has a tolerance of its own: ``tolerance_mm`` of an organ in the challenge
+file, from which `flare.evaluation.metrics.comparison` makes the ball of the label. What
+else is to count as near to a label is decided in `ball_rows`, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from flare.evaluation.metrics.arrays import Spacing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BallRow:
+    """A row of the tolerance ball: corners -half_width to +half_width along x."""
+
+    z: int
+    y: int
+    half_width: int
+
+
+Ball = tuple[BallRow, ...]
+"""Its rows, the widest and nearest first."""
+
+
+@lru_cache(maxsize=256)
+def ball_rows(spacing: Spacing, tolerance: float, extent: tuple[int, int, int]) -> Ball:
+    """Rows of the ball of radius `tolerance`, the widest and nearest first.
+
+    No offset needs to be longer than the `extent` of the surfaces. Squares are added
+    in the order x, y, z, as SciPy's distance transform adds them for the official
+    scripts' (x, y, z) arrays, and are products, as there: a power is another function,
+    whose last bit may differ. So a distance of exactly the tolerance is decided alike.
+
+    Examples
+    --------
+    The rows that are drawn above, sorted:
+
+    >>> for row in ball_rows((1.0, 1.0, 1.0), 2.0, extent=(0, 9, 9)):
+    ...     print(row)
+    BallRow(z=0, y=0, half_width=2)
+    BallRow(z=0, y=-1, half_width=1)
+    BallRow(z=0, y=1, half_width=1)
+    BallRow(z=0, y=-2, half_width=0)
+    BallRow(z=0, y=2, half_width=0)
+    """
+    reach_z, reach_y, reach_x = (
+        min(math.floor(tolerance / size) + 1, longest)
+        for size, longest in zip(spacing, extent, strict=True)
+    )
+    z, y = np.ogrid[-reach_z : reach_z + 1, -reach_y : reach_y + 1]
+    widths = np.zeros(np.broadcast_shapes(z.shape, y.shape), dtype=np.int64)
+    for x in range(reach_x + 1):
+        in_plane = np.square(x * spacing[2]) + np.square(y * spacing[1])
+        widths += np.sqrt(in_plane + np.square(z * spacing[0])) <= tolerance
+    rows = [
+        BallRow(
+            z=int(row) - reach_z,
+            y=int(column) - reach_y,
+            half_width=int(widths[row, column]) - 1,
+        )
+        for row, column in np.argwhere(widths)
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.half_width))
