@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal, cast
@@ -16,7 +17,7 @@ from flare.challenge.metrics import metrics_in
 from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.environment import default_workers
-from flare.common.errors import WorkerError, raise_problems
+from flare.common.errors import SubmissionError, WorkerError, raise_problems
 from flare.common.executor import Done, LocalPool, completed
 from flare.common.text import count, listing, safe
 from flare.evaluation.errors import (
@@ -45,7 +46,7 @@ from flare.results.scores import CaseScore, LowScores, Results
 _log = logging.getLogger(__name__)
 
 OnCase = Callable[[int, int, Attempt], None]
-"""Called after each case with its number, from 1, the number of cases, and the rest."""
+"""Called after each case with its number, from 1, the number of cases, its outcome."""
 
 
 def evaluate(
@@ -159,14 +160,13 @@ def evaluate_folder(
 
 
 def _log_folder(folder: Folder) -> None:
-    """Tell what was found, and what was left out."""
-    names = [file.name for file in folder.files]
-    for verb, noun, files in (
-        ("Found", "label map", names),
-        ("Ignored", "file", folder.ignored),
-    ):
-        if files:
-            _log.info("%s %s: %s", verb, count(len(files), noun), listing(files))
+    """Tell which files were found, and which were left out."""
+    if folder.files:
+        names = listing(file.name for file in folder.files)
+        _log.info("Found %s: %s", count(len(folder.files), "label map"), names)
+    if folder.ignored:
+        names = listing(folder.ignored)
+        _log.info("Ignored %s: %s", count(len(folder.ignored), "file"), names)
 
 
 def score_cases(
@@ -208,25 +208,32 @@ def score_cases(
     """
     workers = workers or default_workers(
         max((pair.voxels for pair in pairs), default=0),
-        has_distances=any(each.needs_distances for each in metrics_in(rules.metrics)),
+        has_distances=any(
+            metric.needs_distances for metric in metrics_in(rules.metrics)
+        ),
     )
     pool = LocalPool(max(1, min(workers, len(pairs))))
     attempt = partial(attempt_case, challenge=rules, check_only=check_only)
-    found: dict[str, Done[CasePair, Attempt]] = {}
-    outcomes = completed(pool, attempt, pairs)
+    completions = completed(pool, attempt, pairs)
+    # Cases are finished in any order: those that come too early wait here.
+    finished: dict[str, Done[CasePair, Attempt]] = {}
     for number, pair in enumerate(pairs, start=1):
-        while pair.case not in found:
-            some = next(outcomes)
-            found[some.item.case] = some
-        done = found.pop(pair.case)
-        if done.is_lost:
-            raise worker_error(done.item, done.error) from done.error
-        if done.error:
-            raise done.error
-        outcome = cast("Attempt", done.result)
+        while pair.case not in finished:
+            done = next(completions)
+            finished[done.item.case] = done
+        outcome = _outcome(finished.pop(pair.case))
         yield outcome
         if on_case:
             on_case(number, len(pairs), outcome)
+
+
+def _outcome(done: Done[CasePair, Attempt]) -> Attempt:
+    """The outcome of a case; raises the error that has kept it from having any."""
+    if done.is_lost:
+        raise worker_error(done.item, done.error) from done.error
+    if done.error:
+        raise done.error
+    return cast("Attempt", done.result)
 
 
 def worker_error(pair: CasePair, error: BaseException | None) -> WorkerError:
@@ -261,121 +268,159 @@ def results_of(
     SubmissionError
         If the submission is refused; says all that is wrong with it.
     """
-    problems, scores = list(plan.prepared.problems), {}
-    reasons = dict(plan.prepared.reasons)
-    for attempt in attempts:
-        if attempt.problem:
-            problems.append(attempt.problem)
-            reasons[attempt.pair.case] = (
-                attempt.problem.problem,
-                (attempt.problem.file,),
-            )
-        if attempt.score:
-            scores[attempt.pair.case] = attempt.score
+    outcomes = _collect(plan, attempts)
     if plan.options.is_refused:
-        if not problems and all(score.is_empty for score in scores.values()):
-            problems.append(EmptyError(len(scores)))
-        raise_problems(problems)
-
-    jobs = _durations(plan)
-    unknown = {case: score.unknown_labels for case, score in scores.items()}
-    line = ignored_labels_text([*unknown.values()], plan.rules)
-    having = tuple(case for case, labels in unknown.items() if labels)
-    ignored = [LowScores(reason=line, cases=having)] if line else []
-    asked = {f.case: f.prediction_name for f in plan.references if f.case not in absent}
-    unusable = _unusable(scores, reasons, asked, len(plan.references))
-    cases = tuple(
-        scores.get(file.case)
-        or worst_score(file, plan.rules, _failure(*reasons.get(file.case, _NO_FILE)))
-        for file in plan.references
-    )
+        _refuse_problems(outcomes)
+    cases = _cases(plan, outcomes)
+    unusable = _unusable_cases(plan, outcomes, absent)
+    ignored = _ignored_labels(plan, outcomes)
     return Results(
         cases=cases,
         free_cases=count_free_cases(cases, plan.rules),
         warnings=(
             *plan.prepared.warnings,
             *(low.reason for low in unusable),
-            *(found.finding for found in problems if isinstance(found, _FOREIGN)),
+            *(error.finding for error in outcomes.problems if _is_foreign(error)),
             *(low.reason for low in ignored),
         ),
         low_scores=(*unusable, *ignored),
         decimals=plan.options.decimals,
-        jobs=jobs,
+        jobs=_durations(plan),
         provenance=provenance_of(plan, checksum or file_checksum),
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcomes:
+    """The scores of a submission, and what is wrong with it."""
+
+    scores: Mapping[str, CaseScore]
+    """By case, in the order of the cases."""
+    problems: Sequence[SubmissionError]
+    reasons: Mapping[str, Reason]
+    """Why cases could not be scored, as far as they have a file."""
+
+
+def _collect(plan: Plan, attempts: Iterable[Attempt]) -> _Outcomes:
+    """Gather the outcomes of cases beside what their names and headers have shown."""
+    scores: dict[str, CaseScore] = {}
+    problems = list(plan.prepared.problems)
+    reasons = dict(plan.prepared.reasons)
+    for attempt in attempts:
+        case, error = attempt.pair.case, attempt.problem
+        if error:
+            problems.append(error)
+            reasons[case] = error.problem, (error.file,)
+        if attempt.score:
+            scores[case] = attempt.score
+    return _Outcomes(scores=scores, problems=problems, reasons=reasons)
+
+
+def _refuse_problems(outcomes: _Outcomes) -> None:
+    """Raise what is wrong with a submission, if only that it has no organ at all."""
+    raise_problems(outcomes.problems)
+    if all(score.is_empty for score in outcomes.scores.values()):
+        raise_problems([EmptyError(len(outcomes.scores))])
+
+
+def _cases(plan: Plan, outcomes: _Outcomes) -> tuple[CaseScore, ...]:
+    """The score of each reference's case: the worst where there is no outcome."""
+    cases = []
+    for reference in plan.references:
+        score = outcomes.scores.get(reference.case)
+        if score is None:
+            reason, files = outcomes.reasons.get(reference.case, _NO_FILE)
+            failure = f"{listing(files)}: {reason}" if files else reason
+            score = worst_score(reference, plan.rules, failure)
+        cases.append(score)
+    return tuple(cases)
+
+
 def _durations(plan: Plan) -> dict[str, dict[str, float]]:
-    """What the platform says of its jobs' running times, by the number of the case."""
-    found: dict[str, dict[str, float]] = {}
+    """Running times of the platform's jobs in seconds, by their key and case number."""
+    durations: dict[str, dict[str, float]] = {}
     for number, reference in enumerate(plan.references):
         durations_s = plan.submitted.durations_s.get(reference.case, {})
         for key, seconds in durations_s.items():
-            found.setdefault(key, {})[str(number)] = seconds
-    return found
+            durations.setdefault(key, {})[str(number)] = seconds
+    return durations
 
 
 # --- Why cases score little or nothing ---------------------------------------------
 
 REASONS = 5
-"""So many reasons of zeros are told apart, those of most cases first."""
+"""At most this many reasons of zeros are told apart, those of most cases first."""
 
 _NO_FILE: Reason = "no file was submitted", ()
 """Why a case that has no file cannot be scored."""
 
-_FOREIGN = (UnexpectedCasesError, NothingToScoreError)
-"""What is said of files that belong to no case, and are left out."""
+
+def _is_foreign(error: SubmissionError) -> bool:
+    """Whether a problem is of files that belong to no case, and are left out."""
+    return isinstance(error, (UnexpectedCasesError, NothingToScoreError))
 
 
-def _failure(reason: str, files: Sequence[str]) -> str:
-    """Why a case has the worst score, with its files if it has any."""
-    return f"{listing(files)}: {reason}" if files else reason
-
-
-def _unusable(
-    scores: Mapping[str, CaseScore],
-    reasons: Mapping[str, Reason],
-    asked: Mapping[str, str],
-    cases: int,
+def _unusable_cases(
+    plan: Plan, outcomes: _Outcomes, absent: Collection[str]
 ) -> list[LowScores]:
-    """Which cases score 0 because they have no prediction that can be used, and why."""
-    groups: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for case, name in asked.items():
-        if case not in scores:
-            reason, files = reasons.get(case, _NO_FILE)
-            groups[reason][case] = listing(files or [name])
-    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    rest = {k: name for _, names in ordered[REASONS:] for k, name in names.items()}
-    found = []
-    for reason, names in [*ordered[:REASONS], ("other reasons", rest)]:
-        if names:
-            verb = "scores" if len(names) == 1 else "score"
-            share = f"{len(names)} of {cases} cases {verb} 0"
-            line = f"{share}: {reason} ({listing(dict.fromkeys(names.values()))})"
-            found.append(LowScores(reason=line, cases=tuple(names)))
-    return found
+    """The cases that score 0 because they have no usable prediction, by the reason."""
+    files_by_reason: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for reference in plan.references:
+        case = reference.case
+        if case not in outcomes.scores and case not in absent:
+            reason, files = outcomes.reasons.get(case, _NO_FILE)
+            files_by_reason[reason][case] = listing(
+                files or [reference.prediction_name]
+            )
+    groups = sorted(files_by_reason.items(), key=lambda group: -len(group[1]))
+    if len(groups) > REASONS:
+        further_files: dict[str, str] = {}
+        for _, files_by_case in groups[REASONS:]:
+            further_files |= files_by_case
+        groups = [*groups[:REASONS], ("other reasons", further_files)]
+
+    low_scores = []
+    for reason, files_by_case in groups:
+        verb = "scores" if len(files_by_case) == 1 else "score"
+        share = f"{len(files_by_case)} of {len(plan.references)} cases {verb} 0"
+        names = listing(dict.fromkeys(files_by_case.values()))
+        line = f"{share}: {reason} ({names})"
+        low_scores.append(LowScores(reason=line, cases=tuple(files_by_case)))
+    return low_scores
 
 
-def ignored_labels_text(files: Sequence[tuple[int, ...]], challenge: Challenge) -> str:
-    """What happens to labels that are not organs; empty if there are none.
+def _ignored_labels(plan: Plan, outcomes: _Outcomes) -> list[LowScores]:
+    """The cases with labels that are not organs, and what happens to these."""
+    unknown_labels = [score.unknown_labels for score in outcomes.scores.values()]
+    text = ignored_labels_text(unknown_labels, plan.rules)
+    if not text:
+        return []
+    cases = (case for case, score in outcomes.scores.items() if score.unknown_labels)
+    return [LowScores(reason=text, cases=tuple(cases))]
 
-    `files` are the unknown labels of each prediction.
+
+def ignored_labels_text(
+    unknown_labels: Sequence[tuple[int, ...]], challenge: Challenge
+) -> str:
+    """Say what happens to labels that are not organs; empty if there are none.
+
+    `unknown_labels` are those of each prediction.
     """
-    having = [labels for labels in files if labels]
-    if not having:
+    affected = [labels for labels in unknown_labels if labels]
+    if not affected:
         return ""
-    found = sorted(set().union(*having))
+    labels = sorted(set().union(*affected))
     effect = "count as background"
     if challenge.unknown_labels.prediction is UnknownLabels.ZERO:
         effect = "make their case score 0"
-    where = f"in {len(having)} of {len(files)} files"
-    if len(found) >= UNKNOWN_LABELS_LIMIT:
-        labels = f"{len(found)} or more labels, such as {found[0]},"
-        return f"{labels} are no organs and {effect}, {where}"
-    if len(found) == 1:
+    where = f"in {len(affected)} of {len(unknown_labels)} files"
+    if len(labels) >= UNKNOWN_LABELS_LIMIT:
+        several = f"{len(labels)} or more labels, such as {labels[0]},"
+        return f"{several} are no organs and {effect}, {where}"
+    if len(labels) == 1:
         effect = effect.replace("count ", "counts ").replace("make their", "makes its")
-        return f"label {found[0]} is no organ and {effect}, {where}"
-    names = listing(map(str, found), last=" and ")
-    if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
-        names = f"{found[0]} to {found[-1]}"
+        return f"label {labels[0]} is no organ and {effect}, {where}"
+    names = listing(map(str, labels), last=" and ")
+    if len(labels) > 2 and labels[-1] - labels[0] == len(labels) - 1:
+        names = f"{labels[0]} to {labels[-1]}"
     return f"labels {names} are no organs and {effect}, {where}"

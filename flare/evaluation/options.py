@@ -57,13 +57,17 @@ class EvaluationOptions:
 
     @property
     def is_refused(self) -> bool:
-        """Whether a submission with a bad case is."""
+        """Whether a submission with a bad case is refused."""
         return self.on_bad_case == "refuse"
 
-    def told(self) -> dict[str, str]:
-        """What is not the default, as metrics.json has it."""
-        given = {each: getattr(self, each.name) for each in fields(self)}
-        return {f.name: str(own) for f, own in given.items() if own != f.default}
+    def changed(self) -> dict[str, str]:
+        """The options that are not at their default, as metrics.json has them."""
+        changed = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                changed[field.name] = str(value)
+        return changed
 
 
 def check_count(name: str, value: object, *, least: int) -> None:

@@ -120,21 +120,13 @@ def prepare(
 def _find_files(
     predictions: Path, ground_truth: Path, challenge: Challenge, *, is_measured: bool
 ) -> tuple[tuple[LabelMapFile, ...], Folder]:
-    """The references, and what was submitted."""
+    """The references, and the files that were submitted."""
     is_algorithm = os.path.lexists(predictions / JOBS_FILE_NAME)
-    is_hidden = is_algorithm and challenge.algorithm.hide_cases
-    try:
+    if is_algorithm and challenge.algorithm.hide_cases:
+        references = _hidden_references(ground_truth, challenge)
+    else:
         references = find_references(ground_truth, challenge)
-    except (GroundTruthError, InputError) as error:
-        if not is_hidden:
-            raise
-        _log.info("%s", error)
-        raise GroundTruthError(
-            "there is a mistake in their files, which the log names"
-        ) from error
     is_demo = all(is_demonstration(file.case) for file in references)
-    if is_hidden:
-        references = _hidden(references)
     try:
         submitted = find_submission(predictions, references, challenge)
     except GroundTruthError as error:
@@ -148,6 +140,25 @@ def _find_files(
     return references, submitted
 
 
+def _hidden_references(
+    ground_truth: Path, challenge: Challenge
+) -> tuple[LabelMapFile, ...]:
+    """References whose names, in messages, are numbers; the log has both."""
+    try:
+        references = find_references(ground_truth, challenge)
+    except (GroundTruthError, InputError) as error:
+        _log.info("%s", error)
+        raise GroundTruthError(
+            "there is a mistake in their files, which the log names"
+        ) from error
+    hidden = []
+    for number, file in enumerate(references, start=1):
+        name = f"case {number} of {len(references)}"
+        hidden.append(replace(file, name=name, prediction_name=name, is_hidden=True))
+        _log.info("%s is %s", name, safe(file.name))
+    return tuple(hidden)
+
+
 def find_submission(
     predictions: Path,
     references: Sequence[LabelMapFile],
@@ -155,7 +166,7 @@ def find_submission(
     *,
     are_jobs_read: bool = True,
 ) -> Folder:
-    """What was submitted: files, or what the jobs of an algorithm have written."""
+    """Find the submitted files, or those that the jobs of an algorithm have written."""
     if are_jobs_read and os.path.lexists(predictions / JOBS_FILE_NAME):
         # Not at the top: an evaluation of files starts sooner without it.
         from flare.evaluation.submission.jobs import find_job_outputs
@@ -167,17 +178,6 @@ def find_submission(
         npz=challenge.npz.layout("prediction"),
         case_of=partial(challenge.names.case_of, "prediction", cases=cases),
     )
-
-
-def _hidden(references: Sequence[LabelMapFile]) -> tuple[LabelMapFile, ...]:
-    """References whose names, in messages, are numbers; the log has both."""
-    count = len(references)
-    hidden = []
-    for number, file in enumerate(references, start=1):
-        name = f"case {number} of {count}"
-        hidden.append(replace(file, name=name, prediction_name=name, is_hidden=True))
-        _log.info("%s is %s", name, safe(file.name))
-    return tuple(hidden)
 
 
 def with_options(challenge: Challenge, options: EvaluationOptions) -> Challenge:
@@ -195,11 +195,11 @@ def with_options(challenge: Challenge, options: EvaluationOptions) -> Challenge:
 # --- Where results come from --------------------------------------------------------
 
 LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
-"""What a result rests on."""
+"""The packages that a result rests on."""
 
 
 def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
-    """Describe an evaluation; a function tells the SHA-256 of a reference file."""
+    """Describe an evaluation; `checksum` gives the SHA-256 of a reference file."""
     references_sha256 = references_digest(plan.references, checksum)
     rules = scoring_rules(plan.challenge)
     sources: dict[Path, References] = {
@@ -219,7 +219,7 @@ def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
         references=sources.get(plan.ground_truth.resolve(), "given"),
         references_sha256=references_sha256,
         cases=len(plan.references),
-        options=plan.options.told(),
+        options=plan.options.changed(),
         libraries={name: library_version(name) for name in LIBRARIES},
         machine={
             "python": platform.python_version(),
