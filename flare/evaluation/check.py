@@ -25,6 +25,8 @@ from flare.evaluation.errors import (
     EmptyError,
     FileFormatError,
     GroundTruthError,
+    MisnamedCasesError,
+    UnexpectedCasesError,
 )
 from flare.evaluation.evaluate import OnCase, ignored_labels_text, score_cases
 from flare.evaluation.options import EvaluationOptions
@@ -37,6 +39,7 @@ from flare.evaluation.submission.find import (
     is_demonstration,
     refuse_twice,
 )
+from flare.evaluation.submission.match import Matching
 
 _IMAGES_REMEDY = (
     f"The folder of --images has to hold one {ANY_SUFFIX} file for each case."
@@ -51,6 +54,8 @@ class Report:
     """What is wrong."""
     summary: str = ""
     """What would be scored."""
+    hint: str = ""
+    """A question, where the names of all files are wrong."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -125,7 +130,17 @@ def check_submission(
     return Report(
         problems=tuple(problems),
         summary="" if problems else _summary(challenge, count, organs, unknown),
+        hint=_names_hint(prepared, challenge),
     )
+
+
+def _names_hint(prepared: Matching, challenge: Challenge) -> str:
+    """Ask for the challenge, which says what files are called, if no name fits."""
+    wrong_names = (MisnamedCasesError, UnexpectedCasesError)
+    has_wrong_name = any(isinstance(error, wrong_names) for error in prepared.problems)
+    if prepared.pairs or not has_wrong_name:
+        return ""
+    return f"No name fits: {_is_right(challenge)}"
 
 
 def _stand_ins(
@@ -191,8 +206,13 @@ def _summary(
 
 def _absent(organs: Sequence[str], challenge: Challenge) -> list[str]:
     """A line for organs that no label map has, if there are any."""
-    challenge_is = f"is --challenge {challenge.key} the right one?"
-    return [f"No label map has {listing(organs)}: {challenge_is}"] if organs else []
+    if not organs:
+        return []
+    return [f"No label map has {listing(organs)}: {_is_right(challenge)}"]
+
+
+def _is_right(challenge: Challenge) -> str:
+    return f"is --challenge {challenge.key} the right one?"
 
 
 # --- Reference labels -------------------------------------------------------------

@@ -90,6 +90,21 @@ def test_with_images_alone(predictions, images, end):
     assert report.lines == ()
 
 
+@pytest.mark.parametrize("wrong", [0, 2, 3])
+def test_where_no_name_fits_the_challenge_may_be_another(predictions, images, wrong):
+    """It says what files are called; a single wrong name is a slip."""
+    files = sorted(images.iterdir())
+    for file in files[:wrong]:
+        file.rename(images / file.name.replace("_0000", "_ct"))
+
+    status, stdout, stderr = run_check(predictions, "--images", images)
+
+    hint = "No name fits: is --challenge flare21 the right one?"
+    assert (status, stderr) == (int(wrong > 0), "")
+    assert (stdout.splitlines()[-1] == hint) == (wrong == 3)
+    assert stdout.count("--challenge") == (wrong == 3)
+
+
 def test_with_nothing_to_compare(predictions):
     report = check_submission(predictions, FLARE21)
 

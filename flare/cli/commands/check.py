@@ -101,7 +101,7 @@ def _check_folder(request: CheckRequest, folder: Path) -> None:
         on_case=on_case(Progress()) if sys.stdout.isatty() else None,
     )
     if report.lines:
-        _log.info("%s", "\n".join(report.lines))
+        _log.info("%s", "\n".join(filter(None, (*report.lines, report.hint))))
         raise OutcomeError("")
     is_whole = request.images or request.ground_truth
     what = "this submission."
