@@ -110,7 +110,7 @@ count_labels() {
 labels=$(count_labels)
 own=$(count_labels ! -name 'demo_[0-9][0-9][0-9].nii.gz')
 echo
-echo "Built $IMAGE: challenge $challenge, $labels reference label maps."
+echo "Built $IMAGE: challenge $challenge, reference label maps: $labels."
 if [[ $own == 0 ]]; then
   echo "These are the demonstration set. Give your own labels with --ground-truth before you upload."
 fi

@@ -135,7 +135,8 @@ class MissingCasesError(SubmissionError):
         self.finding = f"Missing {count}: {listing(missing)}"
         if unopened:
             self.finding += f" (archives are not opened: {listing(unopened)})"
-        self.remedy = f"Submit all {expected} files in one zip."
+        files = f"all {expected} files" if expected > 1 else "the file"
+        self.remedy = f"Submit {files} in one zip."
         if is_algorithm:
             failed = "The algorithm was not run on them, or failed"
             self.remedy = f"{failed}: please ask the organisers."

@@ -15,7 +15,11 @@ from flare.cli.main import main
 from flare.common.environment import source_commit
 from flare.common.text import safe
 from flare.evaluation.check import check_references, check_submission
-from flare.evaluation.errors import DemonstrationSetError, GroundTruthError
+from flare.evaluation.errors import (
+    DemonstrationSetError,
+    GroundTruthError,
+    MissingCasesError,
+)
 from tests.builders import (
     ORGANS,
     ROOT,
@@ -97,6 +101,7 @@ def test_a_single_file_is_not_told_as_several(tmp_path, caplog):
     assert caplog.messages[:2] == first
     text = check_references(labels, flare.read_challenge("flare21"))
     assert text.startswith("FLARE 2021: 1 reference label map can be used\n")
+    assert "Submit the file in one zip." in str(MissingCasesError(["case_1.nii.gz"], 1))
 
 
 # --- Refusals ---------------------------------------------------------------------
