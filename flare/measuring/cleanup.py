@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import subprocess
 import uuid
@@ -15,8 +16,8 @@ from pathlib import Path
 from flare.common.errors import OutputError, StoppedError
 from flare.common.files import json_at, remove_tree, write_whole
 from flare.common.schema import build, check, dump
-from flare.common.text import safe, why
-from flare.measuring.engines.interface import Engine
+from flare.common.text import listing, safe, why
+from flare.measuring.engines.interface import Engine, NoAnswerError, NotRemovedError
 from flare.results.errors import MeasurementError
 from flare.results.team_folder import FolderLock
 
@@ -35,6 +36,22 @@ PAUSE_S = 1.0
 LOADING_S = 40
 """It goes on at least this long if an image was being loaded: the engine may end that
 only in a while. Less than a minute, which is how long the next run waits."""
+
+
+GUARD_ANSWER_S = 30
+"""The guard asks again if the engine has not done a command after this time,"""
+
+GUARD_S = 150
+"""and ends after this one: five commands that hang."""
+
+SLACK_S = 15
+"""It is no longer waited for, as where even a file cannot be removed."""
+
+_log = logging.getLogger(__name__)
+
+
+class LeftoverError(MeasurementError):
+    """An engine that answers keeps what the measurement of a team has made in it."""
 
 
 def label_of(key: str) -> str:
@@ -115,6 +132,8 @@ def guarded(
             place.work,
             pause_s=PAUSE_S,
             loading_s=LOADING_S,
+            answer_s=GUARD_ANSWER_S,
+            most_s=GUARD_S,
         ),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -146,7 +165,19 @@ def guarded(
         finally:
             with suppress(OSError):
                 guard.stdin.close()
-            guard.wait()
+            with suppress(subprocess.TimeoutExpired):
+                guard.wait(GUARD_S + SLACK_S)
+            if guard.returncode != 0:
+                _log.info("%s", _remainder(place))
+
+
+def _remainder(place: Workplace) -> str:
+    """A line on what may remain of a measurement."""
+    names = f"the label {label_of(place.key)}, and images {listing(place.tags)}"
+    return (
+        f"{safe(place.folder.name)}: in the engine may remain what has {names}; the"
+        " next start removes it"
+    )
 
 
 def clean_up(engine: Engine, team_folder: Path) -> None:
@@ -155,16 +186,26 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
     Raises
     ------
     EngineError
-        If a container or a volume cannot be removed.
+        If no engine answers.
+    LeftoverError
+        If one does, and a container, a volume or an image cannot be removed.
     MeasurementError
         If a folder cannot be removed.
     """
     place = _read_workplace(team_folder)
     if not place:
         return
-    engine.remove_labelled(label_of(place.key))
-    engine.remove_tags(*place.tags)
-    engine.remove_untagged(*(f"sha256:{image}" for image in place.images))
+    try:
+        engine.remove_labelled(label_of(place.key))
+        engine.remove_tags(*place.tags)
+        engine.remove_untagged(*(f"sha256:{image}" for image in place.images))
+    except (NoAnswerError, NotRemovedError) as error:
+        engine.describe()  # raises an error of the engine if nothing is answered
+        raise LeftoverError(
+            team_folder.resolve().name,
+            f"what its measurement has made stays in the engine ({error.finding})",
+            error.remedy,
+        ) from error
     remove_tree(place.work)
     if place.work.exists():
         raise MeasurementError(

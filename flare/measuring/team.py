@@ -20,7 +20,8 @@ from flare.common.schema import dump
 from flare.common.text import safe
 from flare.evaluation.submission.find import LabelMapFile
 from flare.measuring.archive.reading import Archive
-from flare.measuring.cleanup import clean_up
+from flare.measuring.archive.strict import ArchiveError
+from flare.measuring.cleanup import LeftoverError, clean_up
 from flare.measuring.container import (
     LOGS,
     Conditions,
@@ -171,6 +172,8 @@ def planned_team(task: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
 
     Raises
     ------
+    ArchiveError
+        If the engine still has something of the team that nobody can remove.
     MeasurementError
         If the team has sent another archive, or was measured in another way.
     """
@@ -179,7 +182,7 @@ def planned_team(task: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
         # Before anything of the team is read, so that nobody else changes it.
         lock = locks.enter_context(FolderLock(task.folder, wait_s=task.lock_wait_s))
         if is_here:
-            clean_up(task.engine, task.folder)
+            _remove_leftovers(task)
         model = task.archive.model
         entry = LedgerEntry(
             team=task.team,
@@ -204,6 +207,19 @@ def planned_team(task: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
         finished = _finished_cases(records, options.rerun)
         todo = tuple(case for case in task.job.cases if case.case not in finished)
         yield TeamPlan(task=task, lock=lock, log=log, records=records, todo=todo)
+
+
+def _remove_leftovers(task: TeamJob) -> None:
+    """Remove what a run of the team has left; if the engine keeps it, the team waits.
+
+    Its guard has tried before, and others' containers can be removed: so it is the
+    team's fault, and stops nobody else.
+    """
+    try:
+        clean_up(task.engine, task.folder)
+    except LeftoverError as error:
+        problem = f"nothing more of this team is run: {error.finding}"
+        raise ArchiveError(task.archive.path.name, problem, error.remedy) from error
 
 
 def _finished_cases(

@@ -8,6 +8,8 @@
 #     STATE/info.json       what `docker info` says
 #     STATE/fail/COMMAND    what COMMAND (such as create, or image-load) writes to
 #                           stderr before it fails
+#     STATE/hang/COMMAND    a mark: it never ends
+#     STATE/volumes/ID/hang a mark: it is never removed
 #     STATE/gpus            a mark: it can give a container a GPU
 #     algorithm.sh          at the top of an image is what it starts by itself
 #     predict.sh            of a team's image is really run, as a process of this
@@ -34,6 +36,10 @@ die() {
 # What is scripted to fail, does: by its first word, or by its first two.
 for scripted in "fail/${1-}" "fail/${1-}-${2-}"; do
     [ ! -f "$scripted" ] || { cat > /dev/null; die "$(cat "$scripted")"; }
+done
+
+for scripted in "hang/${1-}" "hang/${1-}-${2-}"; do
+    [ ! -f "$scripted" ] || exec sleep 600
 done
 
 # --- Images: images/ID is a file system, tags/TAG has the ID -----------------------
@@ -270,7 +276,13 @@ case "$1 ${2-}" in
         echo "$id"
         ;;
     "volume ls") list volumes "$@" ;;
-    "volume rm") shift 3; for id in "$@"; do remove "volumes/$id"; done ;;
+    "volume rm")
+        shift 3
+        for id in "$@"; do
+            [ ! -f "volumes/$id/hang" ] || exec sleep 600
+            remove "volumes/$id"
+        done
+        ;;
     "create "*) shift; create_container created "$@" ;;
     "start --attach") start_attached "$3" ;;
     "run --detach")

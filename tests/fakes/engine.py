@@ -32,7 +32,7 @@ class ScriptedEngine(Docker):
     def __init__(self, home):
         super().__init__(str(home / "docker"))
         self.home, self.state = home, home / "state"
-        for name in ("fail", "images", "tags", "volumes", "containers", "ids"):
+        for name in ("fail", "hang", "images", "tags", "volumes", "containers", "ids"):
             (self.state / name).mkdir(parents=True)
         shutil.copy(DOCKER, home / "docker")
         self.tell(**INFO, DockerRootDir=str(self.state))
@@ -47,8 +47,13 @@ class ScriptedEngine(Docker):
         """From now on, let a command fail, such as create or image-load."""
         (self.state / "fail" / command).write_text(text)
 
+    def hang(self, command):
+        """From now on, let a command never end."""
+        (self.state / "hang" / command).touch()
+
     def work(self, command):
-        (self.state / "fail" / command).unlink()
+        for way in ("fail", "hang"):
+            (self.state / way / command).unlink(missing_ok=True)
 
     def calls(self, start=""):
         """The commands that it was given, and that begin in some way."""

@@ -6,17 +6,21 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from flare.common.errors import EngineError, OutputError, StoppedError
+from flare.common.errors import OutputError, StoppedError
 from flare.measuring import cleanup
-from flare.measuring.cleanup import clean_up, guarded, label_of
+from flare.measuring.cleanup import LeftoverError, clean_up, guarded, label_of
+from flare.measuring.engines.interface import NoAnswerError
 from flare.results.errors import MeasurementError
 from flare.results.team_folder import FolderLock
 from tests.builders import ROOT, wait_until
+from tests.builders.teams import SCRIPTS
 
 KILLED = """
 import sys, time
@@ -205,8 +209,102 @@ def test_what_cannot_be_removed_is_told(scripted_engine, tmp_path, monkeypatch):
     scripted_engine.call("volume", "create", *words)
     scripted_engine.fail("volume-rm")
 
-    with pytest.raises(EngineError, match=r"volumes cannot be removed \(1\)"):
+    with pytest.raises(LeftoverError) as caught:
         clean_up(scripted_engine, tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path.name}: what its measurement has made stays in the engine"
+        " (containers or volumes cannot be removed (1)). Restart Docker, and go on."
+        " [H07]"
+    )
+
+
+@pytest.fixture
+def impatient(scripted_engine, monkeypatch):
+    """An engine that is waited for two seconds by us, and one by guards."""
+    run = partial(scripted_engine.run, timeout_s=2)
+    monkeypatch.setattr(scripted_engine, "run", run)
+    for name, seconds in (("PAUSE_S", 0.05), ("GUARD_ANSWER_S", 1), ("GUARD_S", 4)):
+        monkeypatch.setattr(cleanup, name, seconds, raising=False)
+    return scripted_engine
+
+
+def measured(engine, folder, hangs):
+    """A measurement that has made a volume, and a command that hangs from then on."""
+    with (
+        FolderLock(folder) as lock,
+        guarded(engine, folder, images=(), lock=lock) as place,
+    ):
+        make_volume(engine, place.key)
+        engine.hang(hangs)
+
+
+def make_volume(engine, key):
+    words = ("--driver", "local", "--label", label_of(key))
+    return engine.call("volume", "create", *words)
+
+
+def test_an_engine_that_hangs_lets_a_measurement_end(impatient, tmp_path, caplog):
+    """One line says what may remain; the guard goes on with what does not hang."""
+    caplog.set_level("INFO")
+    folder = tmp_path / "team"
+    start = time.monotonic()
+
+    with pytest.raises(LeftoverError, match=r"team: .*volume: no answer for 2 s\)"):
+        measured(impatient, folder, "volume-rm")
+
+    assert time.monotonic() - start < 15
+    (line,) = caplog.messages
+    assert line.startswith("team: in the engine may remain what has the label flare.me")
+    assert impatient.calls("image rm --force flare-measure-team-")
+    assert len(impatient.left()) == 1
+    with FolderLock(folder):  # the guard has ended
+        impatient.work("volume-rm")
+        clean_up(impatient, folder)
+    assert impatient.left() == []
+
+
+def test_a_guard_asks_again_until_the_engine_answers(
+    impatient, tmp_path, monkeypatch, caplog
+):
+    """A list that is not given is no list of nothing."""
+    caplog.set_level("INFO")
+    monkeypatch.setattr(cleanup, "GUARD_S", 60, raising=False)
+    repair = threading.Timer(6, impatient.work, ("volume-ls",))
+    repair.start()
+
+    with pytest.raises(LeftoverError):
+        measured(impatient, tmp_path / "team", "volume-ls")
+
+    assert (impatient.left(), caplog.messages) == ([], [])
+
+
+def test_an_engine_that_answers_nothing_is_no_fault_of_a_team(impatient, tmp_path):
+    note(tmp_path)
+    for command in ("ps", "info"):
+        impatient.hang(command)
+
+    with pytest.raises(NoAnswerError, match="info: no answer for 2 s"):
+        clean_up(impatient, tmp_path)
+
+
+def test_what_a_team_has_left_for_ever_stops_that_team_alone(impatient, bench):
+    """Its image was run before, and nobody can remove what that has left."""
+    (bench.results / "a").mkdir(parents=True)
+    note(bench.results / "a")
+    volume = make_volume(impatient, "k")
+    (impatient.state / "volumes" / volume / "hang").touch()
+    archives = [bench.archive(team, SCRIPTS["good"]) for team in "ab"]
+
+    errors = bench.measure(*archives)
+
+    assert str(errors["a"]) == (
+        "a.tar.gz: nothing more of this team is run: a: what its measurement has made"
+        f" stays in the engine ({impatient.program} volume: no answer for 2 s). Restart"
+        " Docker, and go on. [F15]"
+    )
+    assert list(errors) == ["a"]
+    assert {row["status"] for row in bench.rows("b").values()} == {"ok"}
+    assert impatient.left() == [f"volumes/{volume}"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"key": 1, "tags": 2}', "\0"])

@@ -25,6 +25,7 @@ from flare.measuring.engines.interface import (
     Engine,
     Exit,
     NoAnswerError,
+    NotRemovedError,
 )
 from flare.results.measurement_json import EngineRecord
 
@@ -391,7 +392,7 @@ class Docker(Engine):
             remaining = self.call(*command).split()
             if remaining:
                 problem = f"containers or volumes cannot be removed ({len(remaining)})"
-                raise EngineError(problem, _RESTART)
+                raise NotRemovedError(problem, _RESTART)
 
     def guard_command(
         self,
@@ -402,6 +403,8 @@ class Docker(Engine):
         *,
         pause_s: float,
         loading_s: float,
+        answer_s: int,
+        most_s: int,
     ) -> tuple[str, ...]:
         """A command that removes everything when its parent was killed."""
         # Its text, not its file, which somebody may replace while it is run.
@@ -418,6 +421,8 @@ class Docker(Engine):
             str(work),
             str(pause_s),
             str(loading_s),
+            str(answer_s),
+            str(most_s),
         )
 
 

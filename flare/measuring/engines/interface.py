@@ -62,6 +62,10 @@ class NoAnswerError(EngineError):
     """An engine has not answered in time; it may go on with what it was asked for."""
 
 
+class NotRemovedError(EngineError):
+    """An engine has answered, but not removed what it was told to."""
+
+
 def find_engine(name: str = DOCKER) -> Engine:
     """An engine by its name in `ENGINES`."""
     module, _, kind = ENGINES[name].partition(":")
@@ -185,7 +189,13 @@ class Engine(Protocol):
         """Remove a volume that no container has."""
 
     def remove_labelled(self, label: str) -> None:
-        """Remove all containers and volumes with a label; an error if one stays."""
+        """Remove all containers and volumes with a label.
+
+        Raises
+        ------
+        NotRemovedError
+            If one stays.
+        """
 
     def guard_command(
         self,
@@ -196,14 +206,17 @@ class Engine(Protocol):
         *,
         pause_s: float,
         loading_s: float,
+        answer_s: int,
+        most_s: int,
     ) -> tuple[str, ...]:
         """A command that removes everything when its parent was killed.
 
         It waits for the end of its standard input; a line "done" there says that there
         is nothing to remove. What its starter still had asked the engine to do may be
         done only then: so it looks again until nothing was there three times, and for
-        longer while ``work/loading`` tells that an image is being loaded. It needs
-        nothing of Python, nor any file that may be gone.
+        longer while ``work/loading`` tells that an image is being loaded. If something
+        may remain in the end, it fails. It needs nothing of Python, nor any file that
+        may be gone.
 
         Parameters
         ----------
@@ -215,4 +228,6 @@ class Engine(Protocol):
             A folder.
         pause_s, loading_s : float
             Seconds between two looks, and for how long an image may still come.
+        answer_s, most_s : int
+            Seconds in which the engine has to do a command, and in which all ends.
         """
