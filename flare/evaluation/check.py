@@ -47,19 +47,18 @@ _IMAGES_REMEDY = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What a check has found."""
+class CheckOutcome:
+    """The problems of a submission, or a summary of what would be scored."""
 
     problems: tuple[SubmissionError, ...]
-    """What is wrong."""
     summary: str = ""
-    """What would be scored."""
+    """Empty if there are problems."""
     hint: str = ""
     """A question, where the names of all files are wrong."""
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What is wrong, a line for each kind of problem; none if nothing is."""
+        """A line for each kind of problem."""
         return problem_lines(self.problems)
 
 
@@ -72,7 +71,7 @@ def check_submission(
     workers: int | None = None,
     on_case: OnCase | None = None,
     are_jobs_read: bool = True,
-) -> Report:
+) -> CheckOutcome:
     """Look for everything that the evaluation would refuse.
 
     Parameters
@@ -113,7 +112,7 @@ def check_submission(
             )
             prepared = prepare(submitted, references, challenge)
     except SubmissionError as error:  # before any file was looked at
-        return Report(problems=(error,))
+        return CheckOutcome(problems=(error,))
     problems = list(prepared.problems)
     organs: Counter[str] = Counter()
     unknown: list[tuple[int, ...]] = []
@@ -127,7 +126,7 @@ def check_submission(
     count = len(prepared.pairs)
     if not problems and not organs:
         problems.append(EmptyError(count))
-    return Report(
+    return CheckOutcome(
         problems=tuple(problems),
         summary="" if problems else _summary(challenge, count, organs, unknown),
         hint=_names_hint(prepared, challenge),
@@ -179,9 +178,10 @@ def find_images(
         for file in files:
             if problem := file.read_grid().spacing_problem:
                 raise FileFormatError(file.name, problem)
-    except (GroundTruthError, FileError) as error:
-        found = error.problem if isinstance(error, GroundTruthError) else error.finding
-        raise InputError(f"{safe(images)}: {found}", _IMAGES_REMEDY) from error
+    except GroundTruthError as error:
+        raise InputError(f"{safe(images)}: {error.problem}", _IMAGES_REMEDY) from error
+    except FileError as error:
+        raise InputError(f"{safe(images)}: {error.finding}", _IMAGES_REMEDY) from error
     return files
 
 
@@ -191,7 +191,7 @@ def _summary(
     organs: Mapping[str, int],
     unknown: Sequence[tuple[int, ...]],
 ) -> str:
-    """What would be scored, in a few lines."""
+    """A few lines that say what would be scored."""
     names = [organ.name for organ in challenge.organs]
     width = max(map(len, names))
     maps, have = ("label map", "It has") if count == 1 else ("label maps", "They have")
@@ -245,7 +245,7 @@ def check_references(ground_truth: Path, challenge: Challenge) -> str:
 
 
 def _folders_text(folder: Path) -> str:
-    """Which folders below one hold label maps, if they lie in several; else nothing."""
+    """Advice that names the folders of label maps, if they are several, or nothing."""
     with suppress(FlareError):
         files = find_label_maps(folder, follow_links=True).files
         places = {file.name.rpartition("/")[0] for file in files}
@@ -256,33 +256,42 @@ def _folders_text(folder: Path) -> str:
 
 
 def _references_text(ground_truth: Path, challenge: Challenge) -> str:
-    """What `check_references` returns."""
-    from statistics import median  # slow to load, which no evaluation has to wait for
-
+    """The number of references, and a table of how many have each organ, how large."""
     references = find_references(ground_truth, challenge)
-    lines = [
-        f"{challenge.name}: {count(len(references), 'reference label map')} can be used"
-    ]
-    read = 0
+    maps = count(len(references), "reference label map")
+    headline = f"{challenge.name}: {maps} can be used"
+    readable = [file for file in references if not is_demonstration(file.case)]
+    if not readable:
+        return f"{headline}\nThey are the demonstration set, which was not read."
+    volumes_by_organ = _organ_volumes(readable, challenge)
+    rows: list[Sequence[str]] = [("", "in", "smallest", "median", "largest")]
+    for organ, volumes_ml in volumes_by_organ.items():
+        share = f"{len(volumes_ml)} of {len(readable)}"
+        rows.append((organ, share, *_volume_texts(volumes_ml)))
+    absent = [organ for organ, volumes_ml in volumes_by_organ.items() if not volumes_ml]
+    return "\n".join([headline, *aligned(rows), *_absent(absent, challenge)])
+
+
+def _organ_volumes(
+    references: Sequence[LabelMapFile], challenge: Challenge
+) -> dict[str, list[float]]:
+    """Read references: the volumes in ml of each organ, where a reference has it."""
     volumes: dict[str, list[float]] = {organ.name: [] for organ in challenge.organs}
     for file in references:
-        if is_demonstration(file.case):
-            continue
         reference = read_reference(file, challenge)
-        read += 1
         voxels = np.bincount(reference.labels.ravel(), minlength=256)
         voxel_ml = math.prod(reference.grid.spacing) / 1000
         for organ in challenge.organs:
             if voxels[organ.label]:
                 volumes[organ.name].append(float(voxels[organ.label]) * voxel_ml)
-    if not read:
-        return f"{lines[0]}\nThey are the demonstration set, which was not read."
-    rows: list[Sequence[str]] = [("", "in", "smallest", "median", "largest")]
-    for name, found in volumes.items():
-        texts = ["-", "-", "-"]
-        if found:
-            texts = [f"{v:.1f} ml" for v in (min(found), median(found), max(found))]
-        rows.append((name, f"{len(found)} of {read}", *texts))
-    lines += aligned(rows)
-    lines += _absent([name for name, found in volumes.items() if not found], challenge)
-    return "\n".join(lines)
+    return volumes
+
+
+def _volume_texts(volumes_ml: Sequence[float]) -> Sequence[str]:
+    """The smallest, the median and the largest volume of an organ."""
+    from statistics import median  # slow to load, which no evaluation has to wait for
+
+    if not volumes_ml:
+        return ["-", "-", "-"]
+    three = min(volumes_ml), median(volumes_ml), max(volumes_ml)
+    return [f"{volume_ml:.1f} ml" for volume_ml in three]

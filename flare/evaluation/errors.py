@@ -23,12 +23,12 @@ class NothingToScoreError(SubmissionError):
 
     code = "F01"
 
-    def __init__(self, found: Sequence[str], example: str, what: str = "") -> None:
-        self.found = tuple(found)
-        holds = f"found {listing(found)}" if found else "it is empty"
+    def __init__(self, names: Sequence[str], example: str, what: str = "") -> None:
+        self.names = tuple(names)
+        holds = f"found {listing(names)}" if names else "it is empty"
         self.finding = f"The submission holds no label map ({holds})"
         if what:
-            self.finding = f"{listing(found)}: {what}, and no label map is beside it"
+            self.finding = f"{listing(names)}: {what}, and no label map is beside it"
         zip_them = "Zip the .nii.gz files themselves, one for each case"
         self.remedy = f"{zip_them}, such as {safe(example)}."
 
@@ -46,10 +46,11 @@ class DuplicateCasesError(SubmissionError):
 
     def __init__(self, duplicates: Sequence[tuple[str, tuple[str, ...]]]) -> None:
         self.duplicates = tuple(duplicates)
-        (case, files), *others = duplicates
+        case, files = duplicates[0]
         self.finding = f"{listing(files)}: {len(files)} files for case {safe(case)}"
-        if others:
-            self.finding += f", likewise for {listing(case for case, _ in others)}"
+        if len(duplicates) > 1:
+            cases = listing(case for case, _ in duplicates[1:])
+            self.finding += f", likewise for {cases}"
 
 
 class MisnamedCasesError(SubmissionError):
@@ -63,19 +64,20 @@ class MisnamedCasesError(SubmissionError):
 
     def __init__(self, renames: Sequence[tuple[str, str]]) -> None:
         self.renames = tuple(renames)
-        (_, expected), *others = renames
+        _, expected = renames[0]
         names = [_distinct(file, expected) for file, expected in renames]
         self.finding = f"{listing(names)}: no case has this name"
         self.remedy = f"Rename: did you mean {safe(expected)}?"
-        if others:
+        if len(renames) > 1:
             self.remedy = f"Rename, such as {safe(names[0])} to {safe(expected)}."
 
 
 def _distinct(name: str, expected: str) -> str:
     """A name, in which letters are seen that only look like those of the expected."""
-    folder, slash, own = name.rpartition("/")
-    plain = own.encode("ascii", "backslashreplace").decode()
-    return f"{folder}{slash}{plain if expected.isascii() else own}"
+    folder, slash, file_name = name.rpartition("/")
+    if expected.isascii():
+        file_name = file_name.encode("ascii", "backslashreplace").decode()
+    return f"{folder}{slash}{file_name}"
 
 
 class UnexpectedCasesError(SubmissionError):
@@ -291,9 +293,9 @@ class LabelError(FileError):
 
     code = "F11"
 
-    def __init__(self, file: str, problem: str, known: str) -> None:
+    def __init__(self, file: str, problem: str, known_labels: str) -> None:
         super().__init__(file, problem)
-        self.remedy = f"Use {known}; map other labels to one of these, or to 0."
+        self.remedy = f"Use {known_labels}; map other labels to one of these, or to 0."
 
 
 class JobError(FileError):

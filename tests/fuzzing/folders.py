@@ -22,7 +22,7 @@ from flare.cli.console import _fitting
 from flare.common.errors import FlareError, SubmissionError
 from flare.evaluation.check import check_submission
 from flare.evaluation.errors import UploadError
-from flare.evaluation.submission.unpack import is_image, unpack_zip
+from flare.evaluation.submission.unpack import is_container_image, unpack_zip
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import metrics_json
 from tests.builders import case_names, nifti_bytes, organ_boxes, write_cases, write_gzip
@@ -166,7 +166,7 @@ def attempt(chance: random.Random, work: Path) -> str:
         return f"tree {judge(folder, truth, chance, is_ours=has_jobs)}"
     file = work / "submission.zip"
     file.write_bytes(zipped(chance, files))
-    is_image(file)
+    is_container_image(file)
     if kind == "upload":
         try:
             prepare_input(file, folder)

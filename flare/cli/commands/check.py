@@ -22,7 +22,7 @@ from flare.evaluation.check import check_submission
 from flare.evaluation.errors import UploadError
 from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.plan import with_options
-from flare.evaluation.submission.unpack import is_image, opened
+from flare.evaluation.submission.unpack import is_container_image, label_maps_folder
 from flare.measuring.engines.interface import engine_option, find_engine
 from flare.measuring.options import Contract
 from flare.results.limits import Limits
@@ -74,7 +74,7 @@ class CheckRequest:
 @takes(CheckRequest, exclusive=("images", "ground_truth"))
 def command(request: CheckRequest) -> None:
     """Say what the evaluation would refuse, or why an image cannot be run."""
-    if is_image(request.predictions):
+    if is_container_image(request.predictions):
         _check_archive(request)
         return
     if request.run or request.model:
@@ -83,7 +83,7 @@ def command(request: CheckRequest) -> None:
             "Give it in the place of the predictions.",
         )
     try:
-        with opened(request.predictions) as folder:
+        with label_maps_folder(request.predictions) as folder:
             _check_folder(request, folder)
     except UploadError as error:
         _log.info("%s", error)

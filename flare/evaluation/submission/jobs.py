@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -30,13 +31,13 @@ from flare.evaluation.submission.find import (
 )
 
 FILE_BYTES = 2**25
-"""More is not read: the platform writes a few KB for each job."""
+"""The most that is read: the platform writes a few KB for each job."""
 
 INPUTS_FILE_NAME = "inputs.json"
 """The platform's list of what it has put into /input."""
 
 JOBS_SOCKET, ZIP_SOCKET = "predictions-json-file", "predictions-zip-file"
-"""What it lists in a phase for algorithms, and in one for predictions."""
+"""The names that it lists in a phase for algorithms, and in one for predictions."""
 
 SUCCEEDED = "Succeeded"
 
@@ -71,7 +72,7 @@ class Job:
 
 
 def read_sockets(file: Path) -> set[str]:
-    """What the platform says that it has put into /input; empty if it does not say."""
+    """Read what the platform has put into /input; empty if it does not say so."""
     try:
         return {_text(_socket(value)["slug"]) for value in _read(file)}
     except (JobsFileError, TypeError, AttributeError, KeyError):
@@ -79,7 +80,7 @@ def read_sockets(file: Path) -> set[str]:
 
 
 def read_jobs(file: Path) -> tuple[Job, ...]:
-    """Read all jobs; what is not as the platform writes it ends here."""
+    """Read all jobs; refuse what is not as the platform writes it."""
     values = _read(file)
     if not isinstance(values, list) or not values:
         raise JobsFileError("it is not a list of jobs")
@@ -94,7 +95,7 @@ def read_jobs(file: Path) -> tuple[Job, ...]:
 
 
 def _read(file: Path) -> Any:
-    """What is in a file of the platform."""
+    """Read the JSON of a file of the platform, which may hold anything."""
     if file.is_symlink() or not file.is_file():
         raise JobsFileError("it is a link or no regular file")
     try:
@@ -118,7 +119,7 @@ def _job(value: Any) -> Job:
         status=_text(value["status"]),
         inputs=inputs,
         outputs=_images(value["outputs"]),
-        durations_s=_durations(value),
+        durations_s=_running_times(value),
     )
 
 
@@ -147,9 +148,9 @@ def _text(value: Any) -> str:
     return value
 
 
-def _durations(job: Any) -> dict[str, float]:
+def _running_times(job: Any) -> dict[str, float]:
     """Running times in seconds; what is not as the platform writes it is left out."""
-    found = {}
+    times_s = {}
     for key in ("exec_duration", "invoke_duration"):
         value = job.get(key)
         match = _DURATION.fullmatch(value) if isinstance(value, str) else None
@@ -157,8 +158,8 @@ def _durations(job: Any) -> dict[str, float]:
             days, hours, minutes, seconds = (
                 float(part or 0) for part in match.groups()
             )
-            found[f"{key}_s"] = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-    return found
+            times_s[f"{key}_s"] = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    return times_s
 
 
 NAME_CHARACTERS = 255
@@ -323,21 +324,14 @@ def _output_path(
     folder: Path, name: str, jobs: Sequence[Job], challenge: Challenge
 ) -> Path:
     """The only file in the output folder of the only job."""
-    job, *others = jobs
-    if others:
-        problem = f"{len(jobs)} jobs were run on it"
-        raise JobError(name, problem, "Expected one: please tell the organisers.")
-    if job.status != SUCCEEDED:
-        raise JobError(name, f"the algorithm's job ended as {safe(job.status)}")
-    if not job.outputs:
-        raise JobError(name, "the algorithm wrote no image")
+    job = _only_job(name, jobs)
     output = _choose(job.outputs, challenge.algorithm.output, "output", challenge)
     where = _below(folder, (job.pk, "output", output.relative_path), name)
     files = sorted(where.iterdir()) if where.is_dir() else []
     if len(files) != 1:
-        found = f"{len(files)} files" if files else "no file"
+        count = f"{len(files)} files" if files else "no file"
         slug = safe(output.slug)
-        raise JobError(name, f"the algorithm's output {slug} is {found}")
+        raise JobError(name, f"the algorithm's output {slug} is {count}")
     (file,) = files
     for suffix, problem in OTHER_SUFFIXES.items():
         if file.name.lower().endswith(suffix):
@@ -348,14 +342,27 @@ def _output_path(
     return file
 
 
+def _only_job(name: str, jobs: Sequence[Job]) -> Job:
+    """The job that was run on a case, if it is the only one, and has written images."""
+    if len(jobs) > 1:
+        problem = f"{len(jobs)} jobs were run on it"
+        raise JobError(name, problem, "Expected one: please tell the organisers.")
+    (job,) = jobs
+    if job.status != SUCCEEDED:
+        raise JobError(name, f"the algorithm's job ended as {safe(job.status)}")
+    if not job.outputs:
+        raise JobError(name, "the algorithm wrote no image")
+    return job
+
+
 def _below(folder: Path, parts: Sequence[str], name: str) -> Path:
     """A path below a folder; no part of it, and no link on the way, leads out."""
     path = folder
-    for part in (step for text in parts for step in PurePosixPath(text).parts):
-        # A rooted part, of which "//" is one as well, would begin at the very top.
-        if part == ".." or part.startswith("/") or "\0" in part:
+    for step in chain.from_iterable(PurePosixPath(part).parts for part in parts):
+        # A rooted step, and "//" is such a step as well, would begin at the very top.
+        if step == ".." or step.startswith("/") or "\0" in step:
             raise JobError(name, ELSEWHERE)
-        path /= part
+        path /= step
         if path.is_symlink():
             raise JobError(name, ELSEWHERE)
     if not path.resolve().is_relative_to(folder.resolve()):

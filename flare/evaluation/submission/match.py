@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from flare.challenge.rules import Challenge
-from flare.common.errors import SubmissionError
+from flare.common.errors import FileError, SubmissionError
 from flare.evaluation.errors import (
     DuplicateCasesError,
     MisnamedCasesError,
@@ -90,7 +90,7 @@ def match_cases(
     problems = (
         *_duplicates(files_by_case),
         *_name_problems(mismatch, names, folder),
-        *(files[0].problem for files in files_by_case.values() if files[0].problem),
+        *_unreadable(files_by_case),
     )
     return Matching(
         pairs=tuple(_pairs(files_by_case, references_by_case)),
@@ -101,7 +101,7 @@ def match_cases(
 
 def _nothing_to_score(folder: Folder, example: str) -> NothingToScoreError:
     """The refusal of a submission that has no image, by what it has instead."""
-    names = [file.name for file in folder.files] or [*folder.ignored]
+    names = _names(folder.files) or tuple(folder.ignored)
     problems = [file.problem.problem for file in folder.files if file.problem]
     return NothingToScoreError(names, example, problems[0] if problems else "")
 
@@ -121,20 +121,30 @@ def _duplicates(files_by_case: _FilesByCase) -> Iterator[DuplicateCasesError]:
     duplicates = []
     for case, files in files_by_case.items():
         if len(files) > 1:
-            duplicates.append((case, tuple(file.name for file in files)))
+            duplicates.append((case, _names(files)))
     if duplicates:
         yield DuplicateCasesError(duplicates)
+
+
+def _unreadable(files_by_case: _FilesByCase) -> Iterator[FileError]:
+    """The problem of each case's file, if it has one: of several files, none has."""
+    for files in files_by_case.values():
+        if files[0].problem:
+            yield files[0].problem
+
+
+def _names(files: Sequence[LabelMapFile]) -> tuple[str, ...]:
+    return tuple(file.name for file in files)
 
 
 def _reasons(files_by_case: _FilesByCase, mismatch: _Mismatch) -> dict[str, Reason]:
     """Why files cannot be used, by the case that they are of, or are meant for."""
     reasons: dict[str, Reason] = {}
     for case, files in files_by_case.items():
-        file_names = tuple(file.name for file in files)
         if len(files) > 1:
-            reasons[case] = f"{len(files)} files for one case", file_names
+            reasons[case] = f"{len(files)} files for one case", _names(files)
         elif files[0].problem:
-            reasons[case] = files[0].problem.problem, file_names
+            reasons[case] = files[0].problem.problem, _names(files)
     for file_name, case in mismatch.misnamed.items():
         reasons[case] = "no case has this name", (file_name,)
     return reasons
@@ -165,13 +175,13 @@ def _compare_names(
 
     misnamed: dict[str, str] = {}
     for stranger, case in nearest.items():
-        misnamed |= {file.name: case for file in submitted[stranger]}
+        misnamed |= dict.fromkeys(_names(submitted[stranger]), case)
     misnamed |= {name: case for case, name in strays.items()}
 
     unexpected: list[str] = []
     for stranger in strangers:
         if stranger not in nearest:
-            unexpected += [file.name for file in submitted[stranger]]
+            unexpected += _names(submitted[stranger])
     return _Mismatch(
         misnamed=misnamed,
         unexpected=unexpected,

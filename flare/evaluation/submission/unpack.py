@@ -17,11 +17,11 @@ from flare.common.errors import DISK, InputError, unwritable
 from flare.common.text import safe, why
 from flare.evaluation.errors import UploadError
 
-MOST_ENTRIES = 100_000
-"""Files and folders of a zip: no challenge has so many cases."""
+MOST_ZIP_ENTRIES = 100_000
+"""At most this many files and folders are in a zip: no challenge has more cases."""
 
 SPARE_BYTES = 2**30
-"""What is left on the disk when all is unpacked."""
+"""The room that is left on the disk when all is unpacked."""
 
 _ENCRYPTED = 0x1
 
@@ -32,19 +32,19 @@ _ANEW = "Zip the label maps anew with the tool of your system, without a passwor
 _ALONE = "Zip the label maps alone, one for each case."
 
 IMAGE_SUFFIX = ".tar.gz"
-"""Of a container image that is sent."""
+"""The end of the name of a container image that is sent."""
 
 _REMEDY = f"Give the folder of the label maps, their zip, or TEAMNAME{IMAGE_SUFFIX}."
 
 
-def is_image(path: Path) -> bool:
+def is_container_image(path: Path) -> bool:
     """Whether a path is a container image, and no folder or zip of label maps."""
     return path.name.lower().endswith(IMAGE_SUFFIX) and path.is_file()
 
 
 @contextmanager
-def opened(path: Path, remedy: str = _REMEDY) -> Iterator[Path]:
-    """A folder of label maps, or that which their zip is unpacked into.
+def label_maps_folder(path: Path, remedy: str = _REMEDY) -> Iterator[Path]:
+    """A folder of label maps, or the one that their zip is unpacked into.
 
     `remedy` is what to do where there is neither.
 
@@ -69,10 +69,8 @@ class NoRoomError(UploadError):
     """The disk has no room for a zip file now."""
 
 
-def unpack_zip(  # noqa: C901
-    file: Path, folder: Path, most_bytes: float = math.inf
-) -> None:
-    """Unpack a zip file, of at most so many bytes when it is unpacked.
+def unpack_zip(file: Path, folder: Path, most_bytes: float = math.inf) -> None:
+    """Unpack a zip file, of at most this many bytes when it is unpacked.
 
     Raises
     ------
@@ -83,34 +81,46 @@ def unpack_zip(  # noqa: C901
     name = safe(file.name)
     try:
         with zipfile.ZipFile(file) as archive:
-            entries = archive.infolist()
-            for entry in entries:
-                if problem := _problem(entry):
-                    text = f"{name}: {problem} ({safe(entry.filename)})"
-                    raise UploadError(text, _ANEW)
-            check_room(entries, name, folder, most_bytes)
+            _refuse_entries(archive, name)
+            check_room(archive.infolist(), name, folder, most_bytes)
             for entry in overlapping(archive):
-                raise zipfile.BadZipFile(
-                    f"{safe(entry.filename)} overlaps what follows"
-                )
-            for entry in entries:
-                if entry.is_dir():
-                    continue
-                target = folder / entry.filename
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with archive.open(entry) as content, target.open("xb") as unpacked:
-                    shutil.copyfileobj(content, unpacked, 2**20)
+                problem = f"{safe(entry.filename)} overlaps what follows"
+                raise zipfile.BadZipFile(problem)
+            _extract(archive, folder)
     except (zipfile.BadZipFile, EOFError, zlib.error) as error:
         raise UploadError(
             f"{name}: it is no zip file, or a damaged one ({error})", _ANEW
         ) from error
-    except (RuntimeError, ValueError, OSError) as error:
-        if isinstance(error, OSError) and error.errno in DISK:
+    except OSError as error:
+        if error.errno in DISK:
             raise unwritable(folder, error) from error
-        reason = why(error) if isinstance(error, OSError) else str(error).lower()
-        raise UploadError(
-            f"{name}: it cannot be unpacked ({safe(reason)})", _ANEW
-        ) from error
+        raise _cannot_be_unpacked(name, why(error)) from error
+    except (RuntimeError, ValueError) as error:
+        raise _cannot_be_unpacked(name, str(error).lower()) from error
+
+
+def _refuse_entries(archive: zipfile.ZipFile, name: str) -> None:
+    """Raise an UploadError if an entry of a zip is not to be unpacked."""
+    for entry in archive.infolist():
+        problem = _problem(entry)
+        if problem:
+            text = f"{name}: {problem} ({safe(entry.filename)})"
+            raise UploadError(text, _ANEW)
+
+
+def _extract(archive: zipfile.ZipFile, folder: Path) -> None:
+    """Write all files of a zip into a folder, over none that is there."""
+    for entry in archive.infolist():
+        if entry.is_dir():
+            continue
+        target = folder / entry.filename
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open(entry) as content, target.open("xb") as unpacked:
+            shutil.copyfileobj(content, unpacked, 2**20)
+
+
+def _cannot_be_unpacked(name: str, reason: str) -> UploadError:
+    return UploadError(f"{name}: it cannot be unpacked ({safe(reason)})", _ANEW)
 
 
 def check_room(
@@ -123,9 +133,9 @@ def check_room(
 
     Sizes are as the zip tells them; zipfile never unpacks more.
     """
-    if len(entries) > MOST_ENTRIES:
+    if len(entries) > MOST_ZIP_ENTRIES:
         raise UploadError(
-            f"{name}: it has {len(entries)} entries, at most {MOST_ENTRIES}", _ALONE
+            f"{name}: it has {len(entries)} entries, at most {MOST_ZIP_ENTRIES}", _ALONE
         )
     size = sum(entry.file_size for entry in entries)
     if size > most_bytes:

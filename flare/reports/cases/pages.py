@@ -12,7 +12,7 @@ from markupsafe import Markup
 from flare.common.files import file_names
 from flare.common.text import count, safe
 from flare.evaluation.metrics.arrays import ReusedMemory
-from flare.evaluation.submission.unpack import opened
+from flare.evaluation.submission.unpack import label_maps_folder
 from flare.reports.cases.findings import CaseFinding, look_at
 from flare.reports.cases.options import CaseOptions, OnDrawn
 from flare.reports.cases.pictures import (
@@ -98,7 +98,7 @@ def case_pages(
         If one cannot be read.
     """
     links = case_links(results, options)
-    with opened(options.predictions, _REMEDY) as predictions:
+    with label_maps_folder(options.predictions, _REMEDY) as predictions:
         files = find_case_files(metrics, results, options, predictions, tuple(links))
         yield from _pages(results, files, links, on_drawn)
 

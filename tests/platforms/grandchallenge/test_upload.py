@@ -409,7 +409,7 @@ def test_a_zip_that_does_not_fit_is_not_begun(
     tmp_path, monkeypatch, unpack, most, told_bytes, problem
 ):
     """Of too many files, or whose directory tells more than the disk has."""
-    monkeypatch.setattr("flare.evaluation.submission.unpack.MOST_ENTRIES", most)
+    monkeypatch.setattr("flare.evaluation.submission.unpack.MOST_ZIP_ENTRIES", most)
     file, target = write_zip(tmp_path / "a.zip", "abcdef"), tmp_path / "target"
     target.mkdir()
     real = zipfile.ZipFile.infolist
