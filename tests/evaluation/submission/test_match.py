@@ -64,7 +64,7 @@ FIELDS = {
     DuplicateCasesError: "duplicates",
     MisnamedCasesError: "renames",
     UnexpectedCasesError: "files",
-    NothingToScoreError: "found",
+    NothingToScoreError: "names",
 }
 
 
