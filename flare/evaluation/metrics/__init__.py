@@ -11,7 +11,9 @@ this order:
 - ``tolerance.py``: the ball around a corner in which a surfel counts as near;
 - ``nearness.py``: which surfels have none of the other mask in their ball;
 - ``surface_dice.py``: the areas of both kinds of surfels, and the NSD;
-- ``distances.py``, ``hd95.py``, ``assd.py``: how far surfels are from the other mask;
+- ``distances.py``: how far surfels are from the other mask; they are looked up in the
+  ``ring.py`` around each, among the ``marks.py`` of all, or are ``far_surfels.py``;
+- ``sides.py``: the distances of a surface, sorted; ``hd95.py`` and ``assd.py``;
 - ``volume.py``: how much larger one mask is than the other;
 - ``comparison.py``: all labels of a case, which is where scoring enters.
 

@@ -26,7 +26,7 @@ from flare.evaluation.metrics.tally import Tally, tally
 from flare.evaluation.metrics.tolerance import ball_rows
 
 if TYPE_CHECKING:
-    from flare.evaluation.metrics.distances import Sides
+    from flare.evaluation.metrics.sides import Sides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +101,12 @@ def compare_label(
     if not has_distances:
         return _agreement(tally(pair, ball, smallest_dsc), pair.spacing)
     # Not at the top: the module is loaded where distances are asked for.
-    from flare.evaluation.metrics.distances import Surfels
+    from flare.evaluation.metrics.distances import DistanceFinder
 
-    surfels = Surfels(pair)
-    counts = tally(pair, ball, smallest_dsc, surfels.add)
+    finder = DistanceFinder(pair)
+    counts = tally(pair, ball, smallest_dsc, finder.add)
     has_both = counts.voxels.reference and counts.voxels.prediction
-    return _agreement(counts, pair.spacing, surfels.distances() if has_both else None)
+    return _agreement(counts, pair.spacing, finder.finish() if has_both else None)
 
 
 def _agreement(

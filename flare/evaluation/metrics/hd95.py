@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flare.evaluation.metrics.arrays import Spacing
 from flare.evaluation.metrics.comparison import Agreement, distance_of_masks
-from flare.evaluation.metrics.distances import FARTHEST
 from flare.evaluation.metrics.pairs import Array
+from flare.evaluation.metrics.sides import FARTHEST
 
 
 def hausdorff_95(agreement: Agreement) -> float | None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from flare.evaluation.metrics import distances
+from flare.evaluation.metrics import marks, sides
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.comparison import compare_labels
 from tests.builders.maps import map_pair
@@ -81,7 +81,8 @@ class LookedUp(np.ndarray):
 
 def test_many_far_surfels_end_the_look_up_soon(monkeypatch):
     """Two plates of 2 x 81 x 46 corners, 20 steps apart: each looks at a few."""
-    monkeypatch.setattr(distances, "KEPT", 9)
+    monkeypatch.setattr(marks, "REMEMBERED", 9)
+    monkeypatch.setattr(sides, "KEPT", 9)
     labels = np.zeros((30, 80, 45), dtype=np.uint8)
     labels[25] = 1
     moved = np.roll(labels, -20, axis=0)
@@ -98,8 +99,8 @@ def test_nearer_surfels_decide_where_the_farthest_have_too_little_area(monkeypat
     Those that are remembered first have too little area to decide; as many more as fit
     are forgotten, and the near ones must not be among them.
     """
-    monkeypatch.setattr(distances, "KEPT", 5)
-    farthest = distances._Farthest(100.0)
+    monkeypatch.setattr(sides, "KEPT", 5)
+    farthest = sides.Farthest(100.0)
 
     farthest.add(np.arange(1.0, 7.0), np.full(6, 0.5))
     farthest.add(np.array([0.9]), np.array([10.0]))

@@ -9,16 +9,38 @@ import pytest
 import scipy.spatial
 import surface_distance
 
-from flare.evaluation.metrics import distances, windows
+from flare.evaluation.metrics import (
+    distances,
+    far_surfels,
+    marks,
+    ring,
+    sides,
+    windows,
+)
 from flare.evaluation.metrics.assd import assd
 from flare.evaluation.metrics.comparison import compare_labels
-from flare.evaluation.metrics.distances import ring_of
 from flare.evaluation.metrics.hd95 import hausdorff_95, hd95
+from flare.evaluation.metrics.ring import ring_of
 from tests.builders.maps import map_pair
 from tests.evaluation.metrics.test_dsc_nsd import SPACINGS, box, random_pair
 from tests.oracles import squares, surfels
 
 CLOSE = 1e-9
+LIMITS = {
+    "BEARABLE": (far_surfels,),
+    "CHUNK_BYTES": (windows, marks),
+    "CROWD": (far_surfels,),
+    "DENSE": (far_surfels,),
+    "FEW": (distances,),
+    "KEPT": (sides,),
+    "LOOK_UPS": (distances,),
+    "NEAR": (ring,),
+    "PLANE_BYTES": (far_surfels,),
+    "REMEMBERED": (marks,),
+    "TREE": (distances,),
+}
+"""The modules that have each limit."""
+
 KINDS = ("noise", "voxels", "sheets", "boxes", "full")
 
 
@@ -53,6 +75,13 @@ def by_brute_force(reference, prediction, spacing):
         moment += nearest @ areas
         total += areas.sum()
     return max(worst), moment / total
+
+
+def set_limits(monkeypatch, limits):
+    """Give limits other values, wherever they are used."""
+    for name, value in limits.items():
+        for module in LIMITS[name]:
+            monkeypatch.setattr(module, name, value)
 
 
 def pairs(number, seed=0):
@@ -93,13 +122,17 @@ def test_pairs_by_brute_force():
         pytest.param({"NEAR": 6, "CROWD": 0, "BEARABLE": 0}, id="planes of a crowd"),
         pytest.param({"NEAR": 6, "TREE": 0, "DENSE": 0}, id="planes of a few"),
         pytest.param({"NEAR": 6, "FEW": 0, "PLANE_BYTES": 1}, id="row by row"),
-        pytest.param({"NEAR": 6, "FEW": 0, "KEPT": 50}, id="the farthest are kept"),
-        pytest.param({"LOOK_UPS": 0, "KEPT": 9}, id="nothing is looked up"),
+        pytest.param(
+            {"NEAR": 6, "FEW": 0, "KEPT": 50, "REMEMBERED": 50},
+            id="the farthest are kept",
+        ),
+        pytest.param(
+            {"LOOK_UPS": 0, "KEPT": 9, "REMEMBERED": 9}, id="nothing is looked up"
+        ),
     ],
 )
 def test_far_surfels_are_found_alike_however_many(monkeypatch, limits):
-    for name, value in limits.items():
-        monkeypatch.setattr(distances, name, value)
+    set_limits(monkeypatch, limits)
     ring_of.cache_clear()
     for pair in pairs(30, seed=2):
         assert found(*pair) == pytest.approx(of_package(*pair), abs=CLOSE), pair
@@ -110,12 +143,12 @@ def test_surfels_are_found_anew_once_however_many_rows_are_done_apart(monkeypatc
     """Each of 14 rows is a block of its own, and both masks have far surfels."""
     calls = []
     monkeypatch.setattr(
-        distances,
+        marks,
         "find_surfaces",
-        lambda *of, find=distances.find_surfaces: calls.append(of) or find(*of),
+        lambda *of, find=marks.find_surfaces: calls.append(of) or find(*of),
     )
-    for name, value in {"LOOK_UPS": 0, "FEW": 0, "PLANE_BYTES": 1, "KEPT": 9}.items():
-        monkeypatch.setattr(distances, name, value)
+    limits = {"LOOK_UPS": 0, "FEW": 0, "PLANE_BYTES": 1, "KEPT": 9, "REMEMBERED": 9}
+    set_limits(monkeypatch, limits)
     pair = np.zeros((2, 12, 13, 12), dtype=bool)
     pair[0, :3, :, :3] = pair[1, 9:, :, 9:] = True
     spacing = (1.0, 1.0, 1.0)
@@ -201,10 +234,8 @@ def test_real_label_maps_as_the_package_has_them(name):
 @pytest.mark.slow
 def test_memory_of_a_hostile_map_is_bounded(monkeypatch):
     """Each fourth column is noise, far from the organ: at most 16 bytes for a voxel."""
-    monkeypatch.setattr(distances, "PLANE_BYTES", 2**18)
-    monkeypatch.setattr(distances, "KEPT", 2**14)
-    monkeypatch.setattr(windows, "CHUNK_BYTES", 2**14)
-    monkeypatch.setattr(distances, "CHUNK_BYTES", 2**14)
+    limits = {"PLANE_BYTES": 2**18, "KEPT": 2**14, "REMEMBERED": 2**14}
+    set_limits(monkeypatch, limits | {"CHUNK_BYTES": 2**14})
     organ, noise = np.zeros((2, 40, 96, 96), dtype=np.uint8)
     organ[:2, :2, :2] = 1
     noise[:, ::2, ::2] = np.random.default_rng(3).integers(0, 2, (40, 48, 48))

@@ -1,0 +1,177 @@
+"""The distances of one surface, sorted, of which its percentile and its mean are made.
+
+A surface may have more surfels than memory is for. Then distances that are too small to
+decide the 95th percentile are left out, and only their sums are remembered.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from flare.evaluation.metrics.arrays import Bytes, Counts, Floats
+
+KEPT = 2**20
+"""At most this many distances are remembered, and their areas summed one by one."""
+
+BINS = 2**12
+"""The number of bins that distances are put into, to find the farthest ones."""
+
+FARTHEST = 0.05
+"""The part of a surface that lies beyond its 95th percentile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """The distances of the surfels of one mask to the nearest of the other."""
+
+    distances: Floats
+    """In mm, the smallest first; shape (n,)."""
+    areas: Floats
+    """The areas of the surfels at these distances, in mm2; shape (n,)."""
+    area: float
+    """The area of the whole surface."""
+    left_out: float = 0.0
+    """The area of surfels that are not among these, as all of them are nearer."""
+    moment: float = 0.0
+    """The sum of the distances times areas of those that are left out."""
+
+    def within(self, share: float) -> float:
+        """The smallest distance within which a share of the surface is, 0.95 or more.
+
+        Sums are made in the order of ``compute_robust_hausdorff`` of surface-distance.
+        """
+        shares = (self.left_out + np.cumsum(self.areas)) / self.area
+        place = int(np.searchsorted(shares, share))
+        return float(self.distances[min(place, len(shares) - 1)])
+
+    @property
+    def sum(self) -> float:
+        """All distances times their areas, in mm3."""
+        return self.moment + float(np.sum(self.distances * self.areas))
+
+
+Sides = tuple[Side, Side]
+"""From the reference to the prediction, and back."""
+
+
+class Measured(NamedTuple):
+    """Surfels of one mask, and how far they are from the other; of shape (n,)."""
+
+    distances: Floats
+    """In mm."""
+    codes: Bytes
+
+
+class Grouped(NamedTuple):
+    """Surfels that were counted by distance and code; all arrays are of shape (n,)."""
+
+    distances: Floats
+    """In mm."""
+    areas: Floats
+    """The area of one surfel, in mm2."""
+    counts: Counts
+    """How many surfels have that distance and code."""
+
+
+def side_of(
+    grouped: Grouped, measured: Iterable[Measured], areas: Floats, totals: Counts
+) -> Side:
+    """Sort the distances of all surfels of one mask.
+
+    Parameters
+    ----------
+    grouped : Grouped
+        Surfels near to the other mask.
+    measured : iterable of Measured
+        Those that are far from it.
+    areas, totals : ndarray, shape (256,)
+        By code: the area of a surfel in mm2, and how many the mask has.
+
+    Notes
+    -----
+    Each surfel has an entry of its own, as in the official package, whose sums depend
+    on their order; only a surface of more than `KEPT` has one entry for equal surfels.
+    """
+    area = math.fsum(totals * areas)
+    farthest = Farthest(area)
+    for surfels in measured:
+        farthest.add(surfels.distances, areas.take(surfels.codes))
+    far_distances, far_areas = farthest.all()
+    ones = np.ones(far_areas.size, dtype=np.int64)
+    counts = np.concatenate((grouped.counts, ones))
+    distances = np.concatenate((grouped.distances, far_distances))
+    areas = np.concatenate((grouped.areas, far_areas))
+    keys = (areas, distances) if distances.size <= KEPT else (distances,)
+    order = np.lexsort(keys)
+    distances, areas, counts = distances[order], areas[order], counts[order]
+    if totals.sum() > KEPT:
+        areas = areas * counts
+    else:
+        distances, areas = distances.repeat(counts), areas.repeat(counts)
+        area = float(np.sum(areas))
+    return Side(
+        distances=distances,
+        areas=areas,
+        area=area,
+        left_out=farthest.left_out,
+        moment=farthest.moment,
+    )
+
+
+class Farthest:
+    """The distances of a surface of some mm2, of which the smallest are left out."""
+
+    def __init__(self, area: float) -> None:
+        self._decisive_area = area * FARTHEST * (1 + 1e-9)
+        self._least = 0.0
+        self._parts = [(np.zeros(0), np.zeros(0))]
+        self._number, self._limit = 0, KEPT
+        self.left_out = self.moment = 0.0
+
+    def add(self, distances: Floats, areas: Floats) -> None:
+        """Remember the distances and areas of surfels: shape (n,)."""
+        self._add(distances, areas)
+        if self._number > self._limit:
+            self._cut()
+            self._limit = max(KEPT, 2 * self._number)
+
+    def all(self) -> tuple[Floats, Floats]:
+        """The distances and areas that are not left out."""
+        if self._number > KEPT:
+            self._cut()
+        return self._concatenate()
+
+    def _add(self, distances: Floats, areas: Floats) -> None:
+        """Remember those that may decide the percentile; of the others, the sums."""
+        is_large = distances >= self._least
+        small = np.where(is_large, 0.0, areas)
+        self.left_out += float(np.sum(small))
+        self.moment += float(np.sum(small * distances))
+        self._parts.append((distances[is_large], areas[is_large]))
+        self._number += int(np.count_nonzero(is_large))
+
+    def _concatenate(self) -> tuple[Floats, Floats]:
+        distances, areas = zip(*self._parts, strict=True)
+        return np.concatenate(distances), np.concatenate(areas)
+
+    def _cut(self) -> None:
+        """Raise the least distance that decides, and forget what is below it.
+
+        The farthest surfels, from the last bin down, are those that just have the
+        decisive area. As long as all of them have less, nearer ones still to come may
+        decide, too. The least is right to a four-thousandth of the largest distance.
+        """
+        distances, areas = self._concatenate()
+        self._parts, self._number = [], 0
+        bins = (distances * (BINS / distances.max())).astype(np.intp)
+        area_beyond = np.cumsum(np.bincount(bins, weights=areas)[::-1])
+        if area_beyond[-1] >= self._decisive_area:
+            place = int(np.searchsorted(area_beyond, self._decisive_area))
+            is_decisive = bins >= area_beyond.size - 1 - place
+            self._least = max(self._least, float(distances[is_decisive].min()))
+        self._add(distances, areas)
