@@ -64,7 +64,7 @@ def test_flare22_takes_2048_mb_off_the_memory_before_the_area(tmp_path):
         ("1,5\n0,5\n", "line 3: expected seconds, in order"),
         # A sampler that has died is no small area.
         ("", "0 samples, up to 0.0 s of 3.0 s"),
-        ("3,5\n", "1 samples, up to 0.0 s of 3.0 s"),
+        ("3,5\n", "1 sample, up to 0.0 s of 3.0 s"),
         ("0,5\n1,5\n", "2 samples, up to 1.0 s of 3.0 s"),
     ):
         trace.write_text(f"seconds,gpu_memory_mb\n{content}")
