@@ -77,13 +77,13 @@ def check_submission(
     Parameters
     ----------
     predictions : Path
-        What would be zipped.
+        The folder that would be zipped.
     challenge : Challenge
-        Whose rules apply.
+        The rules that apply.
     ground_truth : Path, optional
         The reference labels, if they are public: names and grids are compared.
     images : Path, optional
-        The CTs, if the labels are not: the same, as far as CTs tell.
+        The CTs, if the labels are not public: their names and grids are compared.
     workers : int, optional
         Processes to use; None for as many as CPUs and memory allow.
     on_case : callable, optional
@@ -145,7 +145,7 @@ def _names_hint(prepared: Matching, challenge: Challenge) -> str:
 def _stand_ins(
     predictions: Path, images: Path, challenge: Challenge
 ) -> Sequence[LabelMapFile]:
-    """The CTs in the place of the references, as far as CTs tell of them."""
+    """The CTs in the place of the references: their names, and their grids."""
     files = find_images(images, challenge.names)
     if predictions.resolve() == images.resolve():
         raise InputError(

@@ -47,11 +47,11 @@ class _Case:
     missed: str = ""
     """An organ that the prediction lacks."""
     stray: str = ""
-    """An organ of which the prediction has some voxels in a far corner."""
+    """An organ that has some voxels in a far corner of the prediction."""
     offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """How far the abdomen is moved, in parts of the field of view."""
     shift_x: int = 0
-    """If not 0, the prediction is the reference, moved by so many voxels along x."""
+    """If not 0, the prediction is the reference, moved by this many voxels along x."""
 
 
 CASES = (

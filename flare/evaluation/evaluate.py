@@ -184,7 +184,7 @@ def score_cases(
     pairs : sequence of CasePair
         A reference and a prediction each.
     rules : Challenge
-        What applies.
+        The challenge, as the options change it.
     workers : int, optional
         Number of processes; with one, this process does the work itself. None for as
         many as CPUs and memory allow.
@@ -255,7 +255,7 @@ def results_of(
     Parameters
     ----------
     plan : Plan
-        What was to be scored.
+        The files that were to be scored, and the rules.
     attempts : iterable of Attempt
         The outcome of each pair of the plan, in their order.
     absent : collection of str
@@ -298,7 +298,7 @@ class _Outcomes:
     """By case, in the order of the cases."""
     problems: Sequence[SubmissionError]
     reasons: Mapping[str, Reason]
-    """Why cases could not be scored, as far as they have a file."""
+    """Why files of cases could not be scored, by case."""
 
 
 def _collect(plan: Plan, attempts: Iterable[Attempt]) -> _Outcomes:

@@ -45,9 +45,9 @@ class Plan:
     """A submission that was found and looked through, and that is to be scored."""
 
     challenge: Challenge
-    """As it was given."""
+    """The challenge before the options change it."""
     rules: Challenge
-    """As the options change it."""
+    """The challenge as the options change it."""
     options: EvaluationOptions
     ground_truth: Path
     references: tuple[LabelMapFile, ...]
@@ -133,11 +133,16 @@ def _find_files(
         if is_demo:
             raise DemonstrationSetError from error
         raise
-    if is_demo and not is_measured:
-        cases = {file.case for file in references}
-        if cases.isdisjoint(file.case for file in submitted.files):
-            raise DemonstrationSetError
+    if is_demo and not is_measured and not _share_a_case(references, submitted.files):
+        raise DemonstrationSetError
     return references, submitted
+
+
+def _share_a_case(
+    references: Sequence[LabelMapFile], predictions: Sequence[LabelMapFile]
+) -> bool:
+    cases = {file.case for file in references}
+    return not cases.isdisjoint(file.case for file in predictions)
 
 
 def _hidden_references(

@@ -157,15 +157,19 @@ def score_pair(
     elif tolerance is not None:
         raise ValueError("tolerance goes with labels: a challenge has its own")
     challenge = as_challenge(challenge)
-    arrays = [kind for kind in (reference, prediction) if _is_array(kind)]
-    if spacing is not None and not arrays:
+    has_arrays = _is_array(reference) or _is_array(prediction)
+    if spacing is not None and not has_arrays:
         raise ValueError("spacing goes with arrays: files and images have their own")
-    size = three_lengths(spacing) if arrays else None
-    first = _source(reference, "reference", challenge.npz.layout("reference"), size)
-    second = _source(prediction, "prediction", challenge.npz.layout("prediction"), size)
+    voxel_size = three_lengths(spacing) if has_arrays else None
+    reference_npz = challenge.npz.layout("reference")
+    reference_file = _source(reference, "reference", reference_npz, voxel_size)
+    prediction_npz = challenge.npz.layout("prediction")
+    prediction_file = _source(prediction, "prediction", prediction_npz, voxel_size)
     rules = with_options(challenge, options)
-    case = (second if second.file_name else first).case
-    pair = CasePair(case=case, reference=first, prediction=second)
+    named_file = prediction_file if prediction_file.file_name else reference_file
+    pair = CasePair(
+        case=named_file.case, reference=reference_file, prediction=prediction_file
+    )
     _, warning = check_headers(pair, rules)
     if warning:
         _log.warning("%s", warning)
@@ -186,8 +190,9 @@ def _challenge_of(
         {"name": name, "label": label, "tolerance_mm": tolerance_mm}
         for name, label in labels.items()
     ]
-    others = dict.fromkeys(("reference", "prediction"), UnknownLabels.IGNORE.value)
-    rules = {"name": "labels", "organs": organs, "unknown_labels": others}
+    ignore = UnknownLabels.IGNORE.value
+    unknown_labels = {"reference": ignore, "prediction": ignore}
+    rules = {"name": "labels", "organs": organs, "unknown_labels": unknown_labels}
     try:
         return build(Challenge, rules, key="labels", checksum="")
     except ValueError as error:

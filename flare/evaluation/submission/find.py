@@ -51,8 +51,8 @@ PATH_BYTES = 4000
 """At most this long may a path be: no system can open one of 4,096 bytes."""
 
 _LOST_EXTENSION = re.compile(r"(\.nii)?( ?\(\d+\))?(\.gz)?( ?\(\d+\))?$", re.IGNORECASE)
-"""What may be behind the name of a case whose file has lost its extension, or part of
-it: browsers write "CASE.nii (1).gz", and gunzip and Windows hide what they take off."""
+"""The end of a file's name that has lost its extension, or a part of it: browsers write
+"CASE.nii (1).gz", and gunzip and Windows hide what they take off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,17 +64,17 @@ class LabelMapFile:
     name: str
     """Its path below the folder that was searched, with forward slashes."""
     prediction_name: str = ""
-    """Of a reference: what the prediction of its case is to be called."""
+    """How the prediction of its case is to be called, if this is a reference."""
     problem: FileError | None = None
-    """Why it cannot be read, as far as that is known without opening it."""
+    """Why it cannot be read, if that is known without opening it."""
     is_foreign: bool = False
     """Whether it is no image: an archive, an array or a table."""
     is_hidden: bool = False
-    """Of a reference: whether its image is secret, so that no message describes it."""
+    """Whether it is a reference of a secret image, which no message describes."""
     npz: NpzLayout | None = None
-    """What is in it if it is a .npz file; None where it must not be one."""
+    """The arrays of a .npz file; None where it must not be such a file."""
     stream: BinaryIO | None = None
-    """What its labels are read from, if it is open already."""
+    """The file itself, if it is open already."""
 
     @property
     def file_name(self) -> str:
@@ -128,16 +128,16 @@ class LabelMapFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-    """What was found in a folder."""
+    """The files of a folder: label maps, and others."""
 
     files: tuple[LabelMapFile, ...]
     """In the order of their cases."""
     ignored: Mapping[str, str] = field(default_factory=dict)
-    """Names of the other files, with the case that each would be of by its name."""
+    """Names of the other files, each with its case, if its name is that of a case."""
     is_algorithm: bool = False
     """Whether these are what the platform's jobs have written."""
     durations_s: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """What the platform says of the running times of its jobs, by case."""
+    """Running times of the platform's jobs in seconds, by case and key."""
 
     @property
     def archives(self) -> tuple[str, ...]:

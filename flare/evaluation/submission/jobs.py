@@ -62,7 +62,7 @@ class JobImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One job, as far as it matters here."""
+    """One job: what matters here."""
 
     pk: str
     status: str

@@ -20,11 +20,11 @@ from flare.evaluation.errors import (
 from flare.evaluation.submission.find import Folder, LabelMapFile
 
 EXAMPLE = "validation_001"
-"""What a case may be called, where none is known."""
+"""The name of a case in messages, where no name is known."""
 
 Reason = tuple[str, tuple[str, ...]]
-"""Why a case cannot be scored, in equal words for all cases of which the same is wrong;
-and the files that are meant."""
+"""Why a case cannot be scored, in the same words for all cases with this fault; and the
+files that are meant."""
 
 
 UNOPENED = "no file was submitted but an archive, which is not opened"
@@ -43,7 +43,7 @@ class CasePair:
     reference: LabelMapFile
     prediction: LabelMapFile
     voxels: int = 0
-    """Of each; known when the headers have been looked at."""
+    """Voxels of each label map; known when the headers have been looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +56,8 @@ class Matching:
     warnings: tuple[str, ...] = ()
     """Differences of grids that the challenge lets pass."""
     reasons: Mapping[str, Reason] = field(default_factory=dict)
-    """By case, as far as files were submitted that cannot be used; where there are
-    archives, every case may be in them."""
+    """Why files cannot be used, by case; where there are archives, each case has a
+    reason, as it may be in them."""
 
 
 def match_cases(
@@ -168,7 +168,7 @@ def _compare_names(
     strays: Mapping[str, str],
 ) -> _Mismatch:
     """Look for files without a case, and for cases without a file."""
-    submitted_cases = {*submitted, *strays}
+    submitted_cases = {*submitted, *strays.values()}
     missing = [case for case in expected if case not in submitted_cases]
     strangers = [case for case in submitted if case not in expected]
     nearest = nearest_cases(strangers, missing)
@@ -176,7 +176,7 @@ def _compare_names(
     misnamed: dict[str, str] = {}
     for stranger, case in nearest.items():
         misnamed |= dict.fromkeys(_names(submitted[stranger]), case)
-    misnamed |= {name: case for case, name in strays.items()}
+    misnamed |= strays
 
     unexpected: list[str] = []
     for stranger in strangers:
@@ -206,15 +206,16 @@ def _name_problems(
 
 
 def _strays(folder: Folder, expected: Container[str]) -> dict[str, str]:
-    """A file with the name of a case, not its extension, for each case without image.
+    """Files with the name of a case, but not its extension: at most one for each case.
 
-    Such files are ignored where the case has an image: beside it, they are notes.
+    They are ignored where the case has an image: beside it, they are notes.
     """
-    cases_with_image = {file.case for file in folder.files if not file.is_foreign}
+    cases_with_file = {file.case for file in folder.files if not file.is_foreign}
     strays: dict[str, str] = {}
     for name, case in folder.ignored.items():
-        if case in expected and case not in cases_with_image:
-            strays.setdefault(case, name)
+        if case in expected and case not in cases_with_file:
+            strays[name] = case
+            cases_with_file.add(case)
     return strays
 
 
