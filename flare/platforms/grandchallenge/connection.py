@@ -1,9 +1,9 @@
 """Connections of the client: over TLS, and with an end, however slowly a host sends.
 
 The timeout of a socket is one for each part that arrives: a host that sends a byte
-every few seconds never runs into it. Here, what is left of the whole time is set as the
-timeout before each part. `http.client` also takes a chunk of -1 bytes, which it would
-read without any limit, and takes 103 Early Hints for the answer.
+every few seconds never runs into it. Here, the remainder of the whole time is set as
+the timeout before each part. `http.client` also takes a chunk of -1 bytes, which it
+would read without any limit, and takes 103 Early Hints for the answer.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from urllib.request import (
 from flare.common.text import safe
 
 CONNECT_S = 20.0
-"""For each address of a host, and then for TLS."""
+"""The time for each address of a host, and then for TLS."""
 
 _PIECE_BYTES = 2**14
-"""What is sent at a time: a record of TLS."""
+"""Bytes that are sent at a time: a record of TLS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,22 +43,22 @@ class Limits:
     """How long a host may take, and how much it may say."""
 
     call_s: float = 60.0
-    """For a call, from the connection to the last byte of its answer."""
+    """The time for a call, from the connection to the last byte of its answer."""
     answer_bytes: int = 8 * 2**20
-    """Of an answer to a call; JSON takes up to forty times as much in memory."""
+    """Most bytes of an answer to a call; JSON takes up to 40 times as much memory."""
     file_s: float = 6 * 3600.0
-    """For a file, with all tries."""
+    """The time for a file, with all tries."""
     part_bytes: int = 8 * 2**20
-    """Of a file, as much as has to arrive in each `call_s`."""
+    """The bytes of a file that have to arrive in each `call_s`."""
 
 
 class Pace:
-    """When an exchange with a host has to be over.
+    """The end of an exchange with a host, and of each part of it.
 
     Parameters
     ----------
     end : float
-        By the monotonic clock.
+        The last moment, by the monotonic clock.
     part_s : float
         Seconds in which each part has to arrive.
     part_bytes : int
@@ -72,14 +72,14 @@ class Pace:
         self._part_end, self._arrived = time.monotonic() + part_s, 0
 
     def count(self, arrived: int) -> None:
-        """So many bytes have arrived."""
+        """Count bytes that have arrived; a whole part gives time for the next one."""
         self._arrived += arrived
         if self._arrived >= self._part_bytes:
             self._part_end, self._arrived = time.monotonic() + self._part_s, 0
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left; none or fewer if the time is over."""
+        """Seconds that are left; 0 or fewer if the time is over."""
         return min(self._end, self._part_end) - time.monotonic()
 
     def limit(self, connection: socket.socket) -> None:
@@ -97,7 +97,7 @@ class Pace:
 
 
 def make_opener(pace: Pace) -> OpenerDirector:
-    """What opens https addresses, by the proxy of HTTPS_PROXY if there is one.
+    """An opener of https addresses, by the proxy of HTTPS_PROXY if there is one.
 
     It verifies certificates, leads nowhere by itself, and keeps to the pace.
     """
@@ -124,8 +124,8 @@ class _Handler(HTTPSHandler):
 class _Connection(HTTPSConnection):
     """Keeps to a pace, also while a proxy answers, and while it sends."""
 
-    def __init__(self, host: str, *, pace: Pace, **more: Any) -> None:
-        super().__init__(host, **more)
+    def __init__(self, host: str, *, pace: Pace, **options: Any) -> None:
+        super().__init__(host, **options)
         self._pace = pace
         self.response_class = partial(  # type: ignore[assignment]
             _Response, pace=pace
@@ -142,8 +142,8 @@ class _Connection(HTTPSConnection):
 class _Response(HTTPResponse):
     """Is read at a pace, and begins with the last of several statuses."""
 
-    def __init__(self, sock: socket.socket, *words: Any, pace: Pace, **more: Any):
-        super().__init__(sock, *words, **more)
+    def __init__(self, sock: socket.socket, *words: Any, pace: Pace, **options: Any):
+        super().__init__(sock, *words, **options)
         buffered: Any = self.fp
         self.fp = _Whole(_Timed(sock, buffered.detach(), pace))
 
@@ -155,7 +155,7 @@ class _Response(HTTPResponse):
 
 
 class _Timed(io.RawIOBase):
-    """What arrives at a socket, at a pace."""
+    """The bytes that arrive at a socket, at a pace."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase, pace: Pace) -> None:
         self._sock, self._raw, self._pace = sock, raw, pace
@@ -175,7 +175,7 @@ class _Timed(io.RawIOBase):
 
 
 class _Whole(io.BufferedReader):
-    """Never reads all that comes, which a chunk of -1 bytes would ask for."""
+    """Never reads to the end of a stream, as a chunk of -1 bytes would ask for."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:
@@ -183,14 +183,14 @@ class _Whole(io.BufferedReader):
         return super().read(size)
 
 
-# --- What hosts say beside their answers ------------------------------------------
+# --- The headers of hosts, and words of proxies ------------------------------------
 
 GZIP = "what it has encoded as gzip, unasked"
-"""The most frequent of what `encoding_of` says."""
+"""The most frequent answer of `encoding_of`."""
 
 
 def encoding_of(response: HTTPResponse) -> str:
-    """What a host sends if it has encoded it, for a message; else empty."""
+    """Words for content that a host has encoded, for a message; else empty."""
     encoding = response.headers.get("Content-Encoding", "").strip().lower()
     is_plain = encoding in ("", "identity")
     return "" if is_plain else GZIP.replace("gzip", safe(encoding))
@@ -206,7 +206,7 @@ def is_gzip_twice(start: bytes) -> bool:
 
 
 def asked_pause_s(retry_after: str) -> float:
-    """Seconds that a host asks us to wait for; 0 if it does not say it clearly.
+    """Seconds that a host wants us to wait; 0 if it does not say it clearly.
 
     Examples
     --------
@@ -223,12 +223,12 @@ def asked_pause_s(retry_after: str) -> float:
 
 
 def without_credentials(text: str) -> str:
-    """A text of a proxy without what HTTPS_PROXY has before its host."""
-    before, _, _ = getproxies().get("https", "").rpartition("@")
-    written = before.rpartition("/")[2]
-    plain = unquote(written)
+    """A text of a proxy without the user and password of HTTPS_PROXY."""
+    start, _, _ = getproxies().get("https", "").rpartition("@")
+    quoted = start.rpartition("/")[2]
+    plain = unquote(quoted)
     encoded = base64.b64encode(plain.encode()).decode()
-    words = (*written.split(":", 1), *plain.split(":", 1))
-    for secret in filter(None, (written, plain, encoded, *words)):
+    words = (*quoted.split(":", 1), *plain.split(":", 1))
+    for secret in filter(None, (quoted, plain, encoded, *words)):
         text = text.replace(secret, "[...]")
     return text

@@ -44,7 +44,7 @@ from flare.results.team_folder import (
 _log = logging.getLogger(__name__)
 
 RECORD = "platform.json"
-"""Says beside a team's metrics.json which evaluation it is of."""
+"""The file beside a team's metrics.json that says which evaluation it is of."""
 
 
 class Record(TypedDict):
@@ -63,14 +63,13 @@ class Record(TypedDict):
 
 
 UPLOAD = "predictions.zip"
-"""What a team has uploaded, which is unpacked beside it as the platform has done."""
+"""The upload of a team, which is unpacked beside it as the platform has done."""
 
 PAGE = 20
-"""Evaluations that are asked for at a time, each with its metrics.json; fewer if their
-page is too long."""
+"""Evaluations of a page, each with its metrics.json; fewer if a page is too long."""
 
 MOST_CALLS = 1000
-"""For the evaluations of a phase: 20,000, if its pages are as large as asked for."""
+"""Most calls for the evaluations of a phase: 20,000, if its pages are of this size."""
 
 _ODD = PlatformError(
     "the platform describes this evaluation in an unknown way, and it is left out",
@@ -78,10 +77,10 @@ _ODD = PlatformError(
 )
 
 _MALFORMED = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
-"""What an answer raises that is not as we know it."""
+"""The errors that an answer of an unknown form raises."""
 
 _ADMIN = "The token has to be of an admin."
-"""What is to be done where the values of cases are not given."""
+"""The remedy where the values of cases are not given."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,9 +109,9 @@ class Evaluation:
     rank: int
     """On the phase's board; 0 if it is not on it."""
     metrics: Any
-    """What the image has written."""
+    """The metrics.json that the image has written."""
     predictions_url: str
-    """What was uploaded; empty for an algorithm."""
+    """Address of the upload; empty for an algorithm."""
 
     @property
     def user(self) -> str:
@@ -125,17 +124,17 @@ class Evaluation:
         return datetime.fromisoformat(self.record["created"])
 
 
-def download(asked: Options, *, token: str) -> int:  # noqa: C901
+def download(options: Options, *, token: str) -> int:
     """Write RESULTS/TEAM/metrics.json for each user with a result.
 
-    What an earlier download has left there is not fetched again.
+    Files that an earlier download has left there are not fetched again.
 
     Parameters
     ----------
-    asked : Options
+    options : Options
         What is downloaded, and from where.
     token : str
-        Of an admin of the challenge; others are not given the values of cases.
+        That of an admin of the challenge; others do not get the values of cases.
 
     Returns
     -------
@@ -151,49 +150,74 @@ def download(asked: Options, *, token: str) -> int:  # noqa: C901
     OutputError
         If a file cannot be written.
     """
-    client = Client(asked.api, token)
-    records = _records(asked.output).values()
+    client = Client(options.api, token)
+    records = _records(options.output).values()
     users = {str(at(record, "evaluation")): record["username"] for record in records}
     try:
-        scored, odd = _evaluations(client, asked.phase, users)
+        scored, odd_keys = _evaluations(client, options.phase, users)
     except _MALFORMED as error:
         raise client.stranger() from error
-    chosen = choose(scored)
-    if not any("case" in evaluation.metrics for evaluation in chosen):
+    evaluations = choose(scored)
+    if not any("case" in evaluation.metrics for evaluation in evaluations):
         problem = "the phase has no values of cases that this token may see"
-        raise PlatformError(f"{safe(asked.api)}: {problem}", _ADMIN)
-    folders = _folders(asked.output, [evaluation.user for evaluation in chosen])
-    refused, failed = [], dict.fromkeys(odd, _ODD)
-    for number, evaluation in enumerate(chosen, start=1):
-        folder = asked.output / folders[evaluation.user]
+        raise PlatformError(f"{safe(options.api)}: {problem}", _ADMIN)
+    users_on_board = [evaluation.user for evaluation in evaluations]
+    folders = _folders(options.output, users_on_board)
+    run = _Download(client, has_predictions=options.predictions, odd_keys=odd_keys)
+    for number, evaluation in enumerate(evaluations, start=1):
+        folder = options.output / folders[evaluation.user]
+        state = run.fetch_team(evaluation, folder)
+        _log.info("[%d/%d] %s: %s", number, len(evaluations), folder.name, state)
+    run.finish()
+    return len(evaluations)
+
+
+class _Download:
+    """A run over all teams, which goes on where the files of one cannot be had."""
+
+    def __init__(
+        self, client: Client, *, has_predictions: bool, odd_keys: Iterable[str]
+    ) -> None:
+        self._client, self._has_predictions = client, has_predictions
+        self._teams_without_upload: list[str] = []
+        self._errors = dict.fromkeys(odd_keys, _ODD)
+
+    def fetch_team(self, evaluation: Evaluation, folder: Path) -> str:
+        """Fetch the files of a team that are missing; return its state, for the log."""
         rank = f"rank {evaluation.rank}" if evaluation.rank else "not on the board"
         state = f"{rank}, of {evaluation.created:%Y-%m-%d %H:%M}"
         is_new = _prepare(folder, evaluation.record)
+        if not is_new:
+            state += ", is there already"
         try:
             if is_new:
                 _write_metrics(evaluation, folder)
-            else:
-                state += ", is there already"
-            if asked.predictions and evaluation.predictions_url:
-                client.fetch(evaluation.predictions_url, folder / UPLOAD)
+            if self._has_predictions and evaluation.predictions_url:
+                self._client.fetch(evaluation.predictions_url, folder / UPLOAD)
                 _unpack(folder)
         except FileRefusedError:
-            refused.append(folder.name)
+            self._teams_without_upload.append(folder.name)
         except PlatformError as error:  # of this team alone
-            failed[folder.name] = error
+            self._errors[folder.name] = error
             state += f", is not whole: {error.finding}"
-        _log.info("[%d/%d] %s: %s", number, len(chosen), folder.name, state)
-    if refused:
-        _log.info(
-            "%s: the platform gives no token what was uploaded; sign in with a browser:"
-            " its address is in %s of each team",
-            listing(refused),
-            RECORD,
-        )
-    if failed:
-        first = next(iter(failed.values()))
-        raise PlatformError(f"{listing(failed)}: {first.finding}", first.remedy)
-    return len(chosen)
+        return state
+
+    def finish(self) -> None:
+        """Tell which files are missing.
+
+        Raises a `PlatformError` if the platform, or a file of it, is at fault.
+        """
+        if self._teams_without_upload:
+            _log.info(
+                "%s: the platform gives no token what was uploaded; sign in with a"
+                " browser: its address is in %s of each team",
+                listing(self._teams_without_upload),
+                RECORD,
+            )
+        if self._errors:
+            error = next(iter(self._errors.values()))
+            teams = listing(self._errors)
+            raise PlatformError(f"{teams}: {error.finding}", error.remedy)
 
 
 def choose(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
@@ -222,18 +246,21 @@ def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
     too.
     """
     owners = {folder: record["username"] for folder, record in _records(output).items()}
-    alike = confusable(users, settled=owners)
-    folders = {
-        user: derived_folder(user) if user in {*alike, *owners} else folder_of(user)
-        for user in users
-    }
-    folders |= {user: folder for folder, user in owners.items() if user in folders}
-    users_of = {plain_name(folder): user for folder, user in owners.items()}
+    similar_names = confusable(users, settled=owners)
+    folders = {}
+    for user in users:
+        is_ambiguous = user in similar_names or user in owners
+        folders[user] = derived_folder(user) if is_ambiguous else folder_of(user)
+    for name, user in owners.items():
+        if user in folders:
+            folders[user] = name
+    owners_by_plain_name = {plain_name(name): user for name, user in owners.items()}
     for user, name in folders.items():
-        folder, other = output / name, users_of.setdefault(plain_name(name), user)
-        if other != user:
+        folder = output / name
+        owner = owners_by_plain_name.setdefault(plain_name(name), user)
+        if owner != user:
             raise PlatformError(
-                f"{safe(folder)}: it would be of {listing([other, user])}",
+                f"{safe(folder)}: it would be of {listing([owner, user])}",
                 "Give one of them another folder by hand.",
             )
         if folder.is_symlink():
@@ -245,21 +272,19 @@ def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
 
 
 def _records(output: Path) -> dict[str, dict[str, Any]]:
-    """What earlier downloads say of each folder that they have given to a user."""
-    records = {
-        file.parent.name: _record(file.parent) for file in output.glob(f"*/{RECORD}")
-    }
-    return {
-        folder: record
-        for folder, record in sorted(records.items())
-        if isinstance(record.get("username"), str)
-    }
+    """The records of earlier downloads, by the folders that they gave to users."""
+    records = {}
+    for file in sorted(output.glob(f"*/{RECORD}"), key=lambda file: file.parent.name):
+        record = _record(file.parent)
+        if isinstance(record.get("username"), str):
+            records[file.parent.name] = record
+    return records
 
 
 def _record(folder: Path) -> dict[str, Any]:
-    """What an earlier download says of a team's folder; nothing if there was none."""
-    found = json_at(folder / RECORD)
-    return found if isinstance(found, dict) else {}
+    """The record of an earlier download in a team's folder; empty if there was none."""
+    record = json_at(folder / RECORD)
+    return record if isinstance(record, dict) else {}
 
 
 # --- The API ----------------------------------------------------------------------
@@ -274,26 +299,32 @@ def _evaluations(
     evaluations have had in an earlier download, which outlast their accounts.
     """
     scored: dict[str, Evaluation] = {}
-    odd: list[str] = []
-    for value in _listed(client, phase):
+    odd_keys: list[str] = []
+    for value in _list_evaluations(client, phase):
         try:
             if value["status"] == SUCCEEDED:
                 evaluation = _evaluation(value, phase, users)
                 if isinstance(evaluation.metrics, dict):
                     scored[evaluation.record["evaluation"]] = evaluation
         except _MALFORMED:
-            odd.append(str(at(value, "pk")))
-    if odd and not scored:
+            odd_keys.append(str(at(value, "pk")))
+    if odd_keys and not scored:
         raise client.stranger()
-    return [*scored.values()], odd
+    return [*scored.values()], odd_keys
 
 
-def _listed(client: Client, phase: str) -> Iterator[Any]:
-    """What the API lists of a phase, a page at a time."""
-    limit, seen = PAGE, set[str]()
+def _list_evaluations(client: Client, phase: str) -> Iterator[Any]:
+    """The evaluations of a phase in the words of the API, a page at a time.
+
+    A page that is too long is asked for anew, with half as many evaluations.
+    """
+    limit, keys = PAGE, set[str]()
     for calls in itertools.count(1):
-        place = {"limit": str(limit), "offset": str(len(seen))}
-        params = {"submission__phase": phase, **place}
+        params = {
+            "submission__phase": phase,
+            "limit": str(limit),
+            "offset": str(len(keys)),
+        }
         try:
             reply = client.call("GET", "evaluations/", params=params)
         except LongAnswerError:
@@ -305,14 +336,14 @@ def _listed(client: Client, phase: str) -> Iterator[Any]:
             raise client.refusal(reply)
         page, count = reply.content["results"], int(reply.content["count"])
         yield from page
-        new = {str(at(value, "pk")) for value in page} - seen
-        seen |= new
-        if not new or len(seen) >= count:
+        new_keys = {str(at(value, "pk")) for value in page} - keys
+        keys |= new_keys
+        if not new_keys or len(keys) >= count:
             return
-        if calls + (count - len(seen)) / len(new) > MOST_CALLS:
+        if calls + (count - len(keys)) / len(new_keys) > MOST_CALLS:
             raise PlatformError(
-                f"{safe(client.api)}: it has {count} evaluations, {len(new)} at a time,"
-                f" which takes more than {MOST_CALLS} calls",
+                f"{safe(client.api)}: it has {count} evaluations, {len(new_keys)} at a"
+                f" time, which takes more than {MOST_CALLS} calls",
                 "Is --api right? If so, ask the platform's staff.",
             )
 
@@ -331,7 +362,7 @@ def _evaluation(
     if submission["creator"] is None:
         user = users.get(pk, user)
     created = datetime.fromisoformat(value["created"])
-    if created.tzinfo is None:  # it could not be compared with others
+    if created.tzinfo is None:  # it could not be compared with other times
         raise ValueError("a time without its zone")
     url = str(submission.get("predictions_file") or "")
     record: Record = {
@@ -353,22 +384,24 @@ def _evaluation(
 
 
 def _prepare(folder: Path, record: Record) -> bool:
-    """Make a team's folder ready; the result is whether its metrics.json is to come.
+    """Make a team's folder ready; return whether its metrics.json is still to come.
 
     The record is written first, so that a download that was ended goes on where it was.
     """
-    old = _record(folder)
-    is_there = (folder / METRICS_JSON).exists()
-    if old == record and is_there:
+    old_record = _record(folder)
+    has_metrics = (folder / METRICS_JSON).exists()
+    if old_record == record and has_metrics:
         return False
-    if not old and is_there:
+    if not old_record and has_metrics:
         raise PlatformError(
             f"{safe(folder / METRICS_JSON)}: it is there, and not from the platform",
             "Choose another folder with --output.",
         )
-    if old != record:
-        for name in (METRICS_JSON, UPLOAD, *([PREDICTIONS] if old else [])):
-            remove_tree(folder / name)
+    if old_record != record:
+        remove_tree(folder / METRICS_JSON)
+        remove_tree(folder / UPLOAD)
+        if old_record:
+            remove_tree(folder / PREDICTIONS)
         write_whole(folder / RECORD, f"{json.dumps(record, indent=2)}\n")
     return True
 
@@ -392,7 +425,7 @@ def _write_metrics(evaluation: Evaluation, folder: Path) -> None:
 
 
 def _unpack(folder: Path) -> None:
-    """Unpack what was uploaded as the platform has done, whole or not at all."""
+    """Unpack a team's upload as the platform has done, whole or not at all."""
     target = folder / PREDICTIONS
     if target.exists():
         return

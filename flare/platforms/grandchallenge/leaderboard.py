@@ -57,9 +57,11 @@ class Options:
         """
         if self.settings.phase_settings:
             return self.settings.read()
-        names = {str(value_at(one.metrics, "evaluation.challenge")) for one in results}
+        names = set()
+        for result in results:
+            names.add(str(value_at(result.metrics, "evaluation.challenge")))
         challenges = sorted(names - {""}) or [STANDARD]
-        if challenges[1:] or challenges[0] not in challenge_names():
+        if len(challenges) > 1 or challenges[0] not in challenge_names():
             problem = (
                 f"there are none for results of the challenge {listing(challenges)}"
             )
@@ -80,8 +82,8 @@ class Result:
 
 
 Row = tuple[int, float | Fraction, Result]
-"""A line of the leaderboard: the rank, and what it goes by: a rank, or the mean or
-median of ranks."""
+"""A line of the leaderboard: the rank, the score that it goes by (a rank, or the mean
+or median of ranks), and the result."""
 
 
 def read_result(file: Path) -> Result:
@@ -106,7 +108,7 @@ def rank_results(
     Parameters
     ----------
     results : sequence of Result
-        Of one name, the last is the most recent.
+        The last one of a name is the most recent.
     phase : Phase
         The settings.
 
@@ -122,37 +124,50 @@ def rank_results(
     if display is ResultDisplay.MOST_RECENT:
         # This comes before results are looked at: an invalid one hides its user.
         newest_first, left_out = _first_of_each(newest_first, "a later result is there")
-    sound = []
+    valid_results = []
     for result in newest_first:
-        problems = (problem_at(result.metrics, path) for path in phase.ranked)
-        if problem := next(filter(None, problems), ""):
+        problem = _problem(result, phase)
+        if problem:
             left_out.append((result.name, problem))
         else:
-            sound.append(result)
-    ranked = _scored(sound, phase)
+            valid_results.append(result)
+    scored_results = _score(valid_results, phase)
     if display is ResultDisplay.BEST:
-        best_first = [result for _, result in ranked]
+        best_first = [result for _, result in scored_results]
         best, worse = _first_of_each(best_first, "a better result is there")
         left_out += worse
-        ranked = _scored(best, phase)
-    scores = [score for score, _ in ranked]
-    return [(scores.index(score) + 1, score, one) for score, one in ranked], left_out
+        scored_results = _score(best, phase)
+    scores = [score for score, _ in scored_results]
+    rows: list[Row] = []
+    for score, result in scored_results:
+        rows.append((scores.index(score) + 1, score, result))
+    return rows, left_out
 
 
-def _scored(
+def _problem(result: Result, phase: Phase) -> str:
+    """Why a result is not ranked; empty if it is."""
+    for path in phase.ranked:
+        problem = problem_at(result.metrics, path)
+        if problem:
+            return problem
+    return ""
+
+
+def _score(
     results: Sequence[Result], phase: Phase
 ) -> list[tuple[int | Fraction, Result]]:
-    """What each result is ranked by, best first."""
-    by_metric = [
-        _ranks([value_at(result.metrics, path) for result in results], order)
-        for path, order in phase.ranked.items()
-    ]
+    """Results behind the scores that they are ranked by, best first."""
+    ranks_by_metric = []
+    for path, order in phase.ranked.items():
+        values = [value_at(result.metrics, path) for result in results]
+        ranks_by_metric.append(_ranks(values, order))
     summary: dict[ScoringMethod, Callable[[Sequence[int]], int | Fraction]] = {
         ScoringMethod.ABSOLUTE: lambda ranks: ranks[0],
         ScoringMethod.MEAN: lambda ranks: Fraction(sum(ranks), len(ranks)),
         ScoringMethod.MEDIAN: lambda ranks: statistics.median(map(Fraction, ranks)),
     }
-    scores = map(summary[phase.scoring_method_choice], zip(*by_metric, strict=True))
+    ranks_by_result = zip(*ranks_by_metric, strict=True)
+    scores = map(summary[phase.scoring_method_choice], ranks_by_result)
     return sorted(zip(scores, results, strict=True), key=itemgetter(0))
 
 
@@ -165,10 +180,15 @@ def _ranks(values: Sequence[Any], order: Order) -> list[int]:
 def _first_of_each(
     results: Sequence[Result], why: str
 ) -> tuple[list[Result], list[tuple[str, str]]]:
-    """The first result of each name; those that are left out, and why."""
-    first = {result.name: result for result in reversed(results)}
-    kept = [result for result in results if first[result.name] is result]
-    return kept, [(r.name, why) for r in results if first[r.name] is not r]
+    """The first result of each name; the names of the later ones, with the reason."""
+    first_results: dict[str, Result] = {}
+    left_out = []
+    for result in results:
+        if result.name in first_results:
+            left_out.append((result.name, why))
+        else:
+            first_results[result.name] = result
+    return [*first_results.values()], left_out
 
 
 def leaderboard_table(rows: Sequence[Row], phase: Phase) -> str:
@@ -176,8 +196,8 @@ def leaderboard_table(rows: Sequence[Row], phase: Phase) -> str:
     titles = (printable(title) for title, *_ in phase.columns)
     lines = [["rank", "name", "rank score", *titles]]
     for rank, score, result in rows:
-        own = [str(rank), printable(result.name), f"{float(score):g}"]
-        lines.append([*own, *map(printable, phase.shown(result.metrics))])
+        cells = [str(rank), printable(result.name), f"{float(score):g}"]
+        lines.append([*cells, *map(printable, phase.shown(result.metrics))])
     title = f"Leaderboard of the phase {printable(phase.title)}:"
     return "\n".join([title, *aligned(lines)])
 
@@ -200,7 +220,7 @@ BOARD_COLUMNS = Family(
     " value; then the columns of the board, by their titles and as they are shown.",
     float | str | None,
 )
-"""Of a board, besides."""
+"""The other columns of a board."""
 
 
 def write_leaderboard(rows: Sequence[Row], phase: Phase, file: Path) -> None:
@@ -215,12 +235,9 @@ def write_leaderboard(rows: Sequence[Row], phase: Phase, file: Path) -> None:
     """
     titles = (title for title, *_ in phase.columns)
     columns = ["name", "rank", "rank_score", *phase.ranked, *titles]
-    lines = [
-        [
-            *(result.name, rank, float(score)),
-            *(value_at(result.metrics, path) for path in phase.ranked),
-            *phase.shown(result.metrics),
-        ]
-        for rank, score, result in rows
-    ]
+    lines = []
+    for rank, score, result in rows:
+        values = [value_at(result.metrics, path) for path in phase.ranked]
+        shown_cells = phase.shown(result.metrics)
+        lines.append([result.name, rank, float(score), *values, *shown_cells])
     write_whole(file, csv_text(columns, lines))

@@ -1,4 +1,4 @@
-"""What the platform makes of a metrics.json, by the settings of a phase.
+"""The settings of a phase, and how the platform reads a metrics.json by them.
 
 The rules are those of grand-challenge.org's evaluation app (models.Phase,
 templatetags.evaluation_extras.get_jsonpath and EXTRA_RESULT_COLUMNS_SCHEMA).
@@ -29,7 +29,7 @@ class Order(Enum):
 
 
 class ScoringMethod(Enum):
-    """What the platform ranks results by."""
+    """The number that the platform ranks results by."""
 
     ABSOLUTE = "abs"
     """The rank of the score."""
@@ -55,7 +55,7 @@ class Presence(Enum):
 
 
 _KEYS = r"[^.$*\[\]]+(\.[^.$*\[\]]+)*"
-"""What JSONPath has besides, the platform takes as part of a key."""
+"""The platform takes all other signs of JSONPath as part of a key."""
 _Title = Annotated[str, Is(minLength=1, maxLength=64)]
 _Label = Annotated[str, Is(maxLength=32)]
 _Help = Annotated[str, Is(maxLength=128)]
@@ -65,20 +65,21 @@ _PathOrEmpty = Annotated[str, Is(pattern=f"^({_KEYS})?$", maxLength=255)]
 
 def _check(record: Column | Phase) -> None:
     """Hold the texts of a record against its schema; `build` checks numbers."""
-    rules = [
-        (getattr(record, key), key, found.keywords)
-        for key, hint in get_type_hints(type(record), include_extras=True).items()
-        for part in (hint, *get_args(hint))
-        for found in getattr(part, "__metadata__", ())
-    ]
-    for value, key, said in rules:
-        if "maxLength" in said:
-            least, most = said.get("minLength", 0), said["maxLength"]
-            is_fit = least <= len(value) <= most
-            check(is_fit, key, value, f"{least} to {most} characters")
-        if "pattern" in said:
-            is_fit = bool(re.search(said["pattern"], value))
-            check(is_fit, key, value, "keys with full stops between them")
+    for key, hint in get_type_hints(type(record), include_extras=True).items():
+        for part in (hint, *get_args(hint)):
+            for rules in getattr(part, "__metadata__", ()):
+                _check_text(getattr(record, key), key, rules.keywords)
+
+
+def _check_text(value: Any, key: str, keywords: Mapping[str, Any]) -> None:
+    """Hold a value against the keywords of JSON Schema that are for texts, if any."""
+    if "maxLength" in keywords:
+        least, most = keywords.get("minLength", 0), keywords["maxLength"]
+        has_length = least <= len(value) <= most
+        check(has_length, key, value, f"{least} to {most} characters")
+    if "pattern" in keywords:
+        is_match = bool(re.search(keywords["pattern"], value))
+        check(is_match, key, value, "keys with full stops between them")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,23 +187,29 @@ class Phase:
         )
 
     def shown(self, metrics: object) -> tuple[str, ...]:
-        """What the board shows in each column: a value, and its error if it has one."""
+        """The cells of the board: a value in each, and its error if it has one."""
         cells = []
-        for _, *paths in self.columns:
-            values = [value_at(metrics, path) for path in paths if path]
-            places = self.score_decimal_places
-            cells.append(
-                " ± ".join(
-                    rounded(v, places) if is_rankable(v) else str(v or "-")
-                    for v in values
-                )
-            )
+        for _, path, error_path in self.columns:
+            cell = self._text(value_at(metrics, path))
+            if error_path:
+                cell += f" ± {self._text(value_at(metrics, error_path))}"
+            cells.append(cell)
         return tuple(cells)
+
+    def _text(self, value: Any) -> str:
+        if is_rankable(value):
+            return rounded(value, self.score_decimal_places)
+        return str(value or "-")
 
     @property
     def paths(self) -> tuple[str, ...]:
         """All paths, those of errors included."""
-        return tuple(path for _, *paths in self.columns for path in paths if path)
+        paths = []
+        for _, path, error_path in self.columns:
+            paths.append(path)
+            if error_path:
+                paths.append(error_path)
+        return tuple(paths)
 
 
 PHASES = Annotated[
@@ -239,8 +246,8 @@ def read_phase(file: Path, name: str) -> Phase:
     except (ValueError, RecursionError) as error:
         raise PhaseSettingsError(source, f"is not JSON ({safe(str(error))})") from error
     if not isinstance(settings, dict) or name not in settings:
-        found = listing(settings) if isinstance(settings, dict) else "no object"
-        raise PhaseSettingsError(source, f"has no phase {safe(name)} (found {found})")
+        phases = listing(settings) if isinstance(settings, dict) else "no object"
+        raise PhaseSettingsError(source, f"has no phase {safe(name)} (found {phases})")
     try:
         return build(Phase, settings[name], where=f"{name}.")
     except (ValueError, OverflowError) as error:
@@ -248,15 +255,16 @@ def read_phase(file: Path, name: str) -> Phase:
 
 
 def problem_at(metrics: object, path: str) -> str:
-    """Why the platform would not rank a result by what is at a path; empty if it would.
+    """Why the platform would not rank a result by a path's value; empty if it would.
 
     Booleans are numbers to it.
     """
     value = value_at(metrics, path)
     if is_rankable(value):
         return ""
-    found = "missing" if value == "" else f"no number ({json.dumps(value):.40})"
-    return f"{path} is {found}"
+    if value == "":
+        return f"{path} is missing"
+    return f"{path} is no number ({json.dumps(value):.40})"
 
 
 def value_at(metrics: object, path: str) -> Any:

@@ -1,7 +1,7 @@
-"""Runs the built image as the platform would, and says what it would make of that.
+"""Runs the built image as the platform would, and tells the platform's verdict.
 
-What the platform does is described in its own source (grand-challenge.org's components
-app and rse-sagemaker-shim); each rule below says what it follows.
+The platform's own source describes its rules (grand-challenge.org's components app and
+rse-sagemaker-shim); each rule below says what it follows.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from flare.challenge.reading import challenge_names
 from flare.common.errors import EngineError, InputError
 from flare.common.files import at
 from flare.common.options import argument, option, positive
+from flare.common.schema import build
 from flare.common.text import aligned, listing, safe
 from flare.evaluation.errors import UploadError
 from flare.measuring.engines.docker import Docker
@@ -33,8 +34,8 @@ RESERVED_GB = 1
 """Of the memory of an instance, the platform keeps this for itself."""
 
 INSTANCES = ((8, 2), (16, 2), (32, 4))
-"""Memory in GB and CPUs of what the platform rents; the first one that is large enough
-is taken, with all its memory."""
+"""Memory in GB and CPUs of the computers that the platform rents; the first one that is
+large enough is taken, with all its memory."""
 
 TIME_LIMIT_S = 3600
 """The platform's default; its staff can change it."""
@@ -46,10 +47,10 @@ LINE_BYTES = 2**16
 """The platform drops a longer line, which is never the message."""
 
 INPUT, GROUND_TRUTH, OUTPUT = "input", "ground_truth", "output"
-"""Folders that the container gets, and where it writes."""
+"""Folders that the container gets, and the one that it writes to."""
 
 RESULT = "result"
-"""The folder that gets what `shim.py` tells of the run."""
+"""The folder into which `shim.py` writes the outcome of the run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,7 +137,17 @@ class Run:
     """Content of metrics.json, if there is one."""
 
 
-def rehearse(asked: Options, phase: Phase) -> Run:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Usage:
+    """The usage.json of `shim.py`; its fields are those of `Run`."""
+
+    status: int = KILLED
+    seconds: float = 0.0
+    process_bytes: int = 0
+    is_late: bool = False
+
+
+def rehearse(options: Options, phase: Phase) -> Run:
     """Run the image on a submission as the platform would, with a phase's memory.
 
     Raises
@@ -146,58 +157,66 @@ def rehearse(asked: Options, phase: Phase) -> Run:
     UploadError
         If the platform would refuse the upload, or the tarball, itself.
     """
-    engine, image = Docker(asked.engine), asked.image
+    engine, image = Docker(options.engine), options.image
     configuration = _inspect(engine, image)
     with tempfile.TemporaryDirectory(
         prefix="flare-rehearsal-", ignore_cleanup_errors=True
     ) as name:
         folder = Path(name)
-        _prepare(folder, asked)
-        entrypoint, words = configuration.get("Entrypoint"), configuration.get("Cmd")
-        gigabytes, cpus = instance_of(phase)
+        _prepare(folder, options)
+        memory_gb, _ = instance_of(phase)
         settings = {
-            "command": [*(entrypoint or []), *(words or [])],
+            "command": [
+                *(configuration.get("Entrypoint") or []),
+                *(configuration.get("Cmd") or []),
+            ],
             "user": configuration["User"],
             "folder": configuration.get("WorkingDir") or "/",
-            "memory_bytes": (gigabytes - RESERVED_GB) << 30,
-            "time_limit_s": asked.time_limit_s,
+            "memory_bytes": (memory_gb - RESERVED_GB) << 30,
+            "time_limit_s": options.time_limit_s,
         }
-        volumes = {
-            Path(__file__).with_name("shim.py"): "/rehearsal/shim.py:ro",
-            folder / INPUT: "/opt/ml/input/data/rehearsal-input:ro",
-            folder / GROUND_TRUTH: "/opt/ml/input/data/ground_truth:ro",
-            folder / OUTPUT: "/output",
-            folder / RESULT: "/rehearsal/result",
-        }
-        mounts = [("--volume", f"{path}:{place}") for path, place in volumes.items()]
-        command = (
-            *("run", "--rm", "--platform", "linux/amd64"),
-            *("--network", "none", "--user", "0"),
-            *("--cpus", str(min(cpus, os.cpu_count() or 1))),
-            *("--memory", f"{gigabytes}g"),
-            *("--tmpfs", "/tmp:exec,mode=1777"),
-            *("--env", "LOG_LEVEL=INFO", "--env", "no_proxy=amazonaws.com"),
-            *("--env", "GRAND_CHALLENGE_COMPONENT_WRITABLE_DIRECTORIES=/output"),
-            *(word for mount in mounts for word in mount),
-            *("--entrypoint", "python", image, "/rehearsal/shim.py"),
-        )
-        # However long it takes: within it, the time limit ends it.
-        run = engine.run(*command, json.dumps(settings), timeout_s=None)
+        command = [*_command(image, folder, phase), json.dumps(settings)]
+        # The engine waits without an end: the time limit within the container ends it.
+        run = engine.run(*command, timeout_s=None)
         is_over = (folder / RESULT / "usage.json").exists()
         if not is_over and run.returncode != KILLED:
-            problem = run.stderr.decode("utf-8", "replace").strip().splitlines()
+            lines = run.stderr.decode("utf-8", "replace").strip().splitlines()
             raise EngineError(
-                f"{image}: it cannot be run ({safe(' '.join(problem[-1:]))})"
+                f"{image}: it cannot be run ({safe(' '.join(lines[-1:]))})"
             )
         return _read_run(folder)
 
 
-def _prepare(folder: Path, asked: Options) -> None:
+def _command(image: str, folder: Path, phase: Phase) -> list[str]:
+    """The engine's command that runs `shim.py` in an image, but for its settings."""
+    memory_gb, cpus = instance_of(phase)
+    command = [
+        *("run", "--rm", "--platform", "linux/amd64"),
+        *("--network", "none", "--user", "0"),
+        *("--cpus", str(min(cpus, os.cpu_count() or 1))),
+        *("--memory", f"{memory_gb}g"),
+        *("--tmpfs", "/tmp:exec,mode=1777"),
+        *("--env", "LOG_LEVEL=INFO", "--env", "no_proxy=amazonaws.com"),
+        *("--env", "GRAND_CHALLENGE_COMPONENT_WRITABLE_DIRECTORIES=/output"),
+    ]
+    volumes = {
+        Path(__file__).with_name("shim.py"): "/rehearsal/shim.py:ro",
+        folder / INPUT: "/opt/ml/input/data/rehearsal-input:ro",
+        folder / GROUND_TRUTH: "/opt/ml/input/data/ground_truth:ro",
+        folder / OUTPUT: "/output",
+        folder / RESULT: "/rehearsal/result",
+    }
+    for path, place in volumes.items():
+        command += ["--volume", f"{path}:{place}"]
+    return [*command, "--entrypoint", "python", image, "/rehearsal/shim.py"]
+
+
+def _prepare(folder: Path, options: Options) -> None:
     for name in (INPUT, GROUND_TRUTH, OUTPUT, RESULT):
         (folder / name).mkdir()
-    prepare_input(asked.submission, folder / INPUT)
-    if asked.ground_truth:
-        _unpack(asked.ground_truth, folder / GROUND_TRUTH)
+    prepare_input(options.submission, folder / INPUT)
+    if options.ground_truth:
+        _unpack(options.ground_truth, folder / GROUND_TRUTH)
     # On the platform, everything may be read by any user.
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
@@ -210,39 +229,47 @@ def _read_run(folder: Path) -> Run:
         file = folder.joinpath(*names)
         return file.read_bytes() if file.is_file() else None
 
-    files = (path for path in (folder / OUTPUT).rglob("*") if not path.is_dir())
+    outputs = []
+    for path in (folder / OUTPUT).rglob("*"):
+        if not path.is_dir():
+            outputs.append(str(path.relative_to(folder / OUTPUT)))
+    usage = build(_Usage, json.loads(content(RESULT, "usage.json") or b"{}"))
     return Run(
-        **json.loads(content(RESULT, "usage.json") or b"{}"),
+        status=usage.status,
         stdout=content(RESULT, "stdout") or b"",
         stderr=content(RESULT, "stderr") or b"",
-        outputs=tuple(sorted(str(path.relative_to(folder / OUTPUT)) for path in files)),
+        seconds=usage.seconds,
+        process_bytes=usage.process_bytes,
+        is_late=usage.is_late,
+        outputs=tuple(sorted(outputs)),
         metrics=content(OUTPUT, METRICS_JSON),
     )
 
 
 def _inspect(engine: Docker, image: str) -> dict[str, Any]:
     """The configuration of an image that the platform would accept."""
-    found = engine.inspect_image(image)
-    if not found:
+    description = engine.inspect_image(image)
+    if not description:
         raise EngineError(
             f"{image}: there is no such image, or {engine.program} does not answer"
         )
-    user = (found["Config"].get("User") or "").partition(":")[0]
+    configuration: dict[str, Any] = description["Config"]
+    user = (configuration.get("User") or "").partition(":")[0]
     if user.lower() in ("", "root", "0"):
         raise EngineError(f"{image}: its USER is root, which the platform refuses")
-    if found["Architecture"] != "amd64":
-        raise EngineError(f"{image}: it is for {found['Architecture']}, not for amd64")
-    configuration: dict[str, Any] = found["Config"]
+    architecture = description["Architecture"]
+    if architecture != "amd64":
+        raise EngineError(f"{image}: it is for {architecture}, not for amd64")
     return configuration
 
 
 def _challenge_text(engine: Docker, image: str, challenge: str) -> bytes:
     """The file of a challenge that is only in an image."""
-    run = engine.run(
+    command = [
         *("run", "--rm", "--platform", "linux/amd64", "--network", "none"),
         *("--entrypoint", "python", image, "-m", "flare", "challenge", "show"),
-        challenge,
-    )
+    ]
+    run = engine.run(*command, challenge)
     if run.returncode:
         problem = f"{image}: it does not tell its challenge, {safe(challenge)}"
         remedy = (
@@ -255,8 +282,8 @@ def _challenge_text(engine: Docker, image: str, challenge: str) -> bytes:
 
 def instance_of(phase: Phase) -> tuple[int, int]:
     """Memory in GB and CPUs of the instance on which a phase is evaluated."""
-    needed = phase.evaluation_requires_memory_gb
-    return next(instance for instance in INSTANCES if instance[0] >= needed)
+    required_gb = phase.evaluation_requires_memory_gb
+    return next(instance for instance in INSTANCES if instance[0] >= required_gb)
 
 
 def _unpack(ground_truth: Path, target: Path) -> None:
@@ -274,29 +301,32 @@ def _unpack(ground_truth: Path, target: Path) -> None:
         ) from error
 
 
-# --- What the platform would make of it -------------------------------------------
+# --- The platform's verdict -------------------------------------------------------
 
 
 def participant_message(stderr: bytes) -> str:
-    """What the platform shows of stderr: its last line that is not empty or dropped."""
-    kept = (line for line in stderr.split(b"\n") if len(line) <= LINE_BYTES)
-    lines = [text for line in kept if (text := line.decode("utf-8", "replace").strip())]
-    return (lines or ["No errors were reported in the logs."])[-1][:1024]
+    """The last line of stderr that is not empty or dropped: the platform shows it."""
+    message = "No errors were reported in the logs."
+    for line in stderr.split(b"\n"):
+        text = line.decode("utf-8", "replace").strip()
+        if text and len(line) <= LINE_BYTES:
+            message = text
+    return message[:1024]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What the platform would make of a run."""
+    """The platform's verdict on a run, as far as its rules tell it."""
 
     run: Run
     phase: Phase
-    """Whose leaderboard it is."""
+    """The phase with the leaderboard."""
     time_limit_s: float = TIME_LIMIT_S
     """The limit that the run had."""
 
     @cached_property
     def message(self) -> str:
-        """What the participant would see of a failure; empty after a success."""
+        """The line that the participant would see after a failure; else empty."""
         run = self.run
         if run.is_late:
             return "Time limit exceeded"
@@ -307,18 +337,19 @@ class Verdict:
         if run.metrics is None:
             return "Output file 'metrics.json' was not produced"
         try:
-            # Its database takes neither; json writes the one as Infinity, the other so.
-            written = json.dumps(self._read())
+            # Its database takes neither infinite numbers nor NUL characters, which json
+            # writes like this.
+            text = json.dumps(self._read())
         except UnicodeDecodeError:
             return UNEXPECTED
         except (ValueError, RecursionError):
             return "The output file 'metrics.json' is not valid json"
-        is_odd = "Infinity" in written or "\\u0000" in written
+        is_odd = "Infinity" in text or "\\u0000" in text
         return UNEXPECTED if is_odd else ""
 
     @cached_property
     def metrics(self) -> Any:
-        """What the platform would read of metrics.json, after a success."""
+        """The content of metrics.json as the platform would read it after a success."""
         return None if self.message else self._read()
 
     def _read(self) -> Any:
@@ -327,7 +358,7 @@ class Verdict:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What the organiser should know, or repair."""
+        """Lines about faults that the organiser should know, or repair."""
         return tuple(_warnings(self))
 
     @property
@@ -361,8 +392,20 @@ class Verdict:
         return "\n".join([*lines, *(f"  {line}" for line in aligned([*cells]))])
 
 
-def _warnings(verdict: Verdict) -> Iterator[str]:  # noqa: C901
-    run, phase, limit_s = verdict.run, verdict.phase, verdict.time_limit_s
+def _warnings(verdict: Verdict) -> Iterator[str]:
+    yield from _line_warnings(verdict.run)
+    yield from _limit_warnings(verdict)
+    yield from _output_warnings(verdict)
+    if not verdict.message:
+        yield from _column_warnings(verdict)
+    if verdict.phase.display_all_metrics:
+        yield (
+            "display_all_metrics is on: the DSC of a single case gives away the volume"
+            " of its reference."
+        )
+
+
+def _line_warnings(run: Run) -> Iterator[str]:
     for stream, content in (("stdout", run.stdout), ("stderr", run.stderr)):
         longest = max(map(len, content.split(b"\n")))
         if longest > LINE_BYTES:
@@ -370,29 +413,42 @@ def _warnings(verdict: Verdict) -> Iterator[str]:  # noqa: C901
                 f"A line of {longest} bytes on {stream} would be dropped, and may leave"
                 " a warning on stderr: at most 65,536."
             )
-    limit = (instance_of(phase)[0] - RESERVED_GB) << 30
-    if run.process_bytes * 2 > limit:
+
+
+def _limit_warnings(verdict: Verdict) -> Iterator[str]:
+    """Tell if more than half of the memory or of the time was used."""
+    run, time_limit_s = verdict.run, verdict.time_limit_s
+    memory_limit = (instance_of(verdict.phase)[0] - RESERVED_GB) << 30
+    if run.process_bytes * 2 > memory_limit:
         yield (
             f"A process used {run.process_bytes / 2**30:.1f} GiB of the"
-            f" {limit >> 30} GiB that it may: set evaluation_requires_memory_gb higher."
+            f" {memory_limit >> 30} GiB that it may: set"
+            " evaluation_requires_memory_gb higher."
         )
-    if run.seconds * 2 > limit_s:
+    if run.seconds * 2 > time_limit_s:
         yield (
-            f"It took {run.seconds:.0f} s of {limit_s:.0f} s: ask the platform's"
+            f"It took {run.seconds:.0f} s of {time_limit_s:.0f} s: ask the platform's"
             " staff for a higher evaluation_time_limit."
         )
-    if others := [name for name in run.outputs if name != METRICS_JSON]:
-        yield f"Other files in /output, which are uploaded as well: {listing(others)}."
+
+
+def _output_warnings(verdict: Verdict) -> Iterator[str]:
+    """Tell if the program has written other files, or to stderr without a failure."""
+    run = verdict.run
+    other_files = [name for name in run.outputs if name != METRICS_JSON]
+    if other_files:
+        files = listing(other_files)
+        yield f"Other files in /output, which are uploaded as well: {files}."
     if not verdict.message and run.stderr.strip():
-        said = participant_message(run.stderr)
-        yield f"A successful run wrote to stderr, which marks it with a warning: {said}"
-    for path in () if verdict.message else phase.paths:
-        if problem := problem_at(verdict.metrics, path):
-            is_ranked = path in phase.ranked
-            what = "the result would not be on the leaderboard"
-            yield f"{problem}: {what if is_ranked else 'its column would show none'}."
-    if phase.display_all_metrics:
-        yield (
-            "display_all_metrics is on: the DSC of a single case gives away the volume"
-            " of its reference."
-        )
+        line = participant_message(run.stderr)
+        yield f"A successful run wrote to stderr, which marks it with a warning: {line}"
+
+
+def _column_warnings(verdict: Verdict) -> Iterator[str]:
+    """Tell the columns of the board for which metrics.json has no number."""
+    for path in verdict.phase.paths:
+        problem = problem_at(verdict.metrics, path)
+        if problem and path in verdict.phase.ranked:
+            yield f"{problem}: the result would not be on the leaderboard."
+        elif problem:
+            yield f"{problem}: its column would show none."

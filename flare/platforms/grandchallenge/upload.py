@@ -1,7 +1,7 @@
-"""Unpacks what would be uploaded as grand-challenge.org does, or fails as it does.
+"""Unpacks an upload as grand-challenge.org does, or fails as it does.
 
 The rules are those of rse-sagemaker-shim (extract.safe_extract and what catches its
-errors), which mends nothing: what it did not foresee is "An unexpected error occurred".
+errors), which mends nothing: all other errors are "An unexpected error occurred".
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from flare.evaluation.submission.jobs import INPUTS_FILE_NAME, JOBS_SOCKET, ZIP_
 from flare.evaluation.submission.unpack import check_room, overlapping
 
 _JUNK = re.compile(r"__MACOSX|\.DS_Store|desktop.ini")
-"""The platform drops what has this anywhere in its path."""
+"""The platform drops files that have this anywhere in their path."""
 
 _ZIP_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08", b"PK00PK\x03\x04")
-"""By its first bytes alone does the platform know a zip file, not by its name."""
+"""The platform knows a zip file by its first bytes alone, not by its name."""
 
 _METHODS = (
     *(zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
     *(zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA),
 )
-"""What Python 3.12, in which the platform unpacks, can decompress."""
+"""The methods of Python 3.12, in which the platform unpacks."""
 
 UNEXPECTED = "An unexpected error occurred"
-"""What its program did not foresee."""
+"""The message of an error that its program did not foresee."""
 
 NOT_SUPPORTED = "That compression method is not supported"
-"""How zipfile words it; the platform tells this error from others by these words."""
+"""The words of zipfile, by which the platform tells this error from others."""
 
 
 def prepare_input(source: Path, target: Path) -> None:
-    """Fill `target` with what would be in /input.
+    """Fill `target` with the files that would be in /input.
 
     Parameters
     ----------
     source : Path
-        A zip file, a folder of what would be zipped, or an /input of an algorithm
-        phase, which has a predictions.json.
+        A zip file, a folder that would be zipped, or an /input of an algorithm phase,
+        which has a predictions.json.
     target : Path
         A folder that is there and empty.
 
@@ -62,14 +62,7 @@ def prepare_input(source: Path, target: Path) -> None:
         socket = JOBS_SOCKET
         shutil.copytree(source, target, dirs_exist_ok=True, symlinks=True)
     elif source.is_dir():
-        names = [
-            path.relative_to(source).as_posix()
-            for path in sorted(source.rglob("*"))
-            if path.is_file()
-        ]
-        for name, place in _places(names):
-            (target / place).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / name, target / place)
+        _copy(source, target)
     else:
         with source.open("rb") as file:
             is_zip = file.read(8).startswith(_ZIP_BEGINNINGS)
@@ -87,7 +80,18 @@ def prepare_input(source: Path, target: Path) -> None:
     inputs.write_text(json.dumps([{"socket": {"slug": socket}}]), encoding="utf-8")
 
 
-def _extract(source: Path, target: Path) -> None:  # noqa: C901
+def _copy(source: Path, target: Path) -> None:
+    """Copy the files of a folder as if it had been zipped and extracted."""
+    names = []
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            names.append(path.relative_to(source).as_posix())
+    for name, place in _places(names):
+        (target / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source / name, target / place)
+
+
+def _extract(source: Path, target: Path) -> None:
     """Extract a zip file; every failure is worded as the platform would."""
     try:
         with zipfile.ZipFile(source) as archive:
@@ -97,53 +101,66 @@ def _extract(source: Path, target: Path) -> None:  # noqa: C901
             # Python 3.11's is_dir fails on an empty name, and the platform's does not.
             files = [name for name in names if not name.endswith("/")]
             for name, place in _places(files):
-                # In order before it is used: "a/../b" needs no folder a.
-                path = posixpath.normpath(place) if place else place
-                if path == ".." or path.startswith(("../", "/")):
-                    raise _failed(source, "Zip file contains invalid paths")
+                path = _normal_path(place, source)
                 (target / path).parent.mkdir(parents=True, exist_ok=True)
                 if archive.getinfo(name) in overlaps:
                     raise zipfile.BadZipFile("it reaches into another one")
-                with archive.open(name) as content, (target / path).open("wb") as file:
-                    if archive.getinfo(name).compress_type not in _METHODS:
-                        raise NotImplementedError(NOT_SUPPORTED)
-                    shutil.copyfileobj(content, file)
+                _extract_file(archive, name, target / path)
     except UploadError:
         raise
     except Exception as error:  # zipfile lets many kinds through, from zlib and others
-        if isinstance(error, zipfile.BadZipFile):
-            message = "Input zip file could not be extracted"
-        elif isinstance(error, NotImplementedError) and str(error) == NOT_SUPPORTED:
-            message = "Zip file contains an unsupported compression method"
-        elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            message = "Contents of zip file too large"
-        else:
-            cause = why(error) if isinstance(error, OSError) else str(error)
-            raise _failed(source, UNEXPECTED, cause) from error
-        raise _failed(source, message) from error
+        raise _extraction_error(source, error) from error
+
+
+def _normal_path(place: str, source: Path) -> str:
+    """The path of a file in /input, without dots: "a/../b" needs no folder a."""
+    path = posixpath.normpath(place) if place else place
+    if path == ".." or path.startswith(("../", "/")):
+        raise _failed(source, "Zip file contains invalid paths")
+    return path
+
+
+def _extract_file(archive: zipfile.ZipFile, name: str, file: Path) -> None:
+    with archive.open(name) as content, file.open("wb") as stream:
+        if archive.getinfo(name).compress_type not in _METHODS:
+            raise NotImplementedError(NOT_SUPPORTED)
+        shutil.copyfileobj(content, stream)
+
+
+def _extraction_error(source: Path, error: Exception) -> UploadError:
+    """The platform's message for an error of zipfile, or of what it calls."""
+    if isinstance(error, zipfile.BadZipFile):
+        return _failed(source, "Input zip file could not be extracted")
+    if isinstance(error, NotImplementedError) and str(error) == NOT_SUPPORTED:
+        message = "Zip file contains an unsupported compression method"
+        return _failed(source, message)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return _failed(source, "Contents of zip file too large")
+    cause = why(error) if isinstance(error, OSError) else str(error)
+    return _failed(source, UNEXPECTED, cause)
 
 
 def _failed(source: Path, message: str, cause: str = "") -> UploadError:
-    """What becomes of an upload that cannot be unpacked."""
+    """The error of an upload that cannot be unpacked."""
     because = f" ({safe(cause)})" if cause else ""
-    said = f'the participant would read "{message}"{because}'
-    return UploadError(f"{safe(source)}: {said}")
+    consequence = f'the participant would read "{message}"{because}'
+    return UploadError(f"{safe(source)}: {consequence}")
 
 
 def _places(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Each file of a zip, and where it is to lie in /input.
+    """The files of a zip that are extracted, each with its place in /input.
 
-    Junk is dropped, and what all other names begin with. A single file has no folder
-    left; of several, the path that they share is cut off as a number of characters:
-    of "a//b" too few, of "/a" too many.
+    Junk is dropped, and so is the beginning that all other names share. A single file
+    has no folder left. Of several, the shared path is cut off as a number of
+    characters: of "a//b" too few, of "/a" too many.
     """
-    kept = [name for name in names if not _JUNK.search(name)]
-    if not kept:
+    files = [name for name in names if not _JUNK.search(name)]
+    if not files:
         return []
-    if len(kept) > 1:
-        shared = posixpath.commonpath(kept)
+    if len(files) > 1:
+        shared = posixpath.commonpath(files)
     else:
-        parent = str(PurePosixPath(kept[0]).parent)
+        parent = str(PurePosixPath(files[0]).parent)
         shared = "" if parent == "." else parent
     start = len(shared) + 1 if shared else 0
-    return [(name, name[start:]) for name in kept]
+    return [(name, name[start:]) for name in files]
