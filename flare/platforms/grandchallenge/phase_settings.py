@@ -29,7 +29,7 @@ from flare.platforms.grandchallenge.phase import (
 )
 
 STANDARD = "flare21"
-"""Whose settings phase-settings.json has."""
+"""The challenge with the settings of phase-settings.json."""
 
 
 def column_of(title: str, metric: str, order: Order = Order.DESCENDING) -> Column:
@@ -47,7 +47,7 @@ FILES = (
     "one zip with a .nii.gz label map for each case, named {names}."
     " Labels: {labels}. Save them with the header of the CT."
 )
-"""What is to be submitted."""
+"""The files of a submission, for its page."""
 
 VALIDATION = Phase(
     title="Validation",
@@ -94,41 +94,53 @@ PHASES = {
         auto_publish_new_results=False,
     ),
 }
-"""What is the same for all challenges, but for the columns and the labels."""
+"""The settings that all challenges share; their columns and labels are filled in."""
 
 
 def settings_for(challenge: Challenge) -> dict[str, Phase]:
     """Settings of three phases for a challenge, as in phase-settings.json."""
-    known = (METRICS[name] for name in challenge.metrics)
-    metrics = [metric for metric in known if metric.for_participants]
-    names = {"Mean": ("", metrics[1:])}  # the mean of the first is the score
-    for organ in challenge.organs:
-        title = organ.name.replace("_", " ").capitalize()
-        names[title] = (f"_{organ.name}", metrics)
-    columns = tuple(
-        column_of(
-            f"{title} {metric.title_with_unit}",
-            f"{metric.name}{organ}",
-            Order.DESCENDING if metric.better is Better.HIGHER else Order.ASCENDING,
-        )
-        for title, (organ, shown) in names.items()
-        for metric in shown
-    )
-    pattern = f"`{challenge.names.prediction_of(CASE)}`, where {CASE} is the case"
-    is_plain = challenge.names == PLAIN_NAMES
-    files = "like its CT without `_0000`" if is_plain else pattern
-    # A single case has no standard deviation.
-    without = tuple(replace(column, error_path="") for column in columns)
-    return {
-        name: replace(
+    columns = _metric_columns(challenge)
+    if challenge.names == PLAIN_NAMES:
+        names = "like its CT without `_0000`"
+    else:
+        names = f"`{challenge.names.prediction_of(CASE)}`, where {CASE} is the case"
+    phases = {}
+    for name, phase in PHASES.items():
+        phase_columns = columns
+        if not phase.score_error_jsonpath:  # a single case has no standard deviation
+            phase_columns = [replace(column, error_path="") for column in columns]
+        phases[name] = replace(
             phase,
-            extra_results_columns=columns if phase.score_error_jsonpath else without,
+            extra_results_columns=tuple(phase_columns),
             submission_page_markdown=phase.submission_page_markdown.format(
-                labels=challenge.labels_text, names=files
+                labels=challenge.labels_text, names=names
             ),
         )
-        for name, phase in PHASES.items()
-    }
+    return phases
+
+
+def _metric_columns(challenge: Challenge) -> list[Column]:
+    """The means of all metrics for participants, then the metrics of each organ.
+
+    The mean of the first metric is the score, and no column beside it.
+    """
+    all_metrics = [METRICS[name] for name in challenge.metrics]
+    metrics = [metric for metric in all_metrics if metric.for_participants]
+    rows = {"Mean": ("", metrics[1:])}
+    for organ in challenge.organs:
+        title = organ.name.replace("_", " ").capitalize()
+        rows[title] = (f"_{organ.name}", metrics)
+    columns = []
+    for title, (suffix, row_metrics) in rows.items():
+        for metric in row_metrics:
+            is_higher_better = metric.better is Better.HIGHER
+            column = column_of(
+                f"{title} {metric.title_with_unit}",
+                f"{metric.name}{suffix}",
+                Order.DESCENDING if is_higher_better else Order.ASCENDING,
+            )
+            columns.append(column)
+    return columns
 
 
 PAGE = (
@@ -144,7 +156,7 @@ EFFICIENCY = (
     column_of("Running time (s)", "runtime_s", Order.ASCENDING),
     column_of("GPU memory (MB)", "max_gpu_memory_mb", Order.ASCENDING),
 )
-"""What ``flare serve`` measures, the second only on a GPU."""
+"""The measurements of ``flare serve``, the second only on a GPU."""
 
 
 def external_settings_for(challenge: Challenge, *, has_gpu: bool = True) -> Phase:
@@ -160,19 +172,21 @@ def external_settings_for(challenge: Challenge, *, has_gpu: bool = True) -> Phas
     challenge : Challenge
         Its rules.
     has_gpu : bool
-        Whether it gives them a GPU: a result without a value that is ranked would be
+        Whether algorithms get a GPU: a result without a value that is ranked would be
         on no board.
     """
-    own = settings_for(challenge)["test"]
-    dsc = column_of(own.score_title, "dsc")
-    nsd, *organs = own.extra_results_columns
+    test_phase = settings_for(challenge)["test"]
+    dsc = column_of(test_phase.score_title, "dsc")
+    nsd, *organ_columns = test_phase.extra_results_columns
     efficiency = EFFICIENCY if has_gpu else EFFICIENCY[:1]
-    columns = [dsc, nsd, *efficiency, *organs]
-    asked = {f"aggregates.{rule.metric}_mean" for rule in challenge.ranking}
-    ranked = [c for c in columns if c.path in asked] or [dsc, nsd, *efficiency]
+    columns = [dsc, nsd, *efficiency, *organ_columns]
+    ranked_paths = {f"aggregates.{rule.metric}_mean" for rule in challenge.ranking}
+    ranked = [column for column in columns if column.path in ranked_paths]
+    if not ranked:
+        ranked = [dsc, nsd, *efficiency]
     score = ranked[0]
     return replace(
-        own,
+        test_phase,
         title="External test",
         score_title=score.title,
         score_jsonpath=score.path,
@@ -192,7 +206,7 @@ def external_settings_for(challenge: Challenge, *, has_gpu: bool = True) -> Phas
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PhaseOptions:
-    """Which phase's settings apply."""
+    """The phase with the settings that apply."""
 
     phase: str = option(
         "Go by the settings of sanity, validation, test or external (default:"
@@ -220,8 +234,8 @@ class PhaseOptions:
         if file := self.phase_settings or (PHASE_SETTINGS if is_in_file else None):
             return read_phase(file, self.phase)
         rules = read_challenge(challenge)
-        made = {**settings_for(rules), "external": external_settings_for(rules)}
-        if self.phase not in made:
-            problem = f"has no phase {safe(self.phase)} (found {listing(made)})"
+        phases = {**settings_for(rules), "external": external_settings_for(rules)}
+        if self.phase not in phases:
+            problem = f"has no phase {safe(self.phase)} (found {listing(phases)})"
             raise PhaseSettingsError(f"phase-settings of {rules.key}", problem)
-        return made[self.phase]
+        return phases[self.phase]
