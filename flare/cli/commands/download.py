@@ -6,8 +6,8 @@ import logging
 
 from flare.cli.command import takes
 from flare.common.text import count
-from flare.platforms.grandchallenge.client import read_tokens
 from flare.platforms.grandchallenge.download import Options, download
+from flare.platforms.grandchallenge.tokens import read_tokens
 
 PLACE = ("For organisers", 6)
 

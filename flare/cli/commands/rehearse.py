@@ -7,7 +7,8 @@ import logging
 from flare.cli.command import takes
 from flare.cli.console import OutcomeError
 from flare.common.files import at
-from flare.platforms.grandchallenge.rehearse import Options, Verdict, rehearse
+from flare.platforms.grandchallenge.rehearse import Options, rehearse
+from flare.platforms.grandchallenge.verdict import Verdict
 from flare.results.metrics_json import METRICS_JSON, prepare_output
 
 PLACE = ("For organisers", 3)

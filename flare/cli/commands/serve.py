@@ -10,8 +10,9 @@ from flare.cli.commands.measure import Announcer
 from flare.cli.console import stopping_with
 from flare.common.errors import StoppedError
 from flare.common.text import safe
-from flare.platforms.grandchallenge.client import Client, read_tokens
+from flare.platforms.grandchallenge.client import Client
 from flare.platforms.grandchallenge.external import TOKEN, ExternalOptions, PhaseSource
+from flare.platforms.grandchallenge.tokens import read_tokens
 from flare.platforms.serving.journal import (
     Entry,
     Step,

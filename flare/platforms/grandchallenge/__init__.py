@@ -2,5 +2,6 @@
 
 Where things are registered: settings of a phase as fields of ``Phase`` in ``phase.py``;
 columns of the leaderboard in ``BoardRow`` of ``leaderboard.py``; which addresses of the
-platform are asked, in ``client.py`` and the files that call it.
+platform are asked, in ``client.py`` and the files that call it; errors of exchanges
+with it in ``errors.py``.
 """

@@ -1,4 +1,4 @@
-"""The client of grand-challenge.org: its token, and calls and files, tried again.
+"""The client of grand-challenge.org: it makes calls and fetches files, and tries again.
 
 A token goes to the platform alone, over TLS, and stands in nothing that is written.
 """
@@ -8,16 +8,14 @@ from __future__ import annotations
 import hashlib
 import json as json_module
 import logging
-import os
 import random
 import re
-import stat
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPException, HTTPMessage, HTTPResponse, InvalidURL
+from http.client import HTTPException, HTTPResponse, InvalidURL
 from pathlib import Path
 from ssl import SSLCertVerificationError
 from string import punctuation
@@ -27,20 +25,26 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 from urllib.request import Request
 
 from flare.common.environment import __version__
-from flare.common.errors import HostError, unwritable
+from flare.common.errors import unwritable
 from flare.common.options import option
-from flare.common.text import printable, safe, shell_word, why
+from flare.common.text import printable, safe
 from flare.platforms.grandchallenge.connection import (
     CONNECT_S,
-    GZIP,
     Limits,
     Pace,
-    asked_pause_s,
     encoding_of,
-    is_gzip_twice,
     make_opener,
+    requested_pause_s,
     without_credentials,
 )
+from flare.platforms.grandchallenge.errors import (
+    LongAnswerError,
+    PassingError,
+    PlatformError,
+    TokenError,
+)
+from flare.platforms.grandchallenge.partial_file import PartialFile
+from flare.platforms.grandchallenge.tokens import TOKEN_REMEDY
 from flare.results.team_folder import deleted_user
 
 _log = logging.getLogger(__name__)
@@ -48,76 +52,15 @@ _log = logging.getLogger(__name__)
 API = "https://grand-challenge.org/api/v1/"
 
 FIRST_PAUSE_S = 1.0
-"""Before a call is made again; doubled each time."""
+"""The pause before a call is made again; it is doubled each time."""
 
 LONGEST_PAUSE_S = 60.0
-"""That a host may ask for with Retry-After; if it asks for more, it is not tried."""
+"""Longest pause that a host may ask for with Retry-After: for more, nothing waits."""
 
 TRIES = 5
-"""Of a call or a file; meanwhile others wait, and may have to be answered."""
+"""Tries of a call or a file; meanwhile others wait, and may have to be answered."""
 
-LARGEST_BYTES = 64 * 2**30
-"""Of an archive: the disk is ours."""
-
-TOKEN_REMEDY = (
-    "Make one under Your Profile, Manage API Tokens: of an external evaluator of the"
-    " phase (for flare serve) or an admin of the challenge (for flare download). Put it"
-    " into FLARE_GC_TOKEN, or its file's name into FLARE_GC_TOKEN_FILE."
-)
-
-Found = TypeVar("Found")
-
-
-class PlatformError(HostError):
-    """The platform refuses what is asked of it, or does not answer.
-
-    `download` was refused, or got no answer: the message says which. A token has to be
-    that of an admin of the challenge. A network with a proxy needs HTTPS_PROXY, and
-    SSL_CERT_FILE if the proxy looks into TLS.
-    """
-
-    code = "H09"
-    remedy = "The documentation's page Phase settings tells how to get results."
-
-
-class FileRefusedError(PlatformError):
-    """A host refuses to give a file, with this status."""
-
-    def __init__(self, problem: str, status: int) -> None:
-        super().__init__(problem, "See whether this token's user may fetch it.")
-        self.status = status
-
-
-class TokenError(PlatformError):
-    """The platform does not accept a token, such as one that has run out."""
-
-
-class TooLargeError(PlatformError):
-    """A file has more bytes than are taken of one."""
-
-    remedy = "Ask the team for a smaller one."
-
-
-class LongAnswerError(PlatformError):
-    """An answer to a call has more bytes than are taken of one."""
-
-    remedy = "Is --api right?"
-
-
-class PassingError(Exception):
-    """Something has failed that may not fail the next time.
-
-    Parameters
-    ----------
-    problem : str
-        What has failed.
-    pause_s : float, optional
-        Seconds after which the host wants to be asked again.
-    """
-
-    def __init__(self, problem: str, pause_s: float = 0.0) -> None:
-        super().__init__(problem)
-        self.pause_s = pause_s
+Result = TypeVar("Result")
 
 
 def api_option() -> Any:
@@ -143,78 +86,10 @@ def key(text: str) -> str:
         ) from None
 
 
-def check_whole(response: HTTPResponse, host: str, size: int) -> None:
-    """Refuse a file of which a host may have sent a part alone.
-
-    Parameters
-    ----------
-    response : HTTPResponse
-        The answer, read to its end.
-    host : str
-        Its host, for the message.
-    size : int
-        The bytes that the file has now.
-
-    Raises
-    ------
-    PassingError
-        If nothing tells how long the file is, or it has another length.
-    """
-    if not response.chunked and response.headers.get("Content-Length") is None:
-        # A connection that was cut looks like the end of such a file.
-        raise PassingError(f"{host} does not tell how long the file is")
-    total = response.headers.get("Content-Range", "").rpartition("/")[2]
-    if total.isdecimal() and int(total) != size:
-        raise PassingError(f"{host} has sent fewer bytes than it said")
-    if not size:
-        raise PassingError(f"{host} has sent an empty file")
-
-
 def user_of(submission: Mapping[str, Any], key: str) -> str:
-    """The name of who has submitted; one made of the key if the account was deleted."""
+    """The name of a submission's user; made of the key if the account was deleted."""
     creator = submission["creator"]
     return deleted_user(key) if creator is None else str(creator["username"])
-
-
-def read_tokens(variables: MutableMapping[str, str] = os.environ) -> tuple[str, ...]:
-    """The API tokens of FLARE_GC_TOKEN, or of the file that FLARE_GC_TOKEN_FILE names.
-
-    FLARE_GC_TOKEN is removed: what we start does not need it, and so does not get it.
-
-    Returns
-    -------
-    tuple of str
-        One for each line that is not empty, in their order; at least one.
-
-    Raises
-    ------
-    PlatformError
-        If there is none, or others may use the file. No message holds any part of one.
-    """
-    text = variables.pop("FLARE_GC_TOKEN", "").strip()
-    file = variables.get("FLARE_GC_TOKEN_FILE", "")
-    try:
-        if file and not text:
-            with Path(file).open(encoding="ascii") as opened:
-                mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
-                if mode & 0o077:  # ssh refuses such a key, too
-                    raise PlatformError(
-                        f"{safe(file)}: others may use this file (mode {mode:04o})",
-                        f"Its token is yours alone: chmod 600 {shell_word(file)}.",
-                    )
-                text = opened.read()
-    except (OSError, ValueError) as error:
-        reason = why(error) if isinstance(error, OSError) else "it is not a text"
-        raise PlatformError(
-            f"{safe(file)}: the token cannot be read ({reason})", TOKEN_REMEDY
-        ) from error
-    lines = (line.strip() for line in text.split("\n"))
-    tokens = tuple(dict.fromkeys(line for line in lines if line))
-    if not tokens:
-        raise PlatformError("There is no API token", TOKEN_REMEDY)
-    if not all(re.fullmatch("[!-~]+", token) for token in tokens):
-        raise PlatformError("The token is not one word on a line", TOKEN_REMEDY)
-    return tokens
 
 
 # --- Calls ------------------------------------------------------------------------
@@ -222,7 +97,7 @@ def read_tokens(variables: MutableMapping[str, str] = os.environ) -> tuple[str, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the platform has said to a call that it understood."""
+    """The platform's answer to a call that it understood."""
 
     status: int
     content: Any
@@ -233,18 +108,18 @@ class Reply:
     @property
     def reason(self) -> str:
         """Why it was refused, in the platform's words, on one line."""
-        found = self.content
-        if isinstance(found, dict):
-            found = found.get("status") or found.get("detail") or found
-        return printable(str(found))[:200].rstrip(".")
+        reason = self.content
+        if isinstance(reason, dict):
+            reason = reason.get("status") or reason.get("detail") or reason
+        return printable(str(reason))[:200].rstrip(".")
 
 
 class Client:
     """The API of a platform, as it is called with one token.
 
-    What fails on the way, or by a fault of the platform (status 500 and above, or 429),
-    is tried again after pauses that grow, and that chance makes longer or shorter, so
-    that many services do not come back at the same moment.
+    A call that fails on the way, or by a fault of the platform (status 500 and above,
+    or 429), is tried again after pauses that grow, and that chance makes longer or
+    shorter, so that many services do not come back at the same moment.
 
     Parameters
     ----------
@@ -287,18 +162,18 @@ class Client:
         return safe(self._redact(urlsplit(url).hostname or "an unknown host"))
 
     def _place(self, url: str) -> str:
-        """An address for a message, without the token and what may be a signature."""
+        """An address for a message, without the token and a signature."""
         return printable(self._redact(url.partition("?")[0]))[:80]
 
-    def stranger(self) -> PlatformError:
-        """It is not the platform that we know."""
+    def unknown_platform(self) -> PlatformError:
+        """The error of an answer that the platform we know does not give."""
         problem = f"{safe(self.api)}: it does not answer as grand-challenge.org"
         return PlatformError(problem, "Is --api right?")
 
     def refusal(self, reply: Reply) -> PlatformError:
-        """The error of a reply that is not what was asked for."""
+        """The error of a reply that does not answer the call."""
         if reply.status == 200:
-            return self.stranger()
+            return self.unknown_platform()
         problem = f"{safe(self.api)}: status {reply.status}: {reply.reason}"
         return PlatformError(
             problem,
@@ -316,13 +191,13 @@ class Client:
     ) -> Reply:
         """Make a call until the platform answers it.
 
-        What answers a call without a word of JSON is not the platform, whatever status
-        it gives: a proxy says so, too. The limits hold for each try.
+        An answer without a word of JSON is not the platform's, even if its status is
+        200: a proxy says so, too. The limits hold for each try.
 
         Returns
         -------
         Reply
-            Also if the platform refuses it, but not the token.
+            The answer, also if the platform refuses the call, but not the token.
 
         Raises
         ------
@@ -337,25 +212,25 @@ class Client:
 
         def attempt(tried: int) -> Reply:
             pace = Pace(time.monotonic() + self._limits.call_s)
-            with self._opened(method, url, headers, pace, body) as response:
-                status, to = response.status, response.headers.get("Location")
+            with self._open(method, url, headers, pace, body) as response:
+                status, location = response.status, response.headers.get("Location")
                 if status == 401:
                     problem = f"{safe(self.api)}: it does not accept the token"
                     raise TokenError(problem, TOKEN_REMEDY)
                 content = self._json_of(response, pace)
             if status == 200 and content is None:
-                as_what = encoding_of(response) or "no JSON"
-                raise PassingError(f"{self._host_of(url)} answers with {as_what}")
-            if to and 300 <= status < 400:
-                content = {"detail": f"it leads to {self._place(to)}"}
+                kind = encoding_of(response) or "no JSON"
+                raise PassingError(f"{self._host_of(url)} answers with {kind}")
+            if location and 300 <= status < 400:
+                content = {"detail": f"it leads to {self._place(location)}"}
             return Reply(status=status, content=content, is_certain=tried == 1)
 
-        return self._again(f"{method} {path}", attempt)
+        return self._repeat(f"{method} {path}", attempt)
 
-    def fetch(self, url: str, file: Path) -> None:  # noqa: C901
+    def fetch(self, url: str, file: Path) -> None:
         """Fetch a file, unless it is there; it has its name when it is whole.
 
-        Where the network fails, only what is missing is fetched again, if the host
+        Where the network fails, only the missing bytes are fetched again, if the host
         still has the same file. An address of the platform leads to a newly signed one
         each time. Of a file, a part of 8 MiB has to arrive each minute, and all of it
         within six hours, unless the client has other limits.
@@ -373,97 +248,73 @@ class Client:
         """
         if file.exists():
             return
-        part, mark = file.with_name(f".{file.name}.part"), ""
+        part = file.with_name(f".{file.name}.part")
         limits, end = self._limits, time.monotonic() + self._limits.file_s
 
-        def fetch_rest(_: int) -> None:
-            nonlocal mark
-            have = content.tell() if mark else 0
-            headers = {"Range": f"bytes={have}-", "If-Range": mark} if have else {}
+        def attempt(_: int) -> None:
             pace = Pace(end, limits.call_s, limits.part_bytes)
-            with self._led(url, headers, pace) as response:
-                status, host = response.status, self._host_of(response.url)
-                before, mark = mark, _mark_of(response.headers)
-                span = response.headers.get("Content-Range", "")
-                is_rest = have and status == 206 and span.startswith(f"bytes {have}-")
-                if not (is_rest and mark in ("", before)):
-                    have = 0
-                    content.seek(0)
-                    content.truncate()
-                if status == 416 or (status == 206 and not have):
-                    raise PassingError(f"{host} gives another part than was asked for")
-                if status not in (200, 206):
-                    problem = f"{host}: it does not give {safe(file.name)}"
-                    raise FileRefusedError(f"{problem} (status {status})", status)
-                if response.headers.get_content_type() == "text/html":
-                    raise PassingError(f"{host} gives a page in place of the file")
-                for block in self._blocks(response, pace):
-                    if not content.tell():
-                        self._refuse_encoded(response, block)
-                    whole = content.tell() + len(block) + (response.length or 0)
-                    if whole > LARGEST_BYTES:
-                        raise TooLargeError(f"{host}: {safe(file.name)} is too large")
-                    content.write(block)
-                check_whole(response, host, content.tell())
+            with self._follow(url, partial_file.headers, pace) as response:
+                blocks, host = self._blocks(response, pace), self._host_of(response.url)
+                partial_file.take(response, blocks, host)
 
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             part.unlink(missing_ok=True)  # of a program that was ended
             try:
                 with part.open("xb") as content:
-                    self._again(safe(file.name), fetch_rest)
+                    partial_file = PartialFile(content, file.name)
+                    self._repeat(safe(file.name), attempt)
                 part.replace(file)
             finally:
                 part.unlink(missing_ok=True)
         except OSError as error:
             raise unwritable(part, error) from error
-        except ValueError as error:  # of an address that is none
-            raise self.stranger() from error
+        except ValueError as error:  # of a text that is not an address
+            raise self.unknown_platform() from error
 
-    def _again(self, what: str, attempt: Callable[[int], Found]) -> Found:
-        """Try something, given which try it is, until it does not fail on the way."""
-        tried = 1
+    def _repeat(self, title: str, attempt: Callable[[int], Result]) -> Result:
+        """Try something until it does not fail on the way; it gets the try's number."""
+        number = 1
         while True:
             try:
-                return attempt(tried)
-            except PassingError as passing:
-                if tried == TRIES:
-                    problem = f"{safe(self.api)}: {what}: {passing}, {TRIES} times"
-                    raise PlatformError(problem, "Try again later.") from passing
-                wait_s = FIRST_PAUSE_S * 2 ** (tried - 1) * (0.5 + random.random())
-                wait_s = max(wait_s, passing.pause_s)
-                if wait_s > LONGEST_PAUSE_S:
-                    problem = f"{safe(self.api)}: {what}: {passing}"
-                    remedy = f"It asks us to wait: try again in {wait_s:.0f} s."
-                    raise PlatformError(problem, remedy) from passing
-                _log.warning("%s: %s; again in %.0f s", what, passing, wait_s)
-            self._sleep(wait_s)
-            tried += 1
+                return attempt(number)
+            except PassingError as error:
+                if number == TRIES:
+                    problem = f"{safe(self.api)}: {title}: {error}, {TRIES} times"
+                    raise PlatformError(problem, "Try again later.") from error
+                pause_s = FIRST_PAUSE_S * 2 ** (number - 1) * (0.5 + random.random())
+                pause_s = max(pause_s, error.pause_s)
+                if pause_s > LONGEST_PAUSE_S:
+                    problem = f"{safe(self.api)}: {title}: {error}"
+                    remedy = f"It asks us to wait: try again in {pause_s:.0f} s."
+                    raise PlatformError(problem, remedy) from error
+                _log.warning("%s: %s; again in %.0f s", title, error, pause_s)
+            self._sleep(pause_s)
+            number += 1
 
     @contextmanager
-    def _led(
+    def _follow(
         self, url: str, headers: dict[str, str], pace: Pace
     ) -> Iterator[HTTPResponse]:
-        """An answer from wherever the platform leads, if it is an https address."""
+        """The answer behind the redirections of an address, all of them with https."""
         for _ in range(5):
-            url = quote(url, safe=punctuation)  # what is no ASCII, or a space
+            url = quote(url, safe=punctuation)  # spaces, and letters beyond ASCII
             if not url.startswith("https://"):
                 raise PlatformError(
                     f"{self._place(url)}: the file is not at an https address",
                     "Ask the platform's staff.",
                 )
-            with self._opened("GET", url, headers, pace) as response:
-                status, to = response.status, response.headers.get("Location")
-                if to and 300 <= status < 400:
-                    # Headers are read as Latin-1, whatever they are.
-                    url = urljoin(url, quote(to, punctuation, "latin-1"))
-                    continue
-                yield response
-                return
-        raise self.stranger()
+            with self._open("GET", url, headers, pace) as response:
+                location = response.headers.get("Location")
+                if not (location and 300 <= response.status < 400):
+                    yield response
+                    return
+                # Python reads all headers as Latin-1, whatever they are.
+                url = urljoin(url, quote(location, punctuation, "latin-1"))
+        raise self.unknown_platform()
 
     @contextmanager
-    def _opened(
+    def _open(
         self,
         method: str,
         url: str,
@@ -471,15 +322,15 @@ class Client:
         pace: Pace,
         body: bytes | None = None,
     ) -> Iterator[HTTPResponse]:
-        """An answer of a host, whatever it says; only the platform gets the token.
+        """An answer of a host, of any status; only the platform gets the token.
 
         Another host that refuses does not know us: its addresses are signed, and each
-        is good for some minutes.
+        is good for some minutes. So a refusal may pass there, and not at the platform.
         """
         headers = {"User-Agent": f"flare/{__version__}", **headers}
-        passing: tuple[int, ...] = (400, 401, 403, 429)
+        passing_statuses: tuple[int, ...] = (400, 401, 403, 429)
         if url.startswith(urljoin(self.api, "/")):
-            passing = (429,)
+            passing_statuses = (429,)
             headers["Authorization"] = f"Bearer {self._token}"
         request = Request(url, data=body, headers=headers, method=method)
         try:
@@ -490,15 +341,15 @@ class Client:
             raise self._failure(url, reason, pace, proxy) from error
         with response:
             status = response.status
-            if status >= 500 or status in passing:
+            if status >= 500 or status in passing_statuses:
                 raise PassingError(
                     f"{self._host_of(url)} answers with status {status}",
-                    asked_pause_s(response.headers.get("Retry-After", "")),
+                    requested_pause_s(response.headers.get("Retry-After", "")),
                 )
             yield response
 
     def _blocks(self, response: HTTPResponse, pace: Pace) -> Iterator[bytes]:
-        """What a host sends, to its end."""
+        """The content of an answer, to its end."""
         block = b"-"
         while block:
             try:
@@ -513,7 +364,7 @@ class Client:
     def _failure(
         self, url: str, reason: object, pace: Pace, proxy: str
     ) -> PassingError | PlatformError:
-        """Why an address was not opened; if a proxy is named, it was asked to."""
+        """Why an address was not opened, by a proxy if one is named."""
         if isinstance(reason, SSLCertVerificationError):
             return PlatformError(
                 f"{self._host_of(url)}: its certificate is not trusted"
@@ -521,7 +372,7 @@ class Client:
                 "If a proxy of yours looks into TLS, give your CA as SSL_CERT_FILE;"
                 " else see whether --api is right.",
             )
-        # A text is said of an address that is none.
+        # The reason is a text where the address is not one.
         if isinstance(reason, ValueError | InvalidURL | str):
             text = self._redact(printable(repr(reason)))[:120]
             problem = f"{safe(self.api)}: it cannot be used ({text})"
@@ -549,17 +400,6 @@ class Client:
             return PassingError(f"{place} has not sent all, or enough, in time")
         return PassingError(f"{place} cannot be reached ({type(error).__name__})")
 
-    def _refuse_encoded(self, response: HTTPResponse, start: bytes) -> None:
-        """Refuse what was encoded once more on its way, which nobody has asked for.
-
-        Storages say gzip of a .tar.gz file, too, that they give as it is: only what has
-        another gzip or zip file within was encoded.
-        """
-        encoding = encoding_of(response)
-        if encoding and (encoding != GZIP or is_gzip_twice(start)):
-            host = self._host_of(response.url)
-            raise PassingError(f"{host} gives {encoding} in place of the file")
-
     def _json_of(self, response: HTTPResponse, pace: Pace) -> Any:
         """The content of an answer; None if it is not JSON that can be read."""
         content, largest = bytearray(), self._limits.answer_bytes
@@ -580,9 +420,3 @@ class Client:
             return json_module.loads(text) if hidden else value
         except (ValueError, RecursionError):  # also a number of thousands of digits
             return None
-
-
-def _mark_of(headers: HTTPMessage) -> str:
-    """What a host calls the file that it sends; a weak mark does not count."""
-    mark = headers.get("ETag", "")
-    return headers.get("Last-Modified", "") if not mark or mark[:2] == "W/" else mark

@@ -205,12 +205,12 @@ def is_gzip_twice(start: bytes) -> bool:
     return within in (b"\x1f\x8b", b"PK")
 
 
-def asked_pause_s(retry_after: str) -> float:
+def requested_pause_s(retry_after: str) -> float:
     """Seconds that a host wants us to wait; 0 if it does not say it clearly.
 
     Examples
     --------
-    >>> asked_pause_s("120"), asked_pause_s("Wed, 21 Oct 2015 07:28:00 GMT")
+    >>> requested_pause_s("120"), requested_pause_s("Wed, 21 Oct 2015 07:28:00 GMT")
     (120.0, 0.0)
     """
     try:

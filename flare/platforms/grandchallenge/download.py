@@ -22,14 +22,11 @@ from flare.common.schema import DateTime, Text
 from flare.common.text import listing, safe
 from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import SUCCEEDED
-from flare.platforms.grandchallenge.client import (
-    Client,
+from flare.platforms.grandchallenge.client import Client, api_option, key, user_of
+from flare.platforms.grandchallenge.errors import (
     FileRefusedError,
     LongAnswerError,
     PlatformError,
-    api_option,
-    key,
-    user_of,
 )
 from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON
@@ -156,7 +153,7 @@ def download(options: Options, *, token: str) -> int:
     try:
         scored, odd_keys = _evaluations(client, options.phase, users)
     except _MALFORMED as error:
-        raise client.stranger() from error
+        raise client.unknown_platform() from error
     evaluations = choose(scored)
     if not any("case" in evaluation.metrics for evaluation in evaluations):
         problem = "the phase has no values of cases that this token may see"
@@ -309,7 +306,7 @@ def _evaluations(
         except _MALFORMED:
             odd_keys.append(str(at(value, "pk")))
     if odd_keys and not scored:
-        raise client.stranger()
+        raise client.unknown_platform()
     return [*scored.values()], odd_keys
 
 

@@ -20,17 +20,19 @@ from flare.measuring.archive.model import MODEL_SUFFIX
 from flare.measuring.archive.reading import SUFFIX
 from flare.measuring.archive.strict import ArchiveError, ModelError
 from flare.platforms.grandchallenge.client import (
-    LARGEST_BYTES,
     Client,
-    FileRefusedError,
-    PlatformError,
     Reply,
-    TokenError,
-    TooLargeError,
     api_option,
     key,
     user_of,
 )
+from flare.platforms.grandchallenge.errors import (
+    FileRefusedError,
+    PlatformError,
+    TokenError,
+    TooLargeError,
+)
+from flare.platforms.grandchallenge.partial_file import LARGEST_BYTES
 from flare.platforms.serving.source import (
     Answer,
     GoneError,
@@ -281,7 +283,7 @@ class PhaseSource:
                 "model_pk": str(model["pk"]) if model else "",
             }
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise self._client.stranger() from error
+            raise self._client.unknown_platform() from error
         return Submission(
             key=key,
             team=folder_of(user, is_image=True),

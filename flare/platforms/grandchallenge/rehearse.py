@@ -1,4 +1,4 @@
-"""Runs the built image as the platform would, and tells the platform's verdict.
+"""Runs the built image on a submission as the platform would.
 
 The platform's own source describes its rules (grand-challenge.org's components app and
 rse-sagemaker-shim); each rule below says what it follows.
@@ -11,23 +11,20 @@ import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from flare.challenge.reading import challenge_names
 from flare.common.errors import EngineError, InputError
-from flare.common.files import at
 from flare.common.options import argument, option, positive
 from flare.common.schema import build
-from flare.common.text import aligned, listing, safe
+from flare.common.text import safe
 from flare.evaluation.errors import UploadError
 from flare.measuring.engines.docker import Docker
-from flare.platforms.grandchallenge.phase import Phase, problem_at
+from flare.platforms.grandchallenge.phase import Phase
 from flare.platforms.grandchallenge.phase_settings import STANDARD, PhaseOptions
-from flare.platforms.grandchallenge.upload import UNEXPECTED, prepare_input
+from flare.platforms.grandchallenge.upload import prepare_input
 from flare.results.metrics_json import METRICS_JSON
 
 RESERVED_GB = 1
@@ -42,9 +39,6 @@ TIME_LIMIT_S = 3600
 
 KILLED = 137
 """Exit status of a container that ran out of the instance's memory."""
-
-LINE_BYTES = 2**16
-"""The platform drops a longer line, which is never the message."""
 
 INPUT, GROUND_TRUTH, OUTPUT = "input", "ground_truth", "output"
 """Folders that the container gets, and the one that it writes to."""
@@ -299,156 +293,3 @@ def _unpack(ground_truth: Path, target: Path) -> None:
         raise UploadError(
             f"{safe(ground_truth)}: it is not a .tar.gz file that can be read"
         ) from error
-
-
-# --- The platform's verdict -------------------------------------------------------
-
-
-def participant_message(stderr: bytes) -> str:
-    """The last line of stderr that is not empty or dropped: the platform shows it."""
-    message = "No errors were reported in the logs."
-    for line in stderr.split(b"\n"):
-        text = line.decode("utf-8", "replace").strip()
-        if text and len(line) <= LINE_BYTES:
-            message = text
-    return message[:1024]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """The platform's verdict on a run, as far as its rules tell it."""
-
-    run: Run
-    phase: Phase
-    """The phase with the leaderboard."""
-    time_limit_s: float = TIME_LIMIT_S
-    """The limit that the run had."""
-
-    @cached_property
-    def message(self) -> str:
-        """The line that the participant would see after a failure; else empty."""
-        run = self.run
-        if run.is_late:
-            return "Time limit exceeded"
-        if run.status == KILLED:
-            return "The container was killed as it exceeded its memory limit"
-        if run.status:
-            return participant_message(run.stderr)
-        if run.metrics is None:
-            return "Output file 'metrics.json' was not produced"
-        try:
-            # Its database takes neither infinite numbers nor NUL characters, which json
-            # writes like this.
-            text = json.dumps(self._read())
-        except UnicodeDecodeError:
-            return UNEXPECTED
-        except (ValueError, RecursionError):
-            return "The output file 'metrics.json' is not valid json"
-        is_odd = "Infinity" in text or "\\u0000" in text
-        return UNEXPECTED if is_odd else ""
-
-    @cached_property
-    def metrics(self) -> Any:
-        """The content of metrics.json as the platform would read it after a success."""
-        return None if self.message else self._read()
-
-    def _read(self) -> Any:
-        text = (self.run.metrics or b"").decode("utf-8")
-        return json.loads(text, parse_constant=lambda _: None)
-
-    @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """Lines about faults that the organiser should know, or repair."""
-        return tuple(_warnings(self))
-
-    @property
-    def is_ranked(self) -> bool:
-        """Whether the result would be on the leaderboard."""
-        return not any(problem_at(self.metrics, path) for path in self.phase.ranked)
-
-    def __str__(self) -> str:
-        """Return what a rehearsal showed, for the organiser."""
-        run, phase = self.run, self.phase
-        lines = [
-            f"It took {run.seconds:.1f} s; the largest process used"
-            f" {run.process_bytes / 2**20:.0f} MiB."
-        ]
-        keys = ("cases", "challenge", "references")
-        about = [safe(str(at(self.metrics, "evaluation", key) or "")) for key in keys]
-        if about[1]:
-            lines.append(
-                "Cases: {}. Challenge: {}. Reference labels: {}.".format(*about)
-            )
-        lines += [f"For the organiser: {warning}" for warning in self.warnings]
-        if self.message:
-            log = run.stdout.decode("utf-8", "replace").strip()
-            end = "The evaluation would fail. The participant would read:"
-            return "\n".join(filter(None, [log, *lines, end]))
-        board = ". The" if self.is_ranked else ", and NOT be on the"
-        row = "leaderboard's row:" if self.is_ranked else "leaderboard:"
-        lines.append(f"The evaluation would succeed{board} {row}")
-        titles = (title for title, *_ in phase.columns)
-        cells = zip(titles, phase.shown(self.metrics), strict=True)
-        return "\n".join([*lines, *(f"  {line}" for line in aligned([*cells]))])
-
-
-def _warnings(verdict: Verdict) -> Iterator[str]:
-    yield from _line_warnings(verdict.run)
-    yield from _limit_warnings(verdict)
-    yield from _output_warnings(verdict)
-    if not verdict.message:
-        yield from _column_warnings(verdict)
-    if verdict.phase.display_all_metrics:
-        yield (
-            "display_all_metrics is on: the DSC of a single case gives away the volume"
-            " of its reference."
-        )
-
-
-def _line_warnings(run: Run) -> Iterator[str]:
-    for stream, content in (("stdout", run.stdout), ("stderr", run.stderr)):
-        longest = max(map(len, content.split(b"\n")))
-        if longest > LINE_BYTES:
-            yield (
-                f"A line of {longest} bytes on {stream} would be dropped, and may leave"
-                " a warning on stderr: at most 65,536."
-            )
-
-
-def _limit_warnings(verdict: Verdict) -> Iterator[str]:
-    """Tell if more than half of the memory or of the time was used."""
-    run, time_limit_s = verdict.run, verdict.time_limit_s
-    memory_limit = (instance_of(verdict.phase)[0] - RESERVED_GB) << 30
-    if run.process_bytes * 2 > memory_limit:
-        yield (
-            f"A process used {run.process_bytes / 2**30:.1f} GiB of the"
-            f" {memory_limit >> 30} GiB that it may: set"
-            " evaluation_requires_memory_gb higher."
-        )
-    if run.seconds * 2 > time_limit_s:
-        yield (
-            f"It took {run.seconds:.0f} s of {time_limit_s:.0f} s: ask the platform's"
-            " staff for a higher evaluation_time_limit."
-        )
-
-
-def _output_warnings(verdict: Verdict) -> Iterator[str]:
-    """Tell if the program has written other files, or to stderr without a failure."""
-    run = verdict.run
-    other_files = [name for name in run.outputs if name != METRICS_JSON]
-    if other_files:
-        files = listing(other_files)
-        yield f"Other files in /output, which are uploaded as well: {files}."
-    if not verdict.message and run.stderr.strip():
-        line = participant_message(run.stderr)
-        yield f"A successful run wrote to stderr, which marks it with a warning: {line}"
-
-
-def _column_warnings(verdict: Verdict) -> Iterator[str]:
-    """Tell the columns of the board for which metrics.json has no number."""
-    for path in verdict.phase.paths:
-        problem = problem_at(verdict.metrics, path)
-        if problem and path in verdict.phase.ranked:
-            yield f"{problem}: the result would not be on the leaderboard."
-        elif problem:
-            yield f"{problem}: its column would show none."

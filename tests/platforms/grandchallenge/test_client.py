@@ -9,12 +9,10 @@ import pytest
 
 from flare.common.errors import OutputError
 from flare.platforms.grandchallenge import client as client_module
-from flare.platforms.grandchallenge.client import (
-    Client,
-    PlatformError,
-    TooLargeError,
-    read_tokens,
-)
+from flare.platforms.grandchallenge import partial_file
+from flare.platforms.grandchallenge.client import Client
+from flare.platforms.grandchallenge.errors import PlatformError, TooLargeError
+from flare.platforms.grandchallenge.tokens import read_tokens
 from tests.fakes.platform import ODD, TOKEN
 
 CONTENT = bytes(range(256)) * 40
@@ -191,7 +189,7 @@ def test_a_host_that_is_called_like_the_token_is_not_named(
 def test_a_file_without_an_end_is_too_large(platform, calls, tmp_path, monkeypatch):
     """Nothing of it stays on the disk."""
     platform.faults["file"] = ["endless"]
-    monkeypatch.setattr(client_module, "LARGEST_BYTES", 9)
+    monkeypatch.setattr(partial_file, "LARGEST_BYTES", 9)
 
     with pytest.raises(TooLargeError):
         fetched(platform, calls, tmp_path / "x.tar.gz")

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from flare.platforms.grandchallenge import client as client_module
-from flare.platforms.grandchallenge import connection
-from flare.platforms.grandchallenge.client import Client, LongAnswerError, PlatformError
+from flare.platforms.grandchallenge import connection, partial_file
+from flare.platforms.grandchallenge.client import Client
 from flare.platforms.grandchallenge.connection import Limits, Pace
+from flare.platforms.grandchallenge.errors import LongAnswerError, PlatformError
 from tests.fakes.hosts import Proxy, ToldHost, answer
 from tests.fakes.platform import TOKEN, running, secure
 
@@ -170,7 +171,7 @@ def test_a_chunk_without_an_end_is_not_read_to_the_end(
 ):
     """Nor one of an impossible size; sockets of the system take some MiB."""
     monkeypatch.setattr(client_module, "TRIES", 1)
-    monkeypatch.setattr(client_module, "LARGEST_BYTES", 2**20)
+    monkeypatch.setattr(partial_file, "LARGEST_BYTES", 2**20)
     endless = [CHUNKED + size + b"\r\n", *[bytes(2**20)] * 64]
     with host(endless) as server, pytest.raises(PlatformError):
         ask(client(server), what, tmp_path)

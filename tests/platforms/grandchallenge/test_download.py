@@ -10,8 +10,8 @@ import pytest
 from flare.cli.main import main
 from flare.platforms.grandchallenge import client as client_module
 from flare.platforms.grandchallenge import download as download_module
-from flare.platforms.grandchallenge.client import PlatformError
 from flare.platforms.grandchallenge.download import Evaluation, _folders, choose
+from flare.platforms.grandchallenge.errors import PlatformError
 from tests.builders.errors import told
 from tests.builders.schemas import file_problems
 from tests.fakes.platform import PHASE, TOKEN, described

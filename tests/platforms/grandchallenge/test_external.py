@@ -4,7 +4,9 @@ import pytest
 
 from flare.measuring.archive.strict import ArchiveError, ModelError
 from flare.platforms.grandchallenge import client as client_module
-from flare.platforms.grandchallenge.client import Client, PlatformError
+from flare.platforms.grandchallenge import partial_file
+from flare.platforms.grandchallenge.client import Client
+from flare.platforms.grandchallenge.errors import PlatformError
 from flare.platforms.grandchallenge.external import PhaseSource
 from flare.platforms.serving.source import (
     GoneError,
@@ -424,7 +426,7 @@ def test_a_file_that_is_not_to_be_had(
 
     That it is gone is told if it never comes back; it may, as here.
     """
-    monkeypatch.setattr(client_module, "LARGEST_BYTES", 9)
+    monkeypatch.setattr(partial_file, "LARGEST_BYTES", 9)
     long = b"b" * (9 + (trouble == "large"))
     sent = {"archive": b"image", "model": long} if kind else {"archive": long}
     submission = claimed(platform, source, **sent)

@@ -16,11 +16,10 @@ from flare.platforms.grandchallenge.phase_settings import PhaseOptions
 from flare.platforms.grandchallenge.rehearse import (
     Options,
     Run,
-    Verdict,
     instance_of,
-    participant_message,
     rehearse,
 )
+from flare.platforms.grandchallenge.verdict import Verdict, participant_message
 from tests.builders import ROOT, read_metrics, run_evaluate
 from tests.builders.engine import IMAGE, call
 

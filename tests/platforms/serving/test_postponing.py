@@ -11,7 +11,7 @@ import pytest
 from flare.common.errors import EngineError, OutputError
 from flare.common.schema import dump
 from flare.measuring.archive.strict import ArchiveError
-from flare.platforms.grandchallenge.client import PlatformError
+from flare.platforms.grandchallenge.errors import PlatformError
 from flare.platforms.serving.journal import Entry, Journal, Step, status_text
 from flare.platforms.serving.serve import Service
 from flare.platforms.serving.source import GoneError, NotNowError, Submission
