@@ -13,21 +13,21 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from flare.common.files import write_whole
-from flare.common.schema import DateTime, Is, Text, dump
+from flare.common.schema import DateTime, Is, Text, build, dump
 from flare.common.text import aligned, count, printable, safe
 from flare.platforms.serving.source import Answer, Source, Submission
 from flare.results.errors import MeasurementError
 
 JOURNAL_JSON = "journal.json"
 ANSWERS = "answers"
-"""Folder of what is sent, a file for each submission."""
+"""The folder of answers, with a file for each submission."""
 
 HOURS = 24.0
-"""That the platform gives a submission from its claim on
+"""The hours that the platform gives a submission from its claim on
 (EXTERNAL_EVALUATION_TIMEOUT_IN_SECONDS)."""
 
 SPARE_SHARE = 1 / 48
-"""Of the hours, kept to clean up and to answer: half an hour of a day."""
+"""The share of the hours in which to clean up and to answer: half an hour of a day."""
 
 
 utc_now = partial(datetime.now, UTC)
@@ -91,11 +91,11 @@ class Entry(Submission):
     @property
     def claimed(self) -> datetime:
         """When it was claimed, or a little before."""
-        at = datetime.fromisoformat(self.times[Step.CLAIMING.value])
-        return at.astimezone(UTC)
+        start = datetime.fromisoformat(self.times[Step.CLAIMING.value])
+        return start.astimezone(UTC)
 
     def ends_at(self, hours: float) -> datetime:
-        """When its answer has to be on its way, if it has so many hours."""
+        """When its answer has to be on its way, if it has this number of hours."""
         return self.claimed + timedelta(hours=hours * (1 - SPARE_SHARE))
 
 
@@ -122,7 +122,7 @@ class Journal:
     Parameters
     ----------
     folder : Path
-        That holds it, and the answers.
+        The folder of the journal, and of the answers.
     source : str
         Name of the source; a journal of another one is refused.
     now : callable
@@ -139,63 +139,64 @@ class Journal:
     ) -> None:
         self._file, self._answers = folder / JOURNAL_JSON, folder / ANSWERS
         self._source, self._now = source, now
-        known, entries = read_journal(folder)
+        former_source, entries = read_journal(folder)
         if folder.exists():
             folder.chmod(folder.stat().st_mode & ~0o007)  # it names everybody
-        if known and known != source:
+        if former_source and former_source != source:
             raise MeasurementError(
                 str(self._file),
-                f"it is of {known}, and now submissions come from {source}",
+                f"it is of {former_source}, and now submissions come from {source}",
                 "Give each source an --output of its own.",
             )
         self.entries = {entry.key: entry for entry in entries}
         """All that were ever claimed, by key, the oldest first."""
 
     def open_entries(self) -> list[Entry]:
-        """Submissions of which something is left to do, the oldest first."""
+        """Submissions that are not at their end, the oldest first."""
         return [entry for entry in self.entries.values() if not entry.step.is_end]
 
     def owner(self, submission: Submission) -> str:
         """Another user who has the folder of a submission; empty if nobody has."""
         entries = self.entries.values()
-        users = {e.user for e in entries if e.team == submission.team}
+        users = {entry.user for entry in entries if entry.team == submission.team}
         return next(iter(users - {submission.user, ""}), "")
 
     def keep(
         self, submission: Submission, step: Step | None = None, **changes: Any
     ) -> Entry:
-        """Write down a step of a submission, and what has changed.
+        """Write down a step of a submission, and changes of its entry.
 
         Parameters
         ----------
         submission : Submission
             As its source describes it now; or its entry, however old that is.
         step : Step, optional
-            Which was done now.
+            The step that was done now.
         **changes
             Fields of the entry.
 
         Raises
         ------
         OutputError
-            If that cannot be; then nothing has changed.
+            If it cannot be written; then nothing has changed.
         """
-        known = self.entries.get(submission.key)
+        old_entry = self.entries.get(submission.key)
         if not isinstance(submission, Entry):
-            rows = fields(Submission)
-            changes |= {row.name: getattr(submission, row.name) for row in rows}
+            for row in fields(Submission):
+                changes[row.name] = getattr(submission, row.name)
         if step:
-            at = self._now().astimezone(UTC).isoformat()
-            times = {**(known.times if known else {}), step.value: at}
-            changes |= {"step": step, "times": times}
-        kept = replace(known, **changes) if known else Entry(**changes)
-        self._write({**self.entries, kept.key: kept})
-        return kept
+            old_times = old_entry.times if old_entry else {}
+            time = self._now().astimezone(UTC).isoformat()
+            changes |= {"step": step, "times": {**old_times, step.value: time}}
+        entry = replace(old_entry, **changes) if old_entry else Entry(**changes)
+        self._write({**self.entries, entry.key: entry})
+        return entry
 
     def forget(self, submission: Submission) -> None:
-        """Know nothing of a submission: it was not claimed."""
-        key = submission.key
-        self._write({k: e for k, e in self.entries.items() if k != key})
+        """Remove the entry of a submission: it was not claimed."""
+        entries = dict(self.entries)
+        entries.pop(submission.key, None)
+        self._write(entries)
 
     def _write(self, entries: dict[str, Entry]) -> None:
         content: JournalFile = {
@@ -207,7 +208,7 @@ class Journal:
         self.entries = entries
 
     def write_answer(self, submission: Submission, answer: Answer) -> None:
-        """Write what is to be sent, so that each try sends the same.
+        """Write the answer before it is sent, so that each try sends the same.
 
         Raises
         ------
@@ -220,7 +221,7 @@ class Journal:
         write_whole(self._answer_file(submission), f"{text}\n", is_lasting=True)
 
     def read_answer(self, submission: Submission) -> Answer:
-        """What is to be sent.
+        """Read the answer that is to be sent.
 
         Raises
         ------
@@ -230,17 +231,17 @@ class Journal:
         file = self._answer_file(submission)
         with _as_written(file):
             answer: Answer = json.loads(file.read_text(encoding="utf-8"))
-            is_good = answer["status"] == "Succeeded"
-            _ = answer["metrics"] if is_good else answer["error_message"]
+            has_result = answer["status"] == "Succeeded"
+            _ = answer["metrics"] if has_result else answer["error_message"]
         return answer
 
     def _answer_file(self, submission: Submission) -> Path:
-        """Of a submission, whose key the source has made safe."""
+        """The file of an answer; the source has made the key of its submission safe."""
         return self._answers / f"{submission.key}.json"
 
 
 def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
-    """The source of a journal, and all entries; nothing if there is none yet.
+    """The source of a journal, and all entries; both are empty if there is no journal.
 
     Raises
     ------
@@ -269,16 +270,14 @@ def _as_written(file: Path) -> Iterator[None]:
 
 
 def _entry(content: dict[str, Any]) -> Entry:
-    """What was kept of a submission, all of which can be used, or an error."""
-    entry = Entry(**{**content, "step": Step(content["step"])})
-    entry.ends_at(HOURS)
-    others = {"place": "", "times": entry.times[entry.step.value]}
-    texts = content | entry.place | others
-    # Their defaults are for an entry that begins, not for one that was kept.
+    """An entry that can be used as a whole; any error says that it cannot."""
+    # The defaults are for an entry that begins, not for one that was written.
     if content.keys() != {row.name for row in fields(Entry)}:
         raise KeyError
-    if not all(isinstance(text, str) for text in texts.values()):
-        raise TypeError
+    entry = build(Entry, content)
+    entry.ends_at(HOURS)
+    if entry.step.value not in entry.times:
+        raise KeyError
     return entry
 
 
@@ -315,7 +314,7 @@ def _row(entry: Entry, hours: float) -> tuple[str, ...]:
 
 
 def waiting_text(source: Source, folder: Path) -> str:
-    """What a service would do next; nothing is claimed.
+    """Tell the next steps of a service; nothing is claimed.
 
     Raises
     ------
@@ -323,16 +322,16 @@ def waiting_text(source: Source, folder: Path) -> str:
         If the source does not answer, or the journal cannot be read.
     """
     _, entries = read_journal(folder)
-    known = {entry.key for entry in entries}
-    said: list[tuple[Submission, str]] = [
-        (entry, f"would go on behind {entry.step.value!r}")
-        for entry in entries
-        if not entry.step.is_end
-    ]
-    new = (one for one in source.claimable() if one.key not in known)
-    said += [(one, "would be claimed") for one in new]
-    lines = [f"{safe(one.title)}: {text}" for one, text in said]
+    lines = []
+    for entry in entries:
+        if not entry.step.is_end:
+            step = entry.step.value
+            lines.append(f"{safe(entry.title)}: would go on behind {step!r}")
+    keys = {entry.key for entry in entries}
+    for submission in source.claimable():
+        if submission.key not in keys:
+            lines.append(f"{safe(submission.title)}: would be claimed")
     returned = sum(entry.step is Step.RETURNED for entry in entries)
-    answered = count(returned, "submission")
-    lines.append(f"Everything is ready; {answered} answered already")
+    submissions = count(returned, "submission")
+    lines.append(f"Everything is ready; {submissions} answered already")
     return "\n".join(lines)
