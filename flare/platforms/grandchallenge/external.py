@@ -240,34 +240,36 @@ class PhaseSource:
         return str(reply.content.get("status"))
 
     def _waiting(self) -> tuple[str, list[Any]]:
-        """What the first user who sees anything sees, and the mark of that token.
+        """The evaluations that wait, as the first user sees them who sees any.
 
-        For a user who is no external evaluator, nothing ever waits.
+        A user who is not an external evaluator never sees one. The first value is the
+        mark of that user's token.
         """
         last_use = {mark: number for number, mark in enumerate(self._used)}
         marks = sorted(self._clients, key=lambda mark: last_use.get(mark, -1))
-        refused: list[TokenError] = []
+        refusals: list[TokenError] = []
         for mark in marks:
             try:
-                reply = self._clients[mark].call(
-                    "GET",
-                    "evaluations/claimable_evaluations/",
-                    params={"submission__phase": self._phase},
-                )
+                evaluations = self._seen_by(self._clients[mark])
             except TokenError as error:
                 if mark not in self._odd:
                     _log.error("The token %s is left out: %s", mark, error)
                 self._odd.add(mark)
-                refused.append(error)
+                refusals.append(error)
                 continue
-            if not (reply.status == 200 and isinstance(reply.content, list)):
-                raise self._client.refusal(reply)
-            waiting = [v for v in reply.content if at(v, "phase_pk") == self._phase]
-            if waiting:
-                return mark, waiting
-        if len(refused) == len(marks):
-            raise refused[0]
+            if evaluations:
+                return mark, evaluations
+        if len(refusals) == len(marks):
+            raise refusals[0]
         return marks[0], []
+
+    def _seen_by(self, client: Client) -> list[Any]:
+        """The evaluations of the phase that a user can claim, in the API's words."""
+        params = {"submission__phase": self._phase}
+        reply = client.call("GET", "evaluations/claimable_evaluations/", params=params)
+        if not (reply.status == 200 and isinstance(reply.content, list)):
+            raise self._client.refusal(reply)
+        return [v for v in reply.content if at(v, "phase_pk") == self._phase]
 
     def _submission(self, value: Mapping[str, Any], mark: str) -> Submission:
         """An evaluation, as the platform describes it, and the token that claims it."""
@@ -294,11 +296,11 @@ class PhaseSource:
 
 
 def _plain(url: str | None) -> str:
-    """An address without what may be a signature."""
+    """An address without its query, which may be a signature."""
     return (url or "").partition("?")[0]
 
 
 def _has(reply: Reply, **expected: str) -> bool:
-    """Whether the platform has obeyed a call, and says this."""
-    found = {name: at(reply.content, name) for name in expected}
-    return reply.status == 200 and found == expected
+    """Whether the platform has obeyed a call, and its answer has these values."""
+    values = {name: at(reply.content, name) for name in expected}
+    return reply.status == 200 and values == expected

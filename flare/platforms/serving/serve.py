@@ -146,10 +146,18 @@ def serve(
     cases, results = find_images(images, challenge.names), options.output
     if options.ground_truth:
         check_cases(cases, options.ground_truth, challenge)
-    shared = {row.name: getattr(options, row.name) for row in fields(ImageOptions)}
-    own = MeasureOptions(archives=results, images=images, output=results, **shared)
+    image_options = {
+        row.name: getattr(options, row.name) for row in fields(ImageOptions)
+    }
+    measure_options = MeasureOptions(
+        archives=results, images=images, output=results, **image_options
+    )
     job = Job(
-        options=own, challenge=challenge, results=results, cases=cases, archives=()
+        options=measure_options,
+        challenge=challenge,
+        results=results,
+        cases=cases,
+        archives=(),
     )
     timeout_s, hours = options.limits.timeout_s, options.hours
     longest_h = len(cases) * options.runs.repeats * timeout_s / 3600
@@ -169,7 +177,9 @@ def serve(
         return
     with FolderLock(options.folder, "served"):
         service = Service(
-            *(source, work, options.folder),
+            source,
+            work,
+            options.folder,
             hours=hours,
             patience_s=options.patience_s,
             on_step=on_step,
@@ -274,12 +284,13 @@ class Service:
         OrganiserError
             If they are at fault.
         """
-        known = self._next()
-        if not (entry := known or self._begun()):
+        open_entry = self._next()
+        entry = open_entry or self._begun()
+        if not entry:
             return False
-        tell = partial(self._postpone, entry, told="")
+        tell = partial(self._postpone, entry, team_message="")
         with bulkhead(self._folder.parent, entry.team, tell):
-            self._try(entry, is_again=bool(known))
+            self._try(entry, is_again=bool(open_entry))
         return True
 
     def _try(self, entry: Entry, *, is_again: bool) -> None:
@@ -303,22 +314,27 @@ class Service:
         except GoneError as error:
             # Until then, it may be the rights of the token's user that are missing.
             if self._now() < entry.claimed + timedelta(hours=self._hours):
-                self._postpone(entry, error.error, told=str(error.told or ""))
+                team_message = str(error.told or "")
+                self._postpone(entry, error.error, team_message=team_message)
             else:
                 _log.warning("%s: it is given up: %s", title, error)
                 self._done(entry, Step.LOST, message=str(error))
-        kept = self.journal.entries.get(entry.key)
-        if not kept or kept.step.is_end:
+        new_entry = self.journal.entries.get(entry.key)
+        if not new_entry or new_entry.step.is_end:
             self._paused.pop(entry.key, None)
             remove_tree(self._downloads(entry))
 
-    def _postpone(self, entry: Entry, error: FlareError, *, told: str) -> None:
-        """Let others go before a submission, for a pause that grows."""
+    def _postpone(self, entry: Entry, error: FlareError, *, team_message: str) -> None:
+        """Let others go before a submission, for a pause that grows.
+
+        `team_message` is the message for the team about a file that is gone; it is
+        empty for all other errors.
+        """
         if isinstance(error, OrganiserError):
             raise error
         now, paused = self._now(), self._paused[entry.key]
         entry = self.journal.entries[entry.key]
-        is_first = not (paused.errors or told) and isinstance(error, HostError)
+        is_first = not (paused.errors or team_message) and isinstance(error, HostError)
         if is_first and not entry.has(Step.DOWNLOADED):
             # The first one may be of that submission alone; of two in a row, the
             # network may be the reason. Whether the computer works is seen before each
@@ -326,13 +342,14 @@ class Service:
             self._in_a_row.failed(now)
         paused.failed(now, error)
         if not entry.has(Step.SCORED):
-            paused.end = self._patience_end(entry, paused, is_gone=bool(told))
+            paused.end = self._patience_end(entry, paused, is_gone=bool(team_message))
             end = max(self._end(entry), now + timedelta(minutes=1))
             paused.until = min(paused.until, end)
         title, pause = safe(entry.title), (paused.until - now).total_seconds() / 60
         _log.warning("%s: postponed by %.3g min: %s", title, pause, error)
         if not entry.has(Step.SCORED):
-            self.journal.keep(entry, fault=told or self._told(entry, error))
+            fault = team_message or self._team_message(entry, error)
+            self.journal.keep(entry, fault=fault)
 
     def _patience_end(
         self, entry: Entry, paused: _Backoff, *, is_gone: bool
@@ -354,7 +371,7 @@ class Service:
         """When a submission is answered, however far it is."""
         return min(entry.ends_at(self._hours), self._paused[entry.key].end)
 
-    def _told(self, entry: Entry, error: FlareError) -> str:
+    def _team_message(self, entry: Entry, error: FlareError) -> str:
         """The message for the team if an error stays."""
         if isinstance(error, ProgramError):
             return str(error)
