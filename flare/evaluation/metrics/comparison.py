@@ -96,7 +96,10 @@ def compare_label(
     *,
     has_distances: bool = False,
 ) -> Agreement:
-    """Compare one label, as `compare_labels` does several."""
+    """Compare one label, as `compare_labels` does several.
+
+    Distances need the surfaces of all windows, which the tally has at hand.
+    """
     ball = ball_rows(pair.spacing, tolerance, pair.occupancy.extent)
     if not has_distances:
         return _agreement(tally(pair, ball, smallest_dsc), pair.spacing)
@@ -105,8 +108,9 @@ def compare_label(
 
     finder = DistanceFinder(pair)
     counts = tally(pair, ball, smallest_dsc, finder.add)
-    has_both = counts.voxels.reference and counts.voxels.prediction
-    return _agreement(counts, pair.spacing, finder.finish() if has_both else None)
+    if not (counts.voxels.reference and counts.voxels.prediction):
+        return _agreement(counts, pair.spacing)
+    return _agreement(counts, pair.spacing, finder.finish())
 
 
 def _agreement(

@@ -45,10 +45,11 @@ class Nearness:
     def find_beyond(self, corners: Indices, side: int) -> Indices:
         """The corners that have no surfel of the mask `side` near.
 
-        Corners are indices of flat buffers, of shape (n,). Surfels of an organ find one
-        after a few rows of the ball. Where as many places as the window has were looked
-        up, and not in vain, it is weighed whether the remaining ones are found more
-        quickly by marking all that is near.
+        Corners are indices of flat buffers, of shape (n,). Most surfels of an organ
+        find one of the other mask in one of the first rows of the ball, the widest and
+        nearest, and leave. A prediction may be made so that they do not. So once as
+        many places as the window has were looked up, it is asked again and again
+        whether marking all that is near is less work for those that remain.
         """
         if not self._surfaces.has_voxels[side] or not corners.size:
             return corners
@@ -86,8 +87,9 @@ class Nearness:
     def mark_near(self, side: int) -> Bytes:
         """A flat buffer: 1 at each corner that has a surfel of the mask `side` near.
 
-        Only rows within reach of such surfels are looked at: of a mask that fills
-        everything, an organ is near to a few.
+        The surfels are moved to each row of the ball, widened as the row is, and all
+        put together. Only rows of the window within reach of such surfels are looked
+        at: of a mask that fills everything, an organ is near to a few.
         """
         window = self._surfaces.window
         near, rows_near = window.buffer("near"), self._rows_near(side)
@@ -150,7 +152,14 @@ class Nearness:
 
 
 def _level_of(half_width: int) -> tuple[int, int]:
-    """The level of widening to look up for a row of the ball, and how far from it."""
+    """The level of widening to look up for a row of the ball, and how far from it.
+
+    Levels are widened by 0, 1, 2, 4, 8, ... corners. A row that reaches 5 corners to
+    either side is seen in level 3, widened by 4, one corner off its middle either way:
+
+    >>> [_level_of(half_width) for half_width in (0, 1, 2, 3, 5)]
+    [(0, 0), (1, 0), (2, 0), (2, 1), (3, 1)]
+    """
     level = half_width.bit_length()
     return level, half_width - (1 << level >> 1)
 
@@ -159,8 +168,8 @@ def _shifts_by_level(ball: Ball, window: Window) -> dict[int, Indices]:
     """All that has to be looked up to know what the ball around a corner holds.
 
     For each level, which is an index of what was widened, shifts of the flat buffer,
-    the widest level first. The widest surfaces that is not wider than a row of the ball
-    shows all of it, if it is looked up at both of the row's ends.
+    the widest level first. What was widened as much as the row is wide, or a little
+    less, shows all of the row if it is looked up near both of the row's ends.
     """
     shifts: dict[int, list[int]] = {}
     for row in ball:

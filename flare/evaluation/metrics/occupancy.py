@@ -85,9 +85,7 @@ class Occupancy:
 
 def _span(is_occupied: npt.NDArray[np.bool_] | np.bool_) -> slice:
     """From the first to the last True of an array of shape (n,), or an empty slice."""
-    content = (
-        is_occupied.tobytes()
-    )  # which Python searches quicker than NumPy begins to
+    content = is_occupied.tobytes()  # Python searches it before NumPy has begun
     return slice(max(content.find(1), 0), content.rfind(1) + 1)
 
 
@@ -226,7 +224,11 @@ class LabelFinder:
         self._columns.reshape(-1)[self._first_column_of.take(labels) + columns] = True
 
     def _note_everywhere(self, start: int, stop: int) -> None:
-        """Take each label of a slice as anywhere in it: then windows are larger."""
+        """Take each label of a slice as anywhere in it: then windows are larger.
+
+        Noise is unlike the row above almost everywhere. To note each voxel of it would
+        take longer than all that is then saved by a smaller box, which it has not.
+        """
         _, height, width = self._shape
         area = height * width
         end = stop + -stop % area

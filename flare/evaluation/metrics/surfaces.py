@@ -116,7 +116,9 @@ def find_surfaces(masks: tuple[Bytes, Bytes], window: Window) -> SurfacePair:
     """Find the surfels of both masks, flat buffers that are overwritten.
 
     Corner (z, y, x) is the one before voxel (z, y, x) on all axes. It is no surfel if
-    the four voxels behind it and the four before it all are as that voxel.
+    the four voxels behind it and the four before it all are as that voxel: both fours
+    are 15 then, or both are 0. All is done in place, on bytes that stay in the cache,
+    as it is most of the time of an NSD.
     """
     reference, prediction = masks
     has_voxels = (
@@ -124,10 +126,12 @@ def find_surfaces(masks: tuple[Bytes, Bytes], window: Window) -> SurfacePair:
         bool(prediction.view(np.bool_).any()),
     )
     scratch, surfels = window.buffer("scratch"), window.buffer("border")
+    # Each byte is 1, 16 or 17 where the voxel belongs to one mask, or to both.
     np.multiply(prediction, 16, out=prediction)
     fours = np.bitwise_or(reference, prediction, out=reference)
     # What the fours would be if all four voxels were as the one behind the corner.
     alike = np.multiply(fours, 15, out=prediction)
+    # First 2 for the voxel before along x; then 4 and 8, for both of the row before.
     for weight, shift in ((2, 1), (4, window.row)):
         before = np.multiply(fours[:-shift], weight, out=scratch[:-shift])
         fours[shift:] |= before

@@ -140,7 +140,14 @@ def _count_few(surfaces: SurfacePair, nearness: Nearness) -> Counts:
 
 
 def _count_many(surfaces: SurfacePair, nearness: Nearness) -> Counts:
-    """Count them by looking at all corners, if there are many: shape (2, 256)."""
+    """Count them by looking at all corners, if there are many: shape (2, 256).
+
+    An index of a surfel is eight bytes, and looking it up takes as long as passing by
+    many corners. So codes are counted for all corners: first as if all surfels were
+    beyond, then those that are near to the other mask are subtracted. A mask that has
+    few surfels in the window is counted as in `_count_few`; and a mask without a voxel
+    in it has none.
+    """
     surfels, beyond = counts = np.zeros((2, 256), dtype=np.int64)
     window = surfaces.window
     for side, other_side in DIRECTIONS:

@@ -65,7 +65,12 @@ class Window:
 def cut_windows(
     occupancy: Occupancy, ball: Ball, memory: ReusedMemory
 ) -> Iterator[Window]:
-    """Cut the box of a label along z; corner slice z is before voxel z."""
+    """Cut the box of a label along z; corner slice z is before voxel z.
+
+    Margins are computed again in the next window. So a window has at least four times
+    as many slices as a margin, even if it does not stay in the cache then. Its rows and
+    columns are those that its slices need, unless it has all of the label anyway.
+    """
     reach_z, reach_y = max(row.z for row in ball), max(row.y for row in ball)
     reach_x = ball[0].half_width
     margin = reach_z + 1
