@@ -36,6 +36,9 @@ Maker = Callable[[Shape, np.random.Generator], np.ndarray]
 
 ORGANS = 13
 
+GAPS = (2, 20)
+"""Voxels between an organ and the sphere around it."""
+
 HONEST_CASES = 20
 """One is over so soon that the time of a start hides it."""
 
@@ -110,6 +113,27 @@ def gyroid(period: float, turns: float) -> Maker:
     return make
 
 
+def sphere(organ: np.ndarray, gap: int) -> np.ndarray:
+    """A thin shell around an organ, so many voxels away from its farthest ones.
+
+    From the middle of the organ, all of it is equally far.
+    """
+    centre = [int(np.median(at)) for at in organ.nonzero()]
+    squares = [(at - c) ** 2 for at, c in zip(_axes(organ.shape), centre, strict=True)]
+    radius = np.sqrt(sum(squares)).astype(int)
+    return radius == radius[organ > 0].max() + gap
+
+
+def spheres(reference: np.ndarray, gap: int) -> np.ndarray:
+    """A shell of each label around its organ in a reference."""
+    labels = np.zeros_like(reference)
+    for label in range(1, ORGANS + 1):
+        organ = reference == label
+        if organ.any():
+            labels[sphere(organ, gap)] = label
+    return labels
+
+
 KINDS: dict[str, Maker] = {
     "noise": noise,
     "salt and pepper": salt_and_pepper,
@@ -129,6 +153,9 @@ def write_cases(folder: Path, grid: Grid) -> None:
     reference, honest = label_maps(grid.shape, ORGANS, random)
     _write(folder / "start-up", grid, *np.ones((2, 2, 2, 2), dtype=np.uint8))
     _write(folder / "honest", grid, reference, honest, HONEST_CASES)
+    for gap in GAPS:
+        labels = spheres(reference, gap)
+        _write(folder / f"spheres {gap} voxels away", grid, reference, labels)
     for kind, make in KINDS.items():
         labels = make(grid.shape, random)
         _write(folder / kind, grid, reference, labels)
@@ -138,7 +165,10 @@ def write_cases(folder: Path, grid: Grid) -> None:
 
 # --- A search for maps whose distances take long ----------------------------------
 
-PATTERNS = ("noise", "blocks", "planes", "columns", "checkerboard", "gyroid", "shells")
+PATTERNS = (
+    *("noise", "blocks", "planes", "columns", "checkerboard", "gyroid", "shells"),
+    "sphere",
+)
 
 BEST = 8
 """So many of the slowest masks are changed to get others."""
@@ -177,6 +207,8 @@ class Recipe:
             found = (x // self.size + y // self.size + z // self.size) % 2 == 0
         elif self.pattern == "gyroid":
             found = gyroid(self.size, 0.5)(shape, random) % 2 == 1
+        elif self.pattern == "sphere":
+            found = sphere(organ, self.size)
         else:
             centre = [
                 int(n * part) for n, (part, _) in zip(shape, self.box, strict=True)
