@@ -21,7 +21,6 @@ from typing import IO, Any, NoReturn, cast
 from flare.common.errors import FileError
 from flare.common.streams import (
     GZIP_MAGIC,
-    PIECE_BYTES,
     DamagedStreamError,
     GzipStream,
     PlainStream,
@@ -144,6 +143,10 @@ class Budget:
         if self.packed_bytes < 0:
             raise LimitError("its layers are far larger than it, even compressed")
 
+
+PIECE_BYTES = 2**16
+"""How much goes by at once. A larger piece is given back to the system each time, which
+takes as long as inflating and hashing it."""
 
 PADDING_BYTES = 2**20
 """At most this many zeros may follow the end of a tar file."""

@@ -214,6 +214,18 @@ def test_compressed_layers_that_become_small_again_are_not_unpacked(
     assert findings(save(tmp_path, FILES, pack=pack)) == []
 
 
+def test_what_goes_by_does_so_in_pieces_that_keep_their_memory(tmp_path, monkeypatch):
+    """The allocator gives pieces of 128 KiB and more back to the system by default."""
+    sizes = counted(monkeypatch, strict.Hashed, "read")
+
+    assert (
+        findings(save(tmp_path, FILES, {"a": bytes(2**22)}, pack=gzip.compress)) == []
+    )
+
+    assert sum(sizes) > 2**22
+    assert max(sizes) < 2**17
+
+
 def test_honest_compressed_layers_are_no_smaller_in_the_archive(tmp_path, monkeypatch):
     monkeypatch.setattr(strict, "PACKED_BYTES", 0, raising=False)
     weights = random.Random(1).randbytes(2**20)
