@@ -2,9 +2,12 @@
 
 import pytest
 
+from flare.ranking.rules import RankingOptions
 from tests.builders.barriers import COLOURS, find_barriers
-from tests.builders.browser import PHONE
+from tests.builders.browser import PHONE, WIDE
 from tests.builders.hostile_pages import KINDS
+from tests.builders.pages import write_report
+from tests.builders.results import write_table
 
 pytestmark = pytest.mark.browser
 
@@ -79,6 +82,38 @@ def test_labels_stand_beside_their_rows(open_page, kind):
 
     assert [end for end, _ in ends] == pytest.approx([end for _, end in ends], abs=1)
     assert len(ends) == page.locator(".chart").count()
+
+
+PLOTS = """() => [...document.querySelectorAll(".chart")].map((chart) =>
+  chart.querySelector(".plot").offsetWidth / chart.offsetWidth)"""
+"""The part of the width of each chart that its plot has."""
+
+LABELS = """() => [...document.querySelectorAll("#values .label")].map((label) =>
+  [label.textContent, label.title, label.offsetWidth < label.scrollWidth])"""
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["desk", "phone"])
+def test_long_names_leave_a_chart_half_of_its_width(window, tmp_path, size):
+    """Each is cut, with all of it behind; how many are missing stands before it."""
+    teams = [letter * 60 for letter in "abc"]
+    values = {(team, case): 0.5 for team in teams for case in ("1", "2")}
+    values["c" * 60, "2"] = ""
+    rows = []
+    for metric in ("dsc", "nsd", "runtime_s"):
+        rows += [(*key, metric, value) for key, value in values.items()]
+    source = write_table(tmp_path / "table.csv", rows)
+    options = RankingOptions(metrics=("dsc", "nsd", "runtime_s"), bootstrap=0)
+    page = tmp_path / "page.html"
+    write_report([source], page, is_organiser=True, ranking=options)
+
+    window.open(page, size=size)
+
+    parts = window.page.evaluate(PLOTS)
+    assert len(parts) >= 4
+    assert min(parts) >= 0.5
+    missing = f"(1 missing) {teams[2]}"
+    names = [*teams[:2], missing]
+    assert window.page.evaluate(LABELS) == [[name, name, True] for name in names] * 3
 
 
 @of_each_kind

@@ -260,7 +260,7 @@ def values_chart(values: MetricValues) -> Chart:
     for team, row in zip(values.teams, values.rows, strict=True):
         results = [value for value in row if value is not None]
         absent = len(row) - len(results)
-        labels.append(f"{team} ({absent} missing)" if absent else team)
+        labels.append(f"({absent} missing) {team}" if absent else team)
         statistics: list[float | None] = [None] * 6
         if results:
             quarters = np.quantile(results, (0, 0.25, 0.5, 0.75, 1)).tolist()

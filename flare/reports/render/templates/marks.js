@@ -2,7 +2,7 @@
 const marked = new Set();
 const nameOf = (place) =>
   (place.querySelector("a") ?? place.firstChild ?? place).textContent.trim()
-    .replace(/^\d+ /, "").replace(/ \(\d+ missing\)$/, "");
+    .replace(/^(\d+|\(\d+ missing\)) /, "");
 const isMarked = (place) => marked.has(nameOf(place));
 const paintMarks = () => {
   for (const table of document.querySelectorAll("table[data-sort]")) {
