@@ -49,10 +49,11 @@ class ServiceRequest:
 
     def source(self) -> Source:
         """The place that submissions come from."""
-        if self.folder.drop_folder:
-            return DropFolder(self.folder.drop_folder, utc_now)
-        clients = [Client(self.phase.api, token) for token in read_tokens()]
         _, entries = read_journal(self.service.folder)
+        if self.folder.drop_folder:
+            turns = [entry.team for entry in entries]
+            return DropFolder(self.folder.drop_folder, utc_now, turns)
+        clients = [Client(self.phase.api, token) for token in read_tokens()]
         used = [entry.place.get(TOKEN, "") for entry in entries]
         source = PhaseSource(str(self.phase.phase), *clients, used=used)
         if len(clients) > 1:

@@ -9,7 +9,6 @@ import hashlib
 import json as json_module
 import logging
 import random
-import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -44,7 +43,7 @@ from flare.platforms.grandchallenge.errors import (
     TokenError,
 )
 from flare.platforms.grandchallenge.partial_file import PartialFile
-from flare.platforms.grandchallenge.tokens import TOKEN_REMEDY
+from flare.platforms.grandchallenge.tokens import TOKEN_REMEDY, forms_of
 from flare.results.team_folder import deleted_user
 
 _log = logging.getLogger(__name__)
@@ -147,6 +146,7 @@ class Client:
             )
         self.api = f"{api.rstrip('/')}/"
         self._token, self._sleep, self._limits = token, sleep, limits
+        self._forms = forms_of(token)
 
     @property
     def mark(self) -> str:
@@ -154,8 +154,8 @@ class Client:
         return hashlib.sha256(self._token.encode()).hexdigest()[:8]
 
     def _redact(self, text: str) -> str:
-        """A text without the token, also in small letters: hosts have these."""
-        return re.sub(re.escape(self._token), "[token]", text, flags=re.IGNORECASE)
+        """A text without any form of the token."""
+        return self._forms.sub("[token]", text)
 
     def _host_of(self, url: str) -> str:
         """The host of an address, without the token."""
@@ -410,13 +410,10 @@ class Client:
                 raise LongAnswerError(
                     f"{host}: its answer is longer than {largest / 2**20:g} MiB"
                 )
-        token = json_module.dumps(self._token)[1:-1]
         try:
             value = json_module.loads(content.decode("utf-8", "replace"))
             # Written anew, no escapes hide the token.
-            text, hidden = re.subn(
-                re.escape(token), "[token]", json_module.dumps(value), flags=re.I
-            )
+            text, hidden = self._forms.subn("[token]", json_module.dumps(value))
             return json_module.loads(text) if hidden else value
         except (ValueError, RecursionError):  # also a number of thousands of digits
             return None

@@ -59,6 +59,8 @@ ENDED = ("Cancelled", QUEUED)
 TOKEN = "token"
 """In the place of a submission: the mark of the token that claims it."""
 
+_ANOTHER_S = "another service has claimed it"
+
 _GONE = (404, 410)
 """What a host answers that does not have something (any more)."""
 
@@ -130,8 +132,8 @@ class PhaseSource:
 
     def claim(self, submission: Submission, *, is_again: bool) -> Submission:
         """Claim a submission; see `Source`."""
-        if is_again and self._status(submission) == QUEUED:
-            raise NotNowError("the claim was not heard")
+        if is_again:
+            self._refuse_unclaimed(submission, "the claim was not heard")
         client = self._claimant(submission)
         self._used.append(client.mark)
         path = f"evaluations/{submission.key}/claim/"
@@ -139,25 +141,30 @@ class PhaseSource:
         if _has(reply, pk=submission.key):
             if len(self._clients) > 1:
                 _log.info("%s", self.tokens_text)
-            return self._submission(reply.content, client.mark)
+            return self._claimed(submission, reply, client)
         if reply.status != 400:
             raise client.refusal(reply)
         # The platform has one status for all refusals, and words that may change: so
         # what has become of the submission tells why.
+        self._refuse_unclaimed(
+            submission,
+            f"the platform refuses the token {client.mark} ({reply.reason}): its user"
+            " has claimed another one, which is postponed here, or another service is"
+            " at work with the token; or the platform lets a user claim only once: ask"
+            " its staff, or add the token of another external evaluator",
+        )
+        # If an earlier call was heard, though we never heard of it, it is ours.
+        if is_again or not reply.is_certain:
+            return submission
+        raise NotOursError(_ANOTHER_S)
+
+    def _refuse_unclaimed(self, submission: Submission, problem: str) -> None:
+        """Refuse what waits for a claim, for this reason, and what needs none."""
         status = self._status(submission)
         if status == QUEUED:
-            raise NotNowError(
-                f"the platform refuses the token {client.mark} ({reply.reason}): its"
-                " user has claimed another one, which is postponed here, or another"
-                " service is at work with the token; or the platform lets a user claim"
-                " only once: ask its staff, or add the token of another external"
-                " evaluator"
-            )
-        # If an earlier call was heard, though we never heard of it, it is ours.
-        may_be_ours = is_again or not reply.is_certain
-        if may_be_ours and status == CLAIMED:
-            return submission
-        raise NotOursError("another service has claimed it")
+            raise NotNowError(problem)
+        if status != CLAIMED:
+            raise NotOursError(_ANOTHER_S)
 
     def download(self, submission: Submission, folder: Path) -> Path:
         """Fetch the archive of the algorithm, whole, and its model, if it has one."""
@@ -231,13 +238,34 @@ class PhaseSource:
         return self._clients.get(submission.place.get(TOKEN, ""), self._client)
 
     def _status(self, submission: Submission) -> str:
-        client = self._reader(submission)
-        reply = client.call("GET", f"evaluations/{submission.key}/")
-        if reply.status in _GONE:
-            raise GoneError(client.refusal(reply))
-        if not _has(reply, pk=submission.key):
-            raise client.refusal(reply)
-        return str(reply.content.get("status"))
+        """The status that the claimant, or else any other user, is told.
+
+        The claimant's token may have run out, or its rights; if nobody is told any
+        status, the claimant's refusal counts.
+        """
+        reader, refusals = self._reader(submission), list[Exception]()
+        for client in dict.fromkeys([reader, *self._clients.values()]):
+            try:
+                reply = client.call("GET", f"evaluations/{submission.key}/")
+            except TokenError as error:
+                refusals.append(error)
+                continue
+            if _has(reply, pk=submission.key):
+                return str(reply.content.get("status"))
+            refusal = client.refusal(reply)
+            is_gone = reply.status in _GONE
+            refusals.append(GoneError(refusal) if is_gone else refusal)
+        raise refusals[0]
+
+    def _claimed(
+        self, submission: Submission, reply: Reply, client: Client
+    ) -> Submission:
+        """A submission as the platform describes it at its claim: that of its user."""
+        claimed = self._submission(reply.content, client.mark)
+        if claimed.user != submission.user:
+            users = f"{safe(claimed.user)}'s, and not {safe(submission.user)}'s"
+            raise NotOursError(f"at the claim, the platform calls it {users}")
+        return claimed
 
     def _waiting(self) -> tuple[str, list[Any]]:
         """The evaluations that wait, as the first user sees them who sees any.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
 from collections.abc import MutableMapping
 from pathlib import Path
+from urllib.parse import unquote
 
 from flare.common.text import safe, shell_word, why
 from flare.platforms.grandchallenge.errors import PlatformError
@@ -62,3 +64,28 @@ def _read_private(file: str) -> str:
         raise PlatformError(
             f"{safe(file)}: the token cannot be read ({reason})", TOKEN_REMEDY
         ) from error
+
+
+def forms_of(token: str) -> re.Pattern[str]:
+    r"""All that a token may look like, also in small letters: hosts have these.
+
+    Each sign of it may be written as in JSON, or as in an address (%XX), even twice;
+    the token itself may be so, too, and unquoted by somebody.
+
+    Examples
+    --------
+    >>> forms_of("a%2Fb").sub("[token]", "a%2fb, a/b, %61%252F%62, a%25252Fb and a%b")
+    '[token], [token], [token], [token] and a%b'
+    """
+    words = dict.fromkeys([token, unquote(token)])
+    return re.compile("|".join(map(_forms_of_word, words)), re.IGNORECASE)
+
+
+def _forms_of_word(word: str) -> str:
+    forms = ""
+    for sign in word:
+        in_address = "".join(f"%(?:25)*{byte:02x}" for byte in sign.encode())
+        as_it_is = dict.fromkeys([sign, json.dumps(sign)[1:-1]])
+        # A form that stood here twice would be tried twice at each sign: 2^n times.
+        forms += f"(?:{'|'.join([*map(re.escape, as_it_is), in_address])})"
+    return forms

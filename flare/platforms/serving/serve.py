@@ -357,12 +357,13 @@ class Service:
         """When a submission that is postponed is answered, if others wait for it.
 
         The time begins anew where the submission has come further since its last error:
-        then the error is another one, and what it needs is there again.
+        then the error is another one, and what it needs is there again. It also does
+        where the clock was set back.
         """
         if not (self._source.is_one_at_a_time and entry.has(Step.CLAIMED)):
             return _NEVER
         progress = entry.step, self._work.done(entry.team)
-        if paused.progress != progress:
+        if paused.progress != progress or paused.since > self._now():
             paused.progress, paused.since = progress, self._now()
         patience_s = min(self._patience_s, GONE_S) if is_gone else self._patience_s
         return paused.since + timedelta(seconds=patience_s)
@@ -386,7 +387,7 @@ class Service:
         now, ready = self._now(), {}
         for entry in self.journal.open_entries():
             is_in_time = entry.has(Step.SCORED) or now < self._end(entry)
-            if (until := self._paused[entry.key].until) <= now:
+            if (until := self._paused[entry.key].end_at(now)) <= now:
                 ready[entry.key] = (is_in_time, until)
         if not ready:
             return None
@@ -396,7 +397,8 @@ class Service:
 
     def _begun(self) -> Entry | None:
         """The first submission that can be claimed now, written down."""
-        if self._now() < max(self._claims.until, self._in_a_row.until):
+        now = self._now()
+        if now < max(self._claims.end_at(now), self._in_a_row.end_at(now)):
             return None
         for submission in self._source.claimable():
             if submission.key in self.journal.entries:
@@ -495,5 +497,13 @@ class _Backoff:
     def failed(self, now: datetime, error: FlareError | None = None) -> None:
         """Count an error, and pause behind it."""
         self.errors, self.error = self.errors + 1, error
-        minutes = min(2**self.errors // 2, LONGEST_PAUSE_MIN)
-        self.until = now + timedelta(minutes=minutes)
+        self.until = now + self._pause
+
+    @property
+    def _pause(self) -> timedelta:
+        return timedelta(minutes=min(2**self.errors // 2, LONGEST_PAUSE_MIN))
+
+    def end_at(self, now: datetime) -> datetime:
+        """When the pause ends: a clock that was set back makes it no longer."""
+        self.until = min(self.until, now + self._pause)
+        return self.until

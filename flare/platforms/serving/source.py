@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -162,7 +162,7 @@ class Source(Protocol):
         """What it is, always the same for one source."""
 
     def claimable(self) -> list[Submission]:
-        """Submissions that nobody has claimed, the oldest first."""
+        """Submissions that nobody has claimed, in the order of their turns."""
 
     def claim(self, submission: Submission, *, is_again: bool) -> Submission:
         """Let nobody else have a submission; it, as the source describes it then.
@@ -177,7 +177,7 @@ class Source(Protocol):
         Raises
         ------
         NotOursError
-            If somebody else was faster.
+            If somebody else was faster, or the source calls it another user's.
         NotNowError
             If it has to wait, or was tried before in vain.
         GoneError
@@ -227,6 +227,15 @@ class DropFolder:
 
     TEAMNAME.model.tar.gz beside it is the team's model, and part of the submission.
 
+    Parameters
+    ----------
+    folder : Path
+        What teams put archives into.
+    now : callable
+        Date and time.
+    turns : iterable of str
+        Teams that had a turn before, the oldest turn first.
+
     Raises
     ------
     InputError
@@ -235,13 +244,15 @@ class DropFolder:
 
     is_named, is_one_at_a_time = True, False
 
-    def __init__(self, folder: Path, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, folder: Path, now: Callable[[], datetime], turns: Iterable[str] = ()
+    ) -> None:
         if not folder.is_dir():
             raise InputError(
                 f"{safe(folder)}: there is no such folder",
                 "Make it, and let teams put archives there.",
             )
-        self._folder, self._now = folder, now
+        self._folder, self._now, self._turns = folder, now, [*turns]
         self._told: set[str] = set()
         self._check_answers()
 
@@ -251,19 +262,28 @@ class DropFolder:
         return f"the folder {safe(self._folder.resolve())}"
 
     def claimable(self) -> list[Submission]:
-        """All archives that are whole, the oldest first."""
-        now, found = self._now().timestamp(), []
+        """All archives that are whole: first of the team whose last turn is oldest.
+
+        Teams that had none go before it, the archive that came first at their head.
+        """
+        now, waiting = self._now().timestamp(), []
+        last_turn = {team: number for number, team in enumerate(self._turns)}
         for path in self._folder.iterdir():
             with suppress(OSError):  # of one that is removed meanwhile
                 if _is_archive(path.name) and self._is_file(path):
-                    found.append((_changed_at(path, now), path, _submission(path)))
-        ordered = sorted(found, key=itemgetter(0, 1))
-        return [one for time, _, one in ordered if time <= now - SETTLE_S]
+                    submission, arrival = _submission(path), _arrival(path)
+                    if _changed_at(path, now) <= now - SETTLE_S:
+                        turn = last_turn.get(submission.team, -1)
+                        waiting.append((turn, arrival, path, submission))
+        return [
+            submission for *_, submission in sorted(waiting, key=itemgetter(0, 1, 2))
+        ]
 
     def claim(self, submission: Submission, *, is_again: bool) -> Submission:
         """Nothing is to be done: the folder is locked by that of the results."""
         if is_again:  # the hours begin now
             raise NotNowError("nobody has heard of the claim")
+        self._turns.append(submission.team)
         return submission
 
     def download(self, submission: Submission, folder: Path) -> Path:
@@ -346,10 +366,16 @@ def _changed_at(path: Path, now: float) -> float:
     return max(s.st_mtime if s.st_mtime <= now else s.st_ctime for s in states)
 
 
+def _arrival(path: Path) -> float:
+    """When an archive, or its model, came: by a date that nobody can choose."""
+    return max(file.stat().st_ctime for file in _files(path))
+
+
 def _submission(path: Path) -> Submission:
     states = [(file.name, file.stat()) for file in _files(path)]
     text = " ".join(f"{name} {s.st_size} {s.st_mtime_ns}" for name, s in states)
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
     name = path.name.removesuffix(SUFFIX)
-    team = derived_folder(name) if name_problem(name) else name
-    return Submission(key=digest[:16], team=team, user=team, title=path.name)
+    # With an ending that no team's name has, nobody can be called like it.
+    team = f"{derived_folder(name)}{SUFFIX}" if name_problem(name) else name
+    return Submission(key=digest[:16], team=team, user=name, title=path.name)

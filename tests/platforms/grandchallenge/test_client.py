@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from http.client import HTTPResponse
 from pathlib import Path
 
@@ -112,6 +113,48 @@ def test_no_escape_of_json_hides_a_token(platform, calls, monkeypatch):
     reply = calls.call("GET", one(platform))
 
     assert reply.content == {"[token]": ["a [token]", {"b": "[token]"}, 0.1, None]}
+
+
+ODD_TOKEN = r"Ab+c/1%2Bz=\x"
+"""It has signs that an address, or JSON, may write in other ways."""
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        ODD_TOKEN,
+        "Ab%2Bc%2F1%252Bz%3D%5Cx",
+        "ab%2bc/1%252bz%3d%5cx",
+        "Ab%252Bc%252F1%25252Bz%253D%255Cx",
+        "%41%62%2B%63%2F%31%25%32%42%7A%3D%5C%78",
+        r"Ab+c/1+z=\x",
+    ],
+    ids=["itself", "quoted", "in part", "twice", "each sign", "unquoted"],
+)
+def test_no_form_of_a_token_stands_in_a_message(platform, pauses, monkeypatch, form):
+    """It is replaced in an answer, and in a place that the call is led to."""
+    platform.users[ODD_TOKEN] = "evaluator"
+    calls = Client(platform.api, ODD_TOKEN, pauses.append)
+    body = json.dumps({"detail": f"No {form}."})
+    monkeypatch.setitem(ODD, "form", body.encode())
+    platform.faults["status"] = ["form"]
+
+    assert calls.call("GET", one(platform)).reason == "No [token]"
+
+    with pytest.raises(PlatformError) as caught:
+        calls.fetch(f"http://a.org/{form}/x", Path("x"))
+    assert "http://a.org/[token]/x: the file is not" in str(caught.value)
+
+
+def test_what_begins_like_a_token_costs_no_time(platform, calls, monkeypatch):
+    """Thousands of them are looked through in a moment."""
+    body = json.dumps({"detail": [TOKEN[:-1], TOKEN[:-1].replace("-", "%2D")] * 2000})
+    monkeypatch.setitem(ODD, "alike", body.encode())
+    platform.faults["status"], start = ["alike"], time.process_time()
+
+    assert calls.call("GET", one(platform)).content == json.loads(body)
+
+    assert time.process_time() - start < 1
 
 
 # --- Files ------------------------------------------------------------------------

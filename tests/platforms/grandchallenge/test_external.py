@@ -8,6 +8,8 @@ from flare.platforms.grandchallenge import partial_file
 from flare.platforms.grandchallenge.client import Client
 from flare.platforms.grandchallenge.errors import PlatformError
 from flare.platforms.grandchallenge.external import PhaseSource
+from flare.platforms.serving.journal import Step
+from flare.platforms.serving.serve import Service
 from flare.platforms.serving.source import (
     GoneError,
     NotNowError,
@@ -15,7 +17,8 @@ from flare.platforms.serving.source import (
     failed,
     succeeded,
 )
-from tests.fakes.platform import CANCELLED, CLAIMED, PHASE, TOKEN
+from tests.fakes.platform import CANCELLED, CLAIMED, PHASE, TOKEN, UNKNOWN
+from tests.fakes.submissions import FakeWork, Passing
 
 STRANGER = r"does not answer as grand-challenge\.org"
 GOOD, BAD = succeeded({"aggregates": {"runtime_s": 3.5}}), failed("none")
@@ -150,6 +153,28 @@ def test_what_comes_of_a_claim(platform, source, begin, change, faults, error, m
     found = platform.evaluations[submission.key]
     assert (found["status"], found["claimed_by"]) == (CLAIMED, "evaluator")
     assert source.claimable() == []
+
+
+def test_a_claim_of_another_user_s_submission_is_refused(
+    platform, source, monkeypatch, tmp_path
+):
+    """The listing has said whose folder it gets; nothing of it is measured."""
+    pk, real = platform.submit("jane", b"image"), platform.RequestHandlerClass.claim
+
+    def claim(handler):
+        status, content = real(handler)
+        content["submission"]["creator"] = {"username": "john"}
+        return status, content
+
+    monkeypatch.setattr(platform.RequestHandlerClass, "claim", claim)
+    service = Service(source, FakeWork(), tmp_path, now=Passing())
+    while service.serve_one():
+        pass
+
+    entry = service.journal.entries[pk]
+    assert (entry.step, entry.user, entry.team) == (Step.LOST, "jane", "jane")
+    assert entry.message == "at the claim, the platform calls it john's, and not jane's"
+    assert platform.answers()["jane"] == []
 
 
 def test_a_claim_that_nobody_has_heard_is_made_anew(platform, source):
@@ -297,6 +322,61 @@ def test_a_token_that_has_run_out_is_named_once_and_left_out(two_users, pauses, 
     assert TOKEN not in caplog.text
     with pytest.raises(PlatformError, match="does not accept the token"):
         make_source(two_users, pauses).claimable()
+
+
+@pytest.mark.parametrize("trouble", ["run out", "no evaluator", "at fault"])
+def test_what_a_token_cannot_claim_is_left_to_the_next_one(
+    platform, pauses, tmp_path, monkeypatch, trouble
+):
+    """It was listed to the first user, whose claim fails just then, and for ever."""
+    handler, lost = platform.RequestHandlerClass, []
+    for call in ("claim", "one", "claimable"):
+        monkeypatch.setattr(handler, call, without_rights(getattr(handler, call), lost))
+    platform.users[OTHER] = "second"
+    platform.faults["claim"] = [500] * 5 * (trouble == "at fault")
+    pk = platform.submit("jane", b"image")
+    work, now = FakeWork(), Passing()
+    source = make_source(platform, pauses, TOKEN, OTHER)
+    service = Service(source, work, tmp_path, now=now)
+
+    def check_host():
+        if trouble == "no evaluator":
+            lost.append("evaluator")
+        else:
+            platform.users.pop(TOKEN, None)
+
+    work.check_host = check_host
+    for _ in range(10):
+        service.serve_one()
+        now.sleep(60)
+
+    entry, claim = service.journal.entries[pk], platform.evaluations[pk]
+    assert (entry.step, entry.place["token"]) == (Step.RETURNED, OTHER_MARK)
+    assert (claim["claimed_by"], len(claim["answers"])) == ("second", 1)
+
+
+def without_rights(call, lost):
+    """A call as the platform answers it to users who may not see what it is about."""
+
+    def answer(handler):
+        if handler.user() in lost:
+            is_listing = call.__name__ == "claimable"
+            return (200, []) if is_listing else UNKNOWN
+        return call(handler)
+
+    return answer
+
+
+@pytest.mark.parametrize("status", [CANCELLED, "Succeeded"])
+def test_what_somebody_has_answered_is_not_claimed_again(two_users, pauses, status):
+    """Though the token that may have claimed it has run out."""
+    source = make_source(two_users, pauses, TOKEN, OTHER)
+    submission = source.claimable()[0]
+    del two_users.users[TOKEN]
+    two_users.evaluations[submission.key]["status"] = status
+
+    with pytest.raises(NotOursError, match="another service has claimed it"):
+        source.claim(submission, is_again=True)
 
 
 # --- Answers ----------------------------------------------------------------------

@@ -64,6 +64,18 @@ def tries(work, team):
     return work.log.count(("measure", team))
 
 
+def until(now, is_over):
+    """Time that passes until something is so; then the service is ended."""
+
+    def sleep(seconds):
+        if is_over():
+            raise KeyboardInterrupt
+        now.at += timedelta(seconds=seconds)
+        assert now.at < BEGIN + timedelta(days=368)
+
+    return sleep
+
+
 def run_until_answered(service, source, now):
     """Let a service run, for ever, but for an answer."""
 
@@ -105,6 +117,37 @@ def test_pauses_grow_from_a_minute_to_an_hour(make, now):
 
     assert served(service)["a"].step is Step.RETURNED
     assert now.at == BEGIN + timedelta(minutes=183)
+
+
+@pytest.mark.parametrize("step", [("measure", "a"), ("download", "a"), "host"])
+def test_a_clock_that_is_set_back_makes_no_pause_longer(make, now, step):
+    """It was a year ahead at the fourth error; then the next try is 8 minutes away."""
+    source, work = FakeSource("a", now=now), FakeWork()
+    failing_part = source if step == ("download", "a") else work
+    failing_part.errors[step] = [NO_ENGINE] * 4
+    service = make(source, work)
+    now.at += timedelta(days=365)
+    with pytest.raises(KeyboardInterrupt):
+        service.run(60, until(now, lambda: not failing_part.errors[step]))
+    now.at = BEGIN
+
+    run_until_answered(service, source, now)
+
+    assert source.answers["a"]["status"] == "Succeeded"
+    assert source.at["a"] <= timedelta(minutes=8)
+
+
+def test_a_clock_that_is_set_back_makes_no_patience_longer(make, now):
+    """What holds the only claim is answered half an hour after the next error."""
+    source, work = OneAtATime("a", now=now), failing(NO_ENGINE, "a")
+    service = make(source, work)
+    now.at += timedelta(days=1)
+    served(service)
+    now.at = BEGIN
+
+    run_until_answered(service, source, now)
+
+    assert source.at["a"] <= timedelta(minutes=1 + 30)
 
 
 @pytest.mark.parametrize(("error", "code"), [(FAULT, "[X01]"), (NO_ENGINE, "[H07]")])
