@@ -14,17 +14,17 @@ from tests.builders import ROOT
 PACKAGE = ROOT / "flare"
 
 LIMITS = {
-    "house words in 1,000 names": 13,
-    "comprehensions in 100 functions": 55,
-    "comprehensions with two for or two if": 11,
+    "house words in 1,000 names": 1,
+    "comprehensions in 100 functions": 49,
+    "comprehensions with two for or two if": 0,
     "nested ternaries": 0,
-    "calls f(*(a, b))": 4,
-    "complexity over 12": 20,
-    "highest complexity": 22,
-    "complexity over 10 in 30 lines": 11,
-    "docstrings that are fragments": 63,
-    "records made of **dictionary": 16,
-    "exceptions to C901": 7,
+    "calls f(*(a, b))": 0,
+    "complexity over 12": 1,
+    "highest complexity": 14,
+    "complexity over 10 in 30 lines": 2,
+    "docstrings that are fragments": 0,
+    "records made of **dictionary": 11,
+    "exceptions to C901": 0,
 }
 """When a count has fallen, so does its limit: the test asks for it."""
 

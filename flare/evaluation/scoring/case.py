@@ -96,7 +96,7 @@ def score_labels(
         smallest_dsc=challenge.smallest_dsc_for_nsd,
         has_distances=any(METRICS[name].needs_distances for name in challenge.metrics),
     )
-    found = []
+    scores = []
     for organ in challenge.organs:
         agreement = agreements[organ.label]
         values = {"dsc": agreement.dsc, "nsd": agreement.nsd}
@@ -107,8 +107,8 @@ def score_labels(
                 value = _worst(name, reference.grid, challenge)
             values[name] = value
         _apply_rules(values, voxels, challenge)
-        found.append(OrganScore(organ=organ.name, by_metric=values))
-    return tuple(found)
+        scores.append(OrganScore(organ=organ.name, by_metric=values))
+    return tuple(scores)
 
 
 def _scored_slices_by_label(
@@ -158,10 +158,10 @@ def _apply_rules(
 
 @cache
 def _function(name: str) -> Callable[[Agreement], float | None]:
-    """What makes a metric of what was counted and measured."""
-    module, _, function = METRICS[name].function.partition(":")
-    found = import_module(f"flare.evaluation.metrics.{module}")
-    return getattr(found, function)  # type: ignore[no-any-return]
+    """The function that computes a metric from what was counted and measured."""
+    module_name, _, function = METRICS[name].function.partition(":")
+    module = import_module(f"flare.evaluation.metrics.{module_name}")
+    return getattr(module, function)  # type: ignore[no-any-return]
 
 
 def _worst(name: str, grid: Grid | None, challenge: Challenge) -> float:
@@ -212,8 +212,12 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
     free_of = _free_organs(reference, challenge)
     labels = challenge.labels_by_name
     is_zero = challenge.unknown_labels.prediction is UnknownLabels.ZERO
-    # What scores 0 because of another label has left nothing empty.
-    left = () if prediction.unknown and is_zero else free_of
+    left_empty = []
+    # A prediction that scores 0 because of another label has left nothing empty.
+    if not (prediction.unknown and is_zero):
+        left_empty = [
+            name for name in free_of if labels[name] not in prediction.present
+        ]
     return CaseScore(
         case=pair.case,
         reference_file=pair.reference.file_name,
@@ -223,7 +227,7 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
         organs=organs,
         by_metric=_means(organs, challenge),
         free_of=free_of,
-        left_empty=tuple(n for n in left if labels[n] not in prediction.present),
+        left_empty=tuple(left_empty),
     )
 
 
@@ -241,8 +245,12 @@ def worst_score(
         challenge.worst_distance_mm is None
         and any(METRICS[name].worst is None for name in challenge.metrics)
     )
-    found = read_reference(reference, challenge) if is_read else None
-    organs = _worst_organs(challenge, found.grid if found else None)
+    grid: Grid | None = None
+    free_of: tuple[str, ...] = ()
+    if is_read:
+        labels = read_reference(reference, challenge)
+        grid, free_of = labels.grid, _free_organs(labels, challenge)
+    organs = _worst_organs(challenge, grid)
     return CaseScore(
         case=reference.case,
         reference_file=reference.file_name,
@@ -250,7 +258,7 @@ def worst_score(
         organs=organs,
         by_metric=_means(organs, challenge),
         failure=failure,
-        free_of=_free_organs(found, challenge) if found else (),
+        free_of=free_of,
     )
 
 
@@ -293,31 +301,34 @@ def mirrored(
     if reference.labels.shape != prediction.labels.shape:
         return None
     counted = [organ.label for organ in challenge.organs if organ.in_mean]
-    maps = reference.labels, prediction.labels
-    sizes = [_voxels(labels, labels)[counted] for labels in maps]
-    both = sizes[0] + sizes[1]
-    found = []
-    for flip in _FLIPS if both.any() else ():
-        shared = _voxels(maps[0], np.flip(maps[1], flip))[counted]
-        absent = challenge.absent_organs.in_both
-        dsc = np.where(both > 0, 2 * shared / np.maximum(both, 1), absent)
-        found.append(float(dsc.mean()))
-    best = max(range(len(found)), key=found.__getitem__, default=0)
-    # Organs that neither has do not change.
-    least = MIRRORED_GAIN * np.mean(both > 0)
-    if not best or found[best] < found[0] + least:
+    reference_voxels = _voxels(reference.labels, reference.labels)[counted]
+    prediction_voxels = _voxels(prediction.labels, prediction.labels)[counted]
+    sums = reference_voxels + prediction_voxels
+    if not sums.any():
+        return None
+    absent = challenge.absent_organs.in_both
+    means = []
+    for flip in _FLIPS:
+        shared = _voxels(reference.labels, np.flip(prediction.labels, flip))[counted]
+        dsc = np.where(sums > 0, 2 * shared / np.maximum(sums, 1), absent)
+        means.append(float(dsc.mean()))
+    best = int(np.argmax(means))  # 0 is the prediction as it is
+    # Organs that neither label map has do not change.
+    least_gain = MIRRORED_GAIN * np.mean(sums > 0)
+    if not best or means[best] < means[0] + least_gain:
         return None
     steps = np.abs(np.array(reference.grid.affine)[:, 2::-1])  # of z, y, x
     ways = sorted(int(steps[:, axis].argmax()) for axis in _FLIPS[best])
-    return Mirrored(axes=" and ".join(_WAYS[way] for way in ways), dsc=found[best])
+    return Mirrored(axes=" and ".join(_WAYS[way] for way in ways), dsc=means[best])
 
 
 def _voxels(first: Labels, second: Labels) -> npt.NDArray[np.int64]:
     """How many voxels of each label two label maps share, of shape (256,)."""
     shared = np.zeros(256, dtype=np.int64)
-    for own, other in zip(first, second, strict=True):
-        if own.any():
-            shared += np.bincount(own[(own == other) & (own > 0)], minlength=256)
+    for slice_1, slice_2 in zip(first, second, strict=True):
+        if slice_1.any():
+            is_shared = (slice_1 == slice_2) & (slice_1 > 0)
+            shared += np.bincount(slice_1[is_shared], minlength=256)
     return shared
 
 
@@ -330,7 +341,7 @@ def _free_organs(reference: LabelMap, challenge: Challenge) -> tuple[str, ...]:
 def count_free_cases(
     cases: Sequence[CaseScore], challenge: Challenge
 ) -> tuple[FreeCases, ...]:
-    """Of each organ whose absence is reported, over all cases."""
+    """The counts of each organ whose absence is reported, over all cases."""
     return tuple(
         FreeCases(
             organ=organ.name,

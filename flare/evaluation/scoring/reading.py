@@ -50,19 +50,19 @@ def check_headers(pair: CasePair, challenge: Challenge) -> tuple[int, str]:
     if size_problem := expected.spacing_problem:
         raise GroundTruthError(f"{safe(file.name)}: {size_problem}")
     try:
-        found = pair.prediction.read_grid()
+        grid = pair.prediction.read_grid()
     except FileFormatError as error:
         if not file.is_hidden:
             raise
         _log.info("%s", error.finding)
         text, _, _ = error.problem.partition(" (")  # of sizes, in brackets
         raise FileFormatError(name, text, error.remedy) from error
-    wrong = compare_sizes(found, expected)
+    wrong = compare_sizes(grid, expected)
     if wrong:
         hidden = "its size is not that of the CT"
         raise GridSizeError(name, _grid_text(file, wrong, hidden))
-    voxels = math.prod(found.shape)
-    wrong = compare_positions(found, expected, challenge.grid.tolerance_mm)
+    voxels = math.prod(grid.shape)
+    wrong = compare_positions(grid, expected, challenge.grid.tolerance_mm)
     if not wrong:
         return voxels, ""
     text = _grid_text(file, wrong, "it lies elsewhere than the CT")
@@ -129,10 +129,10 @@ def read_reference(
 def _read(
     file: LabelMapFile, role: str, challenge: Challenge, memory: ReusedMemory | None
 ) -> LabelMap:
-    """Read a label map of a challenge."""
-    known = [organ.label for organ in challenge.organs]
+    """Read the organs of a label map into memory that its role has reserved."""
+    labels = [organ.label for organ in challenge.organs]
     allocate = partial((memory or ReusedMemory()).take, role)
-    return file.read_labels(known, allocate)
+    return file.read_labels(labels, allocate)
 
 
 LOWEST_LABEL = -100
@@ -153,10 +153,11 @@ def other_edition_text(labels: LabelMap, challenge: Challenge) -> str:
         return ": it looks like a CT instead of a label map"
     if len(labels.unknown) > 1:
         for name in challenge_names():
-            other = read_challenge(name)
-            known = {organ.label for organ in other.organs}
-            if other.key != challenge.key and known.issuperset(labels.unknown):
-                return f", as in {other.name}"
+            edition = read_challenge(name)
+            edition_labels = {organ.label for organ in edition.organs}
+            is_other = edition.key != challenge.key
+            if is_other and edition_labels.issuperset(labels.unknown):
+                return f", as in {edition.name}"
     return ""
 
 

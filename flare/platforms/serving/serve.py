@@ -314,7 +314,7 @@ class Service:
         except GoneError as error:
             # Until then, it may be the rights of the token's user that are missing.
             if self._now() < entry.claimed + timedelta(hours=self._hours):
-                team_message = str(error.told or "")
+                team_message = str(error.team_error or "")
                 self._postpone(entry, error.error, team_message=team_message)
             else:
                 _log.warning("%s: it is given up: %s", title, error)
@@ -383,7 +383,7 @@ class Service:
         return str(MeasurementError(entry.title, problem, "Ask the organisers."))
 
     def _next(self) -> Entry | None:
-        """What is to be gone on with: first of all what has to be answered now."""
+        """The submission to go on with: one that has to be answered now comes first."""
         now, ready = self._now(), {}
         for entry in self.journal.open_entries():
             is_in_time = entry.has(Step.SCORED) or now < self._end(entry)

@@ -140,9 +140,11 @@ class GoneError(Exception):
         the submission is given up then.
     """
 
-    def __init__(self, error: HostError, told: SubmissionError | None = None) -> None:
+    def __init__(
+        self, error: HostError, team_error: SubmissionError | None = None
+    ) -> None:
         super().__init__(str(error))
-        self.error, self.told = error, told
+        self.error, self.team_error = error, team_error
 
 
 class Source(Protocol):
@@ -159,7 +161,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is, always the same for one source."""
+        """The source's name, always the same."""
 
     def claimable(self) -> list[Submission]:
         """Submissions that nobody has claimed, in the order of their turns."""
@@ -253,7 +255,7 @@ class DropFolder:
                 "Make it, and let teams put archives there.",
             )
         self._folder, self._now, self._turns = folder, now, [*turns]
-        self._told: set[str] = set()
+        self._named_files: set[str] = set()
         self._check_answers()
 
     @property
@@ -332,8 +334,8 @@ class DropFolder:
     def _is_file(self, path: Path) -> bool:
         """Whether what is called like an archive is a file; if not, it is said once."""
         is_file = _is_regular(path)
-        if not is_file and path.name not in self._told:
-            self._told.add(path.name)
+        if not is_file and path.name not in self._named_files:
+            self._named_files.add(path.name)
             _log.warning("%s: it is not a file, and is not taken", safe(path))
         return is_file
 

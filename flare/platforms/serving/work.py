@@ -6,7 +6,7 @@ import logging
 import re
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -294,39 +294,59 @@ def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[st
         If the files cannot be read.
     """
     content = read_evaluation(folder / METRICS_JSON).content
-    found = read_records(folder / EFFICIENCY_CSV)
-    records = [found[case] for case in case_names(content).values()]
-    ok = sum(record.status is RunStatus.OK for record in records)
-    if not ok:
+    records_by_case = read_records(folder / EFFICIENCY_CSV)
+    records = [records_by_case[case] for case in case_names(content).values()]
+    cases_ok = sum(record.status is RunStatus.OK for record in records)
+    if not cases_ok:
         raise NoCaseError(len(records), _endings(records))
-    by_case, aggregates = dict(content["case"]), dict(content["aggregates"])
+    by_case = {**content["case"]}
     by_case["status"] = _numbered([record.status.value for record in records])
+    aggregates = {**content["aggregates"]}
     for metric in RANKED:
         values = [getattr(record, metric) for record in records]
-        if all(value is None for value in values):
-            continue  # it was not measured, such as memory where there is no GPU
-        by_case[metric] = _numbered(values)
-        counted = [
-            getattr(record, metric) if record.status is RunStatus.OK else worst[metric]
-            for record in records
-        ]
-        known = [value for value in counted if value is not None]
-        if len(known) == len(records):
-            for name, value in statistics(known).items():
-                aggregates[f"{metric}_{name}"] = value
-    counts = {"cases": len(records), "cases_ok": ok, "cases_failed": len(records) - ok}
-    aggregates |= counts
-    failed = {}
-    for name in content.get("failed") or {}:
-        failed[name] = REFUSED
-        record = found.get(case_of(name))
-        if record and record.status is not RunStatus.OK:
-            failed[name] = f"{record.status.value}: {_told(record)}"
-    warnings = [NOT_TOLD] if content.get("warnings") else []
+        if any(value is not None for value in values):
+            by_case[metric] = _numbered(values)
+            aggregates |= _statistics(records, metric, worst[metric])
+    aggregates["cases"] = len(records)
+    aggregates["cases_ok"] = cases_ok
+    aggregates["cases_failed"] = len(records) - cases_ok
     returned = {**content, "case": by_case, "aggregates": aggregates}
-    returned |= {"failed": failed, "warnings": warnings}
+    returned["failed"] = _failures(content.get("failed") or {}, records_by_case)
+    returned["warnings"] = [NOT_TOLD] if content.get("warnings") else []
     returned.pop("low_scores", None)
     return returned
+
+
+def _statistics(
+    records: Sequence[CaseRecord], metric: str, worst: float | None
+) -> dict[str, float | None]:
+    """The statistics of a metric over all cases; empty where a case has no value.
+
+    A run that has failed counts with the worst value.
+    """
+    values: list[float] = []
+    for record in records:
+        value = worst
+        if record.status is RunStatus.OK:
+            value = getattr(record, metric)
+        if value is None:
+            return {}
+        values.append(value)
+    numbers = statistics(values)
+    return {f"{metric}_{name}": number for name, number in numbers.items()}
+
+
+def _failures(
+    names: Iterable[str], records_by_case: Mapping[str, CaseRecord]
+) -> dict[str, str]:
+    """Why each failed case of metrics.json has no score, in words of ours alone."""
+    failures = {}
+    for name in names:
+        failures[name] = REFUSED
+        record = records_by_case.get(case_of(name))
+        if record and record.status is not RunStatus.OK:
+            failures[name] = f"{record.status.value}: {_reason(record)}"
+    return failures
 
 
 def _numbered(values: Sequence[Any]) -> dict[str, Any]:
@@ -337,12 +357,12 @@ def _endings(records: Sequence[CaseRecord]) -> str:
     """How runs have ended, and what is said of the first one, without a case's name."""
     counts = Counter(record.status.value for record in records)
     text = ", ".join(f"{number} {status}" for status, number in counts.items())
-    first = _told(records[0]).replace(records[0].case, "CASE")
+    first = _reason(records[0]).replace(records[0].case, "CASE")
     first = first if len(first) <= 90 else f"{first[:87]}..."  # a line is short
     return f"{text} (the first: {first})" if first else text
 
 
-def _told(record: CaseRecord) -> str:
+def _reason(record: CaseRecord) -> str:
     """Why a run is no good, in words of ours alone.
 
     The names of its files, its exit code and the moment of its end are what a container

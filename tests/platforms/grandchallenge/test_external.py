@@ -526,7 +526,7 @@ def test_a_file_that_is_not_to_be_had(
 
     if expected is GoneError:
         assert error.value.error.code == "H09"
-        assert error.value.told.code == wrong.code
+        assert error.value.team_error.code == wrong.code
         source.download(submission, tmp_path)
     elif not kind:
         assert [*tmp_path.glob("*.gz")] == []
