@@ -51,20 +51,31 @@ class Board:
         return comparable(self.values, self.rules)
 
     @cached_property
+    def counted(self) -> Values:
+        """What a missing result counts as, of shape (cases, metrics of the rules).
+
+        As measured, as `missing_values` tells it; NaN where that tells nothing.
+        """
+        distances = self.distances
+        if distances is None:
+            distances = np.full(len(self.cases), math.nan)
+        columns = []
+        for rule in self.rules.metrics:
+            columns.append(missing_values(rule.metric, rule.failed, distances))
+        return np.stack(columns, axis=1)
+
+    @cached_property
     def filled(self) -> Values:
-        """The comparable values, each missing one replaced as `missing_values` tells.
+        """The comparable values, each missing one replaced by what it counts as.
 
         Where that tells nothing, the worst of any team on any case takes its place; and
         where the value of a failed run is better than that, too: a missing result must
         never be an advantage.
         """
         worst = np.fmax.reduce(self.comparable, axis=(0, 1))
-        distances = self.distances
-        if distances is None:
-            distances = np.full(len(self.cases), math.nan)
         columns = []
-        for rule, bad in zip(self.rules.metrics, worst, strict=True):
-            column = missing_values(rule.metric, rule.failed, distances)
+        all_columns = zip(self.rules.metrics, self.counted.T, worst, strict=True)
+        for rule, column, bad in all_columns:
             if rule.better is Better.HIGHER:
                 column = -column
             is_least = np.isnan(column) | (rule.failed is not None)

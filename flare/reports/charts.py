@@ -149,6 +149,7 @@ def spread_chart(
     *,
     has_boxes: bool,
     title: str,
+    counted: Sequence[Sequence[float | None]] | None = None,
     intervals: Sequence[tuple[float, float] | None] = (),
     means: Sequence[str] = (),
     note: str | None = None,
@@ -169,6 +170,9 @@ def spread_chart(
         Of the rows.
     has_boxes : bool
         Whether there is a box for the middle half of each row.
+    counted : sequence, optional
+        The values that boxes and means are of, where a missing one counts as something,
+        which has no dot.
     intervals, means : sequence, optional
         Of each row: the interval of its mean, and that mean, which stands at its end.
     note, summary, key : optional
@@ -177,11 +181,16 @@ def spread_chart(
         Other fields of the chart.
     """
     if not isinstance(axis, Axis):
-        axis = value_axis(axis, list(chain.from_iterable(map(_present, values))))
+        drawn = list(chain.from_iterable(map(_present, values)))
+        for row, counted_row in zip(values, counted or values, strict=True):
+            if row != counted_row:
+                drawn += _statistics(_present(counted_row))
+        axis = value_axis(axis, drawn)
     marks = []
     all_intervals = intervals or [None] * len(values)
-    for row, interval in zip(values, all_intervals, strict=True):
-        marks.append(_row_mark(row, axis, interval, has_box=has_boxes))
+    rows = zip(values, counted or values, all_intervals, strict=True)
+    for row, counted_row, interval in rows:
+        marks.append(_row_mark(row, counted_row, axis, interval, has_box=has_boxes))
     ends = tuple(map(_end_text, means, values))
     if means and not summary:
         named = zip(labels, means, strict=True)
@@ -209,8 +218,15 @@ def _present(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
+def _statistics(values: Sequence[float]) -> list[float]:
+    """The mean, and the quartiles of more than two values."""
+    quarters = (0.25, 0.5, 0.75) if len(values) > 2 else ()
+    return [float(np.mean(values)), *np.quantile(values, quarters).tolist()]
+
+
 def _row_mark(
     values: Sequence[float | None],
+    counted: Sequence[float | None],
     axis: Axis,
     interval: Sequence[float] | None,
     *,
@@ -220,14 +236,11 @@ def _row_mark(
     present = _present(values)
     if not present:
         return Says()
-    box: tuple[float, ...] | None = None
-    if has_box and len(present) > 2:
-        quarters = np.quantile(present, (0.25, 0.5, 0.75)).tolist()
-        box = tuple(map(axis.scale, quarters))
+    mean, *box = map(axis.scale, _statistics(_present(counted)))
     return Dots(
         places=tuple(map(axis.scale, present)),
-        box=box,
-        mean=axis.scale(float(np.mean(present))),
+        box=tuple(box) if has_box and box else None,
+        mean=mean,
         interval=tuple(map(axis.scale, interval)) if interval else None,
         missing=len(values) - len(present),
     )

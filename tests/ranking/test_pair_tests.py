@@ -7,6 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.ranking.ranks import Board
 from flare.ranking.rules import RankingRules
 from flare.ranking.uncertainty import compare_pairs, two_sided
@@ -138,6 +140,28 @@ def test_both_sides_are_as_scipy_tests_them(seed):
 def test_a_missing_result_is_no_advantage(values, rule, expected):
     """A DSC counts as 0, a time as the worst of any team, or a failed run if worse."""
     assert one_metric(values, rule).filled[:, :, 0].tolist() == expected
+
+
+def test_a_board_tells_what_a_missing_result_counts_as():
+    """A failed run goes first, then the worst value, or of distances the diagonal."""
+    far = RankedMetric(metric="hd95", better=Better.LOWER)
+    board = Board(
+        teams=("a",),
+        cases=("1", "2"),
+        values=np.ones((1, 2, 4)),
+        rules=RankingRules(
+            metrics=(
+                DSC,
+                far,
+                TIME,
+                replace(TIME, metric="max_gpu_memory_mb", failed=9),
+            )
+        ),
+        distances=np.array([44.7, np.nan]),
+    )
+
+    expected = [[0, 44.7, np.nan, 9], [0, np.nan, np.nan, 9]]
+    assert np.array_equal(board.counted, expected, equal_nan=True)
 
 
 def test_a_gate_or_a_tolerance_leaves_the_value_of_a_failed_run():

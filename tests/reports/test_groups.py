@@ -134,6 +134,7 @@ def test_means_of_teams_say_what_is_missing(tmp_path):
     cell = rows[2]["B (5 cases)"]
     assert cell.startswith("0.000 (0.000 to")
     assert cell.endswith("), 1 missing")
+    assert "95 % intervals; a missing result counts as DSC 0<" in html
     assert rows[0]["A (5 cases)"].exact == pytest.approx(0.9)
 
 
@@ -141,7 +142,7 @@ def test_everybody_sees_neither_means_nor_small_groups(tmp_path):
     public = ranking_page(tmp_path, "AAAAABBBBB", is_organiser=False)
     small = ranking_page(tmp_path, "AAAAAABBBB", is_organiser=False)
 
-    assert "means of the cases" not in public
+    assert "DSC by centre" not in public
     assert "Ranks of the teams by centre" not in small
     assert "Nothing is told by centre" in small
 

@@ -286,7 +286,7 @@ def test_a_ranking_without_scores_has_no_map_of_cases(results):
     page = page_of(results, metrics=("runtime_s",))
 
     assert "cases" not in [section.id for section in page.shown]
-    assert content_of(page, "Running time (s): all statistics")
+    assert content_of(page, "Running time (s): statistics of all cases")
 
 
 @pytest.mark.slow

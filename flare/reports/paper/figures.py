@@ -49,7 +49,6 @@ from flare.reports.render.style import WIDTHS_MM, drawing_style
 from flare.reports.render.text import latex, latex_file
 from flare.reports.scores import (
     CaseScores,
-    Mean,
     scores_of,
 )
 from flare.results.groups_csv import Grouping
@@ -292,8 +291,9 @@ def _group_means(values: MetricValues, grouping: Grouping) -> str:
     rows = []
     for team, row in zip(values.teams, values.rows, strict=True):
         for group, cases in grouping.groups:
-            mean = Mean(values.metric.name, [row[number] for number in cases])
-            rows.append((team, group, *mean.numbers[:columns]))
+            mean, missing = values.mean_and_missing(row, cases)
+            _, _, *numbers = mean.numbers[:columns]
+            rows.append((team, group, len(cases), missing, *numbers))
     return csv_text(("team", "group", *MEAN_COLUMNS[:columns]), rows)
 
 
@@ -351,6 +351,7 @@ def _values_plate(values: MetricValues) -> Plate:
     """How the values of each team are spread."""
     metric = values.metric
     note = " On a logarithmic axis." if metric.name.startswith(RUNTIME) else ""
+    counts = f" In boxes and means, {values.counted_text}." * bool(values.counted_text)
     rows = []
     for team, row in zip(values.teams, values.rows, strict=True):
         for case, value in zip(values.cases, row, strict=True):
@@ -358,7 +359,7 @@ def _values_plate(values: MetricValues) -> Plate:
     return Plate(
         name=f"values_{file_stem(metric.name)}",
         caption=f"{metric.title} of each team on each case with a result, in the order"
-        f" of the ranking.{note} {KEY}",
+        f" of the ranking.{note} {KEY}{counts}",
         columns=("team", "case", metric.name),
         rows=rows,
         chart=replace(values_chart(values), labels=tuple(values.teams)),

@@ -47,6 +47,7 @@ from flare.reports.ranking.page import (
 )
 from flare.reports.ranking.words import (
     Printed,
+    counted_text,
     missing_lines,
     printed,
     recount_text,
@@ -88,8 +89,35 @@ class MetricValues:
     cases: Sequence[str]
     rows: Sequence[Sequence[float | None]]
     """The values of each team, by case."""
+    counted: Sequence[float | None]
+    """What a missing result counts as, by case; None where it is left out."""
     effects: Mapping[tuple[str, str], tuple[float, bool]]
     """How much better a team is than another one, and whether significantly so."""
+
+    def counted_row(self, row: Sequence[float | None]) -> Sequence[float | None]:
+        """The values of a team, each missing one as it counts in a mean.
+
+        Those of a team without any result stay missing.
+        """
+        if all(value is None for value in row):
+            return row
+        pairs = zip(row, self.counted, strict=True)
+        return [missing if value is None else value for value, missing in pairs]
+
+    def mean_and_missing(
+        self, row: Sequence[float | None], cases: Sequence[int]
+    ) -> tuple[Mean, int]:
+        """The mean of a team over cases with some numbers, and how many are missing."""
+        counted_row = self.counted_row(row)
+        mean = Mean(self.metric.name, [counted_row[number] for number in cases])
+        return mean, [row[number] for number in cases].count(None)
+
+    @property
+    def counted_text(self) -> str:
+        """Tell how a missing result counts; empty if no result is missing."""
+        if not any(None in row for row in self.rows):
+            return ""
+        return f"a missing result {counted_text({self.metric.name: self.counted})}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +131,7 @@ class WholeRanking:
 
 
 def metric_values(analysis: Analysis) -> list[MetricValues]:
-    """The values of all teams, by metric; None where a table has NaN."""
+    """The values of all teams, by metric; None where the board has NaN."""
     return [
         _values_of(analysis, name, number)
         for number, name in enumerate(analysis.rules.names)
@@ -113,14 +141,18 @@ def metric_values(analysis: Analysis) -> list[MetricValues]:
 def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
     """The values of all teams by a metric, which has a number on the board."""
     board = analysis.board
-    rows = []
-    for values in board.values[:, :, number].tolist():
-        rows.append([None if math.isnan(value) else value for value in values])
+    rows = list(map(_without_nan, board.values[:, :, number].tolist()))
+    counted = _without_nan(board.counted[:, number].tolist())
     effects = {}
     for test in analysis.tests:
         if test.metric == name:
             effects[test.team, test.other] = (test.effect, test.p_holm <= ALPHA)
-    return MetricValues(printed(name), board.teams, board.cases, rows, effects)
+    return MetricValues(printed(name), board.teams, board.cases, rows, counted, effects)
+
+
+def _without_nan(values: Sequence[float]) -> list[float | None]:
+    """The values, None for those that are missing."""
+    return [None if math.isnan(value) else value for value in values]
 
 
 def organiser_page(ranking: WholeRanking, links: Mapping[str, str]) -> Page:
@@ -195,27 +227,22 @@ def mean_table(grouping: Grouping, values: MetricValues) -> Table:
     names = (group_title(group, len(cases)) for group, cases in grouping.groups)
     metric, rows = values.metric, []
     for team, row in zip(values.teams, values.rows, strict=True):
-        cells = (_mean_cell(metric, row, numbers) for _, numbers in grouping.groups)
-        rows.append((team, *cells))
+        means = (values.mean_and_missing(row, cases) for _, cases in grouping.groups)
+        rows.append((team, *(_mean_cell(metric, *mean) for mean in means)))
     intervals = ", with 95 % intervals" if metric.is_score else ""
-    caption = (
-        f"{metric.title} by {grouping.column}: means of the cases with a"
-        f" result{intervals}"
-    )
+    caption = f"{metric.title} by {grouping.column}: means{intervals}"
+    caption = "; ".join(filter(None, (caption, values.counted_text)))
     return table(caption, ("team", *names), rows, words=("team",))
 
 
-def _mean_cell(
-    metric: Printed, row: Sequence[float | None], numbers: Sequence[int]
-) -> Cell:
+def _mean_cell(metric: Printed, mean: Mean, missing: int) -> Cell:
     """The mean of a group, its interval, and the number of missing results."""
-    mean = Mean(metric.name, [row[number] for number in numbers])
     if mean.value is None:
         return number_cell(None)
     text = metric.text(mean.value)
     if metric.is_score:
         text += f" ({mean.interval_text})"
-    if missing := len(numbers) - len(mean.known):
+    if missing:
         text += f", {missing} missing"
     return Cell(text, exact=repr(mean.value))
 
@@ -257,9 +284,11 @@ def case_chart(values: MetricValues) -> Chart:
 def values_chart(values: MetricValues) -> Chart:
     """How the values of each team are spread."""
     metric, labels, rows = values.metric, [], []
-    for team, row in zip(values.teams, values.rows, strict=True):
-        results = [value for value in row if value is not None]
-        absent = len(row) - len(results)
+    counted_rows = list(map(values.counted_row, values.rows))
+    all_rows = zip(values.teams, values.rows, counted_rows, strict=True)
+    for team, row, counted_row in all_rows:
+        results = [value for value in counted_row if value is not None]
+        absent = row.count(None)
         labels.append(f"({absent} missing) {team}" if absent else team)
         statistics: list[float | None] = [None] * 6
         if results:
@@ -267,12 +296,14 @@ def values_chart(values: MetricValues) -> Chart:
             statistics = [float(np.mean(results)), *quarters]
         rows.append((team, str(absent or "none"), *map(metric.cell, statistics)))
     heads = ("mean", "lowest", "first quartile", "median", "third quartile", "highest")
-    caption = f"{metric.title}: all statistics are of the cases with a result"
+    caption = f"{metric.title}: statistics of all cases"
+    caption = "; ".join(filter(None, (caption, values.counted_text)))
     tips = values.cases, values.rows, metric.decimals
     return spread_chart(
         metric.record or metric.name,
         labels,
         values.rows,
+        counted=counted_rows,
         has_boxes=True,
         title=metric.title,
         summary=f"{len(values.teams)} teams, best first; the table has the statistics",

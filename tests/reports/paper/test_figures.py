@@ -5,10 +5,15 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from math import sqrt
 
 import pytest
 
+from flare.challenge.metrics import Better
+from flare.challenge.rules import RankedMetric
 from flare.common.intervals import mean_interval
+from flare.ranking.rank import analyse
+from flare.ranking.rules import RankingOptions, RankingRules
 from flare.reports.paper.figures import (
     write_evaluation_figures,
     write_ranking_figures,
@@ -16,12 +21,18 @@ from flare.reports.paper.figures import (
 from flare.reports.paper.files import write_analysis
 from flare.reports.paper.methods import evaluation_methods
 from flare.reports.rank import rank
-from flare.reports.ranking.organisers import WholeRanking, metric_values, organiser_page
+from flare.reports.ranking.organisers import (
+    WholeRanking,
+    mean_table,
+    metric_values,
+    organiser_page,
+    values_chart,
+)
 from flare.reports.ranking.page import public_ranking
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_reading import read_evaluation
 from tests.builders.pages import HOSTILE, metrics_content, write_json
-from tests.builders.results import write_table, write_teams
+from tests.builders.results import FLARE21, make_table, write_table, write_teams
 
 pytestmark = pytest.mark.tools(package="matplotlib")
 
@@ -315,6 +326,78 @@ def test_ranks_and_means_of_groups(analysis, tmp_path):
     text = (tmp_path / "groups.tex").read_text()
     assert " to " not in text.partition("Running time (s) by")[2].partition("end{t")[0]
     assert "team & all cases & A (4 cases) & B (3 cases)" in text
+
+
+DIAGONALS = {"1": 10.0, "2": 20.0, "3": 30.0, "4": 1000.0}
+PAIRS = Grouping(column="centre", groups=(("A", (0, 1)), ("B", (2, 3))))
+
+
+@pytest.fixture(scope="module")
+def distances():
+    """A ranking by HD95, in which a has no fourth case, and c none at all."""
+    values = {"a": (2.0, 4.0, 8.0, None), "b": (1.0,) * 4, "c": (None,) * 4}
+    by_key = {}
+    for team, row in values.items():
+        for case, value in zip(DIAGONALS, row, strict=True):
+            by_key[team, case, "hd95"] = value
+    table = replace(make_table(by_key), worst_distances=DIAGONALS)
+    rules = RankingRules(metrics=(RankedMetric(metric="hd95", better=Better.LOWER),))
+    return analyse(table, FLARE21, rules, options=RankingOptions(bootstrap=0))
+
+
+COUNTED = "a missing result counts as HD95 (mm) the diagonal of the case's grid"
+
+
+def test_a_missing_result_counts_in_means_of_groups(distances, tmp_path):
+    """(8 + 1000) / 2 = 504; a team without any result has no mean."""
+    plates = numbers_of(distances, tmp_path, PAIRS)
+
+    rows = {(r["team"], r["group"]): r for r in plates["groups_1_centre_hd95"]}
+    row = rows["a", "B"]
+    assert (row["cases"], row["missing"], row["mean"]) == ("2", "1", "504.0")
+    assert rows["a", "A"]["mean"] == "3.0"
+    assert (rows["c", "B"]["missing"], rows["c", "B"]["mean"]) == ("2", "")
+    dots = [r["hd95"] for r in plates["values_hd95"] if r["team"] == "a"]
+    assert dots == ["2.0", "4.0", "8.0", ""]
+    (values,) = metric_values(distances)
+    table = mean_table(PAIRS, values)
+    texts = {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
+    assert texts == {
+        "a": ["3.00", "504.00, 1 missing"],
+        "b": ["1.00", "1.00"],
+        "c": ["no result", "no result"],
+    }
+    assert table.caption.endswith(COUNTED)
+    assert f"In boxes and means, {COUNTED}." in (tmp_path / "captions.txt").read_text()
+
+
+def test_a_missing_result_counts_in_statistics_and_does_not_stretch_the_axis(distances):
+    """2, 4, 8 and 1000: a mean of 253.5, quartiles 2 + 1.5, 6 and 8 + 992 / 4."""
+    (values,) = metric_values(distances)
+    chart = values_chart(values)
+
+    texts = {row[0].text: [cell.text for cell in row[1:]] for row in chart.table.rows}
+    assert texts["a"] == ["1", "253.50", "2.00", "3.50", "6.00", "256.00", "1000.00"]
+    assert texts["c"] == ["4", *["no result"] * 6]
+    assert chart.table.caption.endswith(COUNTED)
+    assert chart.axis[-1] == (1.0, "300")
+    marks = dict(zip(values.teams, chart.rows, strict=True))
+    dots = marks["a"]
+    assert dots.places == pytest.approx([sqrt(mm / 300) for mm in (2, 4, 8)])
+    assert dots.box == pytest.approx([sqrt(mm / 300) for mm in (3.5, 6, 256)])
+    assert dots.mean == pytest.approx(sqrt(253.5 / 300))
+    assert dots.missing == 1
+
+
+def test_captions_tell_what_counts_only_where_something_is_missing(analysis, distances):
+    """A time is left out; nothing is missing of b, which is first by distances."""
+    times = metric_values(analysis)[2]
+    assert mean_table(HALVES, times).caption.endswith("; a missing result is left out")
+    (values,) = metric_values(distances)
+    values = replace(values, teams=values.teams[:1], rows=values.rows[:1])
+    assert mean_table(PAIRS, values).caption == "HD95 (mm) by centre: means"
+    caption = values_chart(values).table.caption
+    assert caption == "HD95 (mm): statistics of all cases"
 
 
 @pytest.mark.slow
