@@ -52,7 +52,7 @@ class Board:
 
     @cached_property
     def counted(self) -> Values:
-        """What a missing result counts as, of shape (cases, metrics of the rules).
+        """The value of a missing result, of shape (cases, metrics of the rules).
 
         As measured, as `missing_values` tells it; NaN where that tells nothing.
         """

@@ -181,11 +181,7 @@ def spread_chart(
         Other fields of the chart.
     """
     if not isinstance(axis, Axis):
-        drawn = list(chain.from_iterable(map(_present, values)))
-        for row, counted_row in zip(values, counted or values, strict=True):
-            if row != counted_row:
-                drawn += _statistics(_present(counted_row))
-        axis = value_axis(axis, drawn)
+        axis = value_axis(axis, _drawn(values, counted or values))
     marks = []
     all_intervals = intervals or [None] * len(values)
     rows = zip(values, counted or values, all_intervals, strict=True)
@@ -216,6 +212,17 @@ def spread_chart(
 
 def _present(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
+
+
+def _drawn(
+    values: Sequence[Sequence[float | None]], counted: Sequence[Sequence[float | None]]
+) -> list[float]:
+    """The values, and the statistics of rows where more than these counts."""
+    drawn = list(chain.from_iterable(map(_present, values)))
+    for row, counted_row in zip(values, counted, strict=True):
+        if row != counted_row:
+            drawn += _statistics(_present(counted_row))
+    return drawn
 
 
 def _statistics(values: Sequence[float]) -> list[float]:
