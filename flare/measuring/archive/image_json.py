@@ -73,14 +73,15 @@ def find_image(contents: Contents, team: str) -> Image:
     entry: dict[str, Any] = {}
     if INDEX in contents.blobs:
         index = _fields(contents, INDEX, "manifests")
-    if MANIFEST in contents.blobs or not index:
+    has_entry = MANIFEST in contents.blobs or not index
+    if has_entry:
         entry = _docker_entry(strict_json(contents.files.get(MANIFEST, b"")))
     if team:
         _check_tags(entry, index, team)
     images = []  # names of the configuration and the layers, as each file has them
     if index:
         images.append(_follow_index(contents, index))
-    if entry:
+    if has_entry:
         images.append(_follow_entry(entry))
     config_name, layer_names = images[-1]
     content = _small_file(contents, config_name)

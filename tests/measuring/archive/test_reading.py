@@ -544,3 +544,12 @@ def test_a_pipe_that_an_engine_would_open_is_refused(tmp_path, path, kind):
     assert (
         f"its /{path} is a pipe or a device, for which an engine would wait" in stdout
     )
+
+
+def test_an_image_of_any_name_whose_manifest_is_empty_is_refused(tmp_path):
+    file = save(tmp_path, manifest=[{}])
+
+    problems = read_archive(file, is_named=False).problems
+
+    wrong = "its manifest names no configuration, or no layers"
+    assert [problem.problem for problem in problems] == [wrong]
