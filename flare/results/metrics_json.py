@@ -1,6 +1,6 @@
 """Keeps what a submission scores in metrics.json, written whole or not at all.
 
-`metrics_reading.py` reads it; settings of a platform's phase have paths of its keys.
+`metrics_reading.py` reads it. A platform's phase finds scores by the paths of its keys.
 """
 
 from __future__ import annotations
@@ -38,21 +38,25 @@ from flare.results.scores import (
 
 METRICS_JSON = "metrics.json"
 
-FREE_CASES, LEFT_EMPTY = "_free_cases", "_free_left_empty"
-"""The endings of keys of aggregates that count cases without an organ."""
+FREE_CASES = "_free_cases"
+"""The ending of a key of `aggregates` that counts cases without an organ."""
+
+LEFT_EMPTY = "_free_left_empty"
+"""The ending of the key that counts those whose predictions do not have it either."""
 
 
 # --- Its keys ---------------------------------------------------------------------
 
 _NAME = "[a-z][a-z0-9_]{0,39}"
-_NUMBER = "^(0|[1-9][0-9]*)$"
-ByCase = Annotated[Mapping[str, Share], Is(keys=_NUMBER, minProperties=1)]
-_Amounts = Annotated[Mapping[str, Amount], Is(keys=_NUMBER, minProperties=1)]
-_Numbers = Annotated[Mapping[str, float], Is(keys=_NUMBER, minProperties=1)]
-_Names = Annotated[Mapping[str, str], Is(keys=_NUMBER, minProperties=1)]
-_Seconds = Annotated[Mapping[str, Amount], Is(keys=_NUMBER)]
+_CASE_NUMBER = "^(0|[1-9][0-9]*)$"
+ByCase = Annotated[Mapping[str, Share], Is(keys=_CASE_NUMBER, minProperties=1)]
+_Amounts = Annotated[Mapping[str, Amount], Is(keys=_CASE_NUMBER, minProperties=1)]
+_Numbers = Annotated[Mapping[str, float], Is(keys=_CASE_NUMBER, minProperties=1)]
+_Names = Annotated[Mapping[str, str], Is(keys=_CASE_NUMBER, minProperties=1)]
+_Seconds = Annotated[Mapping[str, Amount], Is(keys=_CASE_NUMBER)]
 
 
+# Annotations are evaluated when a schema is written: they may use what follows below.
 class MetricsFile(TypedDict):
     """What a submission, or a measured team, scores: each case, the means over all
     cases, and where the numbers come from.
@@ -63,7 +67,7 @@ class MetricsFile(TypedDict):
     names. There are no further keys."""
     aggregates: Annotated[Mapping[str, Any], Is(required=_MEANS, families=[*_means()])]
     """Each metric of `case` over all cases. There are no further keys."""
-    evaluation: Annotated[Mapping[str, Any], Is(like=Provenance, optional=_NOT_MADE_UP)]
+    evaluation: Annotated[Mapping[str, Any], Is(like=Provenance, optional=_SCORED_ONLY)]
     """Where the scores come from."""
     failed: Annotated[
         Mapping[str, Text], Is(entry=("CASE", "Why the case could not be scored."))
@@ -121,19 +125,19 @@ class Jobs(TypedDict):
 
 
 _LowScores = Annotated[LowScores, Is(additionalProperties=False)]
-_MEANS = [*map("_".join, itertools.product(SCORES, STATISTICS))]
-_NOT_MADE_UP = ("commit", "references", "cases", "libraries", "machine")
-"""Keys that files of `flare simulate` lack."""
+_MEANS = [f"{score}_{name}" for score, name in itertools.product(SCORES, STATISTICS)]
+_SCORED_ONLY = ("commit", "references", "cases", "libraries", "machine")
+"""Keys that files of `flare simulate`, which scores nothing, lack."""
 
 
 def _by_organ() -> Iterator[Family]:
     """The keys of `case` by metric and organ."""
+    titles = ", or ".join(METRICS[name].title for name in SCORES)
     yield Family(
         f"^({'|'.join(SCORES)})_{_NAME}$",
         ", ".join(f"{name}_ORGAN" for name in SCORES),
-        f"The {', or '.join(METRICS[name].title for name in SCORES)}, of one organ in"
-        " each case, from 0 (worst) to 1 (best); both are there for every organ of the"
-        " challenge.",
+        f"The {titles}, of one organ in each case, from 0 (worst) to 1 (best); both are"
+        " there for every organ of the challenge.",
         ByCase,
     )
     for metric in METRICS.values():
@@ -157,20 +161,15 @@ def _means() -> Iterator[Family]:
         "std": "The sample standard deviation (n - 1) over all cases; null if there is"
         " only one case.",
     }
-    metrics_by_type: dict[Any, list[str]] = {Share: [], Amount: [], float: []}
-    for metric in METRICS.values():
-        if metric.is_share:
-            metrics_by_type[Share].append(metric.name)
-        else:
-            is_signed = metric.range[0] < 0
-            metrics_by_type[float if is_signed else Amount].append(metric.name)
-    for kind, metrics in metrics_by_type.items():
-        for name, about in texts.items() if metrics else ():
+    for metric_type, metrics in _metrics_by_type().items():
+        for statistic, about in texts.items():
+            # A deviation is never negative, and a single case has none.
+            value_type = Amount | None if statistic == "std" else metric_type
             yield Family(
-                f"^({'|'.join(metrics)})(_{_NAME})?_{name}$",
-                f"METRIC_{name}",
+                f"^({'|'.join(metrics)})(_{_NAME})?_{statistic}$",
+                f"METRIC_{statistic}",
                 about,
-                Amount | None if name == "std" else kind,
+                value_type,
             )
     yield Family(
         f"^{_NAME}{FREE_CASES}$",
@@ -187,6 +186,19 @@ def _means() -> Iterator[Family]:
         " label.",
         Count,
     )
+
+
+def _metrics_by_type() -> dict[Any, list[str]]:
+    """The names of metrics by the type of their values, if any has that type."""
+    metrics_by_type: dict[Any, list[str]] = {Share: [], Amount: [], float: []}
+    for metric in METRICS.values():
+        if metric.is_share:
+            metrics_by_type[Share].append(metric.name)
+        elif metric.range[0] < 0:
+            metrics_by_type[float].append(metric.name)
+        else:
+            metrics_by_type[Amount].append(metric.name)
+    return {kind: names for kind, names in metrics_by_type.items() if names}
 
 
 def _measured() -> Iterator[Family]:
@@ -258,10 +270,10 @@ def metrics_json(results: Results) -> str:
     """
     content = metrics_content(
         results.metrics,
-        [printable(case.prediction_file) for case in results.cases],
-        [printable(case.reference_file) for case in results.cases],
-        dump(results.provenance),
-        {case.case: case.failure for case in results.cases if case.failure},
+        prediction_files=[printable(case.prediction_file) for case in results.cases],
+        reference_files=[printable(case.reference_file) for case in results.cases],
+        evaluation=dump(results.provenance),
+        failed={case.case: case.failure for case in results.cases if case.failure},
         decimals=results.decimals,
     )
     content["aggregates"] = {
@@ -287,7 +299,7 @@ def metrics_content(
     *,
     decimals: int | None = None,
 ) -> MetricsFile:
-    """The keys of a file that it always has.
+    """The keys that every metrics.json has.
 
     Parameters
     ----------
@@ -304,15 +316,15 @@ def metrics_content(
     def rounded(value: float) -> float:
         return value if decimals is None else round(value, decimals)
 
-    case: dict[str, Any] = {}
+    values_by_metric: dict[str, Any] = {}
     aggregates: dict[str, float | None] = {}
     for metric, values in scores.items():
-        case[metric] = _by_number([rounded(value) for value in values])
+        values_by_metric[metric] = _by_number([rounded(value) for value in values])
         for name, value in statistics(values).items():
             aggregates[f"{metric}_{name}"] = None if value is None else rounded(value)
     return {
         "case": {
-            **case,
+            **values_by_metric,
             "alg_fname": _by_number(prediction_files),
             "gt_fname": _by_number(reference_files),
         },
@@ -324,7 +336,7 @@ def metrics_content(
 
 
 def _by_number(values: Sequence[Any]) -> dict[str, Any]:
-    """Sort values by the numbers that cases have in the file."""
+    """A value of each case, by the number that the case has in the file."""
     return {str(number): value for number, value in enumerate(values)}
 
 
@@ -337,9 +349,9 @@ def free_case_counts(free_cases: Sequence[FreeCases]) -> dict[str, int]:
     {'lesion_free_cases': 5, 'lesion_free_left_empty': 3}
     """
     counts = {}
-    for organ in free_cases:
-        counts[f"{organ.organ}{FREE_CASES}"] = organ.cases
-        counts[f"{organ.organ}{LEFT_EMPTY}"] = organ.left_empty
+    for row in free_cases:
+        counts[f"{row.organ}{FREE_CASES}"] = row.cases
+        counts[f"{row.organ}{LEFT_EMPTY}"] = row.left_empty
     return counts
 
 
@@ -349,7 +361,7 @@ def find_free_cases(aggregates: Mapping[str, Any]) -> tuple[FreeCases, ...]:
     Raises
     ------
     ValueError
-        If something else has written them.
+        If they are not counts, as another program has written them.
     """
     free_cases = []
     for key in aggregates:

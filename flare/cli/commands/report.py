@@ -19,32 +19,39 @@ PLACE = ("For everybody", 1)
 
 _log = logging.getLogger(__name__)
 
-_ONLY_FOR = {
-    **{row.name: (Kind.RANKING,) for row in fields(RankingOptions)},
+_RANKING_OPTIONS = [row.name for row in fields(RankingOptions)]
+_CASE_OPTIONS = [row.name for row in fields(CaseOptions)]
+
+_KINDS_BY_OPTION = {
+    **dict.fromkeys(_RANKING_OPTIONS, (Kind.RANKING,)),
     "means": (Kind.RANKING, Kind.WRITTEN),
-    **{row.name: (Kind.EVALUATION,) for row in fields(CaseOptions)},
-    **dict.fromkeys(("figures", "groups"), (Kind.EVALUATION, Kind.RANKING)),
+    **dict.fromkeys(_CASE_OPTIONS, (Kind.EVALUATION,)),
+    "figures": (Kind.EVALUATION, Kind.RANKING),
+    "groups": (Kind.EVALUATION, Kind.RANKING),
 }
-"""Options, as parameters, that mean something for some kinds of sources alone."""
+"""The kinds of sources to which an option applies; one that is not here suits all."""
 
 
 @takes(Report)
 def command(request: Report) -> None:
     """Make pages of results."""
     context = click.get_current_context()
-    for problem in _problems(request, context):
+    problem = next(_problems(request, context), None)
+    if problem:
         raise click.UsageError(f"argument {problem}", context)
-    # Here, as help should not wait for it.
+    # Imported here, as help should not wait for it.
     from flare.reports.render import check_library
 
+    # A missing library is named before anything is drawn.
     check_library(request.output, "jinja2")
     if request.figures:
         check_library(request.figures, "matplotlib")
     progress = Progress()
-    page = replace(
-        request,
-        on_drawn=lambda n, total, case: progress(n, total, f"{safe(case)} drawn"),
-    ).write()
+
+    def on_drawn(number: int, total: int, case: str) -> None:
+        progress(number, total, f"{safe(case)} drawn")
+
+    page = replace(request, on_drawn=on_drawn).write()
     if request.figures:
         _log.info("Wrote figures into %s", safe(request.figures))
     _log.info("Wrote %s: open it in a browser", safe(page))
@@ -52,21 +59,23 @@ def command(request: Report) -> None:
 
 def _problems(request: Report, context: click.Context) -> Iterator[str]:
     """Name the options that do not go together, or mean nothing for such sources."""
-    typed = click.core.ParameterSource.COMMANDLINE
-    names = [name for name in _ONLY_FOR if context.get_parameter_source(name) is typed]
+    command_line = click.core.ParameterSource.COMMANDLINE
+    source_of = context.get_parameter_source
+    names = [name for name in _KINDS_BY_OPTION if source_of(name) is command_line]
     for name in names:
-        kinds = _ONLY_FOR[name]
+        kinds = _KINDS_BY_OPTION[name]
         if kind_of(request.sources) not in kinds:
-            yield f"{_flag(name)}: only for {' or '.join(kind.value for kind in kinds)}"
+            kinds_text = " or ".join(kind.value for kind in kinds)
+            yield f"{_flag(name)}: only for {kinds_text}"
     if request.figures and not request.is_organiser:
         yield "--figures: only with --audience organiser"
-    case_names = [row.name for row in fields(CaseOptions) if row.name in names]
+    case_names = [name for name in _CASE_OPTIONS if name in names]
     if case_names:
         yield from _problems_of_cases(request, case_names)
 
 
 def _problems_of_cases(request: Report, names: Sequence[str]) -> Iterator[str]:
-    """Say what the options of case pages need that is not there."""
+    """Say what is missing that pages of cases need."""
     flag = _flag(names[0])
     for needed in ("ground_truth", "predictions"):
         if needed not in names:

@@ -20,7 +20,7 @@ from flare.common.text import count, listing, safe
 from flare.measuring.archive.configuration import checked_configuration
 from flare.measuring.archive.image_tar import Blob, Contents
 from flare.measuring.archive.strict import (
-    SENSELESS,
+    SENSELESS_JSON,
     BrokenError,
     fields_of,
     strict_json,
@@ -188,7 +188,7 @@ def _document(contents: Contents, name: str) -> dict[str, Any]:
     _small_file(contents, name)
     document = _fields(contents, name, "manifests", "config", "layers")
     if "manifests" in document and ("config" in document or "layers" in document):
-        raise BrokenError(SENSELESS)
+        raise BrokenError(SENSELESS_JSON)
     return document
 
 

@@ -220,7 +220,7 @@ class _Tree:
             inner = f"{safe(name)} in {safe(parent)}, which is {self._kinds[parent]}"
             raise BrokenError(f"it holds {inner}")
         for folder in reversed(missing):
-            self._budget.enter(TarInfo(folder))
+            self._budget.add_entry(TarInfo(folder))
             self._enter(folder, _FOLDER)
 
     def _enter(self, name: str, kind: str, target: str = "") -> None:

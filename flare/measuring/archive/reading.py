@@ -41,7 +41,7 @@ from flare.measuring.archive.image_tar import (
 )
 from flare.measuring.archive.model import MODEL_SUFFIX, Model, read_model, sent_file
 from flare.measuring.archive.strict import (
-    SENSELESS,
+    SENSELESS_JSON,
     ArchiveError,
     BrokenError,
     Budget,
@@ -164,7 +164,7 @@ def read_archive(
     except BrokenError as error:
         findings.append((str(error), ""))
     except (TypeError, AttributeError, KeyError, ValueError):
-        findings.append((SENSELESS, ""))
+        findings.append((SENSELESS_JSON, ""))
     # A script, or a list of variables, may repeat what is wrong a million times.
     findings = [*dict.fromkeys(findings)][:20]
     doubts = [finding for finding in findings if isinstance(finding, str)]

@@ -1,7 +1,7 @@
-"""Reads tar and JSON files, if all readers would read the same in them, within limits.
+"""Reads tar and JSON files within limits, if all readers see the same in them.
 
-Their authors may mean harm: what is not understood is refused, and all that is
-read is taken off a budget.
+Their authors may mean harm. A file that readers could understand in two ways is
+refused, and every byte that is read is taken off a budget.
 """
 
 from __future__ import annotations
@@ -34,22 +34,23 @@ UNPACKED_BYTES = 2**37
 """An archive that unpacks to more than this, 128 GiB, is not gone through."""
 
 MOST_ENTRIES = 1_000_000
-"""Nor one with more files."""
+"""An archive with more entries than this is not gone through either."""
 
 KEPT_BYTES = 2**26
 """At most this much of small files is kept."""
 
 NOTED_BYTES = 2**28
-"""At most this much is noted of layers: about a million paths."""
+"""The notes on layers take at most this much memory: about a million paths."""
 
 HEADER_BYTES = 2**27
 """At most this much of headers with long names and the like is read."""
 
 PACKED_BYTES = 2**26
-"""At most this much of compressed layers is unpacked, beside twice the archive's size:
-they do not become smaller again. Blocks without content take longest of all."""
+"""At most this much of compressed layers is read, in addition to twice the archive's
+size: nothing makes compressed layers much smaller once more. The limit is for layers
+full of blocks without content, which take longest of all to unpack."""
 
-_SENSELESS = "its headers make no sense"
+_SENSELESS_HEADERS = "its headers make no sense"
 
 
 class ArchiveError(FileError):
@@ -94,6 +95,7 @@ class LimitError(BrokenError):
 class Budget:
     """The amount that may still be read."""
 
+    # A budget looks up the limits when it is made, so that tests can lower them.
     unpacked_bytes: int = field(default_factory=lambda: UNPACKED_BYTES)
     entries: int = field(default_factory=lambda: MOST_ENTRIES)
     kept_bytes: int = field(default_factory=lambda: KEPT_BYTES)
@@ -104,17 +106,18 @@ class Budget:
     def unpack(self, size: int) -> None:
         """Take off what was unpacked."""
         self.unpacked_bytes -= size
-        self._check_size(0)
+        self._check()
 
-    def enter(self, member: tarfile.TarInfo) -> None:
-        """Take off a file, which may claim any size."""
+    def add_entry(self, member: tarfile.TarInfo) -> None:
+        """Take off one entry, whose header may claim any size for its file."""
         if member.size < 0:
-            raise BrokenError(_SENSELESS)
+            raise BrokenError(_SENSELESS_HEADERS)
         self.entries -= 1
-        self._check_size(member.size if member.isreg() else 0)
+        self._check(member.size if member.isreg() else 0)
 
-    def _check_size(self, size: int) -> None:
-        if self.unpacked_bytes < size or self.entries < 0:
+    def _check(self, next_bytes: int = 0) -> None:
+        """Refuse an archive that is too large, or will be after the next file."""
+        if self.unpacked_bytes < next_bytes or self.entries < 0:
             raise LimitError(
                 f"it holds more than {UNPACKED_BYTES >> 30} GiB, or too many files"
             )
@@ -131,8 +134,8 @@ class Budget:
         if self.noted_bytes < 0:
             raise LimitError("it has too many files, or their paths are too long")
 
-    def head(self, size: int) -> None:
-        """Take off a header that says something of the next one."""
+    def add_header(self, size: int) -> None:
+        """Take off a header that only describes the entry behind it."""
         self.header_bytes -= size
         if self.header_bytes < 0:
             raise LimitError(f"its headers take more than {HEADER_BYTES >> 20} MB")
@@ -145,23 +148,23 @@ class Budget:
 
 
 PIECE_BYTES = 2**16
-"""How much goes by at once. A larger piece is given back to the system each time, which
-takes as long as inflating and hashing it."""
+"""The number of bytes that are read at once. The system would get larger pieces back
+each time, which takes as long as inflating and hashing them."""
 
 PADDING_BYTES = 2**20
 """At most this many zeros may follow the end of a tar file."""
 
 NO_FILE = (errno.EISDIR, errno.EINVAL, errno.ENXIO)
-"""Errors of `open_regular` for a folder, for a pipe or a device, and for a socket."""
+"""`open_regular` fails so for a folder, for a pipe or a device, and for a socket."""
 
 NAME_BYTES = 2**16
 """No honest file has a header with a longer name."""
 
 NUMBER_DIGITS = 255
-"""No name has more digits: tarfile, until 2024, searched from each of them on."""
+"""No honest name has more digits in a row, and old tarfile took long to search many."""
 
 _PAX_SIZE = re.compile(rb"([1-9]\d{0,5}) ")
-"""What a record of a PAX header begins with: its size."""
+"""The size at the beginning of each record of a PAX header."""
 
 _MAGIC = {
     GZIP_MAGIC: "gzip",
@@ -176,7 +179,7 @@ _END = "it is no tar file that can be read to its end"
 
 
 _LONG_NAMES = (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
-"""Types of headers that say something of the next one."""
+"""Types of headers that only describe the entry behind them."""
 
 
 class StrictHeader(tarfile.TarInfo):
@@ -207,6 +210,7 @@ class StrictHeader(tarfile.TarInfo):
         """Refuse files with holes: they unpack to any size, and engines write none."""
         raise BrokenError("it holds a file with holes (sparse)")
 
+    # tarfile calls these for the three ways in which PAX headers tell of holes.
     _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _proc_sparse
 
 
@@ -215,8 +219,9 @@ class _CountedHeader(StrictHeader):
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type in _LONG_NAMES and 0 <= self.size <= NAME_BYTES:
+            # Only `entries_of` makes such headers, and it reads a TarContent.
             content = cast("TarContent", archive.fileobj)
-            content.budget.head(tarfile.BLOCKSIZE + self.size)
+            content.budget.add_header(tarfile.BLOCKSIZE + self.size)
             if self.type == tarfile.XHDTYPE:
                 _check_pax(content.peek(self.size))
         return super()._proc_member(archive)
@@ -225,28 +230,37 @@ class _CountedHeader(StrictHeader):
 def _check_pax(header: bytes) -> None:
     """Refuse a PAX header that is not made of records, or takes tarfile long to read.
 
-    A record is its size, such as "17 path=a/b.txt", with a line end that is counted.
+    A record is its size, as in "16 path=a/b.txt", a key with its value, and a line end.
+    The size is that of the whole record.
     """
     start = 0
     while start < len(header):
-        size = _PAX_SIZE.match(header, start)
-        end = start + int(size[1]) if size else start
-        record = header[size.end() : end] if size else b""
-        if end > len(header) or record[-1:] != b"\n" or record.find(b"=") < 1:
-            raise BrokenError(_SENSELESS)
-        start = end
+        start = _end_of_record(header, start)
     numbers = re.findall(rb"\d+", header)
     if max(map(len, numbers), default=0) > NUMBER_DIGITS:
-        raise BrokenError(_SENSELESS)
+        raise BrokenError(_SENSELESS_HEADERS)
+
+
+def _end_of_record(header: bytes, start: int) -> int:
+    """The position behind the record that begins at `start`."""
+    size = _PAX_SIZE.match(header, start)
+    if not size:
+        raise BrokenError(_SENSELESS_HEADERS)
+    end = start + int(size[1])
+    record = header[size.end() : end]
+    has_key = record.find(b"=") > 0
+    if end > len(header) or not has_key or not record.endswith(b"\n"):
+        raise BrokenError(_SENSELESS_HEADERS)
+    return end
 
 
 class Hashed:
-    """Content that goes by, front to back, and is hashed.
+    """Content that is read once, front to back, and hashed on the way.
 
     Parameters
     ----------
     content : file object
-        What goes by.
+        The content that is read.
     take_off : callable, optional
         It is called with the number of bytes of each piece.
     """
@@ -274,7 +288,7 @@ class Hashed:
 
 
 class TarContent:
-    """Content of a tar file that goes by, front to back, and is counted."""
+    """Content of a tar file that is read once, front to back, and counted."""
 
     def __init__(self, content: Readable, budget: Budget) -> None:
         self._content, self.budget = content, budget
@@ -290,14 +304,17 @@ class TarContent:
         data = self._content.read(size)
         self.budget.unpack(len(data))
         self._position += len(data)
-        # umoci leaves out what fills the last block; Go's reader does not mind.
-        missing = min(-self._position % tarfile.BLOCKSIZE, size - len(data))
+        if len(data) == size:
+            return data
+        # The content ends here. umoci leaves out the zeros that would fill the last
+        # block, and as Go's reader does not mind, they are added.
+        missing = min(_to_block_end(self._position), size - len(data))
         self._position += missing
-        return data + bytes(missing) if missing else data
+        return data + bytes(missing)
 
     def peek(self, size: int) -> bytes:
-        """The next bytes, which will be read again, with what fills their block."""
-        self._ahead = self.read(size + -size % tarfile.BLOCKSIZE)
+        """The next bytes, which tarfile will read again, and in whole blocks."""
+        self._ahead = self.read(size + _to_block_end(size))
         self._position -= len(self._ahead)
         return self._ahead[:size]
 
@@ -306,20 +323,20 @@ class TarContent:
         return self._position
 
     def seek(self, position: int) -> None:
-        """Let all before a position go by, or before the end."""
+        """Skip all before a position, or before the end if that comes first."""
         if position < self._position:
-            raise BrokenError(_SENSELESS)
+            raise BrokenError(_SENSELESS_HEADERS)
         while self._position < position:
             if not self.read(min(position - self._position, PIECE_BYTES)):
                 break
 
     def finish(self, *, is_strict: bool) -> None:
-        """Let the rest go by.
+        """Read the rest.
 
         Raises
         ------
         BrokenError
-            If it is not to be more than a few zeros, and is.
+            If `is_strict` is set and the rest is more than a few zeros.
         """
         size, is_zero = 0, True
         while data := self.read(PIECE_BYTES):
@@ -329,23 +346,29 @@ class TarContent:
                 raise BrokenError("there are other data behind its end")
 
 
+def _to_block_end(position: int) -> int:
+    """The number of bytes from a position to the end of its block."""
+    return -position % tarfile.BLOCKSIZE
+
+
 def entries_of(
     content: TarContent, budget: Budget, *, is_strict: bool = True
 ) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
-    """Every entry of a tar file, up to its end: two blocks of zeros, or no more.
+    """Every entry of a tar file, which ends with two blocks of zeros or its content.
 
     Raises
     ------
     BrokenError
-        If it has no end, or, where that is strict, something behind it.
+        If it ends otherwise, or data follow the zeros and `is_strict` is set.
     """
     archive = tarfile.TarFile(
         fileobj=cast("IO[bytes]", content), tarinfo=_CountedHeader
     )
     while (entry := archive.next()) is not None:
         archive.members = []  # type: ignore[attr-defined]  # they are not needed
-        budget.enter(entry)
+        budget.add_entry(entry)
         yield entry, archive
+    # tarfile has read the first of the two blocks of zeros; this is the second one.
     if content.read(tarfile.BLOCKSIZE).strip(b"\0"):
         raise BrokenError(_END)
     content.finish(is_strict=is_strict)
@@ -354,7 +377,10 @@ def entries_of(
 def compression_of(file: io.BufferedReader) -> str:
     """The compression of a file, by its first bytes; empty if it has none."""
     head = file.peek(8)
-    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
+    for magic, kind in _MAGIC.items():
+        if head.startswith(magic):
+            return kind
+    return ""
 
 
 def unpacked(file: Readable, kind: str) -> Stream:
@@ -370,16 +396,16 @@ def unpacked(file: Readable, kind: str) -> Stream:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Say of every way in which reading fails what it means."""
+    """Turn every error of reading into a BrokenError that says what it means."""
     try:
         yield
     except (tarfile.TarError, OSError, EOFError, DamagedStreamError) as error:
         raise BrokenError(_END) from error
     except (ValueError, OverflowError, MemoryError, RecursionError) as error:
-        raise BrokenError(_SENSELESS) from error
+        raise BrokenError(_SENSELESS_HEADERS) from error
 
 
-SENSELESS = "its manifest, or its configuration, makes no sense"
+SENSELESS_JSON = "its manifest, or its configuration, makes no sense"
 
 
 def strict_json(content: bytes) -> Any:
@@ -407,23 +433,24 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object whose keys nobody can read in two ways."""
     table = dict(pairs)
     if len(table) < len(pairs):
-        numbers = Counter(key for key, _ in pairs)
-        twice = next(key for key, number in numbers.items() if number > 1)
+        counts = Counter(key for key, _ in pairs)
+        repeated_key = next(key for key, count in counts.items() if count > 1)
         raise BrokenError(
-            f"its manifest, or its configuration, has {safe(twice)} twice"
+            f"its manifest, or its configuration, has {safe(repeated_key)} twice"
         )
     return table
 
 
 def fields_of(value: Any, *names: str) -> dict[str, Any]:
-    """A JSON object whose fields have their capitals: engines would take any."""
+    """A JSON object, if its fields have their capitals; engines would take any."""
     if not isinstance(value, dict):
-        raise BrokenError(SENSELESS)
-    folded = {name.casefold(): name for name in names}
+        raise BrokenError(SENSELESS_JSON)
+    names_by_folded = {name.casefold(): name for name in names}
     for key in value:
-        name = folded.get(key.casefold(), key)
-        if key != name:
+        expected_key = names_by_folded.get(key.casefold(), key)
+        if key != expected_key:
             text = f"its manifest, or its configuration, has {safe(key)}"
-            text += " twice" if name in value else f" in the place of {name}"
+            is_repeated = expected_key in value
+            text += " twice" if is_repeated else f" in the place of {expected_key}"
             raise BrokenError(text)
     return value
