@@ -89,7 +89,8 @@ def score_pair(
         letters, digits and underscores. All other labels are background, and an organ
         counts 1 where neither has it, 0 where one has it.
     tolerance : float, optional
-        Of the NSD in mm, beside `labels`; 1 mm if it is not given.
+        The tolerance of NSD in mm for all organs, 1 mm if left out. It goes with
+        `labels` alone: the organs of a challenge have their own.
     grid : {"strict", "size"}, optional
         How strictly grids are compared, if not as the challenge says. With "size", the
         log warns of other differences. Of an array, size and spacing are compared.

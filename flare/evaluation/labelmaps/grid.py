@@ -40,7 +40,8 @@ class Grid:
     shape: tuple[int, int, int]
     """Number of voxels along z, y, x."""
     spacing: tuple[float, float, float]
-    """Voxel size in mm along z, y, x, as the header's pixdim tells it, not rounded."""
+    """Voxel size in mm along z, y, x, not rounded. In every format its numbers count as
+    mm, even if a header names another unit."""
     affine: tuple[tuple[float, float, float, float], ...]
     """Three rows that turn voxel (x, y, z, 1) into mm to the right, front and top."""
     is_placed: bool = True

@@ -45,7 +45,8 @@ class LabelMap:
 
     grid: Grid
     labels: Labels
-    """Shape (Z, Y, X); 0 also where the file has an unknown label."""
+    """Shape (Z, Y, X); 0 also where the file has an unknown label. Of a case that is
+    being scored, it is borrowed memory, which the next case overwrites."""
     occupied: Mapping[int, Occupancy]
     """The slices, rows and columns that hold each label of the challenge."""
     unknown: tuple[int, ...]

@@ -1,8 +1,9 @@
 r"""DSC, NSD and distances of surfaces, exact and fast, on numpy arrays alone.
 
-A metric is a function here, and a line in ``METRICS`` of
-``flare/challenge/metrics.py``. Each file is about one noun of the method. To be read in
-this order:
+A metric is a function here, and a record in ``METRICS`` of
+``flare/challenge/metrics.py`` that names the function. Only DSC and NSD have none
+there: `compare_label` computes them for every organ, whatever the challenge asks for.
+Each file is about one noun of the method. To be read in this order:
 
 - ``pairs.py``: the two label maps of a case, and one label in both;
 - ``dice.py``: how many voxels they have and share, and the DSC;

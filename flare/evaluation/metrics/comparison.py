@@ -71,7 +71,8 @@ def compare_labels(
     Returns
     -------
     dict of int to Agreement
-        As `flare.dice` and `flare.normalized_surface_dice` of the label's two masks.
+        DSC and NSD are those of `flare.dice` and `flare.normalized_surface_dice` for
+        the label's two masks, cut to its slices, unless `smallest_dsc` makes NSD 0.
 
     Raises
     ------
@@ -133,6 +134,7 @@ def distance_of_masks(
 ) -> float:
     """A distance of two masks; of an empty and a filled one, the grid's diagonal."""
     pair = pair_of_masks(reference, prediction, spacing)
+    # The tolerance is for the NSD, which nobody reads here: no distance depends on it.
     agreement = compare_label(pair, tolerance=1.0, has_distances=True)
     value = metric(agreement)
     if value is not None:

@@ -98,11 +98,9 @@ class Nearness:
         inner = window.inner
         shape = (-1, *window.shape[1:])
         target = near[inner].reshape(shape)[:, rows_near]
-        for half_width, ball_rows in groupby(
-            self._ball, key=lambda row: row.half_width
-        ):
+        for half_width, rows in groupby(self._ball, key=lambda row: row.half_width):
             widened = self._widened_by(half_width)
-            for row in ball_rows:
+            for row in rows:
                 shift = row.z * window.plane + row.y * window.row
                 moved = widened[inner.start + shift : inner.stop + shift]
                 target |= moved.reshape(shape)[:, rows_near]

@@ -12,9 +12,9 @@ five rows of one slice of the ball of 2 mm::
     y =  1   . # # # .    half width 1
     y =  2   . . # . .    half width 0
 
-Each label has a tolerance of its own: ``tolerance_mm`` of an organ in the challenge
-file, from which `flare.evaluation.metrics.comparison` makes the ball of the label. What
-else is to count as near to a label is decided in `ball_rows`, and nowhere else.
+The metrics take a tolerance as they get it. A rule for the tolerance of an organ
+belongs to `organ_tolerances` of ``flare/evaluation/scoring/case.py``, from which scores
+and pages of cases have it; `ball_rows` decides the shape of the ball alone.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def score_labels(
     )
     agreements = compare_labels(
         pair,
-        {organ.label: organ.tolerance_mm for organ in challenge.organs},
+        organ_tolerances(challenge),
         slices=_scored_slices_by_label(reference, challenge),
         memory=memory,
         smallest_dsc=challenge.smallest_dsc_for_nsd,
@@ -109,6 +109,14 @@ def score_labels(
         _apply_rules(values, voxels, challenge)
         scores.append(OrganScore(organ=organ.name, by_metric=values))
     return tuple(scores)
+
+
+def organ_tolerances(challenge: Challenge) -> dict[int, float]:
+    """The tolerance of NSD in mm for each label, by which scores and pages are made.
+
+    A rule that changes a tolerance is applied here, and nowhere else.
+    """
+    return {organ.label: organ.tolerance_mm for organ in challenge.organs}
 
 
 def _scored_slices_by_label(

@@ -24,6 +24,7 @@ from flare.evaluation.scoring.case import (
     MIRRORED_GAIN,
     Mirrored,
     mirrored,
+    organ_tolerances,
     scored_slices,
 )
 from flare.reports.cases.drawing import Box, FieldOfView
@@ -181,6 +182,8 @@ class _TurnedCase:
     """The places of each label in either label map."""
     scored_parts: Mapping[str, _ScoredPart]
     """The slices of each organ that was not scored in all of them."""
+    tolerances: Mapping[int, float]
+    """The tolerance of each label in mm, by which it was scored."""
     memory: ReusedMemory
 
     def box(self, label: int) -> Box:
@@ -264,6 +267,7 @@ def _turn(
             label: in_reference[label] | in_prediction[label] for label in labels
         },
         scored_parts=_scored_parts(reference, challenge, orientation),
+        tolerances=organ_tolerances(challenge),
         memory=ReusedMemory(),
     )
 
@@ -311,7 +315,7 @@ def _look_at_organ(
     return OrganFinding(
         name=organ.name,
         label=organ.label,
-        tolerance_mm=organ.tolerance_mm,
+        tolerance_mm=case.tolerances[organ.label],
         in_mean=organ.in_mean,
         scores=scores,
         voxels=(
@@ -344,7 +348,7 @@ def _locate_surfels(
         occupancy=occupancy,
         memory=case.memory,
     )
-    surfaces = locate_surfels(pair, organ.tolerance_mm)
+    surfaces = locate_surfels(pair, case.tolerances[organ.label])
     if part:
         for surface in surfaces:
             surface.corners[:, part.axis] += part.slices.start
