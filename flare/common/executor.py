@@ -1,7 +1,7 @@
-"""Has work go on where a part of it fails: beside a bulkhead, or in workers that die.
+"""Keeps the other work going when a part of it fails, or a worker process dies.
 
-Who is to blame for an error is said by its class, see `flare.common.errors`; what
-follows from that is one table, docs/developers/blame.md.
+The class of an error says who is to blame for it, see `flare.common.errors`; the table
+in docs/developers/blame.md says what follows from that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -40,7 +39,7 @@ FAULTS = ".faults"
 def bulkhead(
     results: Path, name: str, tell: Callable[[FlareError], object]
 ) -> Iterator[None]:
-    """Go on behind the block, whatever error ends it; a stop of the program still does.
+    """Report the error that ends the block, and go on; only a stop ends the program.
 
     Parameters
     ----------
@@ -54,6 +53,7 @@ def bulkhead(
     try:
         yield
     except Exception as error:  # noqa: BLE001  it ends this team alone
+        # An error while the program is being ended would hide that it has to end.
         obey_stop(error)
         flare_error = as_flare_error(error)
         tell(flare_error)
@@ -70,7 +70,7 @@ def keep_trace(results: Path, name: str, error: FlareError) -> None:
     """
     if isinstance(error, ProgramError) and error.trace:
         file = results / FAULTS / f"{name}.txt"
-        # A name of a file in it may be no UTF-8.
+        # The traceback may have the name of a file, which need not be valid UTF-8.
         write_whole(file, error.trace.encode("utf-8", "backslashreplace"))
         _log.error("%s: %s Its traceback is in %s", safe(name), error, safe(file))
 
@@ -78,29 +78,30 @@ def keep_trace(results: Path, name: str, error: FlareError) -> None:
 # --- Workers ----------------------------------------------------------------------
 
 DEATHS = 3
-"""How often workers may die of a piece of work before it is done alone, and then before
-it is given up."""
+"""An item is suspected when it was in progress at this many deaths of workers: it is
+then done alone, and given up after as many deaths again."""
 
 FRUITLESS = 30
-"""After this many pools in a row whose workers die of nothing, all work ends."""
+"""All work ends when this many executors in a row have broken before a worker has done
+anything."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class Pool(Protocol):
-    """Gives executors, whichever workers they have."""
+    """A source of executors, which hides what kind of workers these have."""
 
     @property
     def workers(self) -> int:
-        """How many there are."""
+        """The number of workers."""
 
     @property
-    def killed(self) -> tuple[type[Exception], ...]:
-        """The errors of a future whose work has killed several workers, one by one."""
+    def fatal_errors(self) -> tuple[type[Exception], ...]:
+        """The errors that tell that an item has killed one worker after the other."""
 
     def started(self, workers: int) -> AbstractContextManager[Executor]:
-        """An executor with that many workers; another one when it has broken."""
+        """A new executor with that many workers, which is shut down at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +119,13 @@ def completed(
     pool: Pool,
     function: Callable[[Item], Result],
     items: Iterable[Item],
-    single: Callable[[Item], Iterable[Item]] = lambda item: (item,),
+    divide: Callable[[Item], Iterable[Item]] = lambda item: (item,),
 ) -> Iterator[Done[Item, Result]]:
     """Apply a function to items in workers; the results come in any order.
 
-    No more items are asked for than are needed next. A worker that dies takes the
-    executor with it: a new one goes on. An item that was on its way when this happened
-    `DEATHS` times is suspected, and done alone at the end, in parts.
+    Items are only asked for shortly before they are done. A worker that dies breaks its
+    executor, and a new one goes on. An item that was in progress when this happened
+    `DEATHS` times is suspected; its parts are done at the end, one at a time.
 
     Parameters
     ----------
@@ -134,8 +135,8 @@ def completed(
         The work; workers import it by its name.
     items : iterable
         The pieces of work.
-    single : callable, optional
-        Divides an item that is suspected.
+    divide : callable, optional
+        Divides an item that is suspected into parts.
 
     Raises
     ------
@@ -149,12 +150,14 @@ def completed(
         else:
             yield done
     if suspects:
-        parts = chain.from_iterable(map(single, suspects))
+        parts: list[Item] = []
+        for suspect in suspects:
+            parts += divide(suspect)
         yield from _Phase(pool, function, iter(parts), 1).run()
 
 
 class _Phase(Generic[Item, Result]):
-    """Work that executors do, one after the other, with this many workers each."""
+    """Items that one executor after the other works on, until all are done."""
 
     def __init__(
         self,
@@ -165,28 +168,29 @@ class _Phase(Generic[Item, Result]):
     ) -> None:
         self._pool, self._function, self._workers = pool, function, workers
         self._items = items
-        self._queue: deque[Item] = deque()  # items that come before those
+        self._queue: deque[Item] = deque()  # these are done before further `_items`
         self._running: dict[Future[Result], Item] = {}
         self._deaths: Counter[int] = Counter()  # by the identity of unfinished items
 
     def run(self) -> Iterator[Done[Item, Result]]:
-        """Go on until all is done, or nothing is done any more."""
-        fruitless = 0
-        while fruitless < FRUITLESS:
+        """Go on until all is done, or `FRUITLESS` executors in a row have broken."""
+        breaks = 0
+        while breaks < FRUITLESS:
             self._running = {}
             with self._pool.started(self._workers) as executor:
                 try:
-                    # It breaks if workers die of nothing, too.
+                    # This task needs nothing: if it is done, workers can live here,
+                    # and those that die from now on die of their items.
                     executor.submit(int).result()
-                    fruitless = 0
+                    breaks = 0
                     yield from self._use(executor)
                     return
                 except BrokenExecutor as error:
                     _log.info(
                         "A worker process ended early (%r); starting others.", error
                     )
-            fruitless += 1
-            yield from self._count_deaths()
+            breaks += 1
+            yield from self._recover()
         raise WorkerError(
             f"{FRUITLESS} worker processes were killed, one after the other"
         )
@@ -200,10 +204,14 @@ class _Phase(Generic[Item, Result]):
                     raise error
                 item = self._running.pop(future)
                 self._deaths.pop(id(item), None)
-                yield _done(item, future, self._pool.killed)
+                yield _done(item, future, self._pool.fatal_errors)
 
     def _fill(self, executor: Executor) -> bool:
-        """Let each worker have its next item beside it; whether there is any work."""
+        """Submit items for all workers; tell whether anything is running.
+
+        A worker never waits, as its next item lies ready. A single worker has no item
+        but the one it does, which alone is to blame if it dies.
+        """
         most_running = 1 if self._workers == 1 else 2 * self._workers
         while len(self._running) < most_running:
             if not self._queue:
@@ -211,19 +219,23 @@ class _Phase(Generic[Item, Result]):
                 if next_item is None:
                     break
                 self._queue.append(next_item)
-            # An item leaves the queue when it is submitted: a broken executor raises
-            # before that.
+            # The item stays in the queue if a broken executor does not take it.
             item = self._queue[0]
-            self._running[executor.submit(self._function, item)] = item
+            future = executor.submit(self._function, item)
             self._queue.popleft()
+            self._running[future] = item
         return bool(self._running)
 
-    def _count_deaths(self) -> Iterator[Done[Item, Result]]:
-        """Do again what was on its way, but for what workers have died of too often."""
+    def _recover(self) -> Iterator[Done[Item, Result]]:
+        """Queue again what a broken executor has not done.
+
+        The outcomes are those of items that it has done, and of those that workers have
+        died of too often.
+        """
         for future, item in self._running.items():
             error = future.exception()
             if not isinstance(error, BrokenExecutor):
-                yield _done(item, future, self._pool.killed)
+                yield _done(item, future, self._pool.fatal_errors)
                 continue
             self._deaths[id(item)] += 1
             if self._deaths[id(item)] < DEATHS:
@@ -234,13 +246,13 @@ class _Phase(Generic[Item, Result]):
 
 
 def _done(
-    item: Item, future: Future[Result], killed: tuple[type[Exception], ...]
+    item: Item, future: Future[Result], fatal_errors: tuple[type[Exception], ...]
 ) -> Done[Item, Result]:
-    """The outcome of a future; it is lost if it raises an error of `killed`."""
+    """The outcome of a future, which is lost if its error is a fatal one."""
     error = future.exception()
     if error is None:
         return Done(item=item, result=future.result())
-    is_lost = isinstance(error, (MemoryError, *killed))
+    is_lost = isinstance(error, (MemoryError, *fatal_errors))
     return Done(item=item, error=error, is_lost=is_lost)
 
 
@@ -265,11 +277,13 @@ class LocalPool:
     """Processes of this computer, reached by pipes; with one worker, this process."""
 
     workers: int
-    killed: tuple[type[Exception], ...] = ()
+    fatal_errors: tuple[type[Exception], ...] = ()
 
     @contextmanager
     def started(self, workers: int) -> Iterator[Executor]:
         """Start worker processes that end with us, whatever ends us."""
+        # The pool's number decides: a pool of several workers has a process of its own
+        # for suspects, too, as they may kill the one that does them.
         if self.workers == 1:
             yield _SameProcess()
             return
@@ -277,9 +291,9 @@ class LocalPool:
         import multiprocessing
         from concurrent.futures import ProcessPoolExecutor
 
-        # Forked workers cost no second start-up, and need no helper process, which
-        # could write to stderr after us. All are forked by the first submit, before
-        # the executor has any thread.
+        # Forked workers start at once, and without a helper process, which could write
+        # to stderr after this program has ended. The first submit forks all of them,
+        # before the executor starts a thread: a fork beside threads may hang.
         is_linux = sys.platform == "linux"
         executor = ProcessPoolExecutor(
             workers,
@@ -300,11 +314,13 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 @contextmanager
 def _signals_wait() -> Iterator[None]:
-    """Fork workers so that none misses a signal, which waits until they have begun.
+    """Hold signals back in the block, in which workers are forked.
 
-    Python forgets a signal that comes while a child is set up. When a worker dies, the
-    pool ends the others by SIGTERM, and waits for them: for ever, if one has missed it.
-    One that Ctrl-C reaches before it has begun would write a traceback.
+    The workers get the signals when they have begun. Python forgets a signal that comes
+    while a child process is being set up. But when a worker dies, the executor ends its
+    other workers by SIGTERM, and waits for them: it would wait for ever for one that
+    has missed the signal. A worker that Ctrl-C reaches too early would write a
+    traceback.
     """
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
@@ -313,9 +329,9 @@ def _signals_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _begin_worker(parent: int) -> None:
-    """Leave signals to the parent, and end with it even if it is killed."""
+def _begin_worker(parent_id: int) -> None:
+    """Leave Ctrl-C to the parent process, and end with it even if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-    end_with(parent)
+    end_with(parent_id)

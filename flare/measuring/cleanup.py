@@ -22,7 +22,7 @@ from flare.results.errors import MeasurementError
 from flare.results.team_folder import FolderLock
 
 LABEL = "flare.measure"
-"""All that a measurement makes in the engine has it; its value says which one."""
+"""The label of all that a measurement makes in the engine; its value is the key."""
 
 STATE = ".measuring.json"
 """A file in the folder of a team: it names what a killed measurement has left."""
@@ -34,24 +34,23 @@ PAUSE_S = 1.0
 """After a kill, the guard waits this long before it looks again what is there."""
 
 LOADING_S = 40
-"""It goes on at least this long if an image was being loaded: the engine may end that
-only in a while. Less than a minute, which is how long the next run waits."""
-
+"""The guard goes on at least this long if an image was being loaded, as the engine may
+finish that late. It is less than the minute that the next run waits for the lock."""
 
 GUARD_ANSWER_S = 30
-"""The guard asks again if the engine has not done a command after this time,"""
+"""The guard repeats a command that the engine has not done after this time."""
 
 GUARD_S = 150
-"""and ends after this one: five commands that hang."""
+"""The guard ends after this time, in which five commands may hang."""
 
 SLACK_S = 15
-"""It is no longer waited for, as where even a file cannot be removed."""
+"""The guard is waited for this much longer, and then left alone: it hangs."""
 
 _log = logging.getLogger(__name__)
 
 
 class LeftoverError(MeasurementError):
-    """An engine that answers keeps what the measurement of a team has made in it."""
+    """An engine that answers does not remove what a measurement has made in it."""
 
 
 def label_of(key: str) -> str:
@@ -74,7 +73,7 @@ class Workplace:
     key: str
     """Value of the label of its containers and volumes."""
     images: tuple[str, ...] = ()
-    """IDs of images that were not there before, and may lack a tag yet."""
+    """IDs of images that the measurement loads, and that may still lack a tag."""
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -89,6 +88,7 @@ class Workplace:
     @contextmanager
     def loading(self) -> Iterator[None]:
         """Remember that the engine is loading an image, which it may do for a while."""
+        # The guard looks for this file, which stays if the block does not end.
         mark = self.work / "loading"
         mark.touch()
         yield
@@ -99,9 +99,10 @@ class Workplace:
 def guarded(
     engine: Engine, team_folder: Path, *, images: Sequence[str], lock: FolderLock
 ) -> Iterator[Workplace]:
-    """Names for what a measurement makes, and a process that removes it.
+    """Give names to what a measurement makes, and remove it when the block ends.
 
-    That process outlives this one, and holds the lock until it is done.
+    A second process, the guard, removes it if this one is killed: it outlives this one,
+    and holds the lock until it is done.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def guarded(
     team_folder : Path
         It remembers what is to be removed.
     images : sequence of str
-        IDs that the image will have, if it is not there yet.
+        IDs of the image that the measurement loads; none if the engine has it already.
     lock : FolderLock
         Of the team's folder; it stays locked.
 
@@ -124,51 +125,76 @@ def guarded(
     place = Workplace(folder=folder, key=new_key(folder), images=tuple(images))
     state = _State(key=place.key, images=place.images)
     write_whole(team_folder / STATE, json.dumps(dump(state)))
-    guard = subprocess.Popen(
-        engine.guard_command(
-            label_of(place.key),
-            place.tags,
-            place.images,
-            place.work,
-            pause_s=PAUSE_S,
-            loading_s=LOADING_S,
-            answer_s=GUARD_ANSWER_S,
-            most_s=GUARD_S,
-        ),
+    guard = _start_guard(engine, place, lock)
+    # Ctrl-C, which is no `Exception`, leaves this as it is.
+    is_stopped = True
+    try:
+        _make_work_folder(place)
+        yield place
+        is_stopped = False
+    except Exception as error:
+        is_stopped = isinstance(error, StoppedError)
+        raise
+    finally:
+        try:
+            clean_up(engine, team_folder)
+            # After a stop, a command that the engine is still at may make something
+            # later: the guard goes on, as it does if something cannot be removed here.
+            if not is_stopped:
+                _dismiss(guard)
+        finally:
+            _wait_for(guard, place)
+
+
+def _start_guard(
+    engine: Engine, place: Workplace, lock: FolderLock
+) -> subprocess.Popen[bytes]:
+    """Start the guard, which waits until its standard input is closed."""
+    command = engine.guard_command(
+        label_of(place.key),
+        place.tags,
+        place.images,
+        place.work,
+        pause_s=PAUSE_S,
+        loading_s=LOADING_S,
+        answer_s=GUARD_ANSWER_S,
+        most_s=GUARD_S,
+    )
+    return subprocess.Popen(
+        command,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is for us alone
+        start_new_session=True,  # Ctrl-C does not reach it
         pass_fds=(lock.fileno(),),
     )
-    is_cut = True
+
+
+def _make_work_folder(place: Workplace) -> None:
+    """Make the folder of a workplace, for this user alone."""
     try:
-        try:
-            place.work.mkdir(mode=0o700)
-        except OSError as error:
-            problem = f"{safe(place.work)}: it cannot be made ({why(error)})"
-            raise OutputError(problem) from error
-        yield place
-        is_cut = False
-    except Exception as error:
-        is_cut = isinstance(error, StoppedError)
-        raise
-    finally:
-        assert guard.stdin
-        try:  # to remove everything here; where that fails, the guard goes on with it
-            clean_up(engine, team_folder)
-            # So it does if we were cut off, as by Ctrl-C: a command that was on its way
-            # to the engine may be done only now.
-            if not is_cut:
-                with suppress(OSError):
-                    guard.stdin.write(b"done\n")
-        finally:
-            with suppress(OSError):
-                guard.stdin.close()
-            with suppress(subprocess.TimeoutExpired):
-                guard.wait(GUARD_S + SLACK_S)
-            if guard.returncode != 0:
-                _log.info("%s", _remainder(place))
+        place.work.mkdir(mode=0o700)
+    except OSError as error:
+        problem = f"{safe(place.work)}: it cannot be made ({why(error)})"
+        raise OutputError(problem) from error
+
+
+def _dismiss(guard: subprocess.Popen[bytes]) -> None:
+    """Tell the guard that there is nothing left to remove."""
+    assert guard.stdin
+    with suppress(OSError):
+        guard.stdin.write(b"done\n")
+
+
+def _wait_for(guard: subprocess.Popen[bytes], place: Workplace) -> None:
+    """Let the guard begin, and log what may remain if it fails or hangs."""
+    assert guard.stdin
+    with suppress(OSError):
+        guard.stdin.close()
+    with suppress(subprocess.TimeoutExpired):
+        guard.wait(GUARD_S + SLACK_S)
+    if guard.returncode != 0:
+        _log.info("%s", _remainder(place))
 
 
 def _remainder(place: Workplace) -> str:
@@ -200,7 +226,8 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
         engine.remove_tags(*place.tags)
         engine.remove_untagged(*(f"sha256:{image}" for image in place.images))
     except (NoAnswerError, NotRemovedError) as error:
-        engine.describe()  # raises an error of the engine if nothing is answered
+        # An engine that does not answer at all raises its own error here.
+        engine.describe()
         raise LeftoverError(
             team_folder.resolve().name,
             f"what its measurement has made stays in the engine ({error.finding})",
@@ -218,7 +245,7 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _State:
-    """The file `STATE`, whose names a path and a command are made of."""
+    """The content of the file `STATE`; its key becomes a part of paths and commands."""
 
     key: str
     images: tuple[str, ...]
@@ -228,9 +255,10 @@ class _State:
 
 
 def _read_workplace(team_folder: Path) -> Workplace | None:
-    """The workplace of a measurement that was killed; None if none is known."""
+    """The workplace that a killed measurement has left; None without a `STATE` file."""
+    content = json_at(team_folder / STATE)
     try:
-        state = build(_State, json_at(team_folder / STATE), is_lenient=True)
+        state = build(_State, content, is_lenient=True)
     except ValueError:
         return None
     return Workplace(folder=team_folder, key=state.key, images=state.images)

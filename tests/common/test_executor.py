@@ -95,7 +95,7 @@ class _Broken(Executor):
 class BrokenPool:
     """One whose workers die whatever they do."""
 
-    workers, killed = 2, ()
+    workers, fatal_errors = 2, ()
     started_so_far = 0
 
     @contextmanager

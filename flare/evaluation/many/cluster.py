@@ -39,7 +39,7 @@ class ClusterPool:
         self.workers = max(len(client.nthreads()), 1)
         # A result that is lost with its worker is a ValueError of Dask's executor
         # (cfexecutor.py unpacks what is not a traceback); none of ours comes back.
-        self.killed: tuple[type[Exception], ...] = (KilledWorker, ValueError)
+        self.fatal_errors: tuple[type[Exception], ...] = (KilledWorker, ValueError)
 
     @contextmanager
     def started(self, workers: int) -> Iterator[Executor]:

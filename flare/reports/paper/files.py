@@ -113,7 +113,7 @@ def _in_order(column: pd.Series[float]) -> list[tuple[Key, float]]:
 
 def analysis_text(analysis: Analysis) -> str:
     """The ranking, the rule for prizes, decisions, and how sure it is, as text."""
-    ranking = terminal(ranking_table(analysis, "mean rank {1}"))
+    ranking = terminal(ranking_table(analysis, "mean rank {name}"))
     if note := guests_note(analysis):
         ranking.append(note)
     missing = (f"Missing: {line}" for line in missing_lines(analysis))

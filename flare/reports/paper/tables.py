@@ -1,13 +1,12 @@
 """Makes the tables of a ranking: its places, and the means of teams.
 
-The table of the ranking is one, for the terminal, Markdown and LaTeX.
+One table of the ranking serves the terminal, Markdown and LaTeX.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 
 from flare.common.text import count, listing
 from flare.ranking.means import Mean, Means, ranking_means
@@ -35,11 +34,14 @@ def page_text(analysis: Analysis) -> str:
     notes = (analysis.table.roll.interim_text, left_out_text(analysis.rules.left_out))
     for note in filter(None, notes):
         lines += [escaped_markdown(note), ""]
-    lines += markdown(ranking_table(analysis, "mean rank: {}"))
-    if guests := guests_note(analysis):
-        lines += ["", guests.replace("Below the line: out", "Last ones: out")]
+    lines += markdown(ranking_table(analysis, "mean rank: {title}"))
+    if guests_text := guests_note(analysis):
+        guests_text = guests_text.replace("Below the line: out", "Last ones: out")
+        lines += ["", guests_text]
     if analysis.shows_means:
-        lines += ["", *_public_lines(analysis)[:-1]]
+        mean_lines = _public_lines(analysis)
+        mean_lines.pop()  # the empty line behind the last table
+        lines += ["", *mean_lines]
     if analysis.decisions.lines:
         lines.append("")
         lines += [f"- {escaped_markdown(line)}" for line in analysis.decisions.lines]
@@ -51,8 +53,9 @@ def latex_text(analysis: Analysis) -> str:
     title = ranking_title(analysis)
     caption = f"{title}: scores, and mean ranks by each metric; smaller is better."
     notes = (caption, left_out_text(analysis.rules.left_out), guests_note(analysis))
-    ranking = ranking_table(analysis, "{}", " ".join(filter(None, notes)))
-    heads = ("Rank", "Team", "Score", *ranking.heads[3:])
+    ranking = ranking_table(analysis, "{title}", " ".join(filter(None, notes)))
+    _rank, _team, _score, *metric_heads = ranking.heads
+    heads = ("Rank", "Team", "Score", *metric_heads)
     ranking = replace(ranking, heads=heads, words=("Team",))
     return latex_file([latex(ranking, "ranking")])
 
@@ -63,20 +66,23 @@ def ranking_title(analysis: Analysis) -> str:
     return f"{interim} of {analysis.challenge.name}"
 
 
-def ranking_table(analysis: Analysis, head: str, caption: str = "") -> Table:
-    """The ranking, with the mean rank by each metric, whose title stands in a head.
+def ranking_table(analysis: Analysis, metric_head: str, caption: str = "") -> Table:
+    """The ranking, with a column for the mean rank by each metric.
 
-    The teams out of competition are last, and apart.
+    The head of such a column is `metric_head`, with the metric in place of ``{title}``
+    or ``{name}``. The teams out of competition are last, and apart.
     """
-    places, metrics = analysis.standings.standings, analysis.rules.names
+    places = analysis.standings.standings
+    metrics = analysis.rules.names
     rows = []
     for place in places:
         score = f"{float(place.score):.4f}" if place.rank else ""
         mean_ranks = (f"{float(place.mean_ranks[metric]):.2f}" for metric in metrics)
         rows.append((str(place.rank or "-"), place.team, score, *mean_ranks))
     guests = [number for number, place in enumerate(places) if place.rank is None]
-    titles = (head.format(printed(metric).title, metric) for metric in metrics)
-    heads = ("rank", "team", "score", *titles)
+    heads = ["rank", "team", "score"]
+    for metric in metrics:
+        heads.append(metric_head.format(title=printed(metric).title, name=metric))
     return table(caption, heads, rows, words=("team",), quiet=guests)
 
 
@@ -87,13 +93,14 @@ MOST_COLUMNS = 5
 
 
 LEVEL = "\u2020"
-"""The sign behind a mean that no test tells from the best."""
+"""The sign behind a mean that is not significantly worse than the best one."""
 
 _STATISTICS = {
     "means": "mean \u00b1 standard deviation (n-1)",
     "medians": "median (first to third quartile, by linear interpolation)",
 }
-"""The tables of each group of columns."""
+"""The two tables of a group of columns: the names of their files begin with the key,
+and their captions have the text."""
 
 
 def mean_files(means: Means, title: str) -> Iterator[tuple[str, str]]:
@@ -107,14 +114,18 @@ def mean_files(means: Means, title: str) -> Iterator[tuple[str, str]]:
 def _public_lines(analysis: Analysis) -> list[str]:
     """The means that everybody may know, by the metrics of the ranking, in Markdown."""
     means = ranking_means(analysis, has_organs=False)
-    public = {name for name in analysis.rules.names if printed(name).is_told}
-    rows = tuple(mean for mean in means.rows if mean.metric in public)
-    tables = mean_tables(replace(means, rows=rows), ranking_title(analysis))
-    return _mean_lines(content for name, content in tables if name.startswith("means"))
+    public_metrics = {name for name in analysis.rules.names if printed(name).is_told}
+    rows = tuple(mean for mean in means.rows if mean.metric in public_metrics)
+    public_means = replace(means, rows=rows)
+    tables = []
+    for name, content in mean_tables(public_means, ranking_title(analysis)):
+        if name.startswith("means"):
+            tables.append(content)
+    return _mean_lines(tables)
 
 
 def _mean_lines(tables: Iterable[Table]) -> list[str]:
-    """Tables in Markdown, each below its caption."""
+    """Tables in Markdown, each below its caption and above an empty line."""
     lines = []
     for content in tables:
         lines += [escaped_markdown(content.caption), "", *markdown(content), ""]
@@ -122,40 +133,46 @@ def _mean_lines(tables: Iterable[Table]) -> list[str]:
 
 
 def mean_tables(means: Means, title: str) -> Iterator[tuple[str, Table]]:
-    """Means, and medians, of teams by metric, and of each metric by organ.
+    """Tables of means, and of medians, by metric and by organ, each with its name.
 
-    With their names; those of more columns than a page has room for are in parts.
+    A table that is too wide for a page is divided.
     """
     columns = list(dict.fromkeys((mean.metric, mean.organ) for mean in means.rows))
-    whole = [(metric, organ) for metric, organ in columns if not organ]
-    yield from _parts(means, whole, title, "")
-    for metric, _ in whole:
-        organs = [column for column in columns if column[0] == metric and column[1]]
-        by_organ = f"{title}: {printed(metric).title} by organ"
-        yield from _parts(means, organs, by_organ, f"_{metric}")
+    organ_columns = [(metric, organ) for metric, organ in columns if organ]
+    metric_columns = [(metric, organ) for metric, organ in columns if not organ]
+    yield from _parts(means, metric_columns, title, "")
+    for metric, _ in metric_columns:
+        columns = [column for column in organ_columns if column[0] == metric]
+        organs_title = f"{title}: {printed(metric).title} by organ"
+        yield from _parts(means, columns, organs_title, f"_{metric}")
 
 
 def _parts(
     means: Means, columns: Sequence[tuple[str, str]], title: str, name: str
 ) -> Iterator[tuple[str, Table]]:
     """Tables of at most `MOST_COLUMNS`: all means, then all medians."""
-    for kind, start in product(_STATISTICS, range(0, len(columns), MOST_COLUMNS)):
-        number = f"_{start // MOST_COLUMNS + 1}" if start else ""
-        part = columns[start : start + MOST_COLUMNS]
-        yield f"{kind}{name}{number}", _part(means, part, title, kind)
+    for kind in _STATISTICS:
+        for start in range(0, len(columns), MOST_COLUMNS):
+            number = f"_{start // MOST_COLUMNS + 1}" if start else ""
+            part = columns[start : start + MOST_COLUMNS]
+            yield f"{kind}{name}{number}", _part(means, part, title, kind)
 
 
 def _part(
     means: Means, columns: Sequence[tuple[str, str]], title: str, kind: str
 ) -> Table:
     """A table of means or medians, a row for each team."""
-    by_place = {(mean.metric, mean.organ, mean.team): mean for mean in means.rows}
+    means_by_key = {(mean.metric, mean.organ, mean.team): mean for mean in means.rows}
     teams = list(dict.fromkeys(mean.team for mean in means.rows))
-    rows = []
+    rows: list[list[str | Cell]] = []
     for team in teams:
-        cells = (_cell(by_place[*column, team], means, kind) for column in columns)
-        rows.append([team, *cells])
-    heads = [organ.replace("_", " ") or printed(name).title for name, organ in columns]
+        row: list[str | Cell] = [team]
+        for metric, organ in columns:
+            row.append(_cell(means_by_key[metric, organ, team], means, kind))
+        rows.append(row)
+    heads = []
+    for metric, organ in columns:
+        heads.append(organ.replace("_", " ") or printed(metric).title)
     note = _note(means, [metric for metric, _ in columns], kind)
     return table(
         f"{title}, {count(means.cases, 'case')}: {_STATISTICS[kind]}. {note}",
@@ -173,9 +190,9 @@ def _cell(mean: Mean, means: Means, kind: str) -> Cell:
     metric = printed(mean.metric)
     number = f" (n = {mean.n})" if mean.n < means.cases else ""
     if kind == "medians":
-        quartiles = mean.median, mean.first_quartile, mean.third_quartile
-        text = "{} ({} to {})".format(*(metric.text(value or 0) for value in quartiles))
-        return Cell(text + number)
+        quartiles = (mean.median, mean.first_quartile, mean.third_quartile)
+        median, low, high = (metric.text(value or 0) for value in quartiles)
+        return Cell(f"{median} ({low} to {high}){number}")
     numbers = [value for value in (mean.mean, mean.sd) if value is not None]
     text = " \u00b1 ".join(map(metric.text, numbers))
     sign = LEVEL if mean in means.level else ""
@@ -184,8 +201,9 @@ def _cell(mean: Mean, means: Means, kind: str) -> Cell:
 
 def _note(means: Means, metrics: Sequence[str], kind: str) -> str:
     """How missing results count, who does not compete, and which means are bold."""
-    missing = {mean.metric for mean in means.rows if mean.missing}
-    counted = {name: means.counted[name] for name in metrics if name in missing}
+    metrics_with_gaps = {mean.metric for mean in means.rows if mean.missing}
+    printed_metrics = [metric for metric in metrics if metric in metrics_with_gaps]
+    counted = {metric: means.counted[metric] for metric in printed_metrics}
     note = "No result is missing."
     if counted:
         note = f"A missing result {counted_text(counted)}."
