@@ -109,7 +109,7 @@ class TeamProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class MeasuringProgress:
     """How far a measurement is."""
 
     as_of: datetime
@@ -144,7 +144,7 @@ def read_progress(
     doubts: Sequence[tuple[str, str]] = (),
     is_running: bool = False,
     ended: str = "",
-) -> Progress:
+) -> MeasuringProgress:
     """Read how far a measurement is.
 
     Parameters
@@ -177,7 +177,7 @@ def read_progress(
         all_cases.update(progress.records)
     last_written = max((file.stat().st_mtime for file in files), default=0.0)
     as_of = datetime.fromtimestamp(time() if is_running or not files else last_written)
-    return Progress(
+    return MeasuringProgress(
         as_of=as_of.astimezone(),
         cases=tuple(sorted(all_cases)),
         teams=tuple(all_teams),
@@ -188,7 +188,7 @@ def read_progress(
     )
 
 
-def seconds_left(run: Progress) -> float | None:
+def seconds_left(run: MeasuringProgress) -> float | None:
     """How long the containers of all cases that are left may take; None if unknown."""
     means = {}
     for team in run.teams:
@@ -216,7 +216,7 @@ class _Alarm(NamedTuple):
     words: str
 
 
-def measuring_page(run: Progress) -> Page:
+def measuring_page(run: MeasuringProgress) -> Page:
     """All that somebody should look at, the time left, and the cases of each team."""
     alarms = list(dict.fromkeys(_alarms(run)))
     has_cases = bool(run.teams and run.cases)
@@ -249,7 +249,7 @@ def _look(alarms: Sequence[_Alarm]) -> Part:
     return table(caption, heads, rows, words=heads)
 
 
-def _lead(run: Progress) -> str:
+def _lead(run: MeasuringProgress) -> str:
     """The words that come first; they are true whenever they are read."""
     at = f"{run.as_of:%Y-%m-%d %H:%M:%S %Z}".strip()
     measured = f"{run.done} of {run.total} cases are measured"
@@ -260,7 +260,7 @@ def _lead(run: Progress) -> str:
     return f"As of {at}, {measured}."
 
 
-def _tiles(run: Progress, alarms: int) -> list[Tile]:
+def _tiles(run: MeasuringProgress, alarms: int) -> list[Tile]:
     """How far it is, how long it may take, and the number of alarms."""
     left, cases = seconds_left(run), len(run.cases)
     teams = sum(team.done == cases and not team.problem for team in run.teams)
@@ -290,7 +290,7 @@ def _time_text(seconds: float | None) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
-def _alarms(run: Progress) -> Iterator[_Alarm]:
+def _alarms(run: MeasuringProgress) -> Iterator[_Alarm]:
     """The alarms, the gravest first: one for each kind and team."""
     for refusal in run.refused:
         yield _Alarm("archive refused", refusal.team, "", refusal.problem)
@@ -306,7 +306,7 @@ def _alarms(run: Progress) -> Iterator[_Alarm]:
         yield from _case_alarms("doubtful", team, doubts)
 
 
-def _failures(run: Progress) -> Iterator[_Alarm]:
+def _failures(run: MeasuringProgress) -> Iterator[_Alarm]:
     """The alarms about cases that have failed; engine errors come first."""
     statuses = [status for status in RunStatus if status is not RunStatus.OK]
     statuses.sort(key=lambda status: status is not RunStatus.ENGINE_ERROR)
@@ -344,7 +344,7 @@ def alike(remarks: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
     return list(kinds.values())
 
 
-def _grid(run: Progress) -> Chart:
+def _grid(run: MeasuringProgress) -> Chart:
     """A field for each team and case."""
     rows = []
     numbers: Counter[str] = Counter()
@@ -369,7 +369,7 @@ def _grid(run: Progress) -> Chart:
     )
 
 
-def _grid_table(run: Progress) -> Table:
+def _grid_table(run: MeasuringProgress) -> Table:
     """The grid as a table, with the running times in it."""
     rows = []
     for case in run.cases:
@@ -396,7 +396,7 @@ def _grid_cell(team: TeamProgress, case: str) -> Cell:
     return Cell(text, css=css if css in SHADES else "")
 
 
-def _teams(run: Progress) -> list[Part]:
+def _teams(run: MeasuringProgress) -> list[Part]:
     """A row for each team: how far it is, and how long its cases took."""
     rows = []
     for team in run.teams:
@@ -424,7 +424,7 @@ def _teams(run: Progress) -> list[Part]:
     return [teams]
 
 
-def _doing(run: Progress, team: TeamProgress) -> str:
+def _doing(run: MeasuringProgress, team: TeamProgress) -> str:
     """How far a team is, in words."""
     if team.problem:
         return "ended by an error"

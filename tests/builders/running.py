@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from flare.reports.measuring import Progress, TeamProgress
+from flare.reports.measuring import MeasuringProgress, TeamProgress
 from flare.results.archives_csv import Refusal
 from flare.results.efficiency_csv import CaseRecord, RunStatus
 
@@ -19,7 +19,7 @@ def team_run(team, records=(), **more):
 
 def running(cases, *teams, **more):
     settings = {"as_of": AS_OF, "is_running": True} | more
-    return Progress(cases=tuple(cases), teams=teams, **settings)
+    return MeasuringProgress(cases=tuple(cases), teams=teams, **settings)
 
 
 def eventful(names=("team_a", "team_b", "team_c", "team_d"), cases=12, **more):

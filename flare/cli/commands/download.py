@@ -6,7 +6,7 @@ import logging
 
 from flare.cli.command import takes
 from flare.common.text import count
-from flare.platforms.grandchallenge.download import Options, download
+from flare.platforms.grandchallenge.download import DownloadOptions, download
 from flare.platforms.grandchallenge.tokens import read_tokens
 
 PLACE = ("For organisers", 6)
@@ -15,11 +15,11 @@ _log = logging.getLogger(__name__)
 
 
 @takes(
-    Options,
+    DownloadOptions,
     epilog="FLARE_GC_TOKEN holds an API token of an admin of the challenge, or"
     " FLARE_GC_TOKEN_FILE names the file that holds it.",
 )
-def command(request: Options) -> None:
+def command(request: DownloadOptions) -> None:
     """Get the results of a phase off the platform."""
     teams = download(request, token=read_tokens()[0])
     verb = "is" if teams == 1 else "are"

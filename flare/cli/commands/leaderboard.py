@@ -7,7 +7,7 @@ import logging
 from flare.cli.command import takes
 from flare.common.text import safe
 from flare.platforms.grandchallenge.leaderboard import (
-    Options,
+    BoardOptions,
     leaderboard_table,
     rank_results,
     read_result,
@@ -19,8 +19,8 @@ PLACE = ("For organisers", 5)
 _log = logging.getLogger(__name__)
 
 
-@takes(Options)
-def command(request: Options) -> None:
+@takes(BoardOptions)
+def command(request: BoardOptions) -> None:
     """Rank several results as the platform would."""
     results = [read_result(file) for file in request.files]
     phase = request.phase(results)

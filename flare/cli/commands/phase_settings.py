@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseOptions:
+class SettingsOptions:
     """Of which phases the settings are."""
 
     external: bool = option(
@@ -38,8 +38,8 @@ class PhaseOptions:
     challenge: str = challenge_option()
 
 
-@takes(PhaseOptions)
-def command(options: PhaseOptions) -> None:
+@takes(SettingsOptions)
+def command(options: SettingsOptions) -> None:
     """Print the settings of three phases."""
     if options.gpu != "0" and not options.external:
         problem = "--gpu: it is about what flare serve runs"

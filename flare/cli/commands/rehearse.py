@@ -7,7 +7,7 @@ import logging
 from flare.cli.command import takes
 from flare.cli.console import OutcomeError
 from flare.common.files import at
-from flare.platforms.grandchallenge.rehearse import Options, rehearse
+from flare.platforms.grandchallenge.rehearse import RehearsalOptions, rehearse
 from flare.platforms.grandchallenge.verdict import Verdict
 from flare.results.metrics_json import METRICS_JSON, prepare_output
 
@@ -16,8 +16,8 @@ PLACE = ("For organisers", 3)
 _log = logging.getLogger(__name__)
 
 
-@takes(Options)
-def command(request: Options) -> None:
+@takes(RehearsalOptions)
+def command(request: RehearsalOptions) -> None:
     """Run the image as the platform would, and say what it would make of it."""
     phase = request.phase()
     _log.info("Rehearsing %s: %s", phase.title, request.submission)

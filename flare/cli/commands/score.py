@@ -23,8 +23,7 @@ from flare.evaluation.options import EvaluationOptions
 from flare.results.archives_csv import REFUSED_CSV
 
 if TYPE_CHECKING:
-    from flare.evaluation.many.teams import Progress as Run
-    from flare.evaluation.many.teams import ScoredTeam, ScoredTeams
+    from flare.evaluation.many.teams import ScoredTeam, ScoredTeams, ScoringProgress
 
 PLACE = ("For organisers", 9)
 
@@ -77,7 +76,7 @@ def command(request: ScoreRequest) -> None:
 
     progress = Progress(every_s=60.0)
 
-    def tell(run: Run) -> None:
+    def tell(run: ScoringProgress) -> None:
         """Say how far the run is."""
         done = run.kept + run.scored
         text = f"cases, {run.teams}/{run.all_teams} teams"

@@ -33,9 +33,9 @@ from flare.evaluation.many.cases import (
 from flare.evaluation.many.teams import (
     UNPACKED,
     OpenTeam,
-    Progress,
     ScoredTeam,
     ScoredTeams,
+    ScoringProgress,
     Submission,
     TeamTables,
     find_submissions,
@@ -69,7 +69,7 @@ def evaluate_many(
     decimals: int | None = None,
     workers: int | None = None,
     cluster: str | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[ScoringProgress], None] | None = None,
     on_team: Callable[[ScoredTeam], None] | None = None,
     on_start: Callable[[str], None] | None = None,
 ) -> ScoredTeams:
@@ -192,7 +192,7 @@ class _Run:
     challenge: Challenge
     options: EvaluationOptions
     kept_scores: KeptScores
-    on_progress: Callable[[Progress], None] | None
+    on_progress: Callable[[ScoringProgress], None] | None
     on_team: Callable[[ScoredTeam], None] | None
 
     def __post_init__(self) -> None:
@@ -242,7 +242,7 @@ class _Run:
         if self.on_progress:
             expected = round(self._to_score * teams / self._looked_at)
             self.on_progress(
-                Progress(
+                ScoringProgress(
                     teams=len(self._done),
                     all_teams=teams,
                     scored=self._scored,

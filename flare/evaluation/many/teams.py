@@ -305,7 +305,7 @@ class ScoredTeams:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class ScoringProgress:
     """How far a run has come."""
 
     teams: int

@@ -29,7 +29,7 @@ from flare.common.options import option
 from flare.common.text import printable, safe
 from flare.platforms.grandchallenge.connection import (
     CONNECT_S,
-    Limits,
+    CallLimits,
     Pace,
     encoding_of,
     make_opener,
@@ -128,7 +128,7 @@ class Client:
         It is sent to that host, and to no other.
     sleep : callable
         Waits for some seconds.
-    limits : Limits
+    limits : CallLimits
         How long a host may take, and how much it may say.
     """
 
@@ -137,7 +137,7 @@ class Client:
         api: str,
         token: str,
         sleep: Callable[[float], None] = time.sleep,
-        limits: Limits = Limits(),  # noqa: B008
+        limits: CallLimits = CallLimits(),  # noqa: B008
     ) -> None:
         if not api.startswith("https://"):
             raise PlatformError(

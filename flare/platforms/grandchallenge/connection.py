@@ -39,7 +39,7 @@ _PIECE_BYTES = 2**14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CallLimits:
     """How long a host may take, and how much it may say."""
 
     call_s: float = 60.0

@@ -81,7 +81,7 @@ _ADMIN = "The token has to be of an admin."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class DownloadOptions:
     """What is downloaded, and from where."""
 
     phase: str = option(
@@ -121,14 +121,14 @@ class Evaluation:
         return datetime.fromisoformat(self.record["created"])
 
 
-def download(options: Options, *, token: str) -> int:
+def download(options: DownloadOptions, *, token: str) -> int:
     """Write RESULTS/TEAM/metrics.json for each user with a result.
 
     Files that an earlier download has left there are not fetched again.
 
     Parameters
     ----------
-    options : Options
+    options : DownloadOptions
         What is downloaded, and from where.
     token : str
         That of an admin of the challenge; others do not get the values of cases.

@@ -35,7 +35,7 @@ from flare.results.metrics_reading import read_object
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class BoardOptions:
     """What is ranked, and by which settings."""
 
     files: tuple[Path, ...] = argument(

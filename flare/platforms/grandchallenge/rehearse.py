@@ -48,7 +48,7 @@ RESULT = "result"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class RehearsalOptions:
     """What is rehearsed, and how."""
 
     submission: Path = argument(
@@ -141,7 +141,7 @@ class _Usage:
     is_late: bool = False
 
 
-def rehearse(options: Options, phase: Phase) -> Run:
+def rehearse(options: RehearsalOptions, phase: Phase) -> Run:
     """Run the image on a submission as the platform would, with a phase's memory.
 
     Raises
@@ -205,7 +205,7 @@ def _command(image: str, folder: Path, phase: Phase) -> list[str]:
     return [*command, "--entrypoint", "python", image, "/rehearsal/shim.py"]
 
 
-def _prepare(folder: Path, options: Options) -> None:
+def _prepare(folder: Path, options: RehearsalOptions) -> None:
     for name in (INPUT, GROUND_TRUTH, OUTPUT, RESULT):
         (folder / name).mkdir()
     prepare_input(options.submission, folder / INPUT)

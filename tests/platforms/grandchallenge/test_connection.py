@@ -11,12 +11,12 @@ import pytest
 from flare.platforms.grandchallenge import client as client_module
 from flare.platforms.grandchallenge import connection, partial_file
 from flare.platforms.grandchallenge.client import Client
-from flare.platforms.grandchallenge.connection import Limits, Pace
+from flare.platforms.grandchallenge.connection import CallLimits, Pace
 from flare.platforms.grandchallenge.errors import LongAnswerError, PlatformError
 from tests.fakes.hosts import Proxy, ToldHost, answer
 from tests.fakes.platform import TOKEN, running, secure
 
-SHORT = Limits(call_s=0.3, file_s=0.3)
+SHORT = CallLimits(call_s=0.3, file_s=0.3)
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 LATE = "localhost has not sent all, or enough, in time, 1 times"
 
@@ -76,7 +76,7 @@ def pauses():
 def client(pauses):
     """Make a client of a host, whose pauses take no time."""
 
-    def make(server, limits=Limits()):  # noqa: B008
+    def make(server, limits=CallLimits()):  # noqa: B008
         return Client(server.api, TOKEN, pauses.append, limits)
 
     return make

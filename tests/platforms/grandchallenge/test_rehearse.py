@@ -14,7 +14,7 @@ from flare.evaluation.errors import UploadError
 from flare.platforms.grandchallenge.phase import Phase, read_phase
 from flare.platforms.grandchallenge.phase_settings import PhaseOptions
 from flare.platforms.grandchallenge.rehearse import (
-    Options,
+    RehearsalOptions,
     Run,
     instance_of,
     rehearse,
@@ -162,7 +162,7 @@ USAGE = {"status": 0, "seconds": 2.5, "process_bytes": 99, "is_late": False}
 
 def rehearsed(**asked):
     """The outcome of an image for the bundled predictions."""
-    return rehearse(Options(submission=PREDICTIONS, **asked), VALIDATION)
+    return rehearse(RehearsalOptions(submission=PREDICTIONS, **asked), VALIDATION)
 
 
 @pytest.fixture
@@ -258,7 +258,7 @@ def test_labels_that_are_no_tarball(engine, tmp_path):
     ],
 )
 def test_the_settings_are_those_of_the_image_s_challenge(engine, environment, organs):
-    options = Options(submission=PREDICTIONS, engine=engine(Env=environment))
+    options = RehearsalOptions(submission=PREDICTIONS, engine=engine(Env=environment))
 
     assert len(options.phase().extra_results_columns) == 1 + 2 * organs
 
@@ -268,7 +268,7 @@ def test_a_submission_or_labels_that_are_not_there(tmp_path, option):
     paths = {"submission": PREDICTIONS, option: tmp_path / "nothing"}
 
     with pytest.raises(InputError, match="nothing: there is no such file or folder"):
-        Options(**paths).phase()
+        RehearsalOptions(**paths).phase()
 
 
 OWN = """
@@ -285,10 +285,12 @@ def test_the_challenge_of_an_image_is_asked_of_the_image(engine, make_engine):
     """One of one's own, which only the image has, unless settings are given."""
     program = engine(Env=["FLARE_CHALLENGE=mine"], challenge=OWN)
     file = PhaseOptions(phase_settings=ROOT / "phase-settings.json")
-    of_file = Options(submission=PREDICTIONS, engine=program, settings=file)
+    of_file = RehearsalOptions(submission=PREDICTIONS, engine=program, settings=file)
 
     assert of_file.phase() == VALIDATION
-    phase = Options(submission=PREDICTIONS, engine=program, image="its").phase()
+    phase = RehearsalOptions(
+        submission=PREDICTIONS, engine=program, image="its"
+    ).phase()
     titles = [column.title for column in phase.extra_results_columns]
     assert titles == [
         *("Mean NSD", "Mean HD95 (mm)"),
@@ -303,7 +305,7 @@ def test_an_image_that_does_not_tell_its_challenge(engine):
     silent = engine(Env=["FLARE_CHALLENGE=two-organs"], status=1)
 
     with pytest.raises(EngineError, match="does not tell its challenge, two-organs"):
-        Options(submission=PREDICTIONS, engine=silent).phase()
+        RehearsalOptions(submission=PREDICTIONS, engine=silent).phase()
 
 
 @pytest.mark.parametrize(
