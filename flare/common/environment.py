@@ -34,8 +34,8 @@ BUNDLED_GROUND_TRUTH = (
 set into an installed copy."""
 
 PHASE_SETTINGS = None if _IS_INSTALLED else CHECKOUT / "phase-settings.json"
-"""Settings of three phases of the platform, for flare21; an installed copy makes them
-instead."""
+"""Settings for three phases of flare21 on the platform, as a checkout has them; for an
+installed copy, the program makes them."""
 
 PLATFORM_GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
 """The folder into which grand-challenge.org unpacks the organisers' tarball."""
@@ -44,8 +44,8 @@ PLATFORM_GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
 def source_commit() -> str:
     """Commit of the program's source, or "unknown".
 
-    The image has it in FLARE_COMMIT; a checkout is asked through git, and says so if
-    it has been changed since.
+    The image has it in FLARE_COMMIT. In a checkout git is asked for it, and adds
+    "-changed" if a file has been changed since.
     """
     return os.environ.get("FLARE_COMMIT", "") or _commit_of_checkout()
 
@@ -61,13 +61,10 @@ def _commit_of_checkout() -> str:
         name: value for name, value in os.environ.items() if not name.startswith("GIT_")
     }
     command = ["git", "-C", str(CHECKOUT), "describe", "--always", "--abbrev=40"]
+    command += ["--exclude=*", "--dirty=-changed"]
     try:
         run = subprocess.run(
-            [*command, "--exclude=*", "--dirty=-changed"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
+            command, env=environment, capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
@@ -78,8 +75,8 @@ def _commit_of_checkout() -> str:
 def library_version(name: str) -> str:
     """Version of an installed package, as ``importlib.metadata.version`` tells it.
 
-    That loads forty modules, a fourteenth of the start of an evaluation. pip has the
-    version in the name of a folder, too.
+    Importing importlib.metadata takes a fourteenth of the time in which an evaluation
+    starts, and pip has written the version into the name of a folder, too.
 
     Parameters
     ----------
@@ -107,18 +104,18 @@ def install_remedy(library: str) -> str:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Let imports go on without a search for garbage, as they leave none.
+    """Import without a search for garbage, as imports leave none.
 
-    Later on, too, it is not looked for in what was imported, nor in workers. Altogether
-    that would take longer than all that click does.
+    Later searches, also those of workers, leave out the objects that were imported. All
+    these searches would take longer than all that click does.
     """
-    is_searched = gc.isenabled()
+    is_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
-        if is_searched:
+        if is_enabled:
             gc.enable()
 
 
@@ -133,16 +130,16 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h, as ``mallopt`` takes them."""
 
 LARGEST_KEPT_BYTES = 32 * 2**20
-"""The end of glibc's own adjustment on a computer of 64 bits (mallopt(3))."""
+"""glibc's own adjustment ends here on a computer of 64 bits (mallopt(3))."""
 
 WORKER_BYTES = 150 * 2**20
 """Memory of a worker beside its label maps: Python and its libraries."""
 
 MAPS_PER_WORKER = 3
-"""Reference and prediction in one byte per voxel, and as much to spare."""
+"""Reference, prediction, and as much as one of them to spare, at a byte per voxel."""
 
 DISTANCE_BYTES = 230 * 2**20
-"""Memory of distances of surfaces beside two bytes per voxel, for any file."""
+"""Memory for distances of surfaces of any file, in addition to two bytes per voxel."""
 
 _PR_SET_PDEATHSIG = 1
 """Linux's prctl option: the signal to get when the parent ends."""
@@ -166,8 +163,9 @@ def available_cpus(cgroups: Path = CGROUPS) -> int:
     for name in _QUOTA:
         version_1 += _numbers(cgroups / "cpu" / name)
     for numbers in (_numbers(cgroups / "cpu.max"), version_1):
-        if len(numbers) == 2:
-            cpus = min(cpus, math.ceil(numbers[0] / numbers[1]))
+        if len(numbers) == 2:  # a group without a limit has "max" for its quota
+            quota, period = numbers
+            cpus = min(cpus, math.ceil(quota / period))
     return cpus
 
 
@@ -178,9 +176,9 @@ def available_bytes(cgroups: Path = CGROUPS) -> int:
     limits = []
     for file in files:
         limits += _numbers(file)
-    data, _ = resource.getrlimit(resource.RLIMIT_DATA)  # what the platform sets
-    if data != resource.RLIM_INFINITY:
-        limits.append(data)
+    data_limit, _ = resource.getrlimit(resource.RLIMIT_DATA)  # set by the platform
+    if data_limit != resource.RLIM_INFINITY:
+        limits.append(data_limit)
     return min([memory, *limits])
 
 
@@ -195,7 +193,7 @@ def _numbers(file: Path) -> list[int]:
 
 def _libc() -> Any:
     """The functions of the C library."""
-    import ctypes  # takes 2 ms, which no help needs
+    import ctypes  # not at the top: it takes 2 ms, and help does without
 
     return ctypes.CDLL(None)
 
@@ -215,7 +213,7 @@ def end_with(parent: int) -> None:
 
 
 def reuse_freed_memory() -> None:
-    """Set glibc's thresholds to where it would take them itself.
+    """Set glibc's thresholds to the highest values that it would choose itself.
 
     glibc's own adjustment still gives back to the kernel, at the end of each case, what
     the next one needs: for a small one, that was a quarter of its time. Dask starts

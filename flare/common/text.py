@@ -36,12 +36,12 @@ def listing(names: Iterable[str | Path], *, last: str = ", ") -> str:
     if surplus:
         return f"{', '.join(shown)} and {surplus} more"
     if len(shown) > 1:
-        shown = [", ".join(shown[:-1]), shown[-1]]
-    return last.join(shown)
+        return f"{', '.join(shown[:-1])}{last}{shown[-1]}"
+    return "".join(shown)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The name that was probably meant, or all of them, to follow the wrong one.
+    """The end of a message about a wrong name: the one that was meant, or all names.
 
     Examples
     --------
@@ -51,8 +51,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
     import difflib  # not at the top: a run whose names are right starts sooner
 
     expected = list(names)
-    for match in difflib.get_close_matches(name, expected, n=1, cutoff=0.75):
-        return f" (did you mean {safe(match)}?)"
+    matches = difflib.get_close_matches(name, expected, n=1, cutoff=0.75)
+    if matches:
+        return f" (did you mean {safe(matches[0])}?)"
     return f", expected {listing(expected)}"
 
 
@@ -100,6 +101,7 @@ def printable(name: str | Path) -> str:
     text = str(name)
     if text.isprintable():
         return text
+    # Half a surrogate pair, which a file's name may have, cannot be printed as UTF-8.
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
@@ -111,17 +113,18 @@ _LEFTWARD = (
     "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
     "\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
-_LEFTWARD_WORDS = re.compile(rf"{_LEFTWARD}[\w-]*(?: {_LEFTWARD}[\w-]*)*")
+_LEFTWARD_WORD = rf"{_LEFTWARD}[\w-]*"
+_LEFTWARD_WORDS = re.compile(f"{_LEFTWARD_WORD}(?: {_LEFTWARD_WORD})*")
 """Words that are read from right to left, without the numbers beside them."""
 
 
 def isolated(text: str, begin: str = "\u2068", end: str = "\u2069") -> str:
-    """A text whose words from right to left do not turn around the numbers beside them.
+    """Keep words that are read from right to left from moving the numbers beside them.
 
     Parameters
     ----------
     text : str
-        Of any direction; all of it may be shown.
+        A printable text, in any script.
     begin, end : str
         What stands around such words; the isolates of Unicode unless said otherwise.
 
@@ -134,8 +137,8 @@ def isolated(text: str, begin: str = "\u2068", end: str = "\u2069") -> str:
 
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")
-"""Signs that begin a formula in a spreadsheet, also in full width; and the sign that
-`csv_cell` puts before them."""
+"""Spreadsheets take a cell for a formula if it begins with one of these signs, also in
+full width. The last sign is the one that `csv_cell` puts before them."""
 
 
 def csv_cell(text: str) -> str:
@@ -154,13 +157,14 @@ def csv_cell(text: str) -> str:
 
 
 def cell_text(cell: str) -> str:
-    """The text that `csv_cell` has made a cell of.
+    """The text from which `csv_cell` has made a cell.
 
     Examples
     --------
     >>> cell_text("'=1+1"), cell_text("'tis")
     ('=1+1', "'tis")
     """
+    # An apostrophe before another sign is part of the text.
     is_marked = cell.startswith("'") and cell[1:].startswith(_FORMULA)
     return cell[1:] if is_marked else cell
 
@@ -173,7 +177,8 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     >>> aligned([("rank", "team"), ("1", "a")])
     ['rank  team', '1     a']
     """
-    widths = [max(map(columns_of, column)) for column in zip(*rows, strict=True)]
+    columns = zip(*rows, strict=True)
+    widths = [max(map(columns_of, column)) for column in columns]
     lines = []
     for row in rows:
         cells = [
@@ -196,9 +201,10 @@ def columns_of(text: str) -> int:
         return len(text)
     import unicodedata  # not at the top: most names need none of it
 
+    # East Asian characters take two columns, accents and invisible characters none.
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
-    marks = sum(unicodedata.category(char) in ("Mn", "Me", "Cf") for char in text)
-    return len(text) + wide - marks
+    invisible = sum(unicodedata.category(char) in ("Mn", "Me", "Cf") for char in text)
+    return len(text) + wide - invisible
 
 
 def why(error: OSError) -> str:

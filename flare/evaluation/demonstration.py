@@ -33,8 +33,8 @@ ABDOMEN = (
     ("spleen", (0.64, 0.55, 0.82), (0.20, 0.20, 0.10)),
     ("pancreas", (0.46, 0.45, 0.56), (0.09, 0.08, 0.15)),
 )
-"""Bumpy ellipsoids: where organs are in a person who lies on the back, seen from the
-feet. Centre and radii are parts of the field of view along z, y, x."""
+"""Organs, as bumpy ellipsoids, of a person who lies on the back and is seen from the
+feet: centre and radii, as parts of the field of view along z, y, x."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +78,13 @@ def write_demonstration(folder: Path, *, seed: int = SEED) -> Iterator[Path]:
         reference, prediction = _label_maps(case, np.random.default_rng((seed, number)))
         noise = np.random.default_rng((seed, number, 1)).integers(0, 50, size=SHAPE)
         image = (50 * reference + noise).astype(np.uint8)
-        for kind, labels, end in (
+        for subfolder, labels, ending in (
             ("ground-truth", reference, ""),
             ("predictions", prediction, ""),
             ("images", image, "_0000"),
         ):
-            file = folder / kind / f"{DEMONSTRATION_CASE.format(number)}{end}{SUFFIX}"
+            name = DEMONSTRATION_CASE.format(number)
+            file = folder / subfolder / f"{name}{ending}{SUFFIX}"
             file.parent.mkdir(parents=True, exist_ok=True)
             write_label_map(file, labels, _grid(case.spacing))
             yield file
@@ -95,7 +96,7 @@ def _grid(spacing: Spacing) -> Grid:
     affine = (
         (-size_x, 0.0, 0.0, SHAPE[2] * size_x / 2),
         (0.0, -size_y, 0.0, SHAPE[1] * size_y / 2),
-        (0.0, 0.0, size_z, -400.0),
+        (0.0, 0.0, size_z, -400.0),  # the first slice is 400 mm below the origin
     )
     return Grid(shape=SHAPE, spacing=spacing, affine=affine)
 
@@ -106,15 +107,15 @@ def _label_maps(case: _Case, random: np.random.Generator) -> tuple[Labels, Label
     reference = np.zeros(SHAPE, dtype=np.uint8)
     prediction = np.zeros(SHAPE, dtype=np.uint8)
     for organ, centre, radii in ABDOMEN:
-        bumps = random.uniform(0, 2 * np.pi, size=3)
-        middle = np.array(case.offset)
+        phases = random.uniform(0, 2 * np.pi, size=3)
+        offset = np.array(case.offset)
         if organ != case.absent:
-            mask = _ellipsoid(centre, radii, middle, 1.0, bumps)
+            mask = _ellipsoid(centre, radii, offset, 1.0, phases)
             reference[mask] = labels[organ]
         if organ not in (case.absent, case.missed):
-            middle = middle + random.normal(0, 0.01, size=3)
+            offset = offset + random.normal(0, 0.01, size=3)
             scale = random.uniform(0.92, 1.04)
-            mask = _ellipsoid(centre, radii, middle, scale, bumps)
+            mask = _ellipsoid(centre, radii, offset, scale, phases)
             prediction[mask] = labels[organ]
     if case.shift_x:
         prediction = np.roll(reference, case.shift_x, axis=2)
@@ -124,16 +125,17 @@ def _label_maps(case: _Case, random: np.random.Generator) -> tuple[Labels, Label
 
 
 def _ellipsoid(
-    centre: _Point, radii: _Point, offset: _Point, scale: float, bumps: _Point
+    centre: _Point, radii: _Point, offset: _Point, scale: float, phases: _Point
 ) -> Mask:
-    """The voxels of an ellipsoid, moved, scaled, and made bumpy by three waves."""
+    """The voxels of an ellipsoid, moved, scaled, and made bumpy by waves along axes."""
     axes = [(np.arange(count) + 0.5) / count for count in SHAPE]
     z, y, x = np.meshgrid(*axes, indexing="ij", sparse=True)
-    terms = [
-        ((axis - centre - moved) / radius) ** 2 + 0.1 * np.sin(15 * axis + phase)
-        for axis, centre, moved, radius, phase in zip(
-            (z, y, x), centre, offset, radii, bumps, strict=True
-        )
-    ]
+    terms = []
+    for axis, middle, moved, radius, phase in zip(
+        (z, y, x), centre, offset, radii, phases, strict=True
+    ):
+        distance = (axis - middle - moved) / radius
+        wave = 0.1 * np.sin(15 * axis + phase)
+        terms.append(distance**2 + wave)
     inside: Mask = terms[0] + terms[1] + terms[2] < scale**2
     return inside

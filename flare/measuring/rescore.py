@@ -39,7 +39,7 @@ class Rescored:
     """The same now; None if it was not scored."""
     error: FlareError | None
     """Why it could not be scored."""
-    is_left: bool
+    is_skipped: bool
     """Whether it was only evaluated, and no prediction is kept."""
 
 
@@ -52,7 +52,7 @@ def rescore(
 ) -> tuple[Rescored, ...]:
     """Score the kept predictions of all teams, and write each one's metrics.json.
 
-    What was measured stays, also the reasons of runs that failed. A team that was only
+    Measurements stay, also the reasons why runs have failed. A team that was only
     evaluated, here or on the platform, is scored with the options of its metrics.json.
     A team that cannot be scored keeps its metrics.json, and the others go on.
 
@@ -73,7 +73,8 @@ def rescore(
         If there is no team in the folder.
     """
     teams = []
-    for folder in sorted(results.iterdir()) if results.is_dir() else ():
+    folders = sorted(results.iterdir()) if results.is_dir() else []
+    for folder in folders:
         if _is_team(folder):
             teams.append(_rescore_team(folder, ground_truth, challenge, workers))
     if not teams:
@@ -98,16 +99,19 @@ def _rescore_team(
     scores: Results | None = None
     errors: list[FlareError] = []
     if is_measured(folder) or (folder / PREDICTIONS).is_dir():
-        _log.info("%s:", safe(folder.name))  # above what its evaluation says
+        # This heads what the evaluation says; its error does not stop other teams.
+        _log.info("%s:", safe(folder.name))
         with bulkhead(folder.parent, folder.name, errors.append), FolderLock(folder):
-            score = evaluate_team if is_measured(folder) else _evaluate_again
-            scores = score(folder, ground_truth, challenge, workers)
+            if is_measured(folder):
+                scores = evaluate_team(folder, ground_truth, challenge, workers)
+            else:
+                scores = _evaluate_again(folder, ground_truth, challenge, workers)
     return Rescored(
         team=folder.name,
         before=before,
         after=tuple(scores.mean(name) if scores else None for name in SCORES),
-        error=next(iter(errors), None),
-        is_left=not scores and not errors,
+        error=errors[0] if errors else None,
+        is_skipped=not scores and not errors,
     )
 
 
@@ -126,6 +130,7 @@ def _evaluate_again(
 def _read_options(file: Path) -> EvaluationOptions:
     """Read the options that a team was evaluated with."""
     try:
+        # The braces raise TypeError if the file has no JSON object there.
         values = {**json_at(file, "evaluation", "options")}
         if "decimals" in values:  # metrics.json has all of them as texts
             values["decimals"] = int(values["decimals"])
@@ -150,7 +155,7 @@ def rescored_table(teams: tuple[Rescored, ...]) -> str:
 
 
 def _remark(team: Rescored) -> str:
-    if team.is_left:
+    if team.is_skipped:
         return "left as it is: no prediction is kept"
     if team.error:
         return "not scored"
@@ -158,10 +163,7 @@ def _remark(team: Rescored) -> str:
 
 
 def evaluate_team(
-    folder: Path,
-    ground_truth: Path,
-    challenge: Challenge,
-    workers: int | None = None,
+    folder: Path, ground_truth: Path, challenge: Challenge, workers: int | None = None
 ) -> Results:
     """Score the predictions of a measured team, and write metrics.json beside them.
 
@@ -188,10 +190,10 @@ def evaluate_team(
     )
     cases = []
     for case in results.cases:
-        is_explained = case.failure and case.case in reasons
-        cases.append(
-            replace(case, failure=reasons[case.case]) if is_explained else case
-        )
+        if case.failure and case.case in reasons:
+            cases.append(replace(case, failure=reasons[case.case]))
+        else:
+            cases.append(case)
     efficiency = means(records.values(), len(results.cases))
     results = replace(results, cases=tuple(cases), efficiency=efficiency)
     write_metrics(results, folder)

@@ -39,10 +39,8 @@ from flare.results.scores import (
 METRICS_JSON = "metrics.json"
 
 FREE_CASES = "_free_cases"
-"""The ending of a key of `aggregates` that counts cases without an organ."""
-
 LEFT_EMPTY = "_free_left_empty"
-"""The ending of the key that counts those whose predictions do not have it either."""
+"""The endings of keys of `aggregates` that count cases without an organ."""
 
 
 # --- Its keys ---------------------------------------------------------------------
@@ -276,10 +274,8 @@ def metrics_json(results: Results) -> str:
         failed={case.case: case.failure for case in results.cases if case.failure},
         decimals=results.decimals,
     )
-    content["aggregates"] = {
-        **content["aggregates"],
-        **free_case_counts(results.free_cases),
-    }
+    counts = free_case_counts(results.free_cases)
+    content["aggregates"] = {**content["aggregates"], **counts}
     content["warnings"] = list(results.warnings)
     if results.low_scores:
         content["low_scores"] = dump(results.low_scores)

@@ -39,10 +39,9 @@ def command(request: Report) -> None:
     problem = next(_problems(request, context), None)
     if problem:
         raise click.UsageError(f"argument {problem}", context)
-    # Imported here, as help should not wait for it.
+    # Imported here, as help should not wait for it; libraries are checked before work.
     from flare.reports.render import check_library
 
-    # A missing library is named before anything is drawn.
     check_library(request.output, "jinja2")
     if request.figures:
         check_library(request.figures, "matplotlib")

@@ -57,7 +57,7 @@ def command(request: RescoreRequest) -> None:
 
 def _tell_left(request: RescoreRequest, teams: Sequence[Rescored]) -> None:
     """Name the teams that have no predictions to be scored."""
-    names = [team.team for team in teams if team.is_left]
+    names = [team.team for team in teams if team.is_skipped]
     if names:
         line = (
             f"{safe(request.results)}: no predictions are kept of {listing(names)}."

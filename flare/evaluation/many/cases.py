@@ -22,15 +22,18 @@ from flare.common.environment import (
 )
 from flare.common.errors import (
     FileError,
+    FlareError,
     InputError,
     OrganiserError,
     OutputError,
     as_flare_error,
 )
+from flare.common.executor import Done
 from flare.common.files import open_regular
 from flare.common.schema import build
 from flare.common.text import safe, why
 from flare.evaluation.errors import GroundTruthError
+from flare.evaluation.evaluate import worker_error
 from flare.evaluation.plan import LIBRARIES
 from flare.evaluation.scoring.case import (
     MIRRORED_BELOW,
@@ -69,7 +72,7 @@ class Batch:
     challenge: Challenge
     check_only: bool
 
-    def single(self) -> Iterator[Batch]:
+    def divided(self) -> Iterator[Batch]:
         """A batch for each of its cases."""
         return (replace(self, pairs=(pair,)) for pair in self.pairs)
 
@@ -78,6 +81,16 @@ def score_batch(batch: Batch) -> tuple[Attempt, ...]:
     """Score the cases of a batch in this process."""
     reuse_freed_memory()
     return tuple(_scored(pair, batch) for pair in batch.pairs)
+
+
+def fault_of(done: Done[Batch, tuple[Attempt, ...]]) -> FlareError | None:
+    """Why a case of a batch could not be scored, though its files are not at fault."""
+    if done.is_lost:
+        return worker_error(done.item.pairs[0], done.error)
+    for attempt in done.result or ():
+        if attempt.fault:
+            return attempt.fault
+    return None
 
 
 def _scored(pair: CasePair, batch: Batch) -> Attempt:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -19,12 +19,13 @@ from flare.common.executor import Done, LocalPool, Pool, bulkhead, completed
 from flare.common.files import is_folder, remove_tree
 from flare.common.text import safe
 from flare.evaluation.errors import GroundTruthError
-from flare.evaluation.evaluate import results_of, worker_error
+from flare.evaluation.evaluate import results_of
 from flare.evaluation.many.cases import (
     SCORES_SQLITE,
     Batch,
     KeptScores,
     digest_of,
+    fault_of,
     json_sha256,
     rules_key,
     score_batch,
@@ -40,7 +41,7 @@ from flare.evaluation.many.teams import (
     TeamTables,
     find_submissions,
     mirrored_lines,
-    opened,
+    opened_submission,
 )
 from flare.evaluation.options import EvaluationOptions, check_count
 from flare.evaluation.plan import file_checksum, plan_evaluation, with_options
@@ -54,7 +55,7 @@ from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metri
 from flare.results.team_folder import FolderLock, is_measured
 
 USE = "scored into"
-"""What is done to a folder that is locked."""
+"""The message about a folder that another run has locked says that it is this."""
 
 
 def evaluate_many(
@@ -75,9 +76,9 @@ def evaluate_many(
 ) -> ScoredTeams:
     """Score the predictions of all teams against a folder of reference labels.
 
-    Each team's metrics.json has the bytes that `evaluate` and `write_metrics` give. A
-    case is scored once for each content of its two files, the rules and the version of
-    this program: its outcome is kept in ``scores.sqlite``. A run that was stopped
+    Each team's metrics.json has the bytes that `evaluate` and `write_metrics` give. The
+    outcome of each case is kept in ``scores.sqlite``: the case is scored again only if
+    one of its two files, the rules or this program have changed. A run that was stopped
     goes on where it was.
 
     Parameters
@@ -145,11 +146,12 @@ def evaluate_many(
             on_progress=on_progress,
             on_team=on_team,
         )
-        opened_pool = partial(_pool, run, workers, cluster, on_start)
-        outcomes = run.score(submissions, opened_pool)
+        open_pool = partial(_open_pool, run, workers, cluster, on_start)
+        outcomes = run.score(submissions, open_pool)
     submitting_teams = {submission.team for submission in submissions}
     not_submitted = []
     for team in sorted(teams_with_results - submitting_teams):
+        # A team that was measured has sent a container, which lies elsewhere.
         if not is_measured(output / team):
             not_submitted.append(team)
     return ScoredTeams(
@@ -158,7 +160,7 @@ def evaluate_many(
 
 
 @contextmanager
-def _pool(
+def _open_pool(
     run: _Run,
     workers: int | None,
     cluster: str | None,
@@ -197,19 +199,20 @@ class _Run:
 
     def __post_init__(self) -> None:
         """Begin with no team."""
-        self._checksum = lru_cache(maxsize=None)(file_checksum)
+        # The references are the same for all teams, so each is read once for these.
+        self._checksum = cache(file_checksum)
+        self._most_bytes = cache(self._most_bytes_unpacked)
         self._tables = TeamTables(self.output)
-        self._most_bytes = lru_cache(maxsize=None)(self._most_bytes_unpacked)
         self._open: dict[str, OpenTeam] = {}
         self._waiting: list[Submission] = []
         self._done: list[ScoredTeam] = []
-        self._scored, self._known = 0, 0
-        self._looked_at, self._to_score = 0, 0
+        self._scored_cases, self._kept_cases = 0, 0
+        self._started_teams, self._cases_to_score = 0, 0
 
     def score(
         self,
         submissions: Sequence[Submission],
-        opened_pool: Callable[[], AbstractContextManager[Pool]],
+        open_pool: Callable[[], AbstractContextManager[Pool]],
     ) -> tuple[ScoredTeam, ...]:
         """Score all submissions; their outcomes, by the names of the teams."""
         remove_tree(self.output / UNPACKED)  # of a run that was ended
@@ -217,21 +220,25 @@ class _Run:
         try:
             # No process is started for nothing: all may have been scored before.
             if first := next(batches, None):
-                with opened_pool() as pool:
-                    self._work(pool, chain((first,), batches), len(submissions))
+                with open_pool() as pool:
+                    all_batches = chain((first,), batches)
+                    self._work(pool, all_batches, len(submissions))
+                    # Teams that found no room may have to wait again.
                     while self._waiting:
-                        waiting, self._waiting = self._waiting, []
-                        self._work(pool, self._batches(waiting), len(submissions))
+                        batches = self._batches(self._waiting)
+                        self._waiting = []
+                        self._work(pool, batches, len(submissions))
         finally:
             for team in self._open.values():
-                team.stack.close()
+                team.open_files.close()
             remove_tree(self.output / UNPACKED)
             self._tables.write()
         return tuple(sorted(self._done, key=lambda outcome: outcome.team))
 
     def _work(self, pool: Pool, batches: Iterable[Batch], teams: int) -> None:
         """Score batches; `teams` is the number of teams of the run."""
-        for done in completed(pool, score_batch, batches, Batch.single):
+        for done in completed(pool, score_batch, batches, Batch.divided):
+            # A batch that was lost ends its team alone.
             if done.error and not done.is_lost:
                 raise done.error
             self._take(done)
@@ -240,35 +247,36 @@ class _Run:
     def _tell_progress(self, teams: int) -> None:
         """Tell how far the run has come."""
         if self.on_progress:
-            expected = round(self._to_score * teams / self._looked_at)
+            # Teams to come are taken to have as many cases as those before them.
+            expected = round(self._cases_to_score * teams / self._started_teams)
             self.on_progress(
                 ScoringProgress(
                     teams=len(self._done),
                     all_teams=teams,
-                    scored=self._scored,
-                    kept=self._known,
-                    left=max(0, expected - self._scored),
+                    scored=self._scored_cases,
+                    kept=self._kept_cases,
+                    left=max(0, expected - self._scored_cases),
                 )
             )
 
     def _batches(self, submissions: Sequence[Submission]) -> Iterator[Batch]:
         """Open one team after the other, and divide its cases into batches."""
         for submission in submissions:
-            self._looked_at += 1
+            self._started_teams += 1
             team = None
-            with self._alone(submission):
+            with self._refusing(submission):
                 team = self._opened_or_waiting(submission)
             if team:
                 yield from self._batches_of(team)
 
     def _batches_of(self, team: OpenTeam) -> Iterator[Batch]:
-        """The cases of a team without an outcome; the team is done if it has none."""
+        """The cases of a team that have to be scored; without any, it is finished."""
         name = team.submission.team
         self._open[name] = team
         all_pairs = team.plan.prepared.pairs
         pairs = [pair for pair in all_pairs if pair.case not in team.attempts]
         team.pending_cases = len(pairs)
-        self._to_score += len(pairs)
+        self._cases_to_score += len(pairs)
         if not pairs:
             self._finish(team)
         for batch_pairs in split(pairs):
@@ -279,22 +287,22 @@ class _Run:
                 check_only=team.plan.check_only,
             )
 
-    def _alone(
+    def _refusing(
         self, submission: Submission, team: OpenTeam | None = None
     ) -> AbstractContextManager[None]:
-        """Let an error within the block end this team, unless it concerns all."""
+        """Refuse a team for an error within the block, unless it concerns all teams."""
         refuse = partial(self._refuse, submission, team)
         return bulkhead(self.output, submission.team, refuse)
 
     def _opened_or_waiting(self, submission: Submission) -> OpenTeam | None:
-        """A team; None if it waits for room that others have while they are open."""
+        """A team; None if it has to wait until open teams leave room for its files."""
         try:
             return self._opened(submission)
         except NoRoomError:
             if not self._open:
                 raise
             self._waiting.append(submission)
-            self._looked_at -= 1
+            self._started_teams -= 1
             return None
 
     def _most_bytes_unpacked(self) -> int:
@@ -308,50 +316,58 @@ class _Run:
         return sum(16 * math.prod(shape) + 2**20 for shape in shapes)
 
     def _opened(self, submission: Submission) -> OpenTeam:
-        """A team, with the outcomes of its cases that are known."""
-        with ExitStack() as stack:
-            predictions = stack.enter_context(
-                opened(submission, self.output, self._most_bytes)
+        """A team, with the outcomes of its cases that an earlier run has kept."""
+        with ExitStack() as open_files:
+            predictions = open_files.enter_context(
+                opened_submission(submission, self.output, self._most_bytes)
             )
             plan = plan_evaluation(
                 predictions, self.ground_truth, self.challenge, self.options
             )
-            rules = rules_key(plan.rules, check_only=plan.check_only)
-            team = OpenTeam(submission=submission, plan=plan, rules=rules)
+            key_of_rules = rules_key(plan.rules, check_only=plan.check_only)
+            team = OpenTeam(submission=submission, plan=plan, rules_key=key_of_rules)
             for pair in plan.prepared.pairs:
-                key = self._key(team, pair, digest_of(pair))
+                key = self._outcome_key(team, pair, digest_of(pair))
                 attempt = self.kept_scores.find(pair, key)
                 if attempt:
                     team.attempts[pair.case] = attempt
-            self._known += len(team.attempts)
-            team.stack = stack.pop_all()
+            self._kept_cases += len(team.attempts)
+            # Now it is the team that closes them; until here, an error would have.
+            team.open_files = open_files.pop_all()
         return team
 
-    def _key(self, team: OpenTeam, pair: CasePair, prediction: str) -> str:
-        """The key of a case's outcome; it has the names of files that messages tell."""
-        reference = self._checksum(pair.reference.path)
+    def _outcome_key(
+        self, team: OpenTeam, pair: CasePair, prediction_sha256: str
+    ) -> str:
+        """The key that the outcome of a case is kept under.
+
+        The names are a part of it because problems are told with them.
+        """
+        reference_sha256 = self._checksum(pair.reference.path)
         names = [pair.case, pair.reference.name, pair.prediction.name]
-        return json_sha256([team.rules, reference, prediction, names])
+        return json_sha256([team.rules_key, reference_sha256, prediction_sha256, names])
 
     def _take(self, done: Done[Batch, tuple[Attempt, ...]]) -> None:
-        """Take the outcomes of a batch; a team whose last batch it was is finished."""
+        """Take the outcomes of a batch; finish its team if it was the last one."""
         team = self._open[done.item.team]
-        attempts = [attempt for attempt in done.result or () if not attempt.fault]
+        batch_attempts = done.result or ()
+        attempts = [attempt for attempt in batch_attempts if not attempt.fault]
         for attempt in attempts:
             self._check_reference(attempt)
             team.attempts[attempt.pair.case] = attempt
         self._keep(team, attempts)
-        team.error = team.error or _fault(done)
+        team.error = team.error or fault_of(done)
         team.scored += len(attempts)
-        self._scored += len(attempts)
+        self._scored_cases += len(attempts)
         team.pending_cases -= len(done.item.pairs)
         if not team.pending_cases:
             self._finish(team)
 
     def _check_reference(self, attempt: Attempt) -> None:
-        """Refuse the references if that of a case changed since its checksum."""
+        """Refuse the references if that of a case is not what its checksum is of."""
         reference = attempt.pair.reference
-        if attempt.digests[0] != self._checksum(reference.path):
+        reference_sha256, _ = attempt.digests
+        if reference_sha256 != self._checksum(reference.path):
             raise GroundTruthError(
                 f"{safe(reference.name)}: it changed while it was evaluated"
             )
@@ -363,9 +379,9 @@ class _Run:
         """
         outcomes = []
         for attempt in attempts:
-            prediction_sha256 = attempt.digests[1]
+            _, prediction_sha256 = attempt.digests
             if prediction_sha256:
-                key = self._key(team, attempt.pair, prediction_sha256)
+                key = self._outcome_key(team, attempt.pair, prediction_sha256)
                 outcomes.append((key, attempt))
         self.kept_scores.keep(outcomes)
 
@@ -373,7 +389,7 @@ class _Run:
         """Close a team, and tell what it has scored, or why it was refused."""
         outcome = None
         del self._open[team.submission.team]
-        with team.stack, self._alone(team.submission, team):
+        with team.open_files, self._refusing(team.submission, team):
             outcome = self._write_scores(team)
         if outcome:
             self._tell(outcome)
@@ -382,47 +398,49 @@ class _Run:
         """Write metrics.json of a team, and its flags; raise if an error ended it."""
         if team.error:
             raise team.error
-        # In the order of the cases, in which problems are told, too.
+        # They came in any order; results and problems are in that of the cases.
         attempts = [team.attempts[pair.case] for pair in team.plan.prepared.pairs]
         results = results_of(team.plan, attempts, checksum=self._checksum)
         name = team.submission.team
         with FolderLock(self.output / name, USE):
             write_metrics(results, self.output / name)
         flags = tuple(mirrored_lines(attempts))
-        rows = [Flag(team=name, flag=line) for line in flags]
-        self._tables.replace(name, [], rows)
-        means = {name: results.mean(name) for name in results.cases[0].by_metric}
+        flag_rows = [Flag(team=name, flag=line) for line in flags]
+        self._tables.replace(name, refusals=[], flags=flag_rows)
+        metrics = results.cases[0].by_metric
+        means = {metric: results.mean(metric) for metric in metrics}
         return ScoredTeam(
             team=name,
             cases=len(results.cases),
             scored=team.scored,
             means=means,
-            zeros=tuple(low.reason for low in results.low_scores),
+            zeros=tuple(low_score.reason for low_score in results.low_scores),
             flags=flags,
         )
 
     def _refuse(
         self, submission: Submission, team: OpenTeam | None, error: FlareError
     ) -> None:
-        """Record why a team was refused; what it had scored before goes.
+        """Record why a team was refused, and remove its metrics.json of an earlier run.
 
         Raises
         ------
         FlareError
             If it concerns all teams.
         """
+        # A folder of references that is gone would refuse one team after the other.
         has_references = is_folder(self.ground_truth)
         if isinstance(error, (OrganiserError, OutputError)) or not has_references:
             raise error
         folder = self.output / submission.team
-        is_ours = not (folder.is_symlink() or is_measured(folder))
-        is_ours &= not isinstance(error, MeasurementError)  # another process has it
-        if is_ours and (folder / METRICS_JSON).is_file():
-            prepare_output(folder)
+        is_foreign = folder.is_symlink() or is_measured(folder)
+        is_locked = isinstance(error, MeasurementError)  # by another process
+        if not is_foreign and not is_locked and (folder / METRICS_JSON).is_file():
+            prepare_output(folder)  # removes the file
         refusal = Refusal(
             team=submission.team, archive=submission.path.name, problem=str(error)
         )
-        self._tables.replace(submission.team, [refusal], [])
+        self._tables.replace(submission.team, refusals=[refusal], flags=[])
         self._tell(
             ScoredTeam(
                 team=submission.team,
@@ -437,13 +455,3 @@ class _Run:
         self._done.append(outcome)
         if self.on_team:
             self.on_team(outcome)
-
-
-def _fault(done: Done[Batch, tuple[Attempt, ...]]) -> FlareError | None:
-    """Why a case of a batch could not be scored, though its files are not at fault."""
-    if done.is_lost:
-        return worker_error(done.item.pairs[0], done.error)
-    for attempt in done.result or ():
-        if attempt.fault:
-            return attempt.fault
-    return None

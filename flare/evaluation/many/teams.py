@@ -121,7 +121,7 @@ def _paths_by_team(entries: Iterable[Path]) -> Mapping[str, list[Path]]:
 
 
 @contextmanager
-def opened(
+def opened_submission(
     submission: Submission, results: Path, most_bytes: Callable[[], int]
 ) -> Iterator[Path]:
     """The folder of what a team has submitted, which a zip file is unpacked into.
@@ -171,9 +171,9 @@ class OpenTeam:
     scored: int = 0
     error: FlareError | None = None
     """Why it cannot be scored to its end."""
-    rules: str
-    """`rules_key`."""
-    stack: ExitStack = field(default_factory=ExitStack)
+    rules_key: str
+    """The checksum of the rules that its outcomes are kept under."""
+    open_files: ExitStack = field(default_factory=ExitStack)
     """The open files and folders that are let go when the team is done."""
 
 

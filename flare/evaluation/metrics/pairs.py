@@ -16,20 +16,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics.arrays import (
-    Bytes,
-    Labels,
-    Mask,
-    ReusedMemory,
-    Spacing,
-)
+from flare.evaluation.metrics.arrays import Bytes, Labels, Mask, ReusedMemory, Spacing
 from flare.evaluation.metrics.occupancy import Occupancy, find_labels
 from flare.evaluation.metrics.tolerance import Ball
 from flare.evaluation.metrics.windows import Window, cut_windows
 
 
 class Array(Protocol):
-    """An array of NumPy, or what ``numpy.asarray`` makes one of, such as a tensor."""
+    """A NumPy array, or an object that ``numpy.asarray`` turns into one: a tensor."""
 
     def __array__(self) -> npt.NDArray[Any]:
         """Its values."""
@@ -53,29 +47,32 @@ class MapPair:
     spacing: Spacing
     """Voxel size in mm along z, y, x: the order of the array axes."""
     occupied: tuple[Mapping[int, Occupancy], Mapping[int, Occupancy]] | None = None
-    """Where the labels are in reference and prediction, if that is known already."""
+    """The places of each label in the reference and in the prediction, if known."""
 
     def __post_init__(self) -> None:
-        """Refuse two shapes, and a spacing without three lengths."""
+        """Refuse maps of different shapes, and a spacing that is not three lengths."""
         _check_shapes(self.reference, self.prediction)
         three_lengths(self.spacing)
 
     def cut(
         self, labels: Iterable[int], slices: Mapping[int, slice], memory: ReusedMemory
     ) -> Iterator[LabelPair]:
-        """Each label in both maps, or in those `slices` in which it is compared."""
-        labels, spacing = tuple(labels), three_lengths(self.spacing)
-        in_reference, in_prediction = self.occupied or (
-            find_labels(self.reference, labels),
-            find_labels(self.prediction, labels),
-        )
+        """A pair for each label: both maps whole, or the label's `slices` of them."""
+        labels = tuple(labels)
+        spacing = three_lengths(self.spacing)
+        if self.occupied:
+            in_reference, in_prediction = self.occupied
+        else:
+            in_reference = find_labels(self.reference, labels)
+            in_prediction = find_labels(self.prediction, labels)
         for label in labels:
             part = slices.get(label, slice(None))
+            occupancy = in_reference[label] | in_prediction[label]
             yield LabelPair(
                 reference=self.reference[part],
                 prediction=self.prediction[part],
                 spacing=spacing,
-                occupancy=(in_reference[label] | in_prediction[label]).within(part),
+                occupancy=occupancy.within(part),
                 memory=memory,
             )
 
@@ -93,7 +90,7 @@ class LabelPair:
     """The owner of all buffers; it is overwritten."""
 
     def windows(self, ball: Ball) -> Iterator[Window]:
-        """The windows in which the label is compared, with margins for a ball."""
+        """The windows in which the label is compared, with room for the ball."""
         return cut_windows(self.occupancy, ball, self.memory)
 
     def masks(self, window: Window) -> tuple[Bytes, Bytes]:
@@ -102,23 +99,24 @@ class LabelPair:
         Returns flat buffers of reference and prediction: 1 where the label is, else 0.
         """
         first, second = window.buffer("first"), window.buffer("second")
-        start = window.first_slice
+        box_start = window.first_slice
         for label_map, mask in ((self.reference, first), (self.prediction, second)):
             box = label_map[window.box]
             depth, height, width = box.shape
             mask[:] = 0
             voxels = mask.reshape(window.shape)
-            voxels[start : start + depth, :height, :width] = box
+            voxels[box_start : box_start + depth, :height, :width] = box
+            # The mask overwrites the labels: that spares a second buffer.
             np.equal(mask, self.occupancy.label, out=mask.view(np.bool_))
         return first, second
 
 
 def pair_of_masks(reference: Array, prediction: Array, spacing: Spacing) -> LabelPair:
-    """Two masks as label 1 of two label maps; errors are those of the metrics."""
+    """Check two masks, and make them label 1 of a pair."""
     masks = check_masks(reference, prediction)
-    first, second = (np.ascontiguousarray(mask).view(np.uint8) for mask in masks)
-    pair = MapPair(reference=first, prediction=second, spacing=spacing)
-    return next(pair.cut((1,), {}, ReusedMemory()))
+    label_maps = [np.ascontiguousarray(mask).view(np.uint8) for mask in masks]
+    pair = MapPair(reference=label_maps[0], prediction=label_maps[1], spacing=spacing)
+    return next(pair.cut(labels=(1,), slices={}, memory=ReusedMemory()))
 
 
 # --- Checks -----------------------------------------------------------------------
@@ -134,7 +132,7 @@ def check_masks(reference: Array, prediction: Array) -> tuple[Mask, Mask]:
 def _mask(value: Array) -> Mask:
     """Make an array of 0 and 1, whatever its type, one of bool."""
     if not hasattr(value, "__array__"):
-        # They may be anything: callers need not check types.
+        # Callers may pass anything, as they need not check types themselves.
         raise TypeError(
             "a mask must be an array of 0 and 1, along z, y, x,"
             f" not {type(value).__name__}"
@@ -145,11 +143,11 @@ def _mask(value: Array) -> Mask:
     if values.dtype.kind not in "iuf":
         raise TypeError(f"a mask must be an array of 0 and 1, not of {values.dtype}")
     mask: Mask = values != 0
-    is_odd = values != mask  # NaN is unlike anything
-    if is_odd.any():
+    is_other = values != mask  # true of all but 0 and 1, and of NaN
+    if is_other.any():
         raise ValueError(
             "a mask must have the values 0 and 1 alone,"
-            f" not {values[is_odd][0]:g}: use labels == organ"
+            f" not {values[is_other][0]:g}: use labels == organ"
         )
     return mask
 
@@ -165,7 +163,7 @@ def _check_shapes(
 
 
 def three_lengths(spacing: object) -> Spacing:
-    """Make a spacing, of whatever kind of numbers and of sequence, one of floats."""
+    """Make a spacing of three floats from any sequence of any real numbers."""
     text = f"spacing must be 3 numbers, in mm along z, y, x: {spacing!r}"
     try:
         lengths: tuple[Any, ...] = tuple(spacing)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from flare.evaluation.errors import (
     GroundTruthError,
     LabelError,
 )
-from flare.evaluation.labelmaps.grid import compare_positions, compare_sizes
+from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT, LabelMap
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.submission.find import LabelMapFile
@@ -32,8 +32,8 @@ def check_headers(pair: CasePair, challenge: Challenge) -> tuple[int, str]:
     Returns
     -------
     tuple of int and str
-        The number of voxels in each of both, and a difference that the challenge lets
-        pass, if there is one.
+        The number of voxels that each label map has, and a difference of the grids
+        that the challenge lets pass; empty without one.
 
     Raises
     ------
@@ -42,42 +42,53 @@ def check_headers(pair: CasePair, challenge: Challenge) -> tuple[int, str]:
     GroundTruthError
         If the header of the reference cannot be read or has no spacing.
     """
-    file, name = pair.reference, pair.prediction.name
+    reference, name = pair.reference, pair.prediction.name
+    reference_grid = _read_reference_grid(reference)
+    grid = _read_prediction_grid(pair)
+    difference = compare_sizes(grid, reference_grid)
+    if difference:
+        text = _grid_text(reference, difference, "its size is not that of the CT")
+        raise GridSizeError(name, text)
+    voxels = math.prod(grid.shape)
+    difference = compare_positions(grid, reference_grid, challenge.grid.tolerance_mm)
+    if not difference:
+        return voxels, ""
+    text = _grid_text(reference, difference, "it lies elsewhere than the CT")
+    position_error = GridPositionError(name, text)
+    if challenge.grid.compare is GridComparison.SIZE:
+        return voxels, position_error.finding
+    raise position_error
+
+
+def _read_reference_grid(reference: LabelMapFile) -> Grid:
+    """Read the grid of a reference; a bad one is the organisers' mistake."""
     try:
-        expected = file.read_grid()
+        grid = reference.read_grid()
     except FileError as error:
         raise GroundTruthError(error.finding) from error
-    if size_problem := expected.spacing_problem:
-        raise GroundTruthError(f"{safe(file.name)}: {size_problem}")
+    if grid.spacing_problem:
+        raise GroundTruthError(f"{safe(reference.name)}: {grid.spacing_problem}")
+    return grid
+
+
+def _read_prediction_grid(pair: CasePair) -> Grid:
+    """Read the grid of a prediction; of a secret image, only the log gets the sizes."""
     try:
-        grid = pair.prediction.read_grid()
+        return pair.prediction.read_grid()
     except FileFormatError as error:
-        if not file.is_hidden:
+        if not pair.reference.is_hidden:
             raise
         _log.info("%s", error.finding)
-        text, _, _ = error.problem.partition(" (")  # of sizes, in brackets
-        raise FileFormatError(name, text, error.remedy) from error
-    wrong = compare_sizes(grid, expected)
-    if wrong:
-        hidden = "its size is not that of the CT"
-        raise GridSizeError(name, _grid_text(file, wrong, hidden))
-    voxels = math.prod(grid.shape)
-    wrong = compare_positions(grid, expected, challenge.grid.tolerance_mm)
-    if not wrong:
-        return voxels, ""
-    text = _grid_text(file, wrong, "it lies elsewhere than the CT")
-    problem = GridPositionError(name, text)
-    if challenge.grid.compare is GridComparison.SIZE:
-        return voxels, problem.finding
-    raise problem
+        text, _, _ = error.problem.partition(" (")  # sizes stand in the brackets
+        raise FileFormatError(pair.prediction.name, text, error.remedy) from error
 
 
-def _grid_text(reference: LabelMapFile, text: str, hidden: str) -> str:
+def _grid_text(reference: LabelMapFile, text: str, vague_text: str) -> str:
     """How a grid differs; of a secret image, only the log gets the numbers."""
     if not reference.is_hidden:
         return text
     _log.info("%s: %s", safe(reference.name), text)
-    return hidden
+    return vague_text
 
 
 def read_prediction(
@@ -91,13 +102,12 @@ def read_prediction(
         If it is damaged, or holds fractions or labels that are not allowed.
     """
     prediction = _read(file, "prediction", challenge, memory)
-    if (
-        prediction.unknown
-        and challenge.unknown_labels.prediction is UnknownLabels.REFUSE
-    ):
+    rule = challenge.unknown_labels.prediction
+    if prediction.unknown and rule is UnknownLabels.REFUSE:
         raise LabelError(
             file.name,
-            unknown_labels_text(prediction) + other_edition_text(prediction, challenge),
+            unknown_labels_text(prediction)
+            + unknown_labels_hint(prediction, challenge),
             challenge.labels_text,
         )
     return prediction
@@ -131,19 +141,20 @@ def _read(
 ) -> LabelMap:
     """Read the organs of a label map into memory that its role has reserved."""
     labels = [organ.label for organ in challenge.organs]
-    allocate = partial((memory or ReusedMemory()).take, role)
-    return file.read_labels(labels, allocate)
+    memory = memory or ReusedMemory()
+    return file.read_labels(labels, allocate=partial(memory.take, role))
 
 
 LOWEST_LABEL = -100
-"""Lower values are not labels that were mixed up, but those of an image."""
+"""A file with lower values is an image, and not a label map with wrong labels."""
 
 FEW_LABELS = 16
-"""A label map under the header of a CT has fewer values, and a CT has more."""
+"""A label map with the header of a CT has fewer unknown values, a CT has more."""
 
 
-def other_edition_text(labels: LabelMap, challenge: Challenge) -> str:
+def unknown_labels_hint(labels: LabelMap, challenge: Challenge) -> str:
     """A hint, if unknown labels are those of another challenge, or of an image."""
+    # The unknown labels are sorted: the first one is the lowest.
     if labels.unknown and labels.unknown[0] < LOWEST_LABEL:
         if labels.intercept and len(labels.unknown) < FEW_LABELS:
             return (
@@ -163,9 +174,8 @@ def other_edition_text(labels: LabelMap, challenge: Challenge) -> str:
 
 def unknown_labels_text(labels: LabelMap) -> str:
     """Name the unknown labels of a label map."""
-    if len(labels.unknown) >= UNKNOWN_LABELS_LIMIT:
-        return (
-            f"{len(labels.unknown)} or more unknown labels, such as {labels.unknown[0]}"
-        )
-    word = "label" if len(labels.unknown) == 1 else "labels"
+    number = len(labels.unknown)
+    if number >= UNKNOWN_LABELS_LIMIT:
+        return f"{number} or more unknown labels, such as {labels.unknown[0]}"
+    word = "label" if number == 1 else "labels"
     return f"unknown {word} {listing(map(str, labels.unknown), last=' and ')}"

@@ -47,8 +47,7 @@ HEADER_BYTES = 2**27
 
 PACKED_BYTES = 2**26
 """At most this much of compressed layers is read, in addition to twice the archive's
-size: nothing makes compressed layers much smaller once more. The limit is for layers
-full of blocks without content, which take longest of all to unpack."""
+size. Layers full of blocks without content take longest of all to unpack."""
 
 _SENSELESS_HEADERS = "its headers make no sense"
 
@@ -93,9 +92,8 @@ class LimitError(BrokenError):
 
 @dataclass(slots=True)
 class Budget:
-    """The amount that may still be read."""
+    """The amount that may still be read; a test may lower the limits it begins with."""
 
-    # A budget looks up the limits when it is made, so that tests can lower them.
     unpacked_bytes: int = field(default_factory=lambda: UNPACKED_BYTES)
     entries: int = field(default_factory=lambda: MOST_ENTRIES)
     kept_bytes: int = field(default_factory=lambda: KEPT_BYTES)
@@ -304,17 +302,16 @@ class TarContent:
         data = self._content.read(size)
         self.budget.unpack(len(data))
         self._position += len(data)
-        if len(data) == size:
-            return data
-        # The content ends here. umoci leaves out the zeros that would fill the last
-        # block, and as Go's reader does not mind, they are added.
-        missing = min(_to_block_end(self._position), size - len(data))
+        # umoci leaves out the zeros at the end of the last block; Go does not mind.
+        gap = -self._position % tarfile.BLOCKSIZE
+        missing = min(gap, size - len(data))
         self._position += missing
         return data + bytes(missing)
 
     def peek(self, size: int) -> bytes:
         """The next bytes, which tarfile will read again, and in whole blocks."""
-        self._ahead = self.read(size + _to_block_end(size))
+        gap = -size % tarfile.BLOCKSIZE
+        self._ahead = self.read(size + gap)
         self._position -= len(self._ahead)
         return self._ahead[:size]
 
@@ -346,11 +343,6 @@ class TarContent:
                 raise BrokenError("there are other data behind its end")
 
 
-def _to_block_end(position: int) -> int:
-    """The number of bytes from a position to the end of its block."""
-    return -position % tarfile.BLOCKSIZE
-
-
 def entries_of(
     content: TarContent, budget: Budget, *, is_strict: bool = True
 ) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
@@ -361,9 +353,8 @@ def entries_of(
     BrokenError
         If it ends otherwise, or data follow the zeros and `is_strict` is set.
     """
-    archive = tarfile.TarFile(
-        fileobj=cast("IO[bytes]", content), tarinfo=_CountedHeader
-    )
+    file = cast("IO[bytes]", content)
+    archive = tarfile.TarFile(fileobj=file, tarinfo=_CountedHeader)
     while (entry := archive.next()) is not None:
         archive.members = []  # type: ignore[attr-defined]  # they are not needed
         budget.add_entry(entry)

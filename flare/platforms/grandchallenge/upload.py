@@ -1,7 +1,7 @@
 """Unpacks an upload as grand-challenge.org does, or fails as it does.
 
-The rules are those of rse-sagemaker-shim (extract.safe_extract and what catches its
-errors), which mends nothing: all other errors are "An unexpected error occurred".
+The rules are those of rse-sagemaker-shim (extract.safe_extract and the handlers of its
+errors). Errors without a rule become "An unexpected error occurred", as there.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ _ZIP_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08", b"PK00PK\x03\x04
 """The platform knows a zip file by its first bytes alone, not by its name."""
 
 _METHODS = (
-    *(zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
-    *(zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA),
+    zipfile.ZIP_STORED,
+    zipfile.ZIP_DEFLATED,
+    zipfile.ZIP_BZIP2,
+    zipfile.ZIP_LZMA,
 )
 """The methods of Python 3.12, in which the platform unpacks."""
 
 UNEXPECTED = "An unexpected error occurred"
-"""The message of an error that its program did not foresee."""
+"""The platform's message for an error that its program did not foresee."""
 
 NOT_SUPPORTED = "That compression method is not supported"
 """The words of zipfile, by which the platform tells this error from others."""
@@ -71,22 +73,20 @@ def prepare_input(source: Path, target: Path) -> None:
                 f"{safe(source)}: the platform takes a zip file, and this is none"
             )
         _extract(source, target)
-    # The platform writes this after the zip, and in the place of such a file.
+    # The platform writes inputs.json last, and replaces one that the zip has brought.
     inputs = target / INPUTS_FILE_NAME
     if inputs.is_dir() and not inputs.is_symlink():
         cause = "inputs.json is the platform's, and here a folder"
-        raise _failed(source, UNEXPECTED, cause)
+        raise _upload_error(source, UNEXPECTED, cause)
     inputs.unlink(missing_ok=True)
     inputs.write_text(json.dumps([{"socket": {"slug": socket}}]), encoding="utf-8")
 
 
 def _copy(source: Path, target: Path) -> None:
     """Copy the files of a folder as if it had been zipped and extracted."""
-    names = []
-    for path in sorted(source.rglob("*")):
-        if path.is_file():
-            names.append(path.relative_to(source).as_posix())
-    for name, place in _places(names):
+    files = [path for path in sorted(source.rglob("*")) if path.is_file()]
+    names = [file.relative_to(source).as_posix() for file in files]
+    for name, place in _places_in_input(names):
         (target / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / name, target / place)
 
@@ -96,14 +96,14 @@ def _extract(source: Path, target: Path) -> None:
     try:
         with zipfile.ZipFile(source) as archive:
             check_room(archive.infolist(), safe(source), target)
-            overlaps = {*overlapping(archive)}
+            overlapping_entries = set(overlapping(archive))
             names = [entry.filename for entry in archive.infolist()]
-            # Python 3.11's is_dir fails on an empty name, and the platform's does not.
+            # A folder ends so. Python 3.11's is_dir would fail on an empty name.
             files = [name for name in names if not name.endswith("/")]
-            for name, place in _places(files):
+            for name, place in _places_in_input(files):
                 path = _normal_path(place, source)
                 (target / path).parent.mkdir(parents=True, exist_ok=True)
-                if archive.getinfo(name) in overlaps:
+                if archive.getinfo(name) in overlapping_entries:
                     raise zipfile.BadZipFile("it reaches into another one")
                 _extract_file(archive, name, target / path)
     except UploadError:
@@ -114,14 +114,16 @@ def _extract(source: Path, target: Path) -> None:
 
 def _normal_path(place: str, source: Path) -> str:
     """The path of a file in /input, without dots: "a/../b" needs no folder a."""
-    path = posixpath.normpath(place) if place else place
+    # normpath would make "." of an empty path.
+    path = posixpath.normpath(place) if place else ""
     if path == ".." or path.startswith(("../", "/")):
-        raise _failed(source, "Zip file contains invalid paths")
+        raise _upload_error(source, "Zip file contains invalid paths")
     return path
 
 
 def _extract_file(archive: zipfile.ZipFile, name: str, file: Path) -> None:
     with archive.open(name) as content, file.open("wb") as stream:
+        # The Python here may know more methods than the platform's.
         if archive.getinfo(name).compress_type not in _METHODS:
             raise NotImplementedError(NOT_SUPPORTED)
         shutil.copyfileobj(content, stream)
@@ -130,29 +132,29 @@ def _extract_file(archive: zipfile.ZipFile, name: str, file: Path) -> None:
 def _extraction_error(source: Path, error: Exception) -> UploadError:
     """The platform's message for an error of zipfile, or of what it calls."""
     if isinstance(error, zipfile.BadZipFile):
-        return _failed(source, "Input zip file could not be extracted")
+        return _upload_error(source, "Input zip file could not be extracted")
     if isinstance(error, NotImplementedError) and str(error) == NOT_SUPPORTED:
         message = "Zip file contains an unsupported compression method"
-        return _failed(source, message)
+        return _upload_error(source, message)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return _failed(source, "Contents of zip file too large")
+        return _upload_error(source, "Contents of zip file too large")
     cause = why(error) if isinstance(error, OSError) else str(error)
-    return _failed(source, UNEXPECTED, cause)
+    return _upload_error(source, UNEXPECTED, cause)
 
 
-def _failed(source: Path, message: str, cause: str = "") -> UploadError:
+def _upload_error(source: Path, message: str, cause: str = "") -> UploadError:
     """The error of an upload that cannot be unpacked."""
     because = f" ({safe(cause)})" if cause else ""
     consequence = f'the participant would read "{message}"{because}'
     return UploadError(f"{safe(source)}: {consequence}")
 
 
-def _places(names: Iterable[str]) -> list[tuple[str, str]]:
+def _places_in_input(names: Iterable[str]) -> list[tuple[str, str]]:
     """The files of a zip that are extracted, each with its place in /input.
 
-    Junk is dropped, and so is the beginning that all other names share. A single file
-    has no folder left. Of several, the shared path is cut off as a number of
-    characters: of "a//b" too few, of "/a" too many.
+    Junk is dropped, and so are the folders that all other names share, from a single
+    name all of its folders. The platform cuts off as many characters as the shared path
+    has, and a slash: too few of "a//b", and too many of "/a".
     """
     files = [name for name in names if not _JUNK.search(name)]
     if not files:
