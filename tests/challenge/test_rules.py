@@ -487,3 +487,12 @@ def test_metrics_of_columns():
     distance = replace(METRICS["dsc"], unit="mm", range=(0.0, 9.0), better=Better.LOWER)
     assert (distance.is_share, distance.best) == (False, 0.0)
     assert distance.title_with_unit == "DSC (mm)"
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [("dsc", 1.235), ("nsd", 1.235), ("hd95", 1.23), ("assd", 1.23)],
+)
+def test_participants_are_told_few_decimals(metric, value):
+    """More digits would tell the volume of a reference."""
+    assert METRICS[metric].told(1.23456) == value

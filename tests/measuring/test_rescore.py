@@ -196,8 +196,12 @@ def test_what_cannot_be_written_is_not_told_as_new_scores(results, labels, monke
         assert set(found.after) == {None}
 
 
-def test_a_folder_without_teams(tmp_path, labels):
-    for folder in (tmp_path / "none", labels):
+def test_a_folder_without_teams_is_refused(tmp_path, labels):
+    """Hidden folders, such as those of a service, are nobody's."""
+    hidden = tmp_path / "results" / ".serve" / "metrics.json"
+    hidden.parent.mkdir(parents=True)
+    hidden.touch()
+    for folder in (tmp_path / "none", labels, tmp_path / "results"):
         with pytest.raises(InputError, match="Give the folder that has one for each"):
             rescore(folder, labels, read_challenge("flare21"))
 

@@ -148,6 +148,23 @@ def test_an_organ_that_a_team_never_finds(own, words):
     assert all(flag.endswith(", others 0.93 at the median)") for flag in found)
 
 
+@pytest.mark.parametrize(("organs", "end"), [(4, "1 more organ"), (5, "2 more organs")])
+def test_of_many_organs_that_a_team_never_finds_three_are_named(organs, end):
+    columns = [f"dsc_organ_{n}" for n in range(organs)]
+    values = {}
+    for team, organ_dsc in (("a", 0.0), ("b", 0.9), ("c", 0.9)):
+        for case in ("c1", "c2", "c3"):
+            values[team, case, "dsc"] = 0.5
+            values |= {(team, case, column): organ_dsc for column in columns}
+    table = replace(make_table(values), metrics=("dsc",), others=tuple(columns))
+    board = rank_teams(table, RankingRules(metrics=(DSC,))).board
+
+    (flag,) = [flag for flag in find_flags(table, board) if "organ 0" in flag]
+
+    assert flag.count("others 0.90 at the median") == 3
+    assert flag.endswith(f" and {end}")
+
+
 def test_an_organ_that_others_do_not_find_either():
     assert organ_flag(a=[0.9] * 4, b=[0.0] * 4, c=[0.0] * 4) == ()
     assert organ_flag(a=[0.0] * 4) == ()

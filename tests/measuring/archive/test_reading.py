@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from flare.common.errors import InputError
 from flare.measuring.archive.model import read_model
 from flare.measuring.archive.reading import read_archive, script_findings
-from flare.measuring.archive.strict import ModelError
+from flare.measuring.archive.strict import BrokenError, ModelError, strict_json
 from tests.builders import run_flare
 from tests.builders.archives import (
     FILES,
@@ -191,6 +191,18 @@ def test_images_that_are_doubtful(tmp_path, settings, doubt):
     assert archive.problems == ()
     (found,) = archive.doubts
     assert found.startswith(doubt)
+
+
+def test_an_image_that_sees_all_gpus_is_not_doubtful(tmp_path):
+    archive = read_archive(save(tmp_path, Env=["NVIDIA_VISIBLE_DEVICES=all", "X="]))
+
+    assert (archive.problems, archive.doubts) == ((), ())
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_json_that_has_a_key_twice_is_refused(times):
+    with pytest.raises(BrokenError, match="its configuration, has a twice"):
+        strict_json(b'{"b": 0, %b}' % b", ".join([b'"a": 1'] * times))
 
 
 @pytest.mark.parametrize(

@@ -243,3 +243,22 @@ def test_something_else_than_an_address_is_refused(tmp_path):
         pass
 
     assert "--cluster slurm.yaml: it is no address" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "is_wanted"),
+    [
+        ("running", "executing", True),
+        ("paused", "executing", True),
+        ("closing", "executing", False),
+        ("running", "cancelled", False),
+        ("running", None, False),
+    ],
+)
+def test_a_task_is_wanted_while_it_and_its_worker_go_on(status, state, is_wanted):
+    tasks = {"key": SimpleNamespace(state=state)} if state else {}
+    worker = SimpleNamespace(
+        state=SimpleNamespace(tasks=tasks), status=SimpleNamespace(name=status)
+    )
+
+    assert cluster._is_wanted(worker, "key") is is_wanted

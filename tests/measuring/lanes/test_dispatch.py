@@ -90,7 +90,14 @@ def test_the_next_team_waits_for_what_a_killed_one_has_left_on_its_lane(run):
     ]
 
 
-def test_a_team_is_given_up_after_three_processes(run):
+def test_a_team_goes_on_after_two_killed_processes(run):
+    pool, notes = run(teams("a"), {"a": [[None], [None], whole("c1", "c2")]})
+
+    assert notes.failed == {}
+    assert len(pool.jobs) == 3
+
+
+def test_a_team_is_given_up_after_three_killed_processes(run):
     script = {"a": [[None], [None], [None]], "b": [whole("c1", "c2")]}
 
     _, notes = run(teams("a", "b"), script)
