@@ -114,7 +114,8 @@ class Organ(Checked):
     in_mean: bool = True
     """Does it count in the DSC and NSD of a case?"""
     free_cases: bool = False
-    """Is it told how many cases without it a submission leaves empty?"""
+    """Are cases without the organ counted, and those of them that a submission leaves
+    empty?"""
 
     def __post_init__(self) -> None:
         """Check the values."""

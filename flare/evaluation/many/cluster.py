@@ -37,8 +37,9 @@ class ClusterPool:
 
         self._client = client
         self.workers = max(len(client.nthreads()), 1)
-        # A result that is lost with its worker is a ValueError of Dask's executor
-        # (cfexecutor.py unpacks what is not a traceback); none of ours comes back.
+        # Dask's executor raises a ValueError for a result that is lost with its worker
+        # (cfexecutor.py unpacks what is not a traceback). The work itself raises none:
+        # it returns its errors as results.
         self.fatal_errors: tuple[type[Exception], ...] = (KilledWorker, ValueError)
 
     @contextmanager

@@ -289,10 +289,11 @@ def without_volumes(image: Image) -> bytes:
 
 
 def documents_of(configuration: bytes, layers: Sequence[Blob]) -> dict[str, bytes]:
-    """An image's configuration, and what leads to it and to its plain layers, by name.
+    """The JSON files of an archive that an engine loads an image from, by their names.
 
-    It has no name there. A manifest of the Open Container Initiative is the second, and
-    the lists in which engines look for an image come last.
+    The image has no tag in them. The first file is its configuration, and the second a
+    manifest of the Open Container Initiative, which names the uncompressed layers; the
+    lists in which engines look for an image come last.
     """
 
     def descriptor(kind: str, digest: str, size: int) -> dict[str, Any]:

@@ -59,8 +59,6 @@ ENDED = ("Cancelled", QUEUED)
 TOKEN = "token"
 """In the place of a submission: the mark of the token that claims it."""
 
-_ANOTHER_S = "another service has claimed it"
-
 _GONE = (404, 410)
 """What a host answers that does not have something (any more)."""
 
@@ -156,15 +154,15 @@ class PhaseSource:
         # If an earlier call was heard, though we never heard of it, it is ours.
         if is_again or not reply.is_certain:
             return submission
-        raise NotOursError(_ANOTHER_S)
+        raise NotOursError("another service has claimed it")
 
     def _refuse_unclaimed(self, submission: Submission, problem: str) -> None:
-        """Refuse what waits for a claim, for this reason, and what needs none."""
+        """Refuse a submission that waits for a claim, for this reason, or has ended."""
         status = self._status(submission)
         if status == QUEUED:
             raise NotNowError(problem)
         if status != CLAIMED:
-            raise NotOursError(_ANOTHER_S)
+            raise NotOursError(f"it waits for nobody: its status is {safe(status)}")
 
     def download(self, submission: Submission, folder: Path) -> Path:
         """Fetch the archive of the algorithm, whole, and its model, if it has one."""

@@ -505,5 +505,6 @@ class _Backoff:
 
     def end_at(self, now: datetime) -> datetime:
         """When the pause ends: a clock that was set back makes it no longer."""
+        # The end is kept: while the clock stays behind, it must not move on with it.
         self.until = min(self.until, now + self._pause)
         return self.until

@@ -121,7 +121,7 @@ def test_a_submission_of_a_deleted_account_is_served(platform, source, monkeypat
     ("begin", "change", "faults", "error", "match"),
     [
         (waiting, {"status": CLAIMED, "claimed_by": "x"}, [], NotOursError, "another"),
-        (claimed, {"status": CANCELLED}, [], NotOursError, "another service has"),
+        (claimed, {"status": CANCELLED}, [], NotOursError, "status is Cancelled"),
         (claimed, {}, [], None, ""),
         (waiting, {}, ["obeyed html"], None, ""),
         (waiting, {}, ["deaf"], None, ""),
@@ -375,7 +375,7 @@ def test_what_somebody_has_answered_is_not_claimed_again(two_users, pauses, stat
     del two_users.users[TOKEN]
     two_users.evaluations[submission.key]["status"] = status
 
-    with pytest.raises(NotOursError, match="another service has claimed it"):
+    with pytest.raises(NotOursError, match=f"waits for nobody: its status is {status}"):
         source.claim(submission, is_again=True)
 
 
