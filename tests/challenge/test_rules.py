@@ -480,7 +480,7 @@ def test_a_metric_has_its_best_value_for_equal_masks(metric):
     assert value(np.zeros_like(labels)) in (None, metric.worst)
 
 
-def test_metrics_of_columns():
+def test_a_column_belongs_to_the_metric_that_it_begins_with():
     assert metric_of("nsd_left_kidney") is METRICS["nsd"]
     assert [metric_of(name) for name in ("runtime_s", "dscent", "")] == [None] * 3
     assert is_score("dsc")

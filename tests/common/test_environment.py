@@ -74,7 +74,9 @@ def test_memory_is_that_of_the_control_group_or_all(groups, files, least, most):
     assert least <= available_bytes(groups(files)) <= most
 
 
-def test_a_limit_of_the_process(groups, monkeypatch):
+def test_the_limit_of_a_process_bounds_the_memory_that_is_available(
+    groups, monkeypatch
+):
     """What the platform sets: RLIMIT_DATA."""
     monkeypatch.setattr("resource.getrlimit", lambda _: (2**28, 2**30))
 

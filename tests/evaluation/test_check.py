@@ -81,7 +81,7 @@ def test_a_good_submission_gets_a_summary(predictions, ground_truth):
 
 
 @pytest.mark.parametrize("end", ["_0000", ""], ids=["a channel", "none"])
-def test_with_images_alone(predictions, images, end):
+def test_a_good_submission_passes_beside_images_of_any_ending(predictions, images, end):
     for file in images.iterdir():
         file.rename(images / file.name.replace("_0000", end))
 
@@ -105,7 +105,7 @@ def test_where_no_name_fits_the_challenge_may_be_another(predictions, images, wr
     assert stdout.count("--challenge") == (wrong == 3)
 
 
-def test_with_nothing_to_compare(predictions):
+def test_a_check_of_predictions_alone_says_what_to_add(predictions):
     report = check_submission(predictions, FLARE21)
 
     assert report.lines == ()
@@ -135,7 +135,9 @@ def test_labels_under_the_scaling_of_a_ct(predictions, images):
 
 @pytest.mark.parametrize("option", ["predictions", "ground_truth", "images"])
 @pytest.mark.parametrize("name", ["none", "mine.zip"])
-def test_a_folder_that_is_none(predictions, tmp_path, option, name):
+def test_what_is_not_a_folder_is_refused_by_its_option(
+    predictions, tmp_path, option, name
+):
     (tmp_path / "mine.zip").write_bytes(b"")
     folders = {"predictions": predictions, option: tmp_path / name}
 

@@ -48,7 +48,9 @@ from tests.oracles import brute_force_dsc, brute_force_nsd
 # --- A good submission ------------------------------------------------------------
 
 
-def test_a_good_submission(predictions, ground_truth, output, tmp_path):
+def test_metrics_json_has_the_same_bytes_with_one_worker_and_two(
+    predictions, ground_truth, output, tmp_path
+):
     """The bytes are the same with one worker and with two, and whatever lay there."""
     output.mkdir()
     (output / "metrics.json").write_text("old")

@@ -75,7 +75,7 @@ TERABYTES = "100000 100000 100000"
     ],
     ids=["thousands of digits", "infinite", "terabytes", "in NRRD", "zero spacing"],
 )
-def test_a_hostile_header(refused, code, suffix, content):
+def test_a_header_that_promises_too_much_is_refused(refused, code, suffix, content):
     assert told(refused(content, suffix)) == (code, f"{CASE}{suffix}")
 
 
@@ -87,7 +87,7 @@ def gzip_bomb():
     return b"".join([*parts, bomb.flush()])
 
 
-def test_more_than_it_seems(refused):
+def test_a_gzip_bomb_behind_a_small_header_is_refused(refused):
     assert "it holds more voxels than its header says" in refused(gzip_bomb())
 
 
@@ -104,7 +104,9 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_hostile_name(predictions, ground_truth, output, name):
+def test_a_hostile_file_name_is_told_as_no_case(
+    predictions, ground_truth, output, name
+):
     (predictions / os.fsdecode(NAMES[name])).write_bytes(b"")
 
     line = refusal(run_limited(predictions, ground_truth, output))

@@ -30,7 +30,7 @@ def test_a_gpu_that_is_named_by_nothing_is_refused():
         pass
 
 
-def test_the_whole_command():
+def test_a_container_is_created_with_all_walls():
     assert command(timeout_s=5) == (
         "create --label flare.measure=key --env NVIDIA_VISIBLE_DEVICES=void"
         " --network none --memory 28g --memory-swap 28g --shm-size 28g"
@@ -51,6 +51,6 @@ def test_the_whole_command():
         ({"environment": ["LD_LIBRARY_PATH=/lib"]}, "--env LD_LIBRARY_PATH=/lib "),
     ],
 )
-def test_what_can_be_chosen(chosen, words):
+def test_an_option_adds_its_words_to_the_command(chosen, words):
     assert words in command(**chosen)
     assert words not in command()

@@ -151,7 +151,9 @@ UNREAD = {
     ],
     ids=[*REFUSED, *UNREAD, "claim"],
 )
-def test_outputs_that_are_refused(take, tmp_path, monkeypatch, content, problem):
+def test_a_wrong_output_is_refused_and_nothing_of_it_stays(
+    take, tmp_path, monkeypatch, content, problem
+):
     """With a tenth of the entries that are allowed: to write so many takes a while."""
     monkeypatch.setattr(exchange, "MOST_ENTRIES", MOST_ENTRIES // 10)
 

@@ -44,7 +44,9 @@ def free(monkeypatch):
         (0, 2_000_001, True),
     ],
 )
-def test_what_is_alarming(free, tmp_path, taken_bytes, taken_files, is_alarming):
+def test_a_disk_that_loses_more_than_allowed_alarms(
+    free, tmp_path, taken_bytes, taken_files, is_alarming
+):
     """More than ten gibibytes, as was allowed, or than two million files."""
     watch = DiskWatch(tmp_path, 10 * GIB)
     free["bytes"] -= taken_bytes
@@ -77,7 +79,9 @@ def test_a_disk_that_is_nearly_full(free, tmp_path):
         ((12 * GIB, 20), (0, 20), False),
     ],
 )
-def test_whose_doing_it_was(free, tmp_path, taken, given_back, is_it):
+def test_room_that_is_given_back_was_taken_by_the_container(
+    free, tmp_path, taken, given_back, is_it
+):
     watch = DiskWatch(tmp_path, 10 * GIB)
     for kind, number in zip(free, taken, strict=True):
         free[kind] -= number
@@ -100,7 +104,7 @@ def test_a_disk_that_cannot_be_seen():
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def test_busy_seconds_by_hand(tmp_path):
+def test_busy_seconds_are_the_sum_of_all_but_idle_ones(tmp_path):
     """User, nice, system, idle, waiting, interrupts, stolen; guests are in user.
 
     Of processors 1 and 10 alone: 2 and 3 s; none if one of them is not known.
@@ -192,7 +196,7 @@ WALLS = {"security": ["name=seccomp,profile=builtin", "name=rootless"], "limits"
         ({**WALLS, "limits": ["memory", "processes"]}, "cannot limit memory, proc"),
     ],
 )  # fmt: skip
-def test_walls_that_are_missing(engine, words):
+def test_each_wall_that_an_engine_lacks_is_told(engine, words):
     (line,) = missing_walls(engine)
 
     assert words in line

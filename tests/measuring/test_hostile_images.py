@@ -186,7 +186,7 @@ def test_nothing_but_their_own_result_is_touched(attacked):
 
 
 @pytest.mark.parametrize("team", OUTCOMES)
-def test_what_a_team_gets(attacked, team):
+def test_a_hostile_image_gets_its_status_and_message(attacked, team):
     results, _, _ = attacked
     status, message = OUTCOMES[team]
 

@@ -29,7 +29,7 @@ def test_an_image_gives_its_case_a_name(images):
     assert case_of(image, FLARE21).case == "validation_002"
 
 
-def test_archives_of_a_folder(tmp_path):
+def test_the_archives_of_a_folder_are_sorted_by_name(tmp_path):
     for name in ("b.tar.gz", "a.tar.gz", "notes.txt"):
         (tmp_path / name).write_text("")
 

@@ -130,7 +130,7 @@ def test_a_time_is_that_of_the_container(results):
     assert 0 < cost["smallest"] <= cost["median"] <= cost["largest"]
 
 
-def test_traces_are_kept(results):
+def test_a_trace_has_ten_samples_a_second_of_the_run(results):
     with (results / "slow" / "traces" / "validation_001.csv").open() as content:
         samples = list(csv.DictReader(content))
 

@@ -123,7 +123,7 @@ def test_a_dry_run_says_what_waits_and_claims_nothing(bench, serve):
     assert "Cannot connect to the Docker daemon" in stderr
 
 
-def test_how_far_submissions_are(bench, serve, flare):
+def test_the_status_of_a_service_tells_how_far_submissions_are(bench, serve, flare):
     status, stdout, _ = flare("serve", "--status", "--output", bench.results)
     assert status == 0
     assert stdout.endswith("results: no submission was claimed yet\n")

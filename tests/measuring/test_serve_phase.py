@@ -72,7 +72,9 @@ MODEL = model_bytes(
 )
 
 
-def test_two_submissions_at_once(bench, external_platform, serve, hand_in):
+def test_two_submissions_at_once_get_an_answer_each(
+    bench, external_platform, serve, hand_in
+):
     """One is claimed at a time, which the platform demands; each gets its own.
 
     A model is measured with its image, and the next user's image gets none of it.

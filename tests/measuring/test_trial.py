@@ -48,7 +48,7 @@ OVER, CODE = "the container was ended after 2.3 s", "the container ended with ex
     ],
     ids=range(10),
 )  # fmt: skip
-def test_what_the_engine_says(own, ended, status, message):
+def test_the_end_of_a_run_decides_its_status(own, ended, status, message):
     found = status_of_run(replace(RUN, exit=Exit(**ended), **own))
 
     assert found[0] is RunStatus(status)
@@ -85,7 +85,7 @@ def judge(tmp_path):
         ({"c1.nii.gz": None, "plans.json": b"{}"}, [("latest", "a link")]),
     ],
 )
-def test_right_outputs(judge, files, others):
+def test_a_right_output_is_accepted(judge, files, others):
     assert judge(files, others) == ""
 
 
@@ -102,7 +102,7 @@ def test_right_outputs(judge, files, others):
     ],
     ids=["link", "pipe", "channel", "text", "other", "second"],
 )
-def test_wrong_outputs(judge, files, others, message):
+def test_a_wrong_output_is_told_with_its_reason(judge, files, others, message):
     assert judge(files, others).startswith(message)
 
 

@@ -53,7 +53,7 @@ def decided(folder, text, rows=ROWS, metrics=("dsc",)):
     ],
     ids=["none", "withdrawn", "disqualified", "guest"],
 )  # fmt: skip
-def test_ranks_after_decisions(tmp_path, text, expected):
+def test_decisions_change_the_ranks(tmp_path, text, expected):
     assert decided(tmp_path, text) == expected
 
 

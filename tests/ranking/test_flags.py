@@ -78,7 +78,7 @@ def flags_of(values, rules=RULES, spreads=None):
         "cases decide nothing",
     ],
 )
-def test_flags(values, rules, starts):
+def test_a_doubtful_team_has_a_flag(values, rules, starts):
     found = flags_of(values, rules)
 
     assert len(found) == len(starts)

@@ -79,7 +79,9 @@ def test_what_was_sent_is_told_of_everywhere(results, tmp_path):
     ],
     ids=["not loaded", "another archive", "a refused copy"],
 )
-def test_who_is_waited_for(results, refused, ledger, waiting):
+def test_a_team_without_scores_is_waited_for_unless_it_was_refused(
+    results, refused, ledger, waiting
+):
     (results / "x").mkdir()
     write_sent(results, refused=refused, ledger=ledger)
 

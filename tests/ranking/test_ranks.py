@@ -68,7 +68,7 @@ def of_teams(metric, **values):
         (Ties.MAX, [1, 4, 4, 4, 5]),
     ],
 )
-def test_ties(ties, expected):
+def test_tied_values_share_a_rank_by_the_rule(ties, expected):
     table = make_table(of_teams("runtime_s", a=1.0, b=2.0, c=2.0, d=2.0, e=5.0))
 
     ranks = rank_teams(table, RankingRules(metrics=(TIME,), ties=ties)).case_ranks
@@ -122,7 +122,7 @@ def test_an_exact_tie_is_a_tie():
         (MissingRule.WORST_PLUS_ONE, {"a": 1, "b": 1, "c": 2, "d": 2}),
     ],
 )
-def test_missing_results(missing, expected):
+def test_a_missing_result_is_ranked_by_the_rule_or_refused(missing, expected):
     table = make_table(of_teams("dsc", a=0.9, b=0.9, c=None, d=None))
     rules = RankingRules(metrics=(DSC,), missing=missing)
 
@@ -243,7 +243,7 @@ def test_a_guest_ranks_as_if_it_alone_had_joined(values, rules):
 # --- FLARE22 ----------------------------------------------------------------------
 
 
-def test_flare22_by_hand():
+def test_flare22_weights_its_ranks():
     """Weights 1, 1, 1, 1/2 and 1/2; team c was stuck on the only case."""
     values = {
         "a": (0.9, 0.9, 20.0, 3000.0, 500.0),
@@ -315,7 +315,7 @@ def test_the_rule_for_missing_results_is_that_of_a_failed_run_where_there_is_one
         (replace(FLARE21, ranking=()), {}, r"page Challenge files explains \[\[rank"),
     ],
 )
-def test_rules_that_cannot_be(challenge, options, problem):
+def test_options_that_contradict_the_challenge_are_refused(challenge, options, problem):
     with pytest.raises(RankingError, match=problem):
         rules_of(challenge, RankingOptions(**options))
 

@@ -138,7 +138,7 @@ def test_mean_and_median_of_values_by_hand():
     ],
     ids=["order of the sum", "missing"],
 )
-def test_means_by_hand(values, ranks):
+def test_means_of_values_are_ranked(values, ranks):
     assert aggregate_ranks(one_metric(values), Average.MEAN) == ranks
 
 

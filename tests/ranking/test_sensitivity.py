@@ -138,7 +138,7 @@ def test_withdrawals_equal_brute_force(seed, ties):
     ],
     ids=["nothing ends it", "in plain words", "a disqualification makes it share"],
 )  # fmt: skip
-def test_first_place_by_hand(values, expected, words):
+def test_first_place_falls_with_the_fewest_withdrawals(values, expected, words):
     (found,) = found_of(one_metric(values))
 
     assert {key: getattr(found, key) for key in expected} == expected

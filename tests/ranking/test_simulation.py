@@ -66,7 +66,7 @@ def test_a_seed_gives_the_same_bytes(tmp_path):
     assert contents[0] == contents[1] != contents[2]
 
 
-def test_what_cannot_be_simulated(tmp_path):
+def test_a_simulation_without_such_metrics_or_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
 
     with pytest.raises(RankingError, match="flare22: it does not rank by dsc, nsd"):

@@ -20,7 +20,7 @@ RUNNING = "As of {}, 1 of 3 cases are measured, and others are being run."
 CASES = ("case_1", "case_2", "case_3")
 
 
-def test_cases_are_counted():
+def test_a_running_measurement_counts_its_cases():
     """Of six: a has two, of which one is an engine error; b has one that timed out."""
     records = [
         record("case_1", 12.0),

@@ -150,7 +150,7 @@ def test_a_team_that_was_only_evaluated_and_one_that_was_not_run(
         assert "memory" not in {own.id for own in page.shown}
 
 
-def test_rows_of_another_program(tmp_path):
+def test_values_of_a_failed_row_of_another_program_do_not_count(tmp_path):
     """Values beside a status that is not ok do not count; other columns may lack."""
     team = tmp_path / "team"
     team.mkdir()

@@ -72,7 +72,7 @@ def test_another_submission_is_refused_without_a_reason(tmp_path, change, words,
         ("\xff", "it cannot be read"),
     ],
 )
-def test_a_ledger_that_is_none(tmp_path, text, problem):
+def test_a_damaged_ledger_is_refused(tmp_path, text, problem):
     file = tmp_path / "ledger.csv"
     file.write_bytes(text.encode("latin-1"))
 

@@ -69,7 +69,7 @@ def test_values_of_a_run_by_hand():
     ],
     ids=["far below the peak", "no value is frequent"],
 )  # fmt: skip
-def test_a_doubtful_stable_memory(memory, largest, doubts):
+def test_memory_that_is_never_stable_has_a_doubt(memory, largest, doubts):
     run = make_run(len(memory) / 10, memory, idle_mb=0.0)
 
     record = case_record("c", [run], rule=MaxMemory.STABLE, cpus=1)
@@ -170,7 +170,7 @@ def test_means_are_of_all_cases_or_there_are_none():
         ([1.0, 5.0, 5.0], 5.0),
     ],
 )
-def test_the_repeat_that_counts(times, counted):
+def test_the_median_of_repeats_counts_unless_later_ones_are_too_fast(times, counted):
     """The median, unless later runs are much faster than the first: then that one."""
     record = case_record(
         "c", [make_run(time) for time in times], rule=MaxMemory.STABLE, cpus=1

@@ -36,7 +36,7 @@ def test_each_column_has_its_groups_in_order(tmp_path):
     ],
     ids=["not given comes last", "a case that is withdrawn", "as of a spreadsheet"],
 )
-def test_groups_of_a_column(tmp_path, rows, groups):
+def test_the_cases_of_a_column_are_grouped_by_its_values(tmp_path, rows, groups):
     (centre,) = read(tmp_path, f"case,centre\n{rows}", withdrawn=["withdrawn"])
 
     assert centre.groups == groups

@@ -28,7 +28,7 @@ def results(tmp_path):
 
 @ODD
 @pytest.mark.parametrize("name", ["a/metrics.json", "a/efficiency.csv", "ledger.csv"])
-def test_rank_refuses_it(results, make, name):
+def test_rank_refuses_an_odd_file_of_results(results, make, name):
     file = results / name
     file.unlink(missing_ok=True)
     make(file)

@@ -86,7 +86,7 @@ def test_a_ranking_reads_only_what_every_metrics_json_has():
 
 
 @pytest.mark.parametrize("key", challenge_names())
-def test_settings_of_phases(key):
+def test_the_settings_of_all_editions_match_their_schema(key):
     settings = dump(settings_for(read_challenge(key)))
 
     assert problems(settings, "phase-settings") == []

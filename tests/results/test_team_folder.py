@@ -152,7 +152,7 @@ def test_a_folder_that_was_moved_is_another_one(tmp_path, monkeypatch):
     assert len(calls) == 2
 
 
-def test_what_is_no_folder(tmp_path):
+def test_a_file_in_the_place_of_a_team_s_folder_is_refused(tmp_path):
     (tmp_path / "team").write_text("")
 
     with pytest.raises(OutputError) as caught:

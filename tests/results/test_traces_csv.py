@@ -68,7 +68,7 @@ STEADY = [n / 10 for n in range(20)]
     ],
     ids=["within", "at the start", "at the end", "without samples"],
 )  # fmt: skip
-def test_intervals_and_gaps(times, runtime_s, interval, gap, doubts):
+def test_a_trace_with_a_long_gap_has_a_doubt(times, runtime_s, interval, gap, doubts):
     trace = make_trace(times, runtime_s)
 
     assert trace.mean_interval_s == (interval and pytest.approx(interval))

@@ -341,7 +341,7 @@ def noisy_labels():
 @pytest.mark.parametrize("dtype", ["u1", ">i2", "<f4"])
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", MAKERS)
-def test_damage(read, name, damage, dtype):
+def test_a_damaged_file_is_refused_and_told_as_such(read, name, damage, dtype):
     break_it, compressed, raw = DAMAGE[damage]
     content = break_it(MAKERS[name](noisy_labels(), dtype=dtype))
     problem = compressed if name in COMPRESSED else raw
@@ -361,7 +361,9 @@ def test_damage(read, name, damage, dtype):
 @pytest.mark.parametrize("dtype", ["u1", ">f8"])
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize(("cut", "problem"), [(-2, FEWER), (None, MORE)])
-def test_a_wrong_number_of_voxels(read, name, dtype, cut, problem):
+def test_a_file_with_a_voxel_too_few_or_too_many_is_refused(
+    read, name, dtype, cut, problem
+):
     """Properly compressed, but one voxel too few or too many."""
     labels = noisy_labels()
     voxels = np.append(labels.ravel(), 0).astype(dtype)[:cut]

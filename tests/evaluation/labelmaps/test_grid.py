@@ -99,7 +99,7 @@ SIZE = "voxels, expected 20 x 16 x 10"
     ],
     ids=["transposed", "no header", "turned", "resampled", "cropped", "whatever"],
 )
-def test_another_size(found, text):
+def test_a_grid_of_another_size_or_direction_is_told_with_both(found, text):
     wrong = compare_sizes(found, grid())
 
     assert wrong.startswith(f"size is {text}")
@@ -125,7 +125,7 @@ TO_CT = "x 0.8 x 2.5 mm, expected 0.8 x 0.8 x 2.5 mm"
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_another_position(found, text):
+def test_a_grid_that_lies_elsewhere_is_told_with_its_shift_in_mm(found, text):
     wrong = compare_positions(found, grid(), 0.01)
 
     shift = found.corner_shift(grid())
@@ -143,7 +143,7 @@ def test_voxel_sizes_are_told_along_the_axes_of_the_file():
     assert wrong.endswith("is 3 x 0.7 x 0.8 mm, expected 5 x 0.7 x 0.8 mm")
 
 
-def test_the_tolerance_decides():
+def test_a_shift_as_large_as_the_tolerance_is_accepted():
     moved = np.eye(4)
     moved[2, 3] = 0.5
 

@@ -289,7 +289,7 @@ def test_kept_scores_that_cannot_be_read_are_named(score, tmp_path, content):
     assert told(caught.value) == ("H02", safe(file))
 
 
-def test_all_cases_as_a_table(score):
+def test_the_table_of_all_teams_has_a_row_for_each_case(score):
     frame = score().to_frame()
 
     assert frame.index.names == ["team", "case"]

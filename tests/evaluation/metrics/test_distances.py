@@ -109,7 +109,7 @@ def test_single_voxels_five_steps_apart():
     assert found(reference, prediction, (1.0, 1.0, 1.0)) == (5.0, 4.5)
 
 
-def test_pairs_by_brute_force():
+def test_distances_equal_brute_force_on_drawn_pairs():
     for pair in pairs(40, seed=1):
         assert found(*pair) == pytest.approx(by_brute_force(*pair), abs=CLOSE), pair
 
@@ -185,7 +185,7 @@ def test_an_organ_within_a_sphere_needs_no_tree(monkeypatch):
     assert sum(asked) <= 16  # of 2,900
 
 
-def test_empty_masks():
+def test_the_distance_to_an_empty_mask_is_the_diagonal_of_the_grid():
     """The diagonal of 8 x 8 x 8 voxels of 1.5, 2 and 6 mm: 8 times 6.5 mm."""
     full, none = box((0, 8), (0, 8), (0, 8)), box((0, 0), (0, 0), (0, 0))
     for metric in (hd95, assd):

@@ -125,7 +125,7 @@ def test_a_distance_equal_to_the_tolerance_counts_as_within(axis, step):
     assert below < 1.0
 
 
-def test_empty_and_full_masks():
+def test_two_empty_masks_score_1_and_one_empty_mask_scores_0():
     some = box((2, 4), (2, 4), (2, 4))
     for first, second, expected in (
         (empty(), empty(), 1.0),

@@ -65,7 +65,9 @@ def sent(folder, content):
         ({"x": "-> 0/layer.tar", "y": "-> x"}, "y, a link that leads to no layer"),
     ],
 )
-def test_second_manifests_and_links(tmp_path, more, problem):
+def test_an_archive_with_a_second_manifest_or_a_link_is_refused(
+    tmp_path, more, problem
+):
     assert findings(save(tmp_path, more=more)) == [f"it holds {problem}"]
 
 
@@ -92,7 +94,7 @@ def test_an_index_that_leads_to_another_image(tmp_path):
 @pytest.mark.parametrize(
     "name", ["org.opencontainers.image.ref.name", "io.containerd.image.name"]
 )
-def test_names_in_an_index(tmp_path, name, tag, shown):
+def test_a_name_in_an_index_counts_as_a_tag(tmp_path, name, tag, shown):
     """Containerd takes one or the other for a tag."""
     file, _ = oci(tmp_path, index=[{"digest": NOT_THERE, "annotations": {name: tag}}])
 
@@ -121,7 +123,7 @@ def test_what_is_for_other_platforms_may_be_left_out(tmp_path):
     assert findings(file) == []
 
 
-def test_indexes_that_lead_elsewhere(tmp_path):
+def test_an_index_that_leads_to_another_image_is_refused(tmp_path):
     _, manifest = oci(tmp_path)
     config = json.dumps(configuration(User="other")).encode()
     other = json.dumps({"config": descriptor(config), "layers": []}).encode()
@@ -208,7 +210,7 @@ def test_compressed_layers_are_read_to_their_end(tmp_path, pack):
 
 
 @PACKS
-def test_bombs_are_counted(tmp_path, monkeypatch, pack):
+def test_bytes_behind_the_first_member_count_for_the_limit(tmp_path, monkeypatch, pack):
     """What is behind the first member, or frame, counts as well."""
     monkeypatch.setattr(strict, "UNPACKED_BYTES", 2**20)
 
@@ -235,7 +237,7 @@ def test_layers_that_cannot_be_read(tmp_path, pack, problem):
     assert findings(save(tmp_path, pack=pack)) == [f"{OF_LAYER}{problem}"]
 
 
-def test_frames_without_number(tmp_path, monkeypatch):
+def test_a_layer_of_too_many_frames_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(strict, "MOST_ENTRIES", 50)
 
     file = save(tmp_path, pack=lambda x: zstd.compress(b"") * 60 + zstd.compress(x))
@@ -354,7 +356,9 @@ def test_small_files_by_the_thousand_are_not_kept(tmp_path):
 @pytest.mark.parametrize(
     "layer", [{f"{n}": "-> x" for n in range(99)}, {f".wh.{n}": b"" for n in range(99)}]
 )
-def test_links_without_number(tmp_path, monkeypatch, limit, value, problem, layer):
+def test_a_layer_with_too_many_links_is_refused(
+    tmp_path, monkeypatch, limit, value, problem, layer
+):
     monkeypatch.setattr(strict, limit, value)
 
     assert findings(save(tmp_path, FILES | layer)) == [problem]

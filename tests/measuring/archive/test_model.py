@@ -244,7 +244,7 @@ def spoiled_checksum():
     ],
     ids=["empty", "zip", "cut", "spoiled", "cut tar", "bzip2", "no file", "two"],
 )
-def test_what_is_no_model(tmp_path, content, problem):
+def test_a_model_that_cannot_be_unpacked_is_refused(tmp_path, content, problem):
     file = tmp_path / "team_a.model.tar.gz"
     file.write_bytes(content)
 

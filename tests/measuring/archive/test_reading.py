@@ -185,7 +185,7 @@ def test_many_removed_files_take_no_time(tmp_path):
         ({"Env": ["NVIDIA_VISIBLE_DEVICES="]}, "NVIDIA_VISIBLE_DEVICES is empty:"),
     ],
 )
-def test_images_that_are_doubtful(tmp_path, settings, doubt):
+def test_a_doubtful_image_is_told_and_not_refused(tmp_path, settings, doubt):
     archive = read_archive(save(tmp_path, **settings))
 
     assert archive.problems == ()
@@ -244,7 +244,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("problem", NAMES)
-def test_names(tmp_path, problem):
+def test_a_file_name_that_is_not_a_team_s_is_refused(tmp_path, problem):
     for name in NAMES[problem]:
         tag = f"{name.removesuffix('.tar.gz')}:latest"
         assert findings(save(tmp_path, name=name, tags=[tag]))[0].startswith(problem)
@@ -412,7 +412,7 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_scripts(script):
+def test_a_script_is_searched_for_what_keeps_it_from_running(script):
     found = list(script_findings(script))
 
     assert len(found) == bool(SCRIPTS[script])

@@ -46,7 +46,7 @@ def test_how_long_an_engine_has_worked(tmp_path):
     assert Docker().busy_s(tmp_path / "1") is None
 
 
-def test_images_that_are_there(make_engine):
+def test_one_answer_tells_the_tags_of_all_images_that_are_there(make_engine):
     """One answer for all that are asked for, without those that are not there."""
     engine = make_engine(
         """print('sha256:1 ["a:latest","b:latest"]')""",

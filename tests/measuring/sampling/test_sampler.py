@@ -223,7 +223,7 @@ def write(file, text):
         "user/x/libpod-abc.scope",
     ],
 )
-def test_version_2(tmp_path, folder):
+def test_memory_and_time_are_read_from_version_2_of_control_groups(tmp_path, folder):
     write(tmp_path / "cgroup.controllers", "cpu memory\n")
     place = tmp_path / folder
     write(place / "memory.current", f"{30 * 2**20}\n")
@@ -236,7 +236,7 @@ def test_version_2(tmp_path, folder):
     assert group.processes() == {12, 13}
 
 
-def test_version_1(tmp_path):
+def test_memory_and_time_are_read_from_version_1_of_control_groups(tmp_path):
     memory = tmp_path / "memory" / "docker" / "abc"
     write(memory / "memory.usage_in_bytes", f"{30 * 2**20}\n")
     write(memory / "memory.stat", f"inactive_file 1\ntotal_inactive_file {2**20}\n")

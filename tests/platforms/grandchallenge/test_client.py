@@ -298,7 +298,9 @@ def test_the_token_of_the_variable_goes_before_those_of_the_file(token_file, var
         ("none", "none: the token cannot be read (no such file or directory)"),
     ],
 )
-def test_a_token_that_is_none(tmp_path, monkeypatch, token_file, content, problem):
+def test_a_file_without_a_usable_token_is_refused(
+    tmp_path, monkeypatch, token_file, content, problem
+):
     monkeypatch.chdir(tmp_path)
     name = content or ""
     if isinstance(content, bytes):

@@ -135,7 +135,9 @@ def test_a_submission_of_a_deleted_account_is_served(platform, source, monkeypat
          "obeyed, not answered", "of another one", "not heard", "refused", "gone",
          "asked about in vain"],
 )  # fmt: skip
-def test_what_comes_of_a_claim(platform, source, begin, change, faults, error, match):
+def test_a_claim_is_ours_only_if_the_platform_says_so(
+    platform, source, begin, change, faults, error, match
+):
     """After a kill, and behind a page, it is not known whether it was heard."""
     submission = begin(platform, source)
     is_again = begin is claimed or change is None

@@ -106,7 +106,7 @@ INVALID = [*OF_USERS[:2], result("u", None, 1, 1)]
     ids=["absolute", "mean", "median", "median of two", "a path twice", "true",
          "all digits", "all", "most recent", "it is invalid", "best is valid", "best"],
 )  # fmt: skip
-def test_a_ranking_by_hand(results, phase, expected):
+def test_a_board_has_the_ranks_that_the_platform_gives(results, phase, expected):
     """Name, rank, and what the rank goes by."""
     board, left_out = rank_results(results, phase)
 
@@ -201,7 +201,7 @@ def test_results_whose_columns_are_not_known(tmp_path, challenges):
     assert "but results of a challenge of your own need a file)." in shown
 
 
-def test_the_command(tmp_path):
+def test_the_command_writes_the_board_with_safe_names(tmp_path):
     """A name that a spreadsheet would compute is made a text."""
     settings = {
         "title": "Mine",

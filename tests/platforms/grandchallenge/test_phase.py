@@ -200,7 +200,7 @@ NUMBERS = ("score_decimal_places", "evaluation_requires_memory_gb")
         {"title": "x"},
     ],
 )
-def test_what_is_just_allowed(tmp_path, values):
+def test_settings_at_their_limits_are_read(tmp_path, values):
     (tmp_path / "settings.json").write_text(json.dumps({"mine": {**GOOD, **values}}))
 
     found = read_phase(tmp_path / "settings.json", "mine")

@@ -225,7 +225,7 @@ def test_a_run_is_what_the_container_has_left(engine, make_engine):
         ({"Architecture": "arm64"}, "mine: it is for arm64, not for amd64"),
     ],
 )
-def test_what_cannot_be_rehearsed(engine, answers, problem):
+def test_an_image_that_cannot_be_rehearsed_is_refused(engine, answers, problem):
     with pytest.raises(EngineError, match=problem):
         rehearsed(image="mine", engine=engine(**answers))
 

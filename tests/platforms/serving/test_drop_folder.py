@@ -49,7 +49,9 @@ def titles(source):
     ],
     ids=["a model is none", "model", "archive", "both", "long names"],
 )
-def test_what_waits(tmp_path, source, ago, expected):
+def test_an_archive_waits_ten_seconds_after_its_last_change(
+    tmp_path, source, ago, expected
+):
     """Ten seconds after the last change of either."""
     for name, seconds in ago.items():
         put(tmp_path, f"{name}.tar.gz", ago=seconds)

@@ -89,7 +89,7 @@ def run_until_answered(service, source, now):
 
 
 @pytest.mark.parametrize("error", [FAULT, KeyError("x"), NO_ENGINE, MemoryError()])
-def test_the_others_are_served(make, tmp_path, error):
+def test_an_error_of_one_submission_lets_the_others_be_served(make, tmp_path, error):
     """Of it, nobody is told anything; a fault's traceback is kept."""
     source = FakeSource("a", "b", "c")
 

@@ -106,7 +106,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("what", REFUSALS)
-def test_a_report_is_refused(made, what):
+def test_a_report_of_wrong_sources_is_refused_and_writes_no_page(made, what):
     changed, code, file, problem = REFUSALS[what]
     changed(made)
 

@@ -288,7 +288,7 @@ def test_methods_say_how_values_were_made():
     assert "measured is not on record." in methods_text(empty)
 
 
-def test_methods_of_flare22():
+def test_methods_tell_the_rules_of_flare22():
     values = {(team, "1", metric): 0.5 for team in "ab" for metric in METRICS22}
     table = replace(make_table(values | {("b", "1", "dsc"): None}), origin=Origin())
     text = methods_text(analyse(table, FLARE22, rules_of(FLARE22), options=NO_DRAWS))
