@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from flare.common.errors import SubmissionError as SubmissionError
     from flare.evaluation.evaluate import evaluate as evaluate
     from flare.evaluation.many.score import evaluate_many as evaluate_many
-    from flare.evaluation.metrics.assd import assd as assd
     from flare.evaluation.metrics.dice import dice as dice
-    from flare.evaluation.metrics.hd95 import hd95 as hd95
+    from flare.evaluation.metrics.hd95_and_assd import assd as assd
+    from flare.evaluation.metrics.hd95_and_assd import hd95 as hd95
     from flare.evaluation.metrics.surface_dice import (
         normalized_surface_dice as normalized_surface_dice,
     )
@@ -81,11 +81,11 @@ _MODULES = {
     "Results": "flare.results.scores",
     "SubmissionError": "flare.common.errors",
     "__version__": "flare.common.environment",
-    "assd": "flare.evaluation.metrics.assd",
+    "assd": "flare.evaluation.metrics.hd95_and_assd",
     "dice": "flare.evaluation.metrics.dice",
     "evaluate": "flare.evaluation.evaluate",
     "evaluate_many": "flare.evaluation.many.score",
-    "hd95": "flare.evaluation.metrics.hd95",
+    "hd95": "flare.evaluation.metrics.hd95_and_assd",
     "normalized_surface_dice": "flare.evaluation.metrics.surface_dice",
     "rank": "flare.reports.rank",
     "read_challenge": "flare.challenge.reading",

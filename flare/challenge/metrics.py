@@ -116,7 +116,7 @@ METRICS = {
             title="HD95",
             definition="the larger of two distances, within which 95 % of the area of"
             " either surface are from the nearest surfel of the other one",
-            function="hd95:hausdorff_95",
+            function="hd95_and_assd:hausdorff_95",
             needs_distances=True,
             unit="mm",
             range=(0.0, math.inf),
@@ -130,7 +130,7 @@ METRICS = {
             title="ASSD",
             definition="the mean distance of all surfels of both surfaces from the"
             " nearest surfel of the other one, weighted by area",
-            function="assd:average_distance",
+            function="hd95_and_assd:average_distance",
             needs_distances=True,
             unit="mm",
             range=(0.0, math.inf),

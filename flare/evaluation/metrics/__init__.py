@@ -14,7 +14,7 @@ Each file is about one noun of the method. To be read in this order:
 - ``surface_dice.py``: the areas of both kinds of surfels, and the NSD;
 - ``distances.py``: how far surfels are from the other mask; they are looked up in the
   ``ring.py`` around each, among the ``marks.py`` of all, or are ``far_surfels.py``;
-- ``sides.py``: the distances of a surface, sorted; ``hd95.py`` and ``assd.py``;
+- ``sides.py``: the distances of a surface, sorted; ``hd95_and_assd.py`` of both;
 - ``volume.py``: how much larger one mask is than the other;
 - ``comparison.py``: all labels of a case, which is where scoring enters.
 

@@ -6,23 +6,14 @@ it. DSC and NSD are always computed; distances only if a metric needs them.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from flare.evaluation.metrics.arrays import ReusedMemory, Spacing
-from flare.evaluation.metrics.pairs import (
-    Array,
-    LabelPair,
-    MapPair,
-    check_lengths,
-    pair_of_masks,
-)
+from flare.evaluation.metrics.arrays import ReusedMemory
+from flare.evaluation.metrics.pairs import LabelPair, MapPair, check_lengths
 from flare.evaluation.metrics.surface_dice import surface_dice
-from flare.evaluation.metrics.tally import Tally, tally
+from flare.evaluation.metrics.tally import tally
 from flare.evaluation.metrics.tolerance import ball_rows
 
 if TYPE_CHECKING:
@@ -102,44 +93,19 @@ def compare_label(
     Distances need the surfaces of all windows, which the tally has at hand.
     """
     ball = ball_rows(pair.spacing, tolerance, pair.occupancy.extent)
-    if not has_distances:
-        return _agreement(tally(pair, ball, smallest_dsc), pair.spacing)
-    # Not at the top: the module is loaded where distances are asked for.
-    from flare.evaluation.metrics.distances import DistanceFinder
+    finder = None
+    if has_distances:
+        # Not at the top: the module is loaded where distances are asked for.
+        from flare.evaluation.metrics.distances import DistanceFinder
 
-    finder = DistanceFinder(pair)
-    counts = tally(pair, ball, smallest_dsc, finder.add)
-    if not (counts.voxels.reference and counts.voxels.prediction):
-        return _agreement(counts, pair.spacing)
-    return _agreement(counts, pair.spacing, finder.finish())
-
-
-def _agreement(
-    counts: Tally, spacing: Spacing, distances: Sides | None = None
-) -> Agreement:
+        finder = DistanceFinder(pair)
+    counts = tally(pair, ball, smallest_dsc, finder.add if finder else None)
+    voxels = counts.voxels
+    is_in_both = voxels.reference and voxels.prediction
     return Agreement(
-        reference_voxels=counts.voxels.reference,
-        prediction_voxels=counts.voxels.prediction,
-        dsc=counts.voxels.dsc,
-        nsd=surface_dice(counts, spacing),
-        distances=distances,
+        reference_voxels=voxels.reference,
+        prediction_voxels=voxels.prediction,
+        dsc=voxels.dsc,
+        nsd=surface_dice(counts, pair.spacing),
+        distances=finder.finish() if finder and is_in_both else None,
     )
-
-
-def distance_of_masks(
-    metric: Callable[[Agreement], float | None],
-    reference: Array,
-    prediction: Array,
-    spacing: Spacing,
-) -> float:
-    """A distance of two masks; of an empty and a filled one, the grid's diagonal."""
-    pair = pair_of_masks(reference, prediction, spacing)
-    # The tolerance is for the NSD, which nobody reads here: no distance depends on it.
-    agreement = compare_label(pair, tolerance=1.0, has_distances=True)
-    value = metric(agreement)
-    if value is not None:
-        return value
-    if not agreement.reference_voxels and not agreement.prediction_voxels:
-        return 0.0
-    shape = np.asarray(reference).shape
-    return math.hypot(*(n * mm for n, mm in zip(shape, spacing, strict=True)))

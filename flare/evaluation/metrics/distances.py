@@ -28,7 +28,7 @@ from flare.evaluation.metrics.marks import (
 )
 from flare.evaluation.metrics.pairs import LabelPair
 from flare.evaluation.metrics.ring import ring_of
-from flare.evaluation.metrics.sides import Grouped, Measured, Side, Sides, side_of
+from flare.evaluation.metrics.sides import Measured, Side, Sides, side_of
 from flare.evaluation.metrics.surfaces import PREDICTION, REFERENCE, SurfacePair
 from flare.evaluation.metrics.surfels import surfel_areas
 
@@ -102,12 +102,10 @@ class DistanceFinder:
         elif far_number:
             measured = FarSurfels(self._marks, side, other_side).by_tree(far)
         keys = counts.nonzero()[0]
-        near = Grouped(
-            distances=self._ring.distances[keys >> 8],
-            areas=self._areas[keys & 255],
-            counts=counts[keys],
-        )
-        return side_of(near, measured, self._areas, self._marks.totals[side])
+        codes = (keys & 255).astype(np.uint8)
+        near = Measured(self._ring.distances[keys >> 8], codes)
+        totals = self._marks.totals[side]
+        return side_of(near, counts[keys], measured, self._areas, totals)
 
     def _look_up(
         self, surfels: PlacedSurfels, other_side: int

@@ -67,27 +67,20 @@ class Measured(NamedTuple):
     codes: Bytes
 
 
-class Grouped(NamedTuple):
-    """Surfels that were counted by distance and code; all arrays are of shape (n,)."""
-
-    distances: Floats
-    """In mm."""
-    areas: Floats
-    """The area of one surfel, in mm2."""
-    counts: Counts
-    """How many surfels have that distance and code."""
-
-
 def side_of(
-    grouped: Grouped, measured: Iterable[Measured], areas: Floats, totals: Counts
+    near: Measured,
+    near_counts: Counts,
+    far: Iterable[Measured],
+    areas: Floats,
+    totals: Counts,
 ) -> Side:
     """Sort the distances of all surfels of one mask.
 
     Parameters
     ----------
-    grouped : Grouped
-        Surfels near to the other mask.
-    measured : iterable of Measured
+    near, near_counts : Measured, ndarray of int
+        Surfels near to the other mask, and how many have that distance and code.
+    far : iterable of Measured
         Those that are far from it.
     areas, totals : ndarray, shape (256,)
         By code: the area of a surfel in mm2, and how many the mask has.
@@ -99,13 +92,13 @@ def side_of(
     """
     area = math.fsum(totals * areas)
     farthest = Farthest(area)
-    for surfels in measured:
+    for surfels in far:
         farthest.add(surfels.distances, areas.take(surfels.codes))
     far_distances, far_areas = farthest.all()
     ones = np.ones(far_areas.size, dtype=np.int64)
-    counts = np.concatenate((grouped.counts, ones))
-    distances = np.concatenate((grouped.distances, far_distances))
-    areas = np.concatenate((grouped.areas, far_areas))
+    counts = np.concatenate((near_counts, ones))
+    distances = np.concatenate((near.distances, far_distances))
+    areas = np.concatenate((areas.take(near.codes), far_areas))
     keys = (areas, distances) if distances.size <= KEPT else (distances,)
     order = np.lexsort(keys)
     distances, areas, counts = distances[order], areas[order], counts[order]

@@ -55,7 +55,7 @@ back. These are the codes of the first four at the front, as 0 is before them:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -73,8 +73,7 @@ HALVES = np.uint8(0x0F), np.uint8(0xF0)
 """The bits of a byte that are about the reference, and about the prediction."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurfacePair:
+class SurfacePair(NamedTuple):
     """The surfaces of both masks of a label in one window, in flat buffers."""
 
     window: Window

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -93,8 +93,7 @@ def surfel_normals() -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
 # --- Places of surfels --------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surface:
+class Surface(NamedTuple):
     """The surfels of one mask."""
 
     corners: npt.NDArray[np.int32]

@@ -11,7 +11,7 @@ evaluates.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,8 +39,7 @@ COUNTED_BYTES = 2**15
 """How many codes are counted at once: as NumPy's integers they fit into the cache."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class Tally(NamedTuple):
     """What was counted of one label in two label maps."""
 
     voxels: Voxels

@@ -20,16 +20,15 @@ and pages of cases have it; `ball_rows` decides the shape of the ball alone.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from flare.evaluation.metrics.arrays import Spacing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BallRow:
+class BallRow(NamedTuple):
     """A row of the tolerance ball: corners -half_width to +half_width along x."""
 
     z: int

@@ -7,7 +7,7 @@ looked up anywhere else.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from flare.evaluation.metrics.arrays import Bytes, ReusedMemory
 from flare.evaluation.metrics.occupancy import Occupancy
@@ -17,8 +17,7 @@ CHUNK_BYTES = 2**20
 """Masks are built in pieces of about this size, to stay in the CPU's cache."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(NamedTuple):
     """The part of the maps that decides about the surfels of a few corner slices.
 
     It is looked at in flat buffers: arrays of shape (size,), in the order z, y, x. Rows

@@ -17,9 +17,8 @@ from flare.evaluation.metrics import (
     sides,
     windows,
 )
-from flare.evaluation.metrics.assd import assd
 from flare.evaluation.metrics.comparison import compare_labels
-from flare.evaluation.metrics.hd95 import hausdorff_95, hd95
+from flare.evaluation.metrics.hd95_and_assd import assd, hausdorff_95, hd95
 from flare.evaluation.metrics.ring import ring_of
 from tests.builders.maps import map_pair
 from tests.evaluation.metrics.test_dsc_nsd import SPACINGS, box, random_pair
