@@ -116,8 +116,12 @@ def test_whoever_stops_a_block_is_told_what_is_kept(capfd):
         # Of 12 cases, 4 were known; 4 took a minute, as will the other 4.
         ((0, 0, 60), 0, (4, 8), 4, ["[04/12] x", "[08/12, 1 min left] x"]),
         ((0, 59), 0, (6,), 0, ["[06/12] x"]),
+        ((0, 60), 0, (1,), 0, ["[01/12, 11 min left] x"]),
     ],
-    ids=["the time left", "only so often", "known at the start", "below a minute"],
+    ids=[
+        *("the time left", "only so often", "known at the start", "below a minute"),
+        "after one",
+    ],
 )
 def test_a_step_is_a_line(caplog, monkeypatch, times, every_s, steps, known, lines):
     caplog.set_level("INFO", logger="flare")

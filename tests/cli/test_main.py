@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import re
 
 import click
 import pytest
@@ -40,10 +41,25 @@ def test_every_command_is_in_a_group_and_has_a_sentence():
 @pytest.mark.parametrize("name", ALL)
 def test_the_help_of_every_option_is_a_sentence(name):
     command = ALL[name]
-    for param in command.get_params(click.Context(command)):
+    context = click.Context(command)
+    listed = re.findall(r"^  (?:-\w, )?(--[\w-]+)", command.get_help(context), re.M)
+    params = command.get_params(context)
+    options = {own.opts[-1]: own for own in params if isinstance(own, click.Option)}
+    assert sorted(listed) == sorted(o for o, own in options.items() if not own.hidden)
+    for param in params:
         assert param.help, param.name
         assert param.help[0].isupper(), param.help
         assert param.help.endswith("."), param.help
+
+
+def test_help_begins_with_what_the_program_is_for(capsys):
+    assert main(["--help"]) == 0
+
+    usage, sentence, *_ = capsys.readouterr().out.split("\n\n")
+    assert usage == "Usage: flare [OPTIONS] COMMAND ..."
+    assert sentence == (
+        "  Scores abdominal organ segmentations for the MICCAI FLARE challenges."
+    )
 
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("-h",)])

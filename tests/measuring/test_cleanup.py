@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from flare.common.errors import OutputError, StoppedError
-from flare.measuring import cleanup
+from flare.measuring import cleanup, team
 from flare.measuring.cleanup import LeftoverError, clean_up, guarded, label_of
 from flare.measuring.engines.interface import NoAnswerError
 from flare.results.errors import MeasurementError
@@ -305,6 +305,18 @@ def test_what_a_team_has_left_for_ever_stops_that_team_alone(impatient, bench):
     assert list(errors) == ["a"]
     assert {row["status"] for row in bench.rows("b").values()} == {"ok"}
     assert impatient.left() == [f"volumes/{volume}"]
+
+
+def test_what_a_team_has_left_is_removed_again_right_before_it_is_measured(
+    bench, monkeypatch
+):
+    """Where it is planned on another computer, nothing of it was seen there."""
+    folders = []
+    monkeypatch.setattr(team, "clean_up", lambda _, folder: folders.append(folder))
+
+    assert bench.measure(bench.archive("a", SCRIPTS["good"]), cases=1) == {}
+
+    assert folders == [bench.results / "a"] * 2
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"key": 1, "tags": 2}', "\0"])

@@ -342,6 +342,8 @@ def test_dots_lie_where_the_differences_are(tmp_path, old, new, places):
     if places == [1, 0.75, 0]:  # NSD is half of DSC, and on the same axis
         assert charts[1].rows[0].places == pytest.approx([0.75, 0.625, 0.25])
     assert [chart.zero for chart in charts] == [0.5, 0.5]
+    is_stretched = places == [0, 0.6, 0.6]
+    assert ("The axis is stretched about 0" in charts[0].note) == is_stretched
 
 
 # --- Odd ones ---------------------------------------------------------------------

@@ -105,6 +105,13 @@ def test_the_worst_cases_come_first_with_the_organ_and_then_what_was_said(tmp_pa
     assert failed["why"] == "no file was submitted"
 
 
+def test_the_only_case_is_not_called_the_worst_one(tmp_path):
+    page = page_of(tmp_path, metrics_content({"liver": [0.9]}))
+
+    (row,) = content_of(page, "The only case")
+    assert row["case"] == "case_001"
+
+
 @pytest.mark.parametrize(
     ("scores", "failed", "expected"),
     [

@@ -57,6 +57,8 @@ def test_every_case_of_every_team_is_said_in_words():
         *("20.0", "failed", "timed out", "out of memory", "no output"),
         *("wrong output", "engine error", *["not run yet"] * 5),
     ]
+    shades = ["", *["s6"] * 5, "s5", *[""] * 5]
+    assert [row["team_a"].css for row in rows] == shades
     assert [row["team_b"] for row in rows][2:5] == ["114.0", "121.0, doubtful", "128.0"]
     assert {row["team_c"] for row in rows[2:]} == {"not run yet"}
 
@@ -163,9 +165,12 @@ def test_what_has_to_be_looked_at_comes_by_its_gravity():
     ids=["not begun", "all refused", "no team"],
 )
 def test_a_page_of_next_to_nothing_has_something_to_look_at(run):
-    (part,) = parts_of(measuring_page(run), "look")
+    page = measuring_page(run)
 
+    (part,) = parts_of(page, "look")
     assert isinstance(part, Table) == bool(run.refused)
+    note = "see the first table" if run.refused else ""
+    assert (page.tiles[3].note, page.tiles[3].is_alarm) == (note, bool(run.refused))
 
 
 def test_the_folder_of_the_results_tells_how_far_it_is(tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from flare.challenge.metrics import METRICS
 from flare.common.text import printable
-from flare.reports.charts import value_axis
+from flare.reports.charts import rank_ticks, value_axis
 from flare.reports.model import (
     Blobs,
     Cell,
@@ -264,3 +264,10 @@ def test_one_large_value_does_not_squeeze_all_others():
     assert [text for _, text in axis.ticks] == ["0", "1000", "5000", "10000"]
     assert "square root" in axis.note
     assert value_axis("max_gpu_memory_mb", [100, 120, 140]).note == ""
+
+
+def test_the_number_of_a_rank_is_below_the_middle_of_its_column():
+    """Two columns are a half each; of 25, the fifth goes from 0.16 to 0.2."""
+    assert rank_ticks(2) == [(0.25, "1"), (0.75, "2")]
+    assert [text for _, text in rank_ticks(25)] == ["1", "5", "10", "15", "20", "25"]
+    assert rank_ticks(25)[1][0] == pytest.approx(0.18)

@@ -239,16 +239,23 @@ def test_an_nsd_that_a_rule_has_replaced_is_told(tmp_path):
     ]
 
 
-def test_slices_that_are_tilted_are_told(tmp_path):
-    """By hand: the axes y and z are turned by 15 degrees about x."""
-    angle = np.deg2rad(15)
+@pytest.mark.parametrize(
+    ("degrees", "shown"),
+    [(15, ["15 degrees"]), (1.6, ["2 degrees"]), (0.9, [])],
+)
+def test_slices_that_are_tilted_by_more_than_1_degree_are_told(
+    tmp_path, degrees, shown
+):
+    """By hand: the axes y and z are turned about x."""
+    angle = np.deg2rad(degrees)
     turn = np.eye(4)
     turn[1:3, 1:3] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
 
     found = found_of(tmp_path, boxes(1, 1), affine=turn @ AFFINE)
 
-    assert found.orientation.tilt == pytest.approx(15)
-    assert "tilted by up to 15 degrees" in notes(found)[0]
+    assert found.orientation.tilt == pytest.approx(degrees)
+    tilts = [line.partition("tilted by up to ")[2] for line in notes(found)]
+    assert [text.partition(":")[0] for text in tilts if text] == shown
 
 
 def test_scores_that_a_rule_has_lowered_are_not_called_errors(tmp_path):

@@ -208,6 +208,7 @@ def test_methods_say_what_was_really_done():
     for part in (
         "1 of 8 results were missing, and got the rank of the number of teams.",
         "20 bootstrap samples of the cases (NumPy's PCG64, seed 4)",
+        "Holm's method over the 2 ordered pairs of teams for each metric",
         *("the best of the places", FLARE21.checksum[:12], flare.__version__),
     ):
         assert part in text
