@@ -1,5 +1,8 @@
 """`flare check` says what the evaluation says, before anything is submitted."""
 
+import errno
+import os
+import re
 import tarfile
 import zipfile
 
@@ -7,7 +10,7 @@ import numpy as np
 import pytest
 
 import flare
-from flare.common.errors import InputError
+from flare.common.errors import InputError, OutputError
 from flare.common.text import safe
 from flare.evaluation.check import check_submission
 from flare.evaluation.errors import UploadError
@@ -77,6 +80,18 @@ def test_a_good_submission_gets_a_summary(predictions, ground_truth):
         "  spleen    in 3 of 3\n"
         "  pancreas  in 2 of 3\n"
         "Nothing is wrong with this submission.\n"
+    )
+
+
+def test_a_summary_ends_with_the_labels_that_are_no_organs(predictions):
+    """FLARE22 has labels 1 to 13; the second file has 5, 10, 15 and 20."""
+    write_nifti(predictions / "validation_002.nii.gz", organ_boxes() * 5)
+
+    report = check_submission(predictions, flare.read_challenge("flare22"))
+
+    assert report.lines == ()
+    assert report.summary.splitlines()[-1] == (
+        "Labels 15 and 20 are no organs and count as background, in 1 of 3 files."
     )
 
 
@@ -245,6 +260,27 @@ def test_names_that_are_no_places_are_refused(tmp_path, name):
     assert told(error.value) == ("H06", "s.zip")
     assert f"its names {what}" in error.value.problem
     assert list((tmp_path / "target").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "words"),
+    [
+        (errno.ENOSPC, OutputError, "/target: it cannot be written (no space left on"),
+        (errno.EIO, UploadError, "s.zip: it cannot be unpacked (input/output error)"),
+    ],
+)
+def test_a_full_disk_is_not_called_a_fault_of_the_zip(
+    tmp_path, monkeypatch, number, kind, words
+):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("shutil.copyfileobj", fail)
+    archive, target = zip_of(tmp_path / "s.zip", {"a": b"x"}), tmp_path / "target"
+    target.mkdir()
+
+    with pytest.raises(kind, match=re.escape(words)):
+        unpack_zip(archive, target)
 
 
 def test_no_more_is_written_than_a_zip_says(tmp_path):

@@ -108,6 +108,33 @@ def test_single_voxels_five_steps_apart():
     assert found(reference, prediction, (1.0, 1.0, 1.0)) == (5.0, 4.5)
 
 
+@pytest.mark.parametrize(
+    ("limits", "lengths"),
+    [
+        pytest.param({}, [1] * 8 + [2] * 8, id="few"),
+        pytest.param({"KEPT": 16}, [1] * 8 + [2] * 8, id="as many as are kept"),
+        pytest.param({"KEPT": 16, "REMEMBERED": 0}, [1] * 8 + [2] * 8, id="counted"),
+        pytest.param({"KEPT": 15}, [1] * 6 + [2] * 6, id="one more than are kept"),
+    ],
+)
+def test_each_surfel_has_an_entry_of_its_own_unless_there_are_too_many(
+    monkeypatch, limits, lengths
+):
+    """Rows of 3 voxels, two steps apart: a side of 8 surfels is 1 mm away, the other 2.
+
+    Of these 8, two pairs within the row are alike.
+    """
+    set_limits(monkeypatch, limits)
+    pair = box((0, 3), (0, 1), (0, 1)), box((0, 3), (0, 1), (2, 3))
+    labels = (mask.astype(np.uint8) for mask in pair)
+
+    agreement = compare_labels(
+        map_pair(*labels, (1, 1, 1)), {1: 1.0}, has_distances=True
+    )[1]
+
+    assert [side.distances.tolist() for side in agreement.distances] == [lengths] * 2
+
+
 def test_distances_equal_brute_force_on_drawn_pairs():
     for pair in pairs(40, seed=1):
         assert found(*pair) == pytest.approx(by_brute_force(*pair), abs=CLOSE), pair

@@ -258,6 +258,12 @@ HALF = ARCHIVE[:20]
         [[OK + b"\r\n" + HALF]],
         [[OK + b"Content-Length: 0\r\n\r\n"]],
         [
+            [
+                b"HTTP/1.1 206 P\r\nContent-Length: 20\r\n"
+                b"Content-Range: bytes 0-19/20\r\n\r\n" + HALF
+            ]
+        ],
+        [
             [OK + b'ETag: "a"\r\nContent-Length: 99\r\n\r\n' + HALF],
             [
                 b'HTTP/1.1 206 P\r\nETag: "a"\r\nContent-Length: 5\r\n'
@@ -265,7 +271,7 @@ HALF = ARCHIVE[:20]
             ],
         ],
     ],
-    ids=["without a length", "empty", "a part of the rest"],
+    ids=["without a length", "empty", "a part, unasked", "a part of the rest"],
 )
 def test_a_file_that_a_storage_has_cut_is_asked_for_again(
     host, client, pauses, tmp_path, answers

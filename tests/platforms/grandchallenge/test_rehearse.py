@@ -93,7 +93,9 @@ def test_a_failure_has_the_platforms_message(changes, message):
     verdict = Verdict(run=run_of(**changes), phase=PHASE)
 
     assert verdict.message.startswith(message)
-    assert str(verdict).endswith("The participant would read:")
+    log, usage, *_, end = str(verdict).splitlines()
+    assert (log, usage) == ("log", "It took 1.0 s; the largest process used 1 MiB.")
+    assert end.endswith("The participant would read:")
 
 
 def metrics_with(**changes):
