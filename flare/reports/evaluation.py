@@ -22,7 +22,6 @@ from flare.reports.model import (
     Section,
     Table,
     Tile,
-    Tips,
     Words,
     metric_key,
     pairs_table,
@@ -36,8 +35,8 @@ from flare.reports.scores import (
     Mean,
     OwnScores,
     group_title,
+    reason_for_silence,
     scores_of,
-    silence,
     title_within,
 )
 from flare.results.groups_csv import Grouping
@@ -58,7 +57,7 @@ GROUPS_NOTE = (
 )
 
 WORST_CASES = 10
-"""How many cases are named before all others."""
+"""The table of the worst cases has at most this many."""
 
 NO_LINKS: Mapping[str, str] = {}
 
@@ -66,10 +65,13 @@ NO_LINKS: Mapping[str, str] = {}
 def participant_page(
     scores: OwnScores, groupings: Sequence[Grouping] = (), name: str = ""
 ) -> Page:
-    """The page for a participant, made from a type that holds nothing else."""
+    """The page for a participant; `OwnScores` cannot hold what they may not know."""
+    subject = name or scores.challenge
     title = f"your scores on {count(len(scores.cases), 'case')}"
-    page = _scores_page(f"{name or scores.challenge}: {title}", NOTE, scores, groupings)
-    return page if name else replace(page, kicker="")
+    page = _scores_page(f"{subject}: {title}", NOTE, scores, groupings)
+    if not name:
+        page = replace(page, kicker="")  # the title begins with the challenge
+    return page
 
 
 def organiser_page(
@@ -84,11 +86,12 @@ def organiser_page(
     page = _scores_page(title, ORGANISERS_NOTE, scores, groupings, links)
     caption = "As metrics.json has it; the digests tell whether two were made alike"
     provenance = [pairs_table(caption, file.provenance)]
-    sections = (
+    sections = [
+        *page.sections,
         Section("remarks", "Remarks", "Remarks", _remarks(file)),
         Section("provenance", "Provenance", "Provenance", provenance),
-    )
-    return replace(page, sections=[*page.sections, *sections])
+    ]
+    return replace(page, sections=sections)
 
 
 def _scores_page(
@@ -98,22 +101,20 @@ def _scores_page(
     groupings: Sequence[Grouping],
     links: Mapping[str, str] = NO_LINKS,
 ) -> Page:
-    """The page of both audiences; what is missed comes before all numbers."""
-    means: list[Part] = [
-        Pair([distribution(scores, metric) for metric in scores.metrics])
-    ]
-    best = _best_text(scores) if scores.exact else ""
-    if best:
-        means.append(Words(best))
+    """A page for either audience; cases and organs that are missed come first."""
+    charts = [distribution(scores, metric) for metric in scores.metrics]
+    means: list[Part] = [Pair(charts)]
+    if scores.exact:
+        means += _best_scores(scores)
     means.append(Words(METHOD, "note"))
     worst: list[Part] = [_worst_table(scores, links)]
     if links:
-        pages = Words(
-            ", with pictures of what is wrong.",
-            href="cases/index.html",
+        link_to_pages = Words(
             link="Pages of the hardest cases",
+            href="cases/index.html",
+            text=", with pictures of what is wrong.",
         )
-        worst.append(pages)
+        worst.append(link_to_pages)
     cases: list[Part] = []
     for metric in scores.metrics:
         cases += _case_parts(scores, metric, links)
@@ -121,7 +122,7 @@ def _scores_page(
     for grouping in groupings:
         groups += _group_parts(scores, grouping)
     return Page(
-        title=title.removeprefix(": "),
+        title=title.removeprefix(": "),  # of an evaluation without a name
         kicker=scores.challenge,
         audience_note=note,
         lead=[Words(scores.missed)] if scores.missed else [],
@@ -140,9 +141,9 @@ def _case_parts(
 ) -> list[Part]:
     """The table of all cases by one metric, below the key of its shades."""
     parts: list[Part] = [Heading(metric.title)]
-    key = metric_key(metric)
-    if key:
-        parts.append(Legend(key))
+    shades = metric_key(metric)
+    if shades:
+        parts.append(Legend(shades))
     return [*parts, case_table(scores, metric, links)]
 
 
@@ -157,10 +158,8 @@ def _remarks(file: EvaluationFile) -> list[Part]:
         pairs = file.failed.items()
         parts.append(pairs_table(caption, pairs, ("case", "why"), sortable=True))
     if file.low_scores:
-        low = [
-            f"{scores.reason} [{listing(scores.cases)}]" for scores in file.low_scores
-        ]
-        parts += [Heading("Why cases score low"), Lines(low)]
+        lines = [f"{low.reason} [{listing(low.cases)}]" for low in file.low_scores]
+        parts += [Heading("Why cases score low"), Lines(lines)]
     warnings = _other_warnings(file)
     if warnings:
         parts += [Heading("Warnings of the evaluation"), Lines(warnings)]
@@ -171,8 +170,8 @@ def _remarks(file: EvaluationFile) -> list[Part]:
 
 
 def _other_warnings(file: EvaluationFile) -> list[str]:
-    """Warnings but the reasons of low scores, which have lines of their own."""
-    reasons = {scores.reason for scores in file.low_scores}
+    """All warnings except the reasons of low scores, which have their own heading."""
+    reasons = {low.reason for low in file.low_scores}
     return [warning for warning in file.warnings if warning not in reasons]
 
 
@@ -200,38 +199,44 @@ def _mean_tile(scores: CaseScores, metric: Metric) -> Tile:
         note = f"median {metric.text(median(mean.known))}"
     elif metric.is_share:
         note = "too few cases for an interval"
-    name = f"Mean {title_within(metric)}"
-    return Tile(name=name, value=cell.text, exact=cell.exact, note=note)
+    title = f"Mean {title_within(metric)}"
+    return Tile(name=title, value=cell.text, exact=cell.exact, note=note)
 
 
-def _best_text(scores: CaseScores) -> str:
-    """On how many cases an organ scores best, as those that neither label map has."""
+def _best_scores(scores: CaseScores) -> list[Part]:
+    """A sentence on the cases in which organs have the best score that there is."""
     metric = scores.metrics[0]
     phrases = []
-    for end, title in scores.organ_rows:
-        values = scores.mean(metric.name + end).known
+    for suffix, title in scores.organ_rows:
+        values = scores.mean(metric.name + suffix).known
         lower = [value for value in values if value != metric.best]
-        if len(lower) < len(values):
+        best_cases = len(values) - len(lower)
+        if best_cases:
             mean = f" (mean of the others {fmean(lower):.3f})" if lower else ""
-            phrases.append(f"{title} on {len(values) - len(lower)}{mean}")
+            phrases.append(f"{title} on {best_cases}{mean}")
     if not phrases:
-        return ""
-    return (
+        return []
+    text = (
         f"{metric.title} is exactly {metric.best:g}, as where neither the reference nor"
         f" the prediction has the organ: {', '.join(phrases)}."
     )
+    return [Words(text)]
 
 
 def distribution(scores: CaseScores, metric: Metric) -> Chart:
-    """A dot for each case and organ."""
-    rows = [(title, scores.mean(metric.name + end)) for end, title in scores.rows]
-    return _spread(
+    """A chart with a row for each organ, and a dot in it for each case."""
+    rows = [(title, scores.mean(metric.name + suffix)) for suffix, title in scores.rows]
+    values = [mean.values for _, mean in rows]
+    chart = _spread(
         scores,
         metric,
         rows,
         title=f"{metric.title_with_unit} of each case",
-        table=_organ_table(scores, metric, rows),
-        tips=(scores.cases, [mean.values for _, mean in rows], metric.decimals),
+        table_of_rows=_organ_table(scores, metric, rows),
+    )
+    return replace(
+        chart,
+        tips=(scores.cases, values, metric.decimals),
         axis_title=metric.title_with_unit,
     )
 
@@ -242,11 +247,9 @@ def _spread(
     rows: Sequence[tuple[str, Mean]],
     *,
     title: str,
-    table: Table,
-    tips: Tips | None = None,
-    axis_title: str = "",
+    table_of_rows: Table,
 ) -> Chart:
-    """A dot for each value of a mean in the row of its name."""
+    """A chart with a row for each name, and a dot in it for each value of its mean."""
     means = [mean for _, mean in rows]
     return spread_chart(
         metric,
@@ -256,23 +259,21 @@ def _spread(
         intervals=[mean.interval for mean in means],
         means=[scores.cell(metric, mean.value).text for mean in means],
         title=title,
-        table=table,
-        tips=tips,
-        axis_title=axis_title,
+        table=table_of_rows,
     )
 
 
 def _organ_table(
     scores: CaseScores, metric: Metric, means: Sequence[tuple[str, Mean]]
 ) -> Table:
-    """A row for each organ: its mean with an interval, and exact scores' statistics."""
+    """A row for each organ: its mean and interval, and more where scores are exact."""
     titles: dict[str, str] = {}
     if scores.exact:
         titles = {"std": "SD", "median": "median", "min": "lowest", "max": "highest"}
     rows = []
     for title, mean in means:
-        by_name = statistics(mean.known) if mean.known else {}
-        cells = [scores.cell(metric, by_name.get(name)) for name in titles]
+        summary = statistics(mean.known) if mean.known else {}
+        cells = [scores.cell(metric, summary.get(name)) for name in titles]
         mean_cell = scores.cell(metric, mean.value)
         rows.append((title, mean_cell, mean.interval_text, *cells))
     caption = f"{metric.title_with_unit} over {count(len(scores.cases), 'case')}"
@@ -293,8 +294,8 @@ def case_table(
     for number in scores.worst_first:
         case = scores.cases[number]
         row = [Cell(case, href=links.get(case, ""))]
-        for end, _ in scores.rows:
-            values = scores.values.get(metric.name + end)
+        for suffix, _ in scores.rows:
+            values = scores.values.get(metric.name + suffix)
             value = values[number] if values else None
             row.append(scores.cell(metric, value, is_shaded=True))
         if scores.failed:
@@ -305,17 +306,18 @@ def case_table(
 
 
 def _worst_table(scores: CaseScores, links: Mapping[str, str]) -> Table:
-    """The worst cases with what they score, and why: organs come before warnings."""
+    """The worst cases, their scores, and why these are low: organs before warnings."""
     rows = []
     for number in scores.worst_first[:WORST_CASES]:
         case = scores.cases[number]
-        reasons = scores.lowest_organ(number), scores.low_reasons.get(case, "")
-        why = scores.failed.get(case) or "; ".join(filter(None, reasons))
+        reasons = [scores.lowest_organ(number), scores.low_reasons.get(case, "")]
+        if case in scores.failed:
+            reasons = [scores.failed[case]]
         row = [Cell(case, href=links.get(case, ""))]
         for metric in scores.metrics:
             value = scores.values[metric.name][number]
             row.append(scores.cell(metric, value, is_shaded=True))
-        rows.append([*row, text_cell(why)])
+        rows.append([*row, text_cell("; ".join(filter(None, reasons)))])
     caption = "The only case"
     if len(rows) > 1:
         title = scores.metrics[0].title
@@ -325,34 +327,34 @@ def _worst_table(scores: CaseScores, links: Mapping[str, str]) -> Table:
 
 
 def _group_parts(scores: CaseScores, grouping: Grouping) -> list[Part]:
-    """DSC and NSD in each group.
+    """The scores in each group.
 
-    Participants see means alone, as a dot would tell the group of its case, and nothing
-    of a column with a small group.
+    Participants see only means, as a dot would tell the group of its case; and nothing
+    at all where a group is small.
     """
     heading, note = Heading(f"By {grouping.column}"), Words(GROUPS_NOTE, "note")
     if scores.exact:
         charts = [group_chart(scores, grouping, metric) for metric in scores.metrics]
         return [heading, note, Pair(charts)]
-    why = silence(grouping)
-    if why:
-        return [heading, Words(why, "note")]
+    reason = reason_for_silence(grouping)
+    if reason:
+        return [heading, Words(reason, "note")]
     tables = (_group_table(scores, grouping, metric) for metric in scores.metrics)
     return [heading, note, *tables]
 
 
 def group_chart(scores: CaseScores, grouping: Grouping, metric: Metric) -> Chart:
-    """A dot for each case in the row of its group."""
-    rows = [
-        (group_title(name, len(numbers)), scores.mean(metric.name, numbers))
-        for name, numbers in grouping.groups
-    ]
+    """A chart with a row for each group, and a dot in it for each case."""
+    rows = []
+    for name, case_numbers in grouping.groups:
+        title = group_title(name, len(case_numbers))
+        rows.append((title, scores.mean(metric.name, case_numbers)))
     return _spread(
         scores,
         metric,
         rows,
         title=f"{metric.title_with_unit} of each case by {grouping.column}",
-        table=_group_table(scores, grouping, metric),
+        table_of_rows=_group_table(scores, grouping, metric),
     )
 
 
@@ -360,10 +362,11 @@ def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Tabl
     """A row for each group and organ."""
     rows = []
     for name, numbers in grouping.groups:
-        for end, title in scores.rows:
-            mean = scores.mean(metric.name + end, numbers)
+        cases = str(len(numbers))
+        for suffix, organ in scores.rows:
+            mean = scores.mean(metric.name + suffix, numbers)
             cell = scores.cell(metric, mean.value)
-            rows.append((name, str(len(numbers)), title, cell, mean.interval_text))
+            rows.append((name, cases, organ, cell, mean.interval_text))
     return table(
         f"{metric.title_with_unit} by {grouping.column} and organ",
         ("group", "cases", "organ", "mean", "95 % interval"),

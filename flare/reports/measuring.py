@@ -44,10 +44,10 @@ from flare.results.efficiency_csv import (
 from flare.results.metrics_json import METRICS_JSON
 
 LAST_CASES = 10
-"""How many cases of a team tell how long its others may take: it may slow down."""
+"""A team may slow down: this many of its last cases tell how long others may take."""
 
 REFRESH_S = 10
-"""How often a browser reads the page of a measurement that runs anew."""
+"""While a measurement runs, a browser reads its page anew after this time."""
 
 NOTE = (
     "For the organisers: it holds the names of all teams, and what is said of them."
@@ -152,9 +152,9 @@ def read_progress(
     results : Path
         The folder of all teams.
     teams, cases : iterable of str
-        All that are to be measured; those with results are found.
+        All that are to be measured; those with results need not be named.
     problems : mapping, optional
-        By team: what has ended its measurement.
+        The error that has ended the measurement of a team.
     doubts, is_running, ended
         Fields of the progress.
 
@@ -163,10 +163,11 @@ def read_progress(
     MeasurementError, RankingError
         If a file of the results cannot be read.
     """
-    files = sorted(results.glob(f"*/{EFFICIENCY_CSV}"))
+    files = list(results.glob(f"*/{EFFICIENCY_CSV}"))
+    measured_teams = {file.parent.name for file in files}
     all_teams = []
     all_cases = set(cases)
-    for team in sorted({*teams, *(file.parent.name for file in files)}):
+    for team in sorted(measured_teams.union(teams)):
         progress = TeamProgress(
             team=team,
             records=read_records(results / team / EFFICIENCY_CSV),
@@ -175,10 +176,11 @@ def read_progress(
         )
         all_teams.append(progress)
         all_cases.update(progress.records)
-    last_written = max((file.stat().st_mtime for file in files), default=0.0)
-    as_of = datetime.fromtimestamp(time() if is_running or not files else last_written)
+    as_of = time()
+    if files and not is_running:
+        as_of = max(file.stat().st_mtime for file in files)
     return MeasuringProgress(
-        as_of=as_of.astimezone(),
+        as_of=datetime.fromtimestamp(as_of).astimezone(),
         cases=tuple(sorted(all_cases)),
         teams=tuple(all_teams),
         refused=tuple(read_refused(results)),
@@ -191,17 +193,16 @@ def read_progress(
 def seconds_left(run: MeasuringProgress) -> float | None:
     """How long the containers of all cases that are left may take; None if unknown."""
     means = {}
+    cases_left = {}
     for team in run.teams:
         if team.times:
             means[team.team] = fmean(team.times[-LAST_CASES:])
-    left = {}
-    for team in run.teams:
         if not team.problem:
-            left[team.team] = len(run.cases) - team.done
+            cases_left[team.team] = len(run.cases) - team.done
     if not means:
-        return None if any(left.values()) else 0.0
-    usual = fmean(means.values())
-    return sum(number * means.get(team, usual) for team, number in left.items())
+        return None if any(cases_left.values()) else 0.0
+    mean_of_teams = fmean(means.values())
+    return sum(n * means.get(team, mean_of_teams) for team, n in cases_left.items())
 
 
 # --- The page ---------------------------------------------------------------------
@@ -246,7 +247,7 @@ def _look(alarms: Sequence[_Alarm]) -> Part:
     caption = (
         "The gravest first; efficiency.csv of a team has what is said of each case"
     )
-    return table(caption, heads, rows, words=heads)
+    return table(caption, heads, rows, words=heads)  # no column is of numbers
 
 
 def _lead(run: MeasuringProgress) -> str:
@@ -262,24 +263,22 @@ def _lead(run: MeasuringProgress) -> str:
 
 def _tiles(run: MeasuringProgress, alarms: int) -> list[Tile]:
     """How far it is, how long it may take, and the number of alarms."""
-    left, cases = seconds_left(run), len(run.cases)
-    teams = sum(team.done == cases and not team.problem for team in run.teams)
-    scored = sum(team.is_scored for team in run.teams)
-    done, total = f"{run.done} of {run.total}", len(run.teams)
+    left_s = seconds_left(run)
+    cases_done = f"{run.done} of {run.total}"
     share = f"{run.done / run.total:.0%}" if run.total else ""
-    time_note = "containers alone" if left else ""
-    alarm_note = "see the first table" if alarms else ""
-    return [
-        Tile(name="Cases done", value=done, note=share),
-        Tile(name="Teams done", value=f"{teams} of {total}", note=f"{scored} scored"),
-        Tile(name="Time left, estimated", value=_time_text(left), note=time_note),
-        Tile(
-            name="To be looked at",
-            value=str(alarms),
-            note=alarm_note,
-            is_alarm=alarms > 0,
-        ),
+    is_done = [team.done == len(run.cases) and not team.problem for team in run.teams]
+    teams_done = f"{sum(is_done)} of {len(run.teams)}"
+    scored = f"{sum(team.is_scored for team in run.teams)} scored"
+    time_note = "containers alone" if left_s else ""
+    tiles = [
+        Tile(name="Cases done", value=cases_done, note=share),
+        Tile(name="Teams done", value=teams_done, note=scored),
+        Tile(name="Time left, estimated", value=_time_text(left_s), note=time_note),
     ]
+    note = "see the first table" if alarms else ""
+    name = "To be looked at"
+    tiles.append(Tile(name=name, value=str(alarms), note=note, is_alarm=alarms > 0))
+    return tiles
 
 
 def _time_text(seconds: float | None) -> str:
@@ -308,8 +307,8 @@ def _alarms(run: MeasuringProgress) -> Iterator[_Alarm]:
 
 def _failures(run: MeasuringProgress) -> Iterator[_Alarm]:
     """The alarms about cases that have failed; engine errors come first."""
-    statuses = [status for status in RunStatus if status is not RunStatus.OK]
-    statuses.sort(key=lambda status: status is not RunStatus.ENGINE_ERROR)
+    statuses = dict.fromkeys((RunStatus.ENGINE_ERROR, *RunStatus))
+    del statuses[RunStatus.OK]
     for status, team in product(statuses, run.teams):
         failed = [r for r in team.records.values() if r.status is status]
         messages = [(record.case, record.message) for record in failed]
@@ -340,7 +339,8 @@ def alike(remarks: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
     for case, texts in remarks:
         for text in texts.split("; "):
             kind = re.sub(r"\d[\d.]*", "0", text.replace(case, ""))
-            kinds.setdefault(kind, (text, []))[1].append(case)
+            _, cases = kinds.setdefault(kind, (text, []))
+            cases.append(case)
     return list(kinds.values())
 
 
@@ -350,13 +350,16 @@ def _grid(run: MeasuringProgress) -> Chart:
     numbers: Counter[str] = Counter()
     for team in run.teams:
         states = [team.state(case) for case in run.cases]
-        rows.append(Fields([STATES[state] for state in states]))
+        classes = [STATES[state] for state in states]
+        rows.append(Fields(classes))
         numbers.update(states)
     key, phrases = [], []
     for state, css in STATES.items():
         number = numbers[state]
         if number:
-            key.append(("boxed" if state == "ok" else css, f"{state} ({number})"))
+            # The style sheet has another class for a box beside words.
+            swatch = "boxed" if state == "ok" else css
+            key.append((swatch, f"{state} ({number})"))
             phrases.append(f"{number} {state}")
     return Chart(
         title="The outcome of each case",
@@ -391,7 +394,9 @@ def _grid_cell(team: TeamProgress, case: str) -> Cell:
     elif record.runtime_s is None:
         text = record.status.value
     else:
-        text = f"{record.runtime_s:.1f}{', doubtful' if record.doubts else ''}"
+        text = f"{record.runtime_s:.1f}"
+        if record.doubts:
+            text += ", doubtful"
     css = STATES[state]
     return Cell(text, css=css if css in SHADES else "")
 

@@ -22,7 +22,7 @@ from flare.results.team_folder import is_team
 
 
 class Kind(Enum):
-    """The subject of a report, in words of an error."""
+    """The kinds of reports; an error names what one is about by its value."""
 
     EVALUATION = "one evaluation"
     COMPARISON = "two or more evaluations"
@@ -34,7 +34,7 @@ class Kind(Enum):
 def kind_of(sources: Sequence[Path]) -> Kind:
     """The kind of a report of these sources.
 
-    Several sources are evaluations, all of them: their reader refuses others.
+    Several sources are taken for evaluations: whoever reads them refuses others.
     """
     if len(sources) > 1:
         return Kind.COMPARISON
@@ -55,10 +55,8 @@ def _is_written(folder: Path) -> bool:
 
 def is_unscored(results: Path) -> bool:
     """Whether teams were measured, and none of them has scores yet."""
-    if not results.is_dir():
-        return False
-    measured = [file.parent for file in results.glob(f"*/{EFFICIENCY_CSV}")]
-    return bool(measured) and not any(results.glob(f"*/{METRICS_JSON}"))
+    is_measured = any(results.glob(f"*/{EFFICIENCY_CSV}"))
+    return is_measured and not any(results.glob(f"*/{METRICS_JSON}"))
 
 
 def is_page(output: Path) -> bool:
@@ -125,7 +123,7 @@ class Report:
         return self.audience == "organiser"
 
     def write(self) -> Path:
-        """Write the pages, each whole or not at all; the one to open.
+        """Write the pages, each whole or not at all, and return the one to open.
 
         Raises
         ------
@@ -146,14 +144,14 @@ class Report:
         for file, page in pages:
             write_whole(output / file, page_html(page))
             written.add(output / file)
-        if any(file.parent == output / TEAMS for file in written):
-            for old in (output / TEAMS).glob("*.html"):
-                if old not in written:
-                    old.unlink()  # of a team that was disqualified since, perhaps
+        pages_of_teams = set((output / TEAMS).glob("*.html"))
+        if not written.isdisjoint(pages_of_teams):
+            for old_page in pages_of_teams - written:
+                old_page.unlink()  # of a team that was disqualified since, perhaps
         return output / INDEX
 
     def _write_cases(self) -> Mapping[str, str]:
-        """Write the pages of cases before those that lead to them: the file of each."""
+        """Write the pages of cases, and return a link to each for the page above."""
         # Here, as other pages should not wait for SciPy.
         from flare.reports.cases.pages import case_html, case_links, case_pages
 
@@ -200,13 +198,14 @@ class Report:
         from flare.reports.evaluation import organiser_page, participant_page
         from flare.reports.scores import evaluation_names, own_scores
 
-        source = self.sources[0]
-        file = read_evaluation(source)
-        groups = read_groups(self.groups, file.cases) if self.groups else ()
+        (source,) = self.sources
+        evaluation = read_evaluation(source)
+        groups = read_groups(self.groups, evaluation.cases) if self.groups else ()
         if not self.is_organiser:
-            return participant_page(own_scores(file), groups)
+            return participant_page(own_scores(evaluation), groups)
         if self.figures:
             from flare.reports.paper.figures import write_evaluation_figures
 
-            write_evaluation_figures(file, self.figures, groups)
-        return organiser_page(file, groups, links, evaluation_names([source])[0])
+            write_evaluation_figures(evaluation, self.figures, groups)
+        (name,) = evaluation_names([source])
+        return organiser_page(evaluation, groups, links, name)

@@ -415,8 +415,8 @@ def group_title(name: str, cases: int) -> str:
     return f"{name} ({count(cases, 'case')})"
 
 
-def silence(grouping: Grouping) -> str:
-    """Why participants are told nothing of the groups of a column, if they are not."""
+def reason_for_silence(grouping: Grouping) -> str:
+    """Why participants are told nothing of a column's groups; empty if they may be."""
     small = [name for name, cases in grouping.groups if len(cases) < FEWEST_SHOWN]
     if not small:
         return ""

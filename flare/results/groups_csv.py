@@ -17,7 +17,7 @@ NOT_GIVEN = "not given"
 """The group of cases for which the file has none."""
 
 MOST_GROUPS = 20
-"""A column with more is a number or a name, by which nothing is grouped."""
+"""A column with more groups is refused: it has numbers or names, but no kinds."""
 
 CASE = "case"
 
@@ -53,8 +53,8 @@ class Grouping:
 
     column: str
     groups: tuple[tuple[str, tuple[int, ...]], ...]
-    """Their names, in order, those without a group last; and the numbers of their
-    cases, from 0."""
+    """The name of each group, and the numbers of its cases, from 0; in the order of the
+    names, with the cases that have no group last."""
 
 
 def read_groups(
@@ -65,11 +65,11 @@ def read_groups(
     Parameters
     ----------
     file : Path
-        A row for each case; one without a row has no group.
+        The file, with a row for each case; a case without a row has no group.
     cases : sequence of str
-        All that there are.
+        All cases that are grouped.
     withdrawn : collection of str
-        Cases which are not looked at any more; the file may still have them.
+        Cases that do not count any more; the file may still have them.
 
     Raises
     ------
@@ -96,7 +96,8 @@ def _rows_by_case(rows: Sequence[Row], cases: Collection[str]) -> dict[str, Row]
     """Sort rows by case; refuse one about no case, or about one that has a row."""
     rows_by_case: dict[str, Row] = {}
     for row in rows:
-        case, problem = case_of(row.text(CASE)), ""
+        case = case_of(row.text(CASE))
+        problem = ""
         if case in rows_by_case:
             problem = f"case {safe(case)} again, after {rows_by_case[case].where}"
         elif not case:

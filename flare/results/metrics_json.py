@@ -304,7 +304,7 @@ def metrics_content(
     prediction_files, reference_files : sequence of str
         Of the cases, in the same order.
     evaluation, failed : mapping
-        How the scores were made; by case, why it was not scored.
+        How the scores were made, and the reason of each case that was not scored.
     decimals : int, optional
         To which all numbers are rounded.
     """

@@ -50,10 +50,8 @@ after it."""
 _LONGEST_USER = 60
 """Characters of a user's name that are kept."""
 
-_TAKEN = (
-    *(".csv", ".json", ".html", ".md", ".tex", ".txt", ".toml", ".zip", ".gz"),
-    *(".sqlite", ".sqlite-journal", ".sqlite-wal", ".sqlite-shm"),
-)
+_FILE_ENDS = (".csv", ".json", ".html", ".md", ".tex", ".txt", ".toml", ".zip", ".gz")
+_DATABASE_ENDS = (".sqlite", ".sqlite-journal", ".sqlite-wal", ".sqlite-shm")
 """Ends of the names of files that lie beside the teams' folders in RESULTS, with those
 that SQLite puts beside a database."""
 
@@ -71,7 +69,7 @@ _DELETED = re.compile(r"deleted [0-9a-f]{8}")
 
 
 def name_problem(team: str) -> str:
-    """Why no team can have a name, to follow that name; empty if one can.
+    """The reason why no team can have a name, to stand behind it; empty if one can.
 
     Examples
     --------
@@ -81,7 +79,7 @@ def name_problem(team: str) -> str:
     plain = plain_name(team)
     if not plain or plain[0] == ".":
         return "its name is empty, or that of something hidden"
-    if has_unseen(team) or {"/", "\\"} & {*team, *plain}:
+    if has_unseen(team) or any(slash in team + plain for slash in "/\\"):
         return "its name has characters that no folder can have, or that nobody sees"
     if team != team.strip() or plain[-1] == ".":
         return "its name begins or ends with a space, or ends with a full stop"
@@ -89,7 +87,7 @@ def name_problem(team: str) -> str:
         return "its name begins with a sign that a spreadsheet takes for a formula"
     if len(team.encode()) > LONGEST_BYTES:
         return f"its name is longer than {LONGEST_BYTES} bytes"
-    if plain.endswith(_TAKEN):
+    if plain.endswith(_FILE_ENDS + _DATABASE_ENDS):
         return "a file of the results has this name, or one with its ending"
     if _DEVICE.fullmatch(plain):
         return "Windows takes its name for a device"
@@ -110,14 +108,14 @@ def deleted_user(key: str) -> str:
 def folder_of(user: str, *, is_image: bool = False) -> str:
     """The folder of a platform's user: the name itself, or one made from it.
 
-    What is made ends with eight digits of the name's SHA-256, or of the key of a
-    submission whose account was deleted. A user whose own name has such an end gets a
-    made one, too, so that nobody can take the folder of another.
+    A folder that is made from a name ends with eight digits of its SHA-256, or of the
+    key of a submission whose account was deleted. For a name with such an end one is
+    made, too, so that nobody can take the folder of another.
 
     Parameters
     ----------
     user : str
-        As the platform has it.
+        The name that the platform has.
     is_image : bool
         Whether an image will be called like the folder.
 
@@ -132,13 +130,13 @@ def folder_of(user: str, *, is_image: bool = False) -> str:
         return user.replace(" ", "-")
     is_usable = not name_problem(user) and len(user) <= _LONGEST_USER
     is_usable &= not _DERIVED.fullmatch(plain_name(user))
-    if is_usable and (_IMAGE.fullmatch(user) or not is_image):
-        return user
-    return derived_folder(user)
+    if is_image:
+        is_usable &= _IMAGE.fullmatch(user) is not None
+    return user if is_usable else derived_folder(user)
 
 
 def derived_folder(user: str) -> str:
-    """The folder of a user whose name cannot be that of a folder, or looks like one."""
+    """A folder for a user whose name cannot be one, or looks as if it had been made."""
     plain = re.sub(r"[^a-z0-9]+", "-", user.lower())[:_LONGEST_USER].strip("-")
     digest = hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{plain or 'user'}-{digest[:8]}"
@@ -163,11 +161,11 @@ def check_names(file: str, kind: str, names: Sequence[str]) -> None:
     Parameters
     ----------
     file : str
-        Where they are from.
+        The file that has them, for the message.
     kind : str
         What they name: ``team`` or ``case``.
     names : sequence of str
-        Different ones.
+        The names, no two of which are equal.
 
     Raises
     ------
@@ -178,21 +176,21 @@ def check_names(file: str, kind: str, names: Sequence[str]) -> None:
         if has_unseen(name):
             problem = f"{kind} {safe(ascii(name))} has characters that cannot be seen"
             raise RankingError(file, problem)
-    for pair in confusable(names).items():
-        problem = f"{kind}s {listing(pair)} differ only in spelling"
+    for lookalikes in confusable(names).items():
+        problem = f"{kind}s {listing(lookalikes)} differ only in spelling"
         raise RankingError(file, problem)
 
 
 def confusable(names: Sequence[str], settled: Collection[str] = ()) -> dict[str, str]:
     """Names that a person takes for another one, each with that one.
 
-    A name that is settled stands. Of new ones that look alike none does: nobody can
-    tell which of them means to be taken for the other.
+    A name that is in use already is never among them. Of new ones that look alike, all
+    are: nobody can tell which of them means to be taken for the other.
 
     Parameters
     ----------
     names : sequence of str
-        Different ones.
+        The names, no two of which are equal.
     settled : collection of str
         Names that are in use already.
 
@@ -208,6 +206,7 @@ def confusable(names: Sequence[str], settled: Collection[str] = ()) -> dict[str,
         groups[plain_name(name)].append(name)
     lookalikes = {}
     for first, *similar_names in groups.values():
+        # If any name of the group is settled, the first one is.
         if similar_names and first not in settled:
             lookalikes[first] = similar_names[0]
         for name in similar_names:
@@ -234,16 +233,16 @@ WAIT_S = 60
 
 
 class FolderLock:
-    """A folder that is ours until this is closed; it is made if need be.
+    """A lock of a folder, which is ours until this is closed; it is made if need be.
 
-    Nothing is left in it, and a process that is given `fileno` keeps it locked.
+    Nothing is left in the folder. A process that inherits `fileno` keeps it locked.
 
     Parameters
     ----------
     folder : Path
-        What is locked. If it is moved, it is another one that is locked.
+        The folder. If it is moved while we wait, the new one in its place is locked.
     use : str
-        What others do to it while they have it, for the message.
+        The participle that says what another process does to it, for the message.
     wait_s : float, optional
         How long it is waited for.
 
@@ -272,7 +271,7 @@ class FolderLock:
                 if os.path.samestat(folder.stat(), os.fstat(self._descriptor)):
                     return
             except OSError:
-                pass  # another process has it, or it has gone
+                pass  # another process has locked it, or it was removed
             os.close(self._descriptor)
             if time.monotonic() > deadline:
                 problem = f"it is being {use} by another process"
@@ -284,7 +283,7 @@ class FolderLock:
         return self._descriptor
 
     def close(self) -> None:
-        """Let it go; nothing if that was done."""
+        """Let the folder go, if that was not done already."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -294,5 +293,5 @@ class FolderLock:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let it go."""
+        """Let the folder go."""
         self.close()

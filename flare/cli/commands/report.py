@@ -24,7 +24,7 @@ _CASE_OPTIONS = [row.name for row in fields(CaseOptions)]
 
 _KINDS_BY_OPTION = {
     **dict.fromkeys(_RANKING_OPTIONS, (Kind.RANKING,)),
-    "means": (Kind.RANKING, Kind.WRITTEN),
+    "means": (Kind.RANKING, Kind.WRITTEN),  # unlike the other options of rankings
     **dict.fromkeys(_CASE_OPTIONS, (Kind.EVALUATION,)),
     "figures": (Kind.EVALUATION, Kind.RANKING),
     "groups": (Kind.EVALUATION, Kind.RANKING),
@@ -50,7 +50,8 @@ def command(request: Report) -> None:
     def on_drawn(number: int, total: int, case: str) -> None:
         progress(number, total, f"{safe(case)} drawn")
 
-    page = replace(request, on_drawn=on_drawn).write()
+    report = replace(request, on_drawn=on_drawn)
+    page = report.write()
     if request.figures:
         _log.info("Wrote figures into %s", safe(request.figures))
     _log.info("Wrote %s: open it in a browser", safe(page))

@@ -24,11 +24,7 @@ from flare.common.files import open_regular
 from flare.common.streams import PIECE_BYTES, DamagedStreamError, Stream
 from flare.common.text import safe, why
 from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
-from flare.evaluation.labelmaps.grid import (
-    Grid,
-    Header,
-    named,
-)
+from flare.evaluation.labelmaps.grid import Grid, Header, named
 from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.metrics.occupancy import LabelFinder, Occupancy
 
@@ -45,8 +41,8 @@ class LabelMap:
 
     grid: Grid
     labels: Labels
-    """Shape (Z, Y, X); 0 also where the file has an unknown label. Of a case that is
-    being scored, it is borrowed memory, which the next case overwrites."""
+    """Of shape (Z, Y, X); 0 also where the file has an unknown label. While cases are
+    scored, this is borrowed memory, which the next case overwrites."""
     occupied: Mapping[int, Occupancy]
     """The slices, rows and columns that hold each label of the challenge."""
     unknown: tuple[int, ...]
@@ -57,8 +53,8 @@ class LabelMap:
     @property
     def present(self) -> tuple[int, ...]:
         """The labels of the challenge that the file has."""
-        labels = self.occupied
-        return tuple(label for label in labels if labels[label].rows.any())
+        occupied = self.occupied
+        return tuple(label for label in occupied if occupied[label].rows.any())
 
 
 def read_labels(
@@ -74,14 +70,15 @@ def read_labels(
     stream : Stream
         The bytes behind the header, in the order x, y, z: x is the fastest.
     header : Header
-        Its promises.
+        What it promises about the voxels.
     known_labels, allocate
-        As `known` and `allocate` of `LabelMapFile.read_labels`.
+        The same as for `LabelMapFile.read_labels`.
 
     Raises
     ------
     FileError
-        If there are more or fewer than the header says, or one is no whole number.
+        If there are more or fewer voxels than the header says, or one is no whole
+        number. `opened` puts the name of the file into it.
     """
     size = header.voxels
     labels = allocate(size) if allocate else np.empty(size, dtype=np.uint8)
@@ -104,11 +101,12 @@ def read_labels(
     if finder.unwanted:
         _erase(labels, finder.unwanted)
     unknown = [*sorted(narrower.misfits), *sorted(finder.unwanted)]
+    first_unknown = sorted(unknown[:UNKNOWN_LABELS_LIMIT])
     return LabelMap(
         grid=header.grid,
         labels=labels.reshape(header.grid.shape),
         occupied=occupied,
-        unknown=tuple(sorted(unknown[:UNKNOWN_LABELS_LIMIT])),
+        unknown=tuple(first_unknown),
         intercept=header.intercept,
     )
 
@@ -126,7 +124,7 @@ def verify_voxels(path: Path, name: str) -> None:
     with opened(path, name) as (header, stream):
         if stream.skip(header.promised_bytes) < header.promised_bytes:
             raise DamagedFileError("", "it holds fewer voxels than its header says")
-        stream.read(1)  # what is at its end is verified then
+        stream.read(1)  # which verifies the checksum at the end of the file
 
 
 # --- From file to labels ----------------------------------------------------------
@@ -141,13 +139,14 @@ def opened(
 ) -> Iterator[tuple[Header, Stream]]:
     """Open a file by its content, not by its name: its header, then its voxels.
 
-    An error of its readers, also one within the block, becomes one that names it.
+    Errors of readers, also those within the block, get the name of the file.
     """
     try:
-        # A pipe would be waited for; another user may put one in the place of a file.
+        # To open a pipe would never end, which another user may put in a file's place.
         if not stream and path.exists() and not path.is_file():
             raise FileFormatError(name, "it is no regular file")
-        with named(name), nullcontext(stream) if stream else open_regular(path) as file:
+        source = nullcontext(stream) if stream else open_regular(path)
+        with source as file, named(name):
             file.seek(0)
             start = file.read(SNIFFED_BYTES)
             file.seek(0)
@@ -218,9 +217,9 @@ def _erase(labels: Labels, unwanted: set[int]) -> None:
 class Narrower:
     """Turns stored values into labels of one byte, and remembers all other values.
 
-    Nearly all pieces hold whole numbers from 0 to 255, and are done after a look at
-    their ends. Only of the others is it asked which values are fractions, and which are
-    whole numbers beyond a byte: both become 0, and are remembered for a message.
+    Nearly all pieces hold whole numbers from 0 to 255, as their smallest and largest
+    values show. In all others, fractions and whole numbers that do not fit into a byte
+    become 0, and are remembered for a message.
     """
 
     def __init__(self, header: Header) -> None:
@@ -231,14 +230,15 @@ class Narrower:
         self._header = header
 
     def narrow(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values of shape (n,) as labels of one byte; what fits into none is 0."""
+        """Values of shape (n,) that all fit into a byte: other ones become 0."""
         header = self._header
         if header.is_scaled:
             with np.errstate(over="ignore", invalid="ignore"):
                 values = values.astype(np.float64) * header.slope + header.intercept
         if values.min() >= 0 and values.max() <= 255:  # False if there is a NaN
             labels = values.astype(np.uint8)
-            if values.dtype.kind != "f" or np.array_equal(labels, values):
+            is_whole = values.dtype.kind != "f" or np.array_equal(labels, values)
+            if is_whole:
                 return labels
         if values.dtype.kind == "f":
             with np.errstate(invalid="ignore"):

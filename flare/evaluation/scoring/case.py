@@ -28,17 +28,17 @@ from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore, FreeCases, OrganScore
 
 MIRRORED_GAIN = 0.3
-"""A prediction looks mirrored if the mean DSC of the organs that either label map has
-would be higher by this."""
+"""A prediction looks mirrored if the mean DSC, of the organs that either label map has,
+is higher by this once it is mirrored."""
 
 MIRRORED_BELOW = 0.5
-"""A case with a DSC from here on is not worth looking."""
+"""Only predictions with a smaller DSC may look mirrored."""
 
 _FLIPS = ((), (0,), (1,), (2,), (1, 2))
 """Axes (z, y, x) that are reversed; none for comparison."""
 
-_WAYS = ("left to right", "front to back", "head to feet")
-"""How it is said along the patient's axes."""
+_DIRECTIONS = ("left to right", "front to back", "head to feet")
+"""The words for the patient's axes."""
 
 
 class _MemoryOfThread(ReusedMemory, threading.local):
@@ -77,9 +77,9 @@ def score_labels(
     FLARE22/Evaluation, FLARE23 and FLARE24 in
     https://github.com/JunMa11/FLARE2021 at aad2cc2); challenge files say which apply.
     """
-    rules = challenge.unknown_labels
-    if (reference.unknown and rules.reference is UnknownLabels.ZERO) or (
-        prediction.unknown and rules.prediction is UnknownLabels.ZERO
+    unknown_rules = challenge.unknown_labels
+    if (reference.unknown and unknown_rules.reference is UnknownLabels.ZERO) or (
+        prediction.unknown and unknown_rules.prediction is UnknownLabels.ZERO
     ):
         return _worst_organs(challenge, reference.grid)
     pair = MapPair(
@@ -96,13 +96,16 @@ def score_labels(
         smallest_dsc=challenge.smallest_dsc_for_nsd,
         has_distances=any(METRICS[name].needs_distances for name in challenge.metrics),
     )
+    further_metrics = challenge.metrics[len(SCORES) :]
     scores = []
     for organ in challenge.organs:
         agreement = agreements[organ.label]
         values = {"dsc": agreement.dsc, "nsd": agreement.nsd}
         voxels = (agreement.reference_voxels, agreement.prediction_voxels)
-        for name in challenge.metrics[len(SCORES) :]:
-            value = _function(name)(agreement) if any(voxels) else METRICS[name].best
+        for name in further_metrics:
+            value: float | None = METRICS[name].best
+            if any(voxels):
+                value = _metric_function(name)(agreement)
             if value is None:
                 value = _worst(name, reference.grid, challenge)
             values[name] = value
@@ -125,22 +128,22 @@ def _scored_slices_by_label(
     """Slices in which organs are scored, if those are not all slices of the map."""
     slices_by_label = {}
     for organ in challenge.organs:
-        slices = reference.occupied[organ.label].span_z
-        if organ.name in challenge.z_range.organs and slices.stop > slices.start:
-            slices_by_label[organ.label] = scored_slices(
-                slices, challenge.z_range.top_slice
-            )
+        span = reference.occupied[organ.label].span_z
+        if organ.name in challenge.z_range.organs and span.stop > span.start:
+            slices = scored_slices(span, challenge.z_range.top_slice)
+            slices_by_label[organ.label] = slices
     return slices_by_label
 
 
-def scored_slices(slices: slice, top_slice: TopSlice) -> slice:
+def scored_slices(span: slice, top_slice: TopSlice) -> slice:
     """Slices in which an organ is scored, given those that hold it in the reference.
 
     The official scripts drop the top slice by mistake, and crash when it is the only
     one; here a single slice is kept.
     """
-    is_dropped = top_slice is TopSlice.DROPPED and slices.stop - slices.start > 1
-    return slice(slices.start, slices.stop - (1 if is_dropped else 0))
+    if top_slice is TopSlice.DROPPED and span.stop - span.start > 1:
+        return slice(span.start, span.stop - 1)
+    return span
 
 
 def _apply_rules(
@@ -148,14 +151,16 @@ def _apply_rules(
 ) -> None:
     """Apply the rules for one organ to its `values` by metric, which are changed.
 
-    `voxels` are how many reference and prediction have of it.
+    `voxels` are the numbers of its voxels in the reference and in the prediction.
     """
-    absent = challenge.absent_organs
-    if not all(voxels):
-        dsc = absent.in_prediction
-        if not voxels[0]:
-            dsc = absent.in_reference if voxels[1] else absent.in_both
-        values["dsc"] = values["nsd"] = dsc
+    absent_organs = challenge.absent_organs
+    reference_voxels, prediction_voxels = voxels
+    if not any(voxels):
+        values["dsc"] = values["nsd"] = absent_organs.in_both
+    elif not reference_voxels:
+        values["dsc"] = values["nsd"] = absent_organs.in_reference
+    elif not prediction_voxels:
+        values["dsc"] = values["nsd"] = absent_organs.in_prediction
     if values["dsc"] < challenge.smallest_dsc_for_nsd:
         values["nsd"] = 0.0
     if challenge.decimals is not None:
@@ -165,7 +170,7 @@ def _apply_rules(
 
 
 @cache
-def _function(name: str) -> Callable[[Agreement], float | None]:
+def _metric_function(name: str) -> Callable[[Agreement], float | None]:
     """The function that computes a metric from what was counted and measured."""
     module_name, _, function = METRICS[name].function.partition(":")
     module = import_module(f"flare.evaluation.metrics.{module_name}")
@@ -174,11 +179,14 @@ def _function(name: str) -> Callable[[Agreement], float | None]:
 
 def _worst(name: str, grid: Grid | None, challenge: Challenge) -> float:
     """The worst value of a metric; of a distance, by default the grid's diagonal."""
-    for worst in (METRICS[name].worst, challenge.worst_distance_mm):
-        if worst is not None:
-            return worst
-    assert grid is not None
-    return math.hypot(*(n * mm for n, mm in zip(grid.shape, grid.spacing, strict=True)))
+    worst = METRICS[name].worst
+    if worst is None:
+        worst = challenge.worst_distance_mm
+    if worst is None:
+        assert grid is not None
+        lengths_mm = np.multiply(grid.shape, grid.spacing)
+        worst = math.hypot(*lengths_mm.tolist())
+    return worst
 
 
 def _worst_organs(challenge: Challenge, grid: Grid | None) -> tuple[OrganScore, ...]:
@@ -249,13 +257,13 @@ def worst_score(
     GroundTruthError
         If its reference has to be read, and is at fault.
     """
-    is_read = any(organ.free_cases for organ in challenge.organs) or (
-        challenge.worst_distance_mm is None
-        and any(METRICS[name].worst is None for name in challenge.metrics)
+    reports_absence = any(organ.free_cases for organ in challenge.organs)
+    needs_grid = challenge.worst_distance_mm is None and any(
+        METRICS[name].worst is None for name in challenge.metrics
     )
     grid: Grid | None = None
     free_of: tuple[str, ...] = ()
-    if is_read:
+    if reports_absence or needs_grid:
         labels = read_reference(reference, challenge)
         grid, free_of = labels.grid, _free_organs(labels, challenge)
     organs = _worst_organs(challenge, grid)
@@ -281,7 +289,7 @@ class Mirrored:
 
 
 def find_mirrored(pair: CasePair, challenge: Challenge) -> Mirrored | None:
-    """Read a case that was scored once more, and see whether it looks mirrored."""
+    """Read a case again after it was scored, and see whether it looks mirrored."""
     reference = read_reference(pair.reference, challenge, _memory)
     return mirrored(
         reference, read_prediction(pair.prediction, challenge, _memory), challenge
@@ -296,8 +304,8 @@ def mirrored(
     Parameters
     ----------
     reference, prediction : LabelMap
-        Of one shape. Each axis of the arrays is reversed, and both axes of the slices,
-        as files are that took RAS for LPS.
+        Of one shape. Each axis is tried, and both axes of the slices at once: so are
+        files reversed whose program took RAS for LPS.
     challenge : Challenge
         Whose organs count.
 
@@ -326,8 +334,10 @@ def mirrored(
     if not best or means[best] < means[0] + least_gain:
         return None
     steps = np.abs(np.array(reference.grid.affine)[:, 2::-1])  # of z, y, x
-    ways = sorted(int(steps[:, axis].argmax()) for axis in _FLIPS[best])
-    return Mirrored(axes=" and ".join(_WAYS[way] for way in ways), dsc=means[best])
+    # An axis of the array is called after the patient's axis that it is closest to.
+    patient_axes = steps.argmax(axis=0)[list(_FLIPS[best])]
+    axes = " and ".join(_DIRECTIONS[axis] for axis in sorted(patient_axes))
+    return Mirrored(axes=axes, dsc=means[best])
 
 
 def _voxels(first: Labels, second: Labels) -> npt.NDArray[np.int64]:
@@ -342,8 +352,9 @@ def _voxels(first: Labels, second: Labels) -> npt.NDArray[np.int64]:
 
 def _free_organs(reference: LabelMap, challenge: Challenge) -> tuple[str, ...]:
     """Organs that a reference does not have, of those whose absence is reported."""
-    free = [organ for organ in challenge.organs if organ.free_cases]
-    return tuple(organ.name for organ in free if organ.label not in reference.present)
+    reported = [organ for organ in challenge.organs if organ.free_cases]
+    present = reference.present
+    return tuple(organ.name for organ in reported if organ.label not in present)
 
 
 def count_free_cases(
@@ -376,7 +387,7 @@ class Attempt:
     digests: tuple[str, str] = ("", "")
     """SHA-256 of the reference and of the prediction that were read, if asked for."""
     mirrored: Mirrored | None = None
-    """If it looks so; only of a case with a low DSC, and if asked for."""
+    """How it looks mirrored, if it does; asked for, and only of a case of low DSC."""
     fault: FlareError | None = None
     """What has kept it from being scored, and is no problem of its content."""
 

@@ -7,6 +7,7 @@ more than half an organ that was missed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,19 +23,18 @@ from flare.evaluation.metrics.surfels import Surface
 Weights = npt.NDArray[np.float64]
 """A weight for each slice; shape (slices,)."""
 
-
 FAR_MM = 10.0
-"""A piece that is nearer belongs to what surrounds the organ."""
+"""A piece nearer than this counts as a part of the organ, whose border is wrong."""
 
 _TOUCHING = np.ones((3, 3, 3), dtype=np.bool_)
 """Voxels that have a face, an edge or a corner in common are of one piece."""
 
 FARTHEST_MM = 10.0
-"""A distance counts up to here."""
+"""A larger distance counts like this one."""
 
 MOST_VOXELS = 20_000
-"""How many of the wrong voxels of an organ are weighed, evenly taken; more would change
-no choice of a slice, and take long where everything is wrong."""
+"""At most this many wrong voxels of an organ are weighed, in even steps: more would
+change no choice of a slice, and take long where everything is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +53,10 @@ class OrganSurfaces:
     reference: Surface
     prediction: Surface
     to_prediction: npt.NDArray[np.float64]
-    """In mm, of each surfel of the reference that is beyond the tolerance; infinite if
-    nothing was predicted."""
+    """The distances in mm of the surfels of the reference that are beyond the
+    tolerance; infinite if nothing was predicted."""
     to_reference: npt.NDArray[np.float64]
-    """Likewise, of the prediction."""
+    """The same for the surfels of the prediction."""
     false_positives: tuple[Component, ...] = ()
     """Pieces of the prediction that lie far from the reference."""
     false_negatives: tuple[Component, ...] = ()
@@ -88,7 +88,7 @@ def compare_surfaces(
     *,
     has_pieces: bool,
 ) -> OrganSurfaces:
-    """Compare the surfaces of an organ, and add what its errors weigh in each slice.
+    """Compare the surfaces of an organ, and add the weights of its errors to slices.
 
     Parameters
     ----------
@@ -101,23 +101,25 @@ def compare_surfaces(
     spacing : tuple of float
         In mm along z, y, x.
     weights : sequence of ndarray of float
-        Of the slices along z, y, x, in mm4; they are changed.
+        The weights of slices along z, y, x, in mm4, to which the errors are added.
     has_pieces : bool
-        Whether pieces far away are looked for.
+        Whether pieces far away are looked for; not where only some slices have surfels.
     """
     reference, prediction = surfels
     in_reference, in_prediction = masks
     box_start = np.array([part.start for part in box])
-    reference_distances = _distances_to(reference, spacing)
-    prediction_distances = _distances_to(prediction, spacing)
-    to_prediction = prediction_distances(reference.corners[reference.is_beyond], np.inf)
-    to_reference = reference_distances(prediction.corners[prediction.is_beyond], np.inf)
+    measure_to_reference = _distance_function(reference, spacing)
+    measure_to_prediction = _distance_function(prediction, spacing)
+    missed_corners = reference.corners[reference.is_beyond]
+    added_corners = prediction.corners[prediction.is_beyond]
+    to_prediction = measure_to_prediction(missed_corners, np.inf)
+    to_reference = measure_to_reference(added_corners, np.inf)
     is_missed, is_added = in_reference & ~in_prediction, in_prediction & ~in_reference
-    _add_weights(weights, is_missed, box_start, prediction_distances, spacing)
-    _add_weights(weights, is_added, box_start, reference_distances, spacing)
+    _add_weights(weights, is_missed, box_start, measure_to_prediction, spacing)
+    _add_weights(weights, is_added, box_start, measure_to_reference, spacing)
     false_positives: tuple[Component, ...] = ()
     false_negatives: tuple[Component, ...] = ()
-    if has_pieces:  # else they may lie where there are no surfels
+    if has_pieces:
         false_positives = _far_pieces(
             in_prediction, in_reference, box_start, prediction, to_reference
         )
@@ -134,20 +136,24 @@ def compare_surfaces(
     )
 
 
-Distances = Callable[[npt.NDArray[Any], float], npt.NDArray[np.float64]]
-"""A function from points, in voxels along z, y, x, to mm; infinite beyond a limit."""
+DistanceFunction = Callable[[npt.NDArray[Any], float], npt.NDArray[np.float64]]
+"""A function of points, in voxels along z, y, x, and of a limit in mm: the distances of
+the points in mm; infinite beyond the limit."""
 
 
-def _distances_to(surface: Surface, spacing: Spacing) -> Distances:
-    """How far points are from a surface."""
+def _distance_function(surface: Surface, spacing: Spacing) -> DistanceFunction:
+    """A function that tells how far points are from a surface."""
     if not surface.areas.size:
         return lambda points, _: np.full(len(points), np.inf)
-    tree = cKDTree(  # of this kind, it is built in no time
-        surface.corners * np.array(spacing), balanced_tree=False, compact_nodes=False
-    )
-    return lambda points, limit: np.asarray(
-        tree.query(points * np.array(spacing), distance_upper_bound=limit)[0]
-    )
+    corners = surface.corners * np.array(spacing)
+    # A tree of this kind is built in no time.
+    tree = cKDTree(corners, balanced_tree=False, compact_nodes=False)
+
+    def distances(points: npt.NDArray[Any], limit: float) -> npt.NDArray[np.float64]:
+        nearest, _ = tree.query(points * np.array(spacing), distance_upper_bound=limit)
+        return np.asarray(nearest)
+
+    return distances
 
 
 def _far_pieces(
@@ -168,14 +174,15 @@ def _far_pieces(
     shared = np.zeros(count + 1, dtype=np.bool_)
     shared[np.unique(pieces[other])] = True
     nearest = np.full(count + 1, np.inf)
-    # One of the eight voxels at the corner of a surfel tells its piece.
+    # A surfel belongs to the piece of the voxels that meet at its corner.
     padded = np.pad(pieces, 1)
-    around = np.zeros(len(surface.corners), dtype=padded.dtype)
+    piece_of_surfel = np.zeros(len(surface.corners), dtype=padded.dtype)
     for shift in np.ndindex(2, 2, 2):
         z, y, x = (surface.corners - box_start + shift).T
-        np.maximum(around, padded[z, y, x], out=around)
-    np.minimum.at(nearest, around[surface.is_beyond], distances)
-    nearest[around[~surface.is_beyond]] = 0.0
+        np.maximum(piece_of_surfel, padded[z, y, x], out=piece_of_surfel)
+    # Each piece gets the smallest of its distances, or 0 if a surfel is not beyond.
+    np.minimum.at(nearest, piece_of_surfel[surface.is_beyond], distances)
+    nearest[piece_of_surfel[~surface.is_beyond]] = 0.0
     voxels = np.bincount(pieces.reshape(-1), minlength=count + 1)
     components = []
     for piece in range(1, count + 1):
@@ -190,18 +197,20 @@ def _add_weights(
     weights: Sequence[Weights],
     is_wrong: Mask,
     box_start: npt.NDArray[np.integer],
-    distances: Distances,
+    measure: DistanceFunction,
     spacing: Spacing,
 ) -> None:
-    """Add what wrong voxels of one organ weigh in each slice.
+    """Add the weights of wrong voxels of one organ to those of their slices.
 
-    `distances` are those from the surface that the voxels are on the wrong side of.
+    `measure` tells how far they are from the surface that they are on the wrong side
+    of.
     """
-    volume = float(np.prod(spacing))
     places = np.flatnonzero(is_wrong)
-    step = -(-places.size // MOST_VOXELS) or 1
-    inside = np.unravel_index(places[::step], is_wrong.shape)
-    voxels = np.column_stack(inside) + box_start
-    far = np.minimum(distances(voxels + 0.5, FARTHEST_MM), FARTHEST_MM)
-    for axis, along in enumerate(weights):
-        along += np.bincount(voxels[:, axis], far * (volume * step), along.size)
+    step = max(1, math.ceil(places.size / MOST_VOXELS))
+    places_in_box = np.unravel_index(places[::step], is_wrong.shape)
+    voxels = np.column_stack(places_in_box) + box_start
+    distances = np.minimum(measure(voxels + 0.5, FARTHEST_MM), FARTHEST_MM)
+    # Each voxel stands for all that its step leaves out.
+    voxel_weights = distances * (float(np.prod(spacing)) * step)
+    for axis, sums in enumerate(weights):
+        sums += np.bincount(voxels[:, axis], voxel_weights, sums.size)

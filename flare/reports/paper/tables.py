@@ -31,8 +31,8 @@ from flare.results.csv_rows import rows_text
 def page_text(analysis: Analysis) -> str:
     """The ranking, and the decisions that it rests on, in Markdown."""
     lines = []
-    notes = (analysis.table.roll.interim_text, left_out_text(analysis.rules.left_out))
-    for note in filter(None, notes):
+    left_out = left_out_text(analysis.rules.left_out)
+    for note in filter(None, (analysis.table.roll.interim_text, left_out)):
         lines += [escaped_markdown(note), ""]
     lines += markdown(ranking_table(analysis, "mean rank: {title}"))
     if guests_text := guests_note(analysis):
@@ -79,18 +79,17 @@ def ranking_table(analysis: Analysis, metric_head: str, caption: str = "") -> Ta
         score = f"{float(place.score):.4f}" if place.rank else ""
         mean_ranks = (f"{float(place.mean_ranks[metric]):.2f}" for metric in metrics)
         rows.append((str(place.rank or "-"), place.team, score, *mean_ranks))
-    guests = [number for number, place in enumerate(places) if place.rank is None]
+    guest_rows = [number for number, place in enumerate(places) if place.rank is None]
     heads = ["rank", "team", "score"]
     for metric in metrics:
         heads.append(metric_head.format(title=printed(metric).title, name=metric))
-    return table(caption, heads, rows, words=("team",), quiet=guests)
+    return table(caption, heads, rows, words=("team",), quiet=guest_rows)
 
 
 # --- Means of teams ---------------------------------------------------------------
 
 MOST_COLUMNS = 5
 """With more columns than this, a paper's page is too narrow for a table."""
-
 
 LEVEL = "\u2020"
 """The sign behind a mean that is not significantly worse than the best one."""

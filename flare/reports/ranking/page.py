@@ -40,7 +40,7 @@ from flare.reports.ranking.words import (
     printed,
     too_few_text,
 )
-from flare.reports.scores import group_title, silence
+from flare.reports.scores import group_title, reason_for_silence
 from flare.results.groups_csv import Grouping
 
 PUBLIC_NOTE = "For everybody: it holds ranks, {} no value of any case."
@@ -146,7 +146,7 @@ def _group_ranks(
     analysis: Analysis, grouping: Grouping, *, is_organiser: bool
 ) -> GroupRanks:
     """The ranks within groups; for everybody, none of a column with a small group."""
-    note = "" if is_organiser else silence(grouping)
+    note = "" if is_organiser else reason_for_silence(grouping)
     groups = () if note else grouping.groups
     ranks = (analysis.board.on(numbers).final_ranks for _, numbers in groups)
     return GroupRanks(
