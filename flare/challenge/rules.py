@@ -18,7 +18,7 @@ from flare.common.schema import Amount, Checked, Is, Length, Positive, Share, ch
 from flare.common.text import listing
 
 RULES_NOTE = "rules as participants report them, not confirmed by the organisers"
-"""The words of results about such rules."""
+"""The note in the results of a challenge that has reported rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,24 +28,22 @@ class ReportedRule(Checked):
     rule: str
     """The rule in words, for people."""
     source: tuple[str, ...]
-    """Links to what was read, each to one version of it."""
+    """Links to the pages that report it, each to one version of its page."""
     teams: Positive
-    """How many teams that know nothing of each other say the same."""
+    """The number of teams that report it independently."""
     keys: tuple[str, ...] = ()
-    """Keys of the challenge file that it is about; none if no key holds it."""
+    """The keys of the challenge file that hold it; empty if no key does."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        Checked.__post_init__(self)
+    def _check_rules(self) -> None:
         check(bool(self.rule.strip()), "rule", self.rule, "a rule in words")
         check(bool(self.source), "source", [], "at least one link")
         for link in self.source:
-            is_link = link.startswith("https://") and not link.split()[1:]
+            is_link = link.startswith("https://") and len(link.split()) == 1
             check(is_link, "source", link, "links that begin with https://")
 
 
 STATISTICS = ("mean", "std", "min", "max", "median")
-"""What is said of each metric over all cases; no organ can have such a name."""
+"""The statistics of each metric over all cases; no organ can have such a name."""
 
 Decimals = Annotated[int, Is(minimum=0, maximum=15)]
 
@@ -59,9 +57,9 @@ def _check_name(key: str, value: str) -> None:
 
 def _check_unique(table: str, key: str, values: list[Any]) -> None:
     for number, value in enumerate(values, start=1):
-        first = values.index(value) + 1
-        expected = f"another value than {table}[{first}].{key}"
-        check(first == number, f"{table}[{number}].{key}", value, expected)
+        first_number = values.index(value) + 1
+        expected = f"another value than {table}[{first_number}].{key}"
+        check(number == first_number, f"{table}[{number}].{key}", value, expected)
 
 
 class UnknownLabels(Enum):
@@ -89,16 +87,16 @@ class TopSlice(Enum):
 
     KEPT = "kept"
     DROPPED = "dropped"
-    """As in the official scripts, whose slice ends before its upper bound."""
+    """As in the official scripts, whose slices end before their upper bound."""
 
 
 class MaxMemory(Enum):
     """Which value of a trace is its maximum of GPU memory."""
 
     STABLE = "stable"
-    """The largest that fills more than 2 % of the samples, as in 2021 and 2022."""
+    """The largest value that more than 2 % of the samples have: 2021 and 2022."""
     PLAIN = "plain"
-    """The largest of all, as from 2023 on."""
+    """The largest value of all samples: since 2023."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,18 +106,16 @@ class Organ(Checked):
     label: Annotated[int, Is(minimum=1, maximum=255)]
     """Value of its voxels, 1 to 255."""
     name: str
-    """As in the keys of metrics.json: lower case, digits and underscores."""
+    """Its name in the keys of metrics.json: lower case, digits and underscores."""
     tolerance_mm: Length
     """Tolerance of its NSD."""
     in_mean: bool = True
-    """Does it count in the DSC and NSD of a case?"""
+    """Whether it counts in the DSC and NSD of a case."""
     free_cases: bool = False
-    """Are cases without the organ counted, and those of them that a submission leaves
-    empty?"""
+    """Whether cases without the organ are counted, and those of them that a submission
+    leaves empty."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        Checked.__post_init__(self)
+    def _check_rules(self) -> None:
         _check_name("name", self.name)
         check(
             self.name not in STATISTICS,
@@ -134,11 +130,11 @@ class AbsentOrgans(Checked):
     """DSC and NSD of an organ that one label map, or neither, contains."""
 
     in_both: Share = 1.0
-    """Neither label map has the organ."""
+    """The value if it is absent in both label maps."""
     in_reference: Share = 0.0
-    """The prediction has an organ that is not there."""
+    """The value if only the prediction has it."""
     in_prediction: Share = 0.0
-    """The prediction misses the organ."""
+    """The value if only the reference has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +159,8 @@ class GridRules(Checked):
 
     compare: GridComparison = GridComparison.STRICT
     tolerance_mm: Length = 0.1
-    """How far a corner of the grid may lie from where it should. Honest files of one
-    grid, saved by nibabel and by SimpleITK, differ by 0.03 mm."""
+    """How far the corners of the two grids may lie apart. Files of one grid, saved by
+    nibabel and by SimpleITK, differ by 0.03 mm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,19 +174,16 @@ class RankedMetric(Checked):
     weight: Annotated[float, Is(exclusiveMinimum=0, maximum=1000)] = 1.0
     """How much its rank counts."""
     tolerance: Amount = 0.0
-    """In the metric's unit: a value up to here is as good as none."""
+    """Values up to this one, in the metric's unit, are as good as 0."""
     trace_tolerance_mb: Amount = 0.0
-    """Of an area under GPU memory: what is taken off the memory before, in MB (2^20
-    bytes)."""
+    """An area under GPU memory counts only memory above this, in MB (2^20 bytes)."""
     decimals: Decimals | None = None
     """Decimals to which values are rounded before they are ranked; null for none."""
     failed: float | None = None
-    """What a run that failed counts as, in the metric's unit; null where the challenge
+    """The value of a run that failed, in the metric's unit; null where the challenge
     does not say."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        Checked.__post_init__(self)
+    def _check_rules(self) -> None:
         _check_name("metric", self.metric)
         is_short = round(self.weight, 4) == self.weight
         check(is_short, "weight", self.weight, "at most four decimals")
@@ -201,9 +194,9 @@ class AlgorithmRules:
     """How algorithm submissions are read, which the platform runs itself."""
 
     input: str = ""
-    """Slug of the image that names the case; empty if jobs have only one."""
+    """Slug of the input image that names the case; empty if jobs have only one."""
     output: str = ""
-    """Slug of the image that is the label map; empty if jobs have only one."""
+    """Slug of the output image that is the label map; empty if jobs have only one."""
     hide_cases: bool = True
     """Whether messages say "case 7 of 100", because the images are secret."""
 
@@ -213,8 +206,8 @@ class BoardRules(Checked):
     """The numbers that a public leaderboard may tell."""
 
     decimals: Decimals | None = None
-    """Decimals of all numbers in the metrics.json of ``evaluate``, if it is not told
-    others: full precision gives away volumes of references."""
+    """Decimals of all numbers in the metrics.json of ``evaluate``, if no option says
+    otherwise: full precision gives away volumes of references."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +227,7 @@ class Challenge(Checked):
     absent_organs: AbsentOrgans = AbsentOrgans()
     """The scores of an organ that one label map, or neither, contains."""
     worst_distance_mm: Length | None = None
-    """A distance to an organ that one label map lacks, and of a case that cannot be
+    """The distance of an organ that only one label map has, or of a case that cannot be
     scored; None for the diagonal of the reference's grid."""
     smallest_dsc_for_nsd: Share = 0.0
     """An organ's NSD is 0 where its DSC is below this."""
@@ -255,7 +248,7 @@ class Challenge(Checked):
     max_gpu_memory: MaxMemory = MaxMemory.STABLE
     """The rule for the maximum of GPU memory when a container is measured."""
     efficiency_gate_dsc: Share = 0.0
-    """Metrics of efficiency, and all others that are not of label maps, count only on
+    """Metrics that do not come from label maps, such as running times, count only for
     cases with at least this DSC."""
     npz: NpzRules = NO_NPZ
     """Whether .npz files are label maps, and what is in them."""
@@ -264,21 +257,17 @@ class Challenge(Checked):
     reported: tuple[ReportedRule, ...] = ()
     """Rules that participants report, and the organisers have not confirmed."""
     not_known: tuple[str, ...] = ()
-    """Rules that nobody has told."""
+    """Rules that nobody has published."""
 
-    def __post_init__(self) -> None:
-        """Check what belongs together."""
-        Checked.__post_init__(self)
+    def _check_rules(self) -> None:
         check(bool(self.name.strip()), "name", self.name, "a name for people")
         check(bool(self.organs), "organs", [], "at least one organ")
         _check_unique("organs", "label", [organ.label for organ in self.organs])
         _check_unique("organs", "name", [organ.name for organ in self.organs])
-        check(
-            not self.organs or any(organ.in_mean for organ in self.organs),
-            "organs",
-            "without any in_mean",
-            "at least one organ that counts in the mean",
-        )
+        if self.organs:
+            has_mean = any(organ.in_mean for organ in self.organs)
+            expected = "at least one organ that counts in the mean"
+            check(has_mean, "organs", "without any in_mean", expected)
         self._check_metrics()
         names = [organ.name for organ in self.organs]
         for name in self.z_range.organs:
@@ -298,9 +287,9 @@ class Challenge(Checked):
         _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])
         for number, rule in enumerate(self.ranking, start=1):
             metric = metric_of(rule.metric)
-            is_good = metric is None or rule.better is metric.better
+            is_good_end = metric is None or rule.better is metric.better
             expected = f"the good end of {rule.metric}, if it has one"
-            check(is_good, f"ranking[{number}].better", rule.better.value, expected)
+            check(is_good_end, f"ranking[{number}].better", rule.better.value, expected)
 
     def _check_reported(self) -> None:
         keys = [field.name for field in fields(self)]
@@ -312,7 +301,7 @@ class Challenge(Checked):
 
     @property
     def rules_note(self) -> str:
-        """The words of results about rules that nobody has confirmed, else empty."""
+        """The note in results if some rules are only reported ones, else empty."""
         return RULES_NOTE if self.reported else ""
 
     @property
@@ -323,6 +312,6 @@ class Challenge(Checked):
 
     @property
     def labels_text(self) -> str:
-        """Say which labels there are, for a person: "0 background, 1 liver, ..."."""
+        """All labels, for a person: "0 background, 1 liver, ..."."""
         names = [f"{label} {name}" for name, label in self.labels_by_name.items()]
         return ", ".join(["0 background", *names])

@@ -7,7 +7,7 @@ below a field says what it means. `build` makes a dataclass from TOML or JSON, w
 errors that name the key, and keeps numbers within their bounds; its lenient view is for
 files of other programs and other versions. `dump` makes of a record what `json` writes;
 `scripts/make_schemas.py` makes the JSON schema. Other rules of values are checked in
-``__post_init__`` with `check`.
+``__post_init__``, or in ``_check_rules`` of a `Checked` record, with `check`.
 """
 
 from __future__ import annotations
@@ -181,14 +181,18 @@ def _check_field(value: Any, hint: Any, key: str) -> None:
 
 
 class Checked:
-    """A record whose values are as their types say also where no `build` makes it."""
+    """A record that checks its values whoever makes it, not only `build`."""
 
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        """Check the bounds, and the allowed values."""
+        """Check the bounds, the allowed values, and the other rules."""
         for key, hint in _hints(type(self)).items():  # type: ignore[arg-type]
             _check_field(getattr(self, key), hint, key)
+        self._check_rules()
+
+    def _check_rules(self) -> None:
+        """Check what no type can say; most records have no such rule."""
 
 
 def build(

@@ -19,7 +19,7 @@ from flare.evaluation.labelmaps.nifti import write_label_map
 from flare.evaluation.metrics.arrays import Labels, Mask, Spacing
 from flare.evaluation.submission.find import DEMONSTRATION_CASE
 
-_Point = Sequence[float] | npt.NDArray[np.float64]
+_Triple = Sequence[float] | npt.NDArray[np.float64]
 """Three numbers along z, y, x."""
 
 SEED = 2021
@@ -49,7 +49,7 @@ class _Case:
     stray: str = ""
     """An organ that has some voxels in a far corner of the prediction."""
     offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """How far the abdomen is moved, in parts of the field of view."""
+    """How far the abdomen lies off the middle, in parts of the field of view."""
     shift_x: int = 0
     """If not 0, the prediction is the reference, moved by this many voxels along x."""
 
@@ -72,7 +72,7 @@ def write_demonstration(folder: Path, *, seed: int = SEED) -> Iterator[Path]:
         Gets the folders ``ground-truth``, ``predictions`` and ``images``. The images
         stand in for CTs: 50 times the label, and noise below 50.
     seed : int
-        Decides about shapes; equal seeds give equal label maps.
+        The seed of the shapes; equal seeds give equal label maps.
     """
     for number, case in enumerate(CASES, start=1):
         reference, prediction = _label_maps(case, np.random.default_rng((seed, number)))
@@ -96,7 +96,7 @@ def _grid(spacing: Spacing) -> Grid:
     affine = (
         (-size_x, 0.0, 0.0, SHAPE[2] * size_x / 2),
         (0.0, -size_y, 0.0, SHAPE[1] * size_y / 2),
-        (0.0, 0.0, size_z, -400.0),  # the first slice is 400 mm below the origin
+        (0.0, 0.0, size_z, -400.0),  # the first slice lies 400 mm below the origin
     )
     return Grid(shape=SHAPE, spacing=spacing, affine=affine)
 
@@ -125,7 +125,7 @@ def _label_maps(case: _Case, random: np.random.Generator) -> tuple[Labels, Label
 
 
 def _ellipsoid(
-    centre: _Point, radii: _Point, offset: _Point, scale: float, phases: _Point
+    centre: _Triple, radii: _Triple, offset: _Triple, scale: float, phases: _Triple
 ) -> Mask:
     """The voxels of an ellipsoid, moved, scaled, and made bumpy by waves along axes."""
     axes = [(np.arange(count) + 0.5) / count for count in SHAPE]

@@ -28,14 +28,14 @@ STATE = ".measuring.json"
 """A file in the folder of a team: it names what a killed measurement has left."""
 
 KEY_START = 8
-"""Number of letters of a key that tell which folder is measured."""
+"""The first letters of a key, this many, tell which folder is measured."""
 
 PAUSE_S = 1.0
-"""After a kill, the guard waits this long before it looks again what is there."""
+"""After a kill, the guard waits this long between two looks at the engine."""
 
 LOADING_S = 40
-"""The guard goes on at least this long if an image was being loaded, as the engine may
-finish that late. It is less than the minute that the next run waits for the lock."""
+"""After a kill while an image was loaded, the guard goes on at least this long, as the
+engine may finish late. The next run waits longer for the lock: a minute."""
 
 GUARD_ANSWER_S = 30
 """The guard repeats a command that the engine has not done after this time."""
@@ -59,7 +59,7 @@ def label_of(key: str) -> str:
 
 
 def new_key(team_folder: Path) -> str:
-    """A key that nobody can guess; it begins alike for one folder."""
+    """A new key that nobody can guess; all keys of one folder begin alike."""
     digest = hashlib.sha256(os.fsencode(team_folder.resolve())).hexdigest()
     return f"{digest[:KEY_START]}{uuid.uuid4().hex[:8]}"
 
@@ -71,9 +71,9 @@ class Workplace:
     folder: Path
     """The folder of the team."""
     key: str
-    """Value of the label of its containers and volumes."""
+    """The value of the label of its containers and volumes."""
     images: tuple[str, ...] = ()
-    """IDs of images that the measurement loads, and that may still lack a tag."""
+    """IDs of images that it loads; these may have no tag yet."""
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -87,8 +87,8 @@ class Workplace:
 
     @contextmanager
     def loading(self) -> Iterator[None]:
-        """Remember that the engine is loading an image, which it may do for a while."""
-        # The guard looks for this file, which stays if the block does not end.
+        """Tell the guard that an image is loaded in the block, by a file."""
+        # If this process is killed in the block, the file stays.
         mark = self.work / "loading"
         mark.touch()
         yield
@@ -101,19 +101,19 @@ def guarded(
 ) -> Iterator[Workplace]:
     """Give names to what a measurement makes, and remove it when the block ends.
 
-    A second process, the guard, removes it if this one is killed: it outlives this one,
-    and holds the lock until it is done.
+    If this process is killed, a second one, the guard, removes it, and holds the lock
+    until that is done.
 
     Parameters
     ----------
     engine : Engine
-        What the containers run in.
+        The engine that runs the containers.
     team_folder : Path
-        It remembers what is to be removed.
+        A file in it lists what has to be removed.
     images : sequence of str
         IDs of the image that the measurement loads; none if the engine has it already.
     lock : FolderLock
-        Of the team's folder; it stays locked.
+        The lock of the team's folder.
 
     Raises
     ------
@@ -126,8 +126,7 @@ def guarded(
     state = _State(key=place.key, images=place.images)
     write_whole(team_folder / STATE, json.dumps(dump(state)))
     guard = _start_guard(engine, place, lock)
-    # Ctrl-C, which is no `Exception`, leaves this as it is.
-    is_stopped = True
+    is_stopped = True  # if no `Exception` says otherwise: Ctrl-C is none
     try:
         _make_work_folder(place)
         yield place
@@ -138,8 +137,8 @@ def guarded(
     finally:
         try:
             clean_up(engine, team_folder)
-            # After a stop, a command that the engine is still at may make something
-            # later: the guard goes on, as it does if something cannot be removed here.
+            # After a stop, the engine may still make something: the guard goes on. So
+            # it does if something could not be removed here.
             if not is_stopped:
                 _dismiss(guard)
         finally:
@@ -187,23 +186,19 @@ def _dismiss(guard: subprocess.Popen[bytes]) -> None:
 
 
 def _wait_for(guard: subprocess.Popen[bytes], place: Workplace) -> None:
-    """Let the guard begin, and log what may remain if it fails or hangs."""
+    """Let the guard do its work, and log what may remain if it fails or hangs."""
     assert guard.stdin
     with suppress(OSError):
         guard.stdin.close()
     with suppress(subprocess.TimeoutExpired):
         guard.wait(GUARD_S + SLACK_S)
     if guard.returncode != 0:
-        _log.info("%s", _remainder(place))
-
-
-def _remainder(place: Workplace) -> str:
-    """A line on what may remain of a measurement."""
-    names = f"the label {label_of(place.key)}, and images {listing(place.tags)}"
-    return (
-        f"{safe(place.folder.name)}: in the engine may remain what has {names}; the"
-        " next start removes it"
-    )
+        names = f"the label {label_of(place.key)}, and images {listing(place.tags)}"
+        _log.info(
+            "%s: in the engine may remain what has %s; the next start removes it",
+            safe(place.folder.name),
+            names,
+        )
 
 
 def clean_up(engine: Engine, team_folder: Path) -> None:
@@ -214,7 +209,7 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
     EngineError
         If no engine answers.
     LeftoverError
-        If one does, and a container, a volume or an image cannot be removed.
+        If an engine answers, but a container, a volume or an image cannot be removed.
     MeasurementError
         If a folder cannot be removed.
     """
@@ -256,9 +251,8 @@ class _State:
 
 def _read_workplace(team_folder: Path) -> Workplace | None:
     """The workplace that a killed measurement has left; None without a `STATE` file."""
-    content = json_at(team_folder / STATE)
     try:
-        state = build(_State, content, is_lenient=True)
+        state = build(_State, json_at(team_folder / STATE), is_lenient=True)
     except ValueError:
         return None
     return Workplace(folder=team_folder, key=state.key, images=state.images)

@@ -1,6 +1,6 @@
-"""Scores the predictions that teams' folders keep: after measuring, or anew.
+"""Scores the predictions in the folders of teams, after measuring or later.
 
-Nothing is run: neither archives nor an engine are needed.
+No container is run, so neither archives nor an engine are needed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Rescored:
 
     team: str
     before: tuple[float | None, ...]
-    """Its mean DSC and NSD; None where they were not known."""
+    """Its mean DSC and NSD before; None where they were not known."""
     after: tuple[float | None, ...]
-    """The same now; None if it was not scored."""
+    """Its mean DSC and NSD now; None if it was not scored."""
     error: FlareError | None
-    """Why it could not be scored."""
+    """The reason why it could not be scored."""
     is_skipped: bool
-    """Whether it was only evaluated, and no prediction is kept."""
+    """Whether it was left as it is: no prediction of it is kept."""
 
 
 def rescore(
@@ -59,11 +59,11 @@ def rescore(
     Parameters
     ----------
     results : Path
-        With a folder for each team.
+        A folder that has a folder for each team.
     ground_truth : Path
-        The reference labels.
+        The folder of the reference labels.
     challenge : Challenge
-        Whose rules apply.
+        The challenge whose rules apply.
     workers : int, optional
         Processes to use; None for as many as CPUs and memory allow.
 
@@ -99,8 +99,8 @@ def _rescore_team(
     scores: Results | None = None
     errors: list[FlareError] = []
     if is_measured(folder) or (folder / PREDICTIONS).is_dir():
-        # This heads what the evaluation says; its error does not stop other teams.
-        _log.info("%s:", safe(folder.name))
+        _log.info("%s:", safe(folder.name))  # a title for the lines of the evaluation
+        # An error, or a locked folder, ends this team alone.
         with bulkhead(folder.parent, folder.name, errors.append), FolderLock(folder):
             if is_measured(folder):
                 scores = evaluate_team(folder, ground_truth, challenge, workers)
@@ -130,9 +130,9 @@ def _evaluate_again(
 def _read_options(file: Path) -> EvaluationOptions:
     """Read the options that a team was evaluated with."""
     try:
-        # The braces raise TypeError if the file has no JSON object there.
+        # Without a JSON object there, the braces raise a TypeError.
         values = {**json_at(file, "evaluation", "options")}
-        if "decimals" in values:  # metrics.json has all of them as texts
+        if "decimals" in values:  # metrics.json has all options as texts
             values["decimals"] = int(values["decimals"])
         return build(EvaluationOptions, values)
     except (TypeError, ValueError, OverflowError) as error:
@@ -144,7 +144,7 @@ def _read_options(file: Path) -> EvaluationOptions:
 
 
 def rescored_table(teams: tuple[Rescored, ...]) -> str:
-    """The scores before and after, a row for each team, as text."""
+    """A table of the scores before and after, with a row for each team."""
     rows = [["team", "DSC before", "after", "NSD before", "after", ""]]
     for team in teams:
         row = [safe(team.team)]
@@ -168,7 +168,6 @@ def evaluate_team(
     """Score the predictions of a measured team, and write metrics.json beside them.
 
     A case on which the container has failed scores 0, with its status as the reason.
-    What was measured is kept.
     """
     records = read_records(folder / EFFICIENCY_CSV)
     (folder / PREDICTIONS).mkdir(exist_ok=True)

@@ -17,20 +17,20 @@ from flare.evaluation.errors import ClusterError
 _log = logging.getLogger(__name__)
 
 WAIT_S = 60
-"""Time in which a scheduler and its first worker have to answer."""
+"""A scheduler and its first worker have to answer within this time."""
 
 SCHEMES = ("tcp://", "tls://", "ucx://", "ws://", "wss://")
 """The beginnings of a scheduler's address."""
 
 ENCRYPTED = ("tls://", "wss://")
-"""The schemes that nobody else can use or read, if Dask is set up for it."""
+"""The schemes that keep others out, if Dask has been given certificates."""
 
-REAL = ("teams",)
-"""Folders that workers see through no link: no prediction behind a link is scored."""
+UNLINKED_FOLDERS = ("teams",)
+"""The folders that must not be links on a worker: it scores nothing behind a link."""
 
 
 class ClusterPool:
-    """The workers of a scheduler, as an executor that outlives their deaths."""
+    """The workers of a scheduler, as a `Pool`."""
 
     def __init__(self, client: Any) -> None:
         from distributed import KilledWorker
@@ -44,7 +44,7 @@ class ClusterPool:
 
     @contextmanager
     def started(self, workers: int) -> Iterator[Executor]:
-        """Dask's executor; leaving early cancels what was asked for."""
+        """Dask's executor; work that is left at the end of the block is cancelled."""
         executor: Executor = self._client.get_executor(pure=False)
         try:
             yield executor
@@ -61,8 +61,8 @@ def connected(address: str) -> Iterator[Any]:
     Raises
     ------
     ClusterError
-        If it is no address, Dask is not installed, or no worker answers; also within
-        the block, if the scheduler is lost.
+        If it is no address, Dask is not installed, or no worker answers; within the
+        block, if the scheduler is lost.
     """
     if not address.startswith(SCHEMES):
         raise ClusterError(
@@ -83,7 +83,7 @@ def connected(address: str) -> Iterator[Any]:
             client = stack.enter_context(Client(address, timeout=WAIT_S))
             client.wait_for_workers(1, timeout=WAIT_S)
         except (OSError, TimeoutError, ValueError, TypeError) as error:
-            # A TypeError is how Dask says that it has no certificate.
+            # Without a certificate, Dask raises a TypeError.
             raise ClusterError(
                 f"{safe(address)}: no worker answers there",
                 "Start the scheduler and its workers; for tls://, set"
@@ -103,7 +103,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def scheduler_lost(scheduler: str) -> ClusterError:
-    """The error of a scheduler that has answered, and is lost."""
+    """The error of a scheduler that has stopped answering."""
     problem = f"{safe(scheduler)}: the scheduler does not answer any more"
     remedy = "Start it again, and this command: it goes on where it was."
     return ClusterError(problem, remedy)
@@ -111,7 +111,7 @@ def scheduler_lost(scheduler: str) -> ClusterError:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Dask's own log away: what matters is raised."""
+    """Keep Dask's own log away: all that matters is raised."""
     names = ("distributed", "distributed.client", "distributed.worker")
     levels = {name: logging.getLogger(name).level for name in names}
     try:
@@ -126,38 +126,38 @@ def _quiet() -> Iterator[None]:
 def check_workers(
     client: Any, folders: Mapping[str, Path], workers: Sequence[str] | None = None
 ) -> None:
-    """See that workers run this program, and see the same files.
+    """Check that workers run this program, and see the same folders.
 
     Parameters
     ----------
     client : distributed.Client
-        Of the scheduler.
+        The client of the scheduler.
     folders : mapping of str to Path
         The folders that they have to see, by their names for messages.
     workers : sequence of str, optional
-        Their addresses; all workers if left out.
+        Addresses of workers; all workers if left out.
 
     Raises
     ------
     ClusterError
-        If one does not.
+        If a worker does not.
     """
     paths = {name: str(path.resolve()) for name, path in folders.items()}
     answers = client.run(_look, paths, workers=workers, on_error="return")
     for address, answer in answers.items():
-        # A worker with an OSError has just ended: others do its work.
+        # An OSError says that a worker has just ended: others do its work.
         if not isinstance(answer, OSError):
             _check_answer(f"Worker {safe(address)}", answer)
 
 
 def _check_answer(worker: str, answer: Any) -> None:
-    """Refuse a worker by what `_look` gave there, or by the error that ended it."""
+    """Refuse a worker if `_look` has failed there, or shows that it is unfit."""
     if isinstance(answer, Exception):
         raise ClusterError(
             f"{worker}: it cannot run this program ({safe(str(answer))})",
             f"Install flare {__version__} there, with the same Python and Dask.",
         ) from answer
-    # The look of another version may have given something else behind its version.
+    # In another version of the program, `_look` may return other findings.
     version, *findings = answer
     if version != _program():
         raise ClusterError(
@@ -174,14 +174,14 @@ def _check_answer(worker: str, answer: Any) -> None:
 
 
 def _look(paths: Mapping[str, str]) -> tuple[tuple[str, str], list[str]]:
-    """Tell, on a worker, the program there, and the folders that it does not see.
+    """The program on the worker that runs this, and the folders that it does not see.
 
-    A folder of teams that it sees through a link counts as one of these.
+    They include a folder of teams that is a link there.
     """
     unseen_folders = []
     for name, path in paths.items():
-        is_link = name in REAL and os.path.realpath(path) != path
-        if is_link or not Path(path).is_dir():
+        is_link = os.path.realpath(path) != path
+        if (is_link and name in UNLINKED_FOLDERS) or not Path(path).is_dir():
             unseen_folders.append(f"{path} ({name})")
     return _program(), unseen_folders
 

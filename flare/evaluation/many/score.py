@@ -1,4 +1,4 @@
-"""Scores what all teams have submitted, on as many processes as there are."""
+"""Scores the submissions of all teams, on several processes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metri
 from flare.results.team_folder import FolderLock, is_measured
 
 USE = "scored into"
-"""The message about a folder that another run has locked says that it is this."""
+"""The words for this work in the message about a folder that another run has locked."""
 
 
 def evaluate_many(
@@ -123,7 +123,7 @@ def evaluate_many(
     )
     check_count("workers", workers, least=1)
     challenge = as_challenge(challenge)
-    # In full, as a worker of a cluster may have been started in another folder.
+    # Absolute, as a worker of a cluster may have been started in another folder.
     teams, ground_truth, output = (
         Path(folder).absolute() for folder in (teams, ground_truth, output)
     )
@@ -186,7 +186,7 @@ def _open_pool(
 
 @dataclass(kw_only=True)
 class _Run:
-    """One run over all teams, into a folder of results that is locked."""
+    """One run over all teams, whose folder of results is locked."""
 
     teams: Path
     ground_truth: Path
@@ -199,7 +199,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         """Begin with no team."""
-        # The references are the same for all teams, so each is read once for these.
+        # All teams have the same references, so each one is read only once for these.
         self._checksum = cache(file_checksum)
         self._most_bytes = cache(self._most_bytes_unpacked)
         self._tables = TeamTables(self.output)
@@ -218,7 +218,7 @@ class _Run:
         remove_tree(self.output / UNPACKED)  # of a run that was ended
         batches = self._batches(submissions)
         try:
-            # No process is started for nothing: all may have been scored before.
+            # If all was scored before, no process is started.
             if first := next(batches, None):
                 with open_pool() as pool:
                     all_batches = chain((first,), batches)
@@ -238,7 +238,7 @@ class _Run:
     def _work(self, pool: Pool, batches: Iterable[Batch], teams: int) -> None:
         """Score batches; `teams` is the number of teams of the run."""
         for done in completed(pool, score_batch, batches, Batch.divided):
-            # A batch that was lost ends its team alone.
+            # A batch that is lost, as its workers died, ends its team alone.
             if done.error and not done.is_lost:
                 raise done.error
             self._take(done)
@@ -247,7 +247,7 @@ class _Run:
     def _tell_progress(self, teams: int) -> None:
         """Tell how far the run has come."""
         if self.on_progress:
-            # Teams to come are taken to have as many cases as those before them.
+            # Teams to come are expected to have as many cases as those before them.
             expected = round(self._cases_to_score * teams / self._started_teams)
             self.on_progress(
                 ScoringProgress(
@@ -332,16 +332,16 @@ class _Run:
                 if attempt:
                     team.attempts[pair.case] = attempt
             self._kept_cases += len(team.attempts)
-            # Now it is the team that closes them; until here, an error would have.
+            # From here on, the team closes them; before, any error would.
             team.open_files = open_files.pop_all()
         return team
 
     def _outcome_key(
         self, team: OpenTeam, pair: CasePair, prediction_sha256: str
     ) -> str:
-        """The key that the outcome of a case is kept under.
+        """The key under which the outcome of a case is kept.
 
-        The names are a part of it because problems are told with them.
+        It includes the names of files, as problems name them.
         """
         reference_sha256 = self._checksum(pair.reference.path)
         names = [pair.case, pair.reference.name, pair.prediction.name]
@@ -364,7 +364,7 @@ class _Run:
             self._finish(team)
 
     def _check_reference(self, attempt: Attempt) -> None:
-        """Refuse the references if that of a case is not what its checksum is of."""
+        """Refuse the references if that of a case has changed since its checksum."""
         reference = attempt.pair.reference
         reference_sha256, _ = attempt.digests
         if reference_sha256 != self._checksum(reference.path):
@@ -373,7 +373,7 @@ class _Run:
             )
 
     def _keep(self, team: OpenTeam, attempts: Iterable[Attempt]) -> None:
-        """Keep outcomes for later runs, under the digests of what was really read.
+        """Keep outcomes for later runs, under the digests of the bytes that were read.
 
         A prediction that was too large to be read as a whole has no digest.
         """
@@ -386,7 +386,7 @@ class _Run:
         self.kept_scores.keep(outcomes)
 
     def _finish(self, team: OpenTeam) -> None:
-        """Close a team, and tell what it has scored, or why it was refused."""
+        """Close a team, and tell its scores, or why it was refused."""
         outcome = None
         del self._open[team.submission.team]
         with team.open_files, self._refusing(team.submission, team):
@@ -398,7 +398,7 @@ class _Run:
         """Write metrics.json of a team, and its flags; raise if an error ended it."""
         if team.error:
             raise team.error
-        # They came in any order; results and problems are in that of the cases.
+        # They came in any order; results and problems have the order of the cases.
         attempts = [team.attempts[pair.case] for pair in team.plan.prepared.pairs]
         results = results_of(team.plan, attempts, checksum=self._checksum)
         name = team.submission.team
@@ -428,9 +428,9 @@ class _Run:
         FlareError
             If it concerns all teams.
         """
-        # A folder of references that is gone would refuse one team after the other.
-        has_references = is_folder(self.ground_truth)
-        if isinstance(error, (OrganiserError, OutputError)) or not has_references:
+        concerns_all = isinstance(error, (OrganiserError, OutputError))
+        # Without the folder of references, every team would be refused.
+        if concerns_all or not is_folder(self.ground_truth):
             raise error
         folder = self.output / submission.team
         is_foreign = folder.is_symlink() or is_measured(folder)

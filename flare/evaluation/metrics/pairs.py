@@ -1,8 +1,8 @@
-"""What metrics compare: two label maps of a case, and one label in both.
+"""The pairs that metrics compare: two label maps of a case, and one label in both.
 
 A `MapPair` is made once for a case, or for two masks of a Python user. A `LabelPair` is
-cut out of it for each label, and is all that a metric gets: the two label maps, where
-the label is, and the voxel size.
+cut out of it for each label, and is all that a metric gets: the two label maps, the
+places of the label, and the voxel size.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MapPair:
     spacing: Spacing
     """Voxel size in mm along z, y, x: the order of the array axes."""
     occupied: tuple[Mapping[int, Occupancy], Mapping[int, Occupancy]] | None = None
-    """The places of each label in the reference and in the prediction, if known."""
+    """The places of each label in reference and prediction; None to look for them."""
 
     def __post_init__(self) -> None:
         """Refuse maps of different shapes, and a spacing that is not three lengths."""
@@ -98,17 +98,18 @@ class LabelPair:
 
         Returns flat buffers of reference and prediction: 1 where the label is, else 0.
         """
-        first, second = window.buffer("first"), window.buffer("second")
+        masks = window.buffer("first"), window.buffer("second")
+        label_maps = self.reference, self.prediction
         box_start = window.first_slice
-        for label_map, mask in ((self.reference, first), (self.prediction, second)):
+        for label_map, mask in zip(label_maps, masks, strict=True):
             box = label_map[window.box]
             depth, height, width = box.shape
             mask[:] = 0
             voxels = mask.reshape(window.shape)
             voxels[box_start : box_start + depth, :height, :width] = box
-            # The mask overwrites the labels: that spares a second buffer.
+            # The mask overwrites the labels, which spares a second buffer.
             np.equal(mask, self.occupancy.label, out=mask.view(np.bool_))
-        return first, second
+        return masks
 
 
 def pair_of_masks(reference: Array, prediction: Array, spacing: Spacing) -> LabelPair:
@@ -123,14 +124,14 @@ def pair_of_masks(reference: Array, prediction: Array, spacing: Spacing) -> Labe
 
 
 def check_masks(reference: Array, prediction: Array) -> tuple[Mask, Mask]:
-    """Two masks as volumes of bool of one shape; anything else is refused."""
+    """Two masks as bool arrays of one three-dimensional shape; all else is refused."""
     masks = _mask(reference), _mask(prediction)
     _check_shapes(*masks)
     return masks
 
 
 def _mask(value: Array) -> Mask:
-    """Make an array of 0 and 1, whatever its type, one of bool."""
+    """An array of 0 and 1, of any type, as an array of bool."""
     if not hasattr(value, "__array__"):
         # Callers may pass anything, as they need not check types themselves.
         raise TypeError(
@@ -143,7 +144,7 @@ def _mask(value: Array) -> Mask:
     if values.dtype.kind not in "iuf":
         raise TypeError(f"a mask must be an array of 0 and 1, not of {values.dtype}")
     mask: Mask = values != 0
-    is_other = values != mask  # true of all but 0 and 1, and of NaN
+    is_other = values != mask  # true for all but 0 and 1, so for NaN, too
     if is_other.any():
         raise ValueError(
             "a mask must have the values 0 and 1 alone,"
@@ -155,7 +156,7 @@ def _mask(value: Array) -> Mask:
 def _check_shapes(
     reference: npt.NDArray[np.generic], prediction: npt.NDArray[np.generic]
 ) -> None:
-    """Refuse arrays that are not volumes of one shape."""
+    """Refuse arrays that are not three-dimensional, or differ in shape."""
     if reference.ndim != 3 or reference.shape != prediction.shape:
         raise ValueError(
             f"expected one 3-D shape, found {reference.shape} and {prediction.shape}"
@@ -163,7 +164,7 @@ def _check_shapes(
 
 
 def three_lengths(spacing: object) -> Spacing:
-    """Make a spacing of three floats from any sequence of any real numbers."""
+    """A spacing as three floats, from a sequence of real numbers of any type."""
     text = f"spacing must be 3 numbers, in mm along z, y, x: {spacing!r}"
     try:
         lengths: tuple[Any, ...] = tuple(spacing)  # type: ignore[arg-type]
@@ -188,5 +189,5 @@ def check_lengths(lengths: Iterable[float]) -> None:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a real number, also one of numpy's."""
+    """Whether a value is a real number, of Python or of NumPy."""
     return isinstance(value, Real) and not isinstance(value, bool)

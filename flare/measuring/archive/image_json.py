@@ -1,9 +1,9 @@
 """Reads the JSON files that say which image an archive holds.
 
 ``docker save`` writes ``manifest.json``, which names the configuration and the layers.
-The Open Container Initiative has ``index.json`` instead, which leads to a manifest by
-digests; newer archives have both. What they lead to is verified: every digest, and the
-SHA-256 of every unpacked layer, which the configuration has as its ``diff_ids``.
+Archives of the Open Container Initiative have ``index.json`` instead, which leads to a
+manifest by digests; newer archives have both files. All digests are verified, and so is
+the SHA-256 of every unpacked layer, which the configuration has as its ``diff_ids``.
 """
 
 from __future__ import annotations
@@ -33,30 +33,33 @@ MANIFEST, INDEX = "manifest.json", "index.json"
 BLOBS = "blobs/sha256/"
 """The folder of files that are named by their digest."""
 
+_OCI_TYPE = "application/vnd.oci.image."
+"""The beginning of the media types of the Open Container Initiative."""
+
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 
 MOST_LAYERS = 125
-"""Docker takes no more layers of an image."""
+"""Docker takes no image with more layers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
     """The one image of an archive, verified."""
 
-    content: bytes
-    """Its configuration, byte by byte."""
+    configuration_bytes: bytes
+    """The file of its configuration, as it was read."""
     configuration: Mapping[str, Any]
     layers: tuple[Blob, ...]
-    """The first is the lowest."""
+    """Its layers, the lowest first."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How its containers are started."""
+        """The settings of its containers, such as their command."""
         return self.configuration.get("config") or {}
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """Its variables, as NAME=VALUE."""
+        """The environment variables of its containers, as NAME=VALUE."""
         return tuple(self.settings.get("Env") or ())
 
 
@@ -72,31 +75,35 @@ def find_image(contents: Contents, team: str) -> Image:
     index: dict[str, Any] = {}
     entry: dict[str, Any] = {}
     if INDEX in contents.blobs:
-        index = _fields(contents, INDEX, "manifests")
+        index = fields_of(strict_json(contents.files.get(INDEX, b"")), "manifests")
     has_entry = MANIFEST in contents.blobs or not index
     if has_entry:
-        entry = _docker_entry(strict_json(contents.files.get(MANIFEST, b"")))
+        entry = _read_entry(contents)
     if team:
         _check_tags(entry, index, team)
-    images = []  # names of the configuration and the layers, as each file has them
+    images = []  # one image, as each of the two files describes it
     if index:
         images.append(_follow_index(contents, index))
     if has_entry:
         images.append(_follow_entry(entry))
     config_name, layer_names = images[-1]
-    content = _small_file(contents, config_name)
-    if any(_small_file(contents, name) != content for name, _ in images):
+    configuration_bytes = _small_file(contents, config_name)
+    if any(_small_file(contents, name) != configuration_bytes for name, _ in images):
         raise BrokenError(f"{MANIFEST} and {INDEX} in it lead to different images")
-    configuration = checked_configuration(content)
-    layers = tuple(_find_layers(contents, layer_names, configuration))
-    return Image(content=content, configuration=configuration, layers=layers)
+    configuration = checked_configuration(configuration_bytes)
+    return Image(
+        configuration_bytes=configuration_bytes,
+        configuration=configuration,
+        layers=tuple(_find_layers(contents, layer_names, configuration)),
+    )
 
 
 # --- docker save ------------------------------------------------------------------
 
 
-def _docker_entry(manifest: Any) -> dict[str, Any]:
-    """The object of manifest.json that is about its one image."""
+def _read_entry(contents: Contents) -> dict[str, Any]:
+    """The entry of manifest.json for the one image."""
+    manifest = strict_json(contents.files.get(MANIFEST, b""))
     is_list = isinstance(manifest, list)
     if not is_list or not all(isinstance(entry, dict) for entry in manifest):
         raise BrokenError(f"it has no {MANIFEST}: docker save has not written it")
@@ -106,7 +113,7 @@ def _docker_entry(manifest: Any) -> dict[str, Any]:
 
 
 def _follow_entry(entry: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Names of the configuration and the layers that manifest.json leads to."""
+    """Names of the configuration and the layers, as manifest.json has them."""
     config, layers = entry.get("Config"), entry.get("Layers")
     if not isinstance(layers, list) or not isinstance(config, str):
         raise BrokenError("its manifest names no configuration, or no layers")
@@ -125,13 +132,15 @@ def _check_tags(entry: Mapping[str, Any], index: Mapping[str, Any], team: str) -
 
 
 def _annotated_tags(descriptor: Mapping[str, Any], team: str) -> Iterator[str]:
-    """Tags of an image that index.json leads to."""
+    """Tags of an image in index.json."""
     annotations = descriptor.get("annotations") or {}
     # Engines take both of these for the name of an image.
     for key in ("io.containerd.image.name", "org.opencontainers.image.ref.name"):
         tag = str(annotations.get(key) or "")
+        if tag == "latest":
+            tag = f"{team}:latest"
         if tag:
-            yield _short(f"{team}:latest" if tag == "latest" else tag, team)
+            yield _short(tag, team)
 
 
 def _short(tag: str, team: str) -> str:
@@ -147,13 +156,13 @@ def _short(tag: str, team: str) -> str:
 def _follow_index(
     contents: Contents, index: Mapping[str, Any]
 ) -> tuple[str, list[str]]:
-    """Names of the configuration and the layers that index.json leads to."""
-    images = list(_find_manifests(contents, index))
+    """Names of the configuration and the layers, as index.json leads to them."""
+    images = list(_find_images(contents, index))
     fitting = [image for image in images if _platform(image) in (None, PLATFORM)]
     layers_by_config: dict[str, list[str]] = {}
-    # Without one for this platform, the message says for which one another is.
-    for descriptor in fitting or images:
-        manifest = _document(contents, _blob_name(descriptor))
+    # If none fits, the check of a configuration says which platform it is for.
+    for image in fitting or images:
+        manifest = _document(contents, _blob_name(image))
         config = _blob_name(fields_of(manifest.get("config"), "digest"))
         layers = [_blob_name(layer) for layer in _descriptors(manifest, "layers")]
         layers_by_config.setdefault(config, layers)
@@ -164,29 +173,30 @@ def _follow_index(
     return next(iter(layers_by_config.items()))
 
 
-def _find_manifests(
+def _find_images(
     contents: Contents, index: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """Descriptors of all images, also of those in an index within the index."""
-    waiting = list(_descriptors(index, "manifests"))
+    descriptors = list(_descriptors(index, "manifests"))
     seen: set[str] = set()
-    for descriptor in waiting:
+    for descriptor in descriptors:
         name = _blob_name(descriptor)
         if name in seen or _is_attestation(descriptor):
             continue
         seen.add(name)
-        # What is for other platforms may have been left out.
+        # Images for other platforms may have been left out of the archive.
         document = _document(contents, name) if name in contents.files else {}
         if "manifests" in document:
-            waiting += _descriptors(document, "manifests")
+            # The loop goes on to these.
+            descriptors += _descriptors(document, "manifests")
         else:
             yield descriptor
 
 
 def _document(contents: Contents, name: str) -> dict[str, Any]:
-    """An index or a manifest, which cannot be both."""
-    _small_file(contents, name)
-    document = _fields(contents, name, "manifests", "config", "layers")
+    """An index or a manifest; a file that is both is refused."""
+    content = strict_json(_small_file(contents, name))
+    document = fields_of(content, "manifests", "config", "layers")
     if "manifests" in document and ("config" in document or "layers" in document):
         raise BrokenError(SENSELESS_JSON)
     return document
@@ -217,22 +227,15 @@ def _is_attestation(descriptor: Mapping[str, Any]) -> bool:
     """Whether it leads to a statement about an image, which builders add."""
     annotations = descriptor.get("annotations") or {}
     kind = annotations.get("vnd.docker.reference.type")
-    return kind == "attestation-manifest" or _platform(descriptor) == (
-        "unknown",
-        "unknown",
-    )
+    has_no_platform = _platform(descriptor) == ("unknown", "unknown")
+    return kind == "attestation-manifest" or has_no_platform
 
 
 # --- Files and layers -------------------------------------------------------------
 
 
-def _fields(contents: Contents, name: str, *names: str) -> dict[str, Any]:
-    """The object that a file holds, whose fields have their capitals."""
-    return fields_of(strict_json(contents.files.get(name, b"")), *names)
-
-
 def _small_file(contents: Contents, name: str) -> bytes:
-    """A JSON file that must be there; one that is named by its digest must have it."""
+    """The content of a JSON file, which must exist and have the digest in its name."""
     content = contents.files.get(name)
     if content is None:
         raise BrokenError(f"it names {safe(name)}, which is not in it, or no JSON")
@@ -241,7 +244,7 @@ def _small_file(contents: Contents, name: str) -> bytes:
 
 
 def _check_digest(name: str, sha256: str) -> None:
-    """Refuse a file that is named by another digest than it has."""
+    """Refuse a file whose name is the digest of another one."""
     if name.startswith(BLOBS) and name != BLOBS + sha256:
         raise BrokenError(f"{safe(name)} in it is not what its name says")
 
@@ -283,49 +286,50 @@ def without_volumes(image: Image) -> bytes:
     nobody would see how long that takes, or what it takes of the disk.
     """
     if not image.settings.get("Volumes"):
-        return image.content
+        return image.configuration_bytes
     settings = {key: value for key, value in image.settings.items() if key != "Volumes"}
     return json.dumps({**image.configuration, "config": settings}).encode()
 
 
 def documents_of(configuration: bytes, layers: Sequence[Blob]) -> dict[str, bytes]:
-    """The JSON files of an archive that an engine loads an image from, by their names.
+    """The JSON files of an archive from which an engine loads an image, by their names.
 
-    The image has no tag in them. The first file is its configuration, and the second a
+    They give the image no tag. The first file is its configuration, and the second a
     manifest of the Open Container Initiative, which names the uncompressed layers; the
     lists in which engines look for an image come last.
     """
 
     def descriptor(kind: str, digest: str, size: int) -> dict[str, Any]:
-        kind = f"application/vnd.oci.image.{kind}"
-        return {"mediaType": kind, "digest": f"sha256:{digest}", "size": size}
+        media_type = f"{_OCI_TYPE}{kind}"
+        return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": size}
 
     def document(kind: str, **fields: Any) -> bytes:
-        kind = f"application/vnd.oci.image.{kind}"
-        return _text({"schemaVersion": 2, "mediaType": kind, **fields})
+        media_type = f"{_OCI_TYPE}{kind}"
+        return _text({"schemaVersion": 2, "mediaType": media_type, **fields})
 
-    config = hashlib.sha256(configuration).hexdigest()
+    config_digest = hashlib.sha256(configuration).hexdigest()
     manifest = document(
         "manifest.v1+json",
-        config=descriptor("config.v1+json", config, len(configuration)),
+        config=descriptor("config.v1+json", config_digest, len(configuration)),
         layers=[
             descriptor("layer.v1.tar", layer.diff_id, layer.unpacked_bytes)
             for layer in layers
         ],
     )
-    digest = hashlib.sha256(manifest).hexdigest()
-    entry = descriptor("manifest.v1+json", digest, len(manifest))
-    entry["platform"] = dict(zip(("os", "architecture"), PLATFORM, strict=True))
-    names = [f"{BLOBS}{layer.diff_id}" for layer in layers]
-    docker = {"Config": f"{BLOBS}{config}", "RepoTags": None, "Layers": names}
+    manifest_digest = hashlib.sha256(manifest).hexdigest()
+    index_entry = descriptor("manifest.v1+json", manifest_digest, len(manifest))
+    index_entry["platform"] = dict(zip(("os", "architecture"), PLATFORM, strict=True))
+    config_name = f"{BLOBS}{config_digest}"
+    layer_names = [f"{BLOBS}{layer.diff_id}" for layer in layers]
+    entry = {"Config": config_name, "RepoTags": None, "Layers": layer_names}
     return {
-        f"{BLOBS}{config}": configuration,
-        f"{BLOBS}{digest}": manifest,
-        INDEX: document("index.v1+json", manifests=[entry]),
-        MANIFEST: _text([docker]),
+        config_name: configuration,
+        f"{BLOBS}{manifest_digest}": manifest,
+        INDEX: document("index.v1+json", manifests=[index_entry]),
+        MANIFEST: _text([entry]),
     }
 
 
 def _text(value: Any) -> bytes:
-    """JSON that is the same wherever it is written."""
+    """JSON of a value, which has the same bytes whenever it is written."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()

@@ -1,7 +1,7 @@
-"""Reads tar and JSON files within limits, if all readers see the same in them.
+"""Reads tar and JSON files of authors who may mean harm.
 
-Their authors may mean harm. A file that readers could understand in two ways is
-refused, and every byte that is read is taken off a budget.
+A file that two programs could understand differently is refused, and every byte that is
+read is taken off a budget.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from flare.common.streams import (
 from flare.common.text import safe
 
 UNPACKED_BYTES = 2**37
-"""An archive that unpacks to more than this, 128 GiB, is not gone through."""
+"""An archive that unpacks to more than this, 128 GiB, is refused."""
 
 MOST_ENTRIES = 1_000_000
-"""An archive with more entries than this is not gone through either."""
+"""An archive with more entries than this is refused."""
 
 KEPT_BYTES = 2**26
-"""At most this much of small files is kept."""
+"""The small files of an archive, which are kept, have at most this size together."""
 
 NOTED_BYTES = 2**28
-"""The notes on layers take at most this much memory: about a million paths."""
+"""The paths noted of layers take at most this much memory: about a million paths."""
 
 HEADER_BYTES = 2**27
-"""At most this much of headers with long names and the like is read."""
+"""Headers that only describe the next entry, as by a long name, are read up to this."""
 
 PACKED_BYTES = 2**26
 """At most this much of compressed layers is read, in addition to twice the archive's
@@ -55,7 +55,7 @@ _SENSELESS_HEADERS = "its headers make no sense"
 class ArchiveError(FileError):
     """A team's image archive cannot be run.
 
-    Of TEAMNAME.tar.gz: the message says what to change in the Dockerfile or in
+    The message is about TEAMNAME.tar.gz: it says what to change in the Dockerfile or in
     predict.sh. Then build it anew, `docker save teamname:latest | gzip >
     teamname.tar.gz`, and try it as it will be measured: `flare check
     teamname.tar.gz --run CT.nii.gz`. `docker export` writes another kind of file, which
@@ -87,13 +87,14 @@ class BrokenError(Exception):
 
 
 class LimitError(BrokenError):
-    """There is too much in it."""
+    """The archive holds too much."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """The amount that may still be read; a test may lower the limits it begins with."""
+    """The amounts that may still be read of an archive."""
 
+    # Factories look the limits up late: a test may have lowered them.
     unpacked_bytes: int = field(default_factory=lambda: UNPACKED_BYTES)
     entries: int = field(default_factory=lambda: MOST_ENTRIES)
     kept_bytes: int = field(default_factory=lambda: KEPT_BYTES)
@@ -146,20 +147,20 @@ class Budget:
 
 
 PIECE_BYTES = 2**16
-"""The number of bytes that are read at once. The system would get larger pieces back
-each time, which takes as long as inflating and hashing them."""
+"""The number of bytes that are read at once. The memory of larger pieces would go back
+to the system each time, which takes as long as inflating and hashing them."""
 
 PADDING_BYTES = 2**20
 """At most this many zeros may follow the end of a tar file."""
 
 NO_FILE = (errno.EISDIR, errno.EINVAL, errno.ENXIO)
-"""`open_regular` fails so for a folder, for a pipe or a device, and for a socket."""
+"""The errors of `open_regular` for a folder, for a pipe or device, and for a socket."""
 
 NAME_BYTES = 2**16
-"""No honest file has a header with a longer name."""
+"""A header with a longer name is refused."""
 
 NUMBER_DIGITS = 255
-"""No honest name has more digits in a row, and old tarfile took long to search many."""
+"""A header with more digits in a row is refused: old versions of tarfile are slow."""
 
 _PAX_SIZE = re.compile(rb"([1-9]\d{0,5}) ")
 """The size at the beginning of each record of a PAX header."""
@@ -175,13 +176,12 @@ _MAGIC = {
 
 _END = "it is no tar file that can be read to its end"
 
-
 _LONG_NAMES = (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 """Types of headers that only describe the entry behind them."""
 
 
 class StrictHeader(tarfile.TarInfo):
-    """A header that is honest in length, and means the same to all readers."""
+    """A header of a possible length that means the same to all readers."""
 
     @classmethod
     def frombuf(
@@ -208,7 +208,7 @@ class StrictHeader(tarfile.TarInfo):
         """Refuse files with holes: they unpack to any size, and engines write none."""
         raise BrokenError("it holds a file with holes (sparse)")
 
-    # tarfile calls these for the three ways in which PAX headers tell of holes.
+    # tarfile calls these three for the ways in which PAX headers describe holes.
     _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _proc_sparse
 
 
@@ -226,7 +226,7 @@ class _CountedHeader(StrictHeader):
 
 
 def _check_pax(header: bytes) -> None:
-    """Refuse a PAX header that is not made of records, or takes tarfile long to read.
+    """Refuse a PAX header that is not made of records, or that tarfile reads slowly.
 
     A record is its size, as in "16 path=a/b.txt", a key with its value, and a line end.
     The size is that of the whole record.
@@ -241,11 +241,11 @@ def _check_pax(header: bytes) -> None:
 
 def _end_of_record(header: bytes, start: int) -> int:
     """The position behind the record that begins at `start`."""
-    size = _PAX_SIZE.match(header, start)
-    if not size:
+    match = _PAX_SIZE.match(header, start)
+    if not match:
         raise BrokenError(_SENSELESS_HEADERS)
-    end = start + int(size[1])
-    record = header[size.end() : end]
+    end = start + int(match[1])
+    record = header[match.end() : end]
     has_key = record.find(b"=") > 0
     if end > len(header) or not has_key or not record.endswith(b"\n"):
         raise BrokenError(_SENSELESS_HEADERS)
@@ -255,12 +255,7 @@ def _end_of_record(header: bytes, start: int) -> int:
 class Hashed:
     """Content that is read once, front to back, and hashed on the way.
 
-    Parameters
-    ----------
-    content : file object
-        The content that is read.
-    take_off : callable, optional
-        It is called with the number of bytes of each piece.
+    `take_off` is called with the number of bytes of each piece that is read.
     """
 
     def __init__(
@@ -269,7 +264,7 @@ class Hashed:
         self._content, self._take_off = content, take_off
         self._digest = hashlib.sha256()
         self.size = 0
-        """The number of bytes that have gone by."""
+        """The number of bytes that were read."""
 
     def read(self, size: int) -> bytes:
         """The next `size` bytes, or fewer at the end."""
@@ -281,7 +276,7 @@ class Hashed:
         return data
 
     def sha256(self) -> str:
-        """The digest of all that has gone by."""
+        """The digest of all that was read."""
         return self._digest.hexdigest()
 
 
@@ -302,25 +297,25 @@ class TarContent:
         data = self._content.read(size)
         self.budget.unpack(len(data))
         self._position += len(data)
-        # umoci leaves out the zeros at the end of the last block; Go does not mind.
+        # umoci leaves out the zeros at the end of the last block, and Go accepts that.
         gap = -self._position % tarfile.BLOCKSIZE
         missing = min(gap, size - len(data))
         self._position += missing
         return data + bytes(missing)
 
     def peek(self, size: int) -> bytes:
-        """The next bytes, which tarfile will read again, and in whole blocks."""
+        """The next bytes; tarfile will read them again, in whole blocks."""
         gap = -size % tarfile.BLOCKSIZE
         self._ahead = self.read(size + gap)
         self._position -= len(self._ahead)
         return self._ahead[:size]
 
     def tell(self) -> int:
-        """The number of bytes that have gone by."""
+        """The number of bytes that were read."""
         return self._position
 
     def seek(self, position: int) -> None:
-        """Skip all before a position, or before the end if that comes first."""
+        """Go on to a position, or to the end if that comes first."""
         if position < self._position:
             raise BrokenError(_SENSELESS_HEADERS)
         while self._position < position:
@@ -328,13 +323,7 @@ class TarContent:
                 break
 
     def finish(self, *, is_strict: bool) -> None:
-        """Read the rest.
-
-        Raises
-        ------
-        BrokenError
-            If `is_strict` is set and the rest is more than a few zeros.
-        """
+        """Read the rest; if `is_strict` is set, it may only be a few zeros."""
         size, is_zero = 0, True
         while data := self.read(PIECE_BYTES):
             size += len(data)
@@ -346,7 +335,7 @@ class TarContent:
 def entries_of(
     content: TarContent, budget: Budget, *, is_strict: bool = True
 ) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
-    """Every entry of a tar file, which ends with two blocks of zeros or its content.
+    """All entries of a tar file, which ends with two blocks of zeros, or its content.
 
     Raises
     ------
@@ -408,7 +397,7 @@ def strict_json(content: bytes) -> Any:
         If it has a number, or a key, that only some readers understand.
     """
     try:
-        # Of bytes, Python would read other encodings, too, which engines do not.
+        # From bytes, Python would also read encodings that engines do not know.
         text = content.decode("utf-8")
         return json.loads(text, object_pairs_hook=_table, parse_constant=_constant)
     except (ValueError, RecursionError):
@@ -433,15 +422,16 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def fields_of(value: Any, *names: str) -> dict[str, Any]:
-    """A JSON object, if its fields have their capitals; engines would take any."""
+    """A JSON object whose fields have the right capitals; engines ignore capitals."""
     if not isinstance(value, dict):
         raise BrokenError(SENSELESS_JSON)
     names_by_folded = {name.casefold(): name for name in names}
     for key in value:
         expected_key = names_by_folded.get(key.casefold(), key)
         if key != expected_key:
-            text = f"its manifest, or its configuration, has {safe(key)}"
             is_repeated = expected_key in value
-            text += " twice" if is_repeated else f" in the place of {expected_key}"
-            raise BrokenError(text)
+            end = "twice" if is_repeated else f"in the place of {expected_key}"
+            raise BrokenError(
+                f"its manifest, or its configuration, has {safe(key)} {end}"
+            )
     return value

@@ -1,4 +1,4 @@
-"""Unpacks an upload as grand-challenge.org does, or fails as it does.
+"""Unpacks an upload as grand-challenge.org does, and fails where the platform fails.
 
 The rules are those of rse-sagemaker-shim (extract.safe_extract and the handlers of its
 errors). Errors without a rule become "An unexpected error occurred", as there.
@@ -22,24 +22,24 @@ from flare.evaluation.submission.jobs import INPUTS_FILE_NAME, JOBS_SOCKET, ZIP_
 from flare.evaluation.submission.unpack import check_room, overlapping
 
 _JUNK = re.compile(r"__MACOSX|\.DS_Store|desktop.ini")
-"""The platform drops files that have this anywhere in their path."""
+"""The platform drops files whose path contains this."""
 
 _ZIP_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08", b"PK00PK\x03\x04")
 """The platform knows a zip file by its first bytes alone, not by its name."""
 
-_METHODS = (
+_PLATFORM_METHODS = (
     zipfile.ZIP_STORED,
     zipfile.ZIP_DEFLATED,
     zipfile.ZIP_BZIP2,
     zipfile.ZIP_LZMA,
 )
-"""The methods of Python 3.12, in which the platform unpacks."""
+"""The compression methods of Python 3.12, in which the platform unpacks."""
 
 UNEXPECTED = "An unexpected error occurred"
 """The platform's message for an error that its program did not foresee."""
 
 NOT_SUPPORTED = "That compression method is not supported"
-"""The words of zipfile, by which the platform tells this error from others."""
+"""The text by which the platform recognises this error of zipfile."""
 
 
 def prepare_input(source: Path, target: Path) -> None:
@@ -51,7 +51,7 @@ def prepare_input(source: Path, target: Path) -> None:
         A zip file, a folder that would be zipped, or an /input of an algorithm phase,
         which has a predictions.json.
     target : Path
-        A folder that is there and empty.
+        An empty folder.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def prepare_input(source: Path, target: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy the files of a folder as if it had been zipped and extracted."""
+    """Copy the files of a folder to where they would be if it had been zipped."""
     files = [path for path in sorted(source.rglob("*")) if path.is_file()]
     names = [file.relative_to(source).as_posix() for file in files]
     for name, place in _places_in_input(names):
@@ -98,7 +98,7 @@ def _extract(source: Path, target: Path) -> None:
             check_room(archive.infolist(), safe(source), target)
             overlapping_entries = set(overlapping(archive))
             names = [entry.filename for entry in archive.infolist()]
-            # A folder ends so. Python 3.11's is_dir would fail on an empty name.
+            # Only folders end with "/". Python 3.11's is_dir fails on an empty name.
             files = [name for name in names if not name.endswith("/")]
             for name, place in _places_in_input(files):
                 path = _normal_path(place, source)
@@ -114,7 +114,7 @@ def _extract(source: Path, target: Path) -> None:
 
 def _normal_path(place: str, source: Path) -> str:
     """The path of a file in /input, without dots: "a/../b" needs no folder a."""
-    # normpath would make "." of an empty path.
+    # An empty path stays empty: normpath would make it ".".
     path = posixpath.normpath(place) if place else ""
     if path == ".." or path.startswith(("../", "/")):
         raise _upload_error(source, "Zip file contains invalid paths")
@@ -123,8 +123,8 @@ def _normal_path(place: str, source: Path) -> str:
 
 def _extract_file(archive: zipfile.ZipFile, name: str, file: Path) -> None:
     with archive.open(name) as content, file.open("wb") as stream:
-        # The Python here may know more methods than the platform's.
-        if archive.getinfo(name).compress_type not in _METHODS:
+        # This Python may know more methods than the platform's.
+        if archive.getinfo(name).compress_type not in _PLATFORM_METHODS:
             raise NotImplementedError(NOT_SUPPORTED)
         shutil.copyfileobj(content, stream)
 
@@ -144,17 +144,16 @@ def _extraction_error(source: Path, error: Exception) -> UploadError:
 
 def _upload_error(source: Path, message: str, cause: str = "") -> UploadError:
     """The error of an upload that cannot be unpacked."""
-    because = f" ({safe(cause)})" if cause else ""
-    consequence = f'the participant would read "{message}"{because}'
-    return UploadError(f"{safe(source)}: {consequence}")
+    text = f'{safe(source)}: the participant would read "{message}"'
+    return UploadError(f"{text} ({safe(cause)})" if cause else text)
 
 
 def _places_in_input(names: Iterable[str]) -> list[tuple[str, str]]:
     """The files of a zip that are extracted, each with its place in /input.
 
-    Junk is dropped, and so are the folders that all other names share, from a single
-    name all of its folders. The platform cuts off as many characters as the shared path
-    has, and a slash: too few of "a//b", and too many of "/a".
+    Junk is dropped. The folders that all other files share are cut off; a single file
+    loses all of its folders. As on the platform, the length of the shared path and a
+    slash is cut off: too little of "a//b", and too much of "/a".
     """
     files = [name for name in names if not _JUNK.search(name)]
     if not files:

@@ -1,4 +1,4 @@
-"""Keeps and tells how far each submission is; a service that was killed goes on."""
+"""Keeps how far each submission is, so that a service that was killed can go on."""
 
 from __future__ import annotations
 
@@ -23,29 +23,28 @@ ANSWERS = "answers"
 """The folder of answers, with a file for each submission."""
 
 HOURS = 24.0
-"""The hours that the platform gives a submission from its claim on
+"""The time that the platform gives a submission after its claim
 (EXTERNAL_EVALUATION_TIMEOUT_IN_SECONDS)."""
 
 SPARE_SHARE = 1 / 48
-"""The share of the hours in which to clean up and to answer: half an hour of a day."""
-
+"""The part of this time that is left for cleaning up and answering: half an hour."""
 
 utc_now = partial(datetime.now, UTC)
 
 
 class Step(Enum):
-    """How far a submission is. Each is written down when it is done."""
+    """The steps of a submission, in their order; each is written down when done."""
 
     CLAIMING = "claiming"
-    """It is about to be claimed: whether it is ours is not known after a kill."""
+    """It is about to be claimed. After a kill, nobody knows whether it was."""
     CLAIMED = "claimed"
     DOWNLOADED = "downloaded"
     CHECKED = "checked"
     MEASURED = "measured"
     SCORED = "scored"
-    """Its answer is written, be it metrics or a line."""
+    """Its answer is in a file: metrics, or an error message."""
     RETURNING = "returning"
-    """Its answer is about to be sent: whether it is there is not known after a kill."""
+    """Its answer is about to be sent. After a kill, nobody knows whether it was."""
     RETURNED = "returned"
     LOST = "lost"
     """Somebody else has it, or its time is over."""
@@ -68,25 +67,24 @@ _Times = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry(Submission):
-    """A submission."""
+    """A submission, and how far it is."""
 
     step: Step
     """The last step that was done."""
     times: _Times = field(default_factory=dict)
     """When each step was done."""
     status: Annotated[str, Is(enum=["", "Succeeded", "Failed"])] = ""
-    """Of its answer; empty before there is one."""
+    """The status of its answer; empty before there is one."""
     message: str = ""
-    """Why it has failed, for whoever has handed it in, or why it is lost; empty
-    otherwise."""
+    """Why it has failed, as its author reads it, or why it is lost; else empty."""
     fault: str = ""
-    """What is told if the fault that has postponed it stays until its hours are over;
-    empty if none has."""
+    """Its answer if the fault that has postponed it stays until its time is over; empty
+    if it was not postponed."""
 
     def has(self, step: Step) -> bool:
-        """Whether a step is done."""
-        order = list(Step)
-        return order.index(self.step) >= order.index(step)
+        """Whether a step is done, as all steps up to the last one are."""
+        steps = list(Step)
+        return steps.index(step) <= steps.index(self.step)
 
     @property
     def claimed(self) -> datetime:
@@ -95,7 +93,7 @@ class Entry(Submission):
         return start.astimezone(UTC)
 
     def ends_at(self, hours: float) -> datetime:
-        """When its answer has to be on its way, if it has this number of hours."""
+        """When its answer has to be sent, if it has this number of hours."""
         return self.claimed + timedelta(hours=hours * (1 - SPARE_SHARE))
 
 
@@ -105,15 +103,13 @@ _ClosedEntry = Annotated[
 
 
 class JournalFile(TypedDict):
-    """How far each submission of `flare serve` is, in RESULTS/.serve; written whole at
-    each step.
-    """  # noqa: D205  a sentence of the public schema
+    """How far each submission of `flare serve` is; the file lies in RESULTS/.serve."""
 
     source: Text
-    """Where submissions come from: a phase of the platform, or a folder. Another one is
-    refused."""
+    """Where submissions come from: a phase of the platform, or a folder. A service for
+    another source refuses the file."""
     submissions: list[_ClosedEntry]
-    """All that were ever claimed, the oldest first."""
+    """All submissions that were ever claimed, the oldest first."""
 
 
 class Journal:
@@ -131,7 +127,7 @@ class Journal:
     Raises
     ------
     MeasurementError
-        If it is there, but cannot be read, or is of another source.
+        If the journal cannot be read, or is of another source.
     """
 
     def __init__(
@@ -141,7 +137,8 @@ class Journal:
         self._source, self._now = source, now
         former_source, entries = read_journal(folder)
         if folder.exists():
-            folder.chmod(folder.stat().st_mode & ~0o007)  # it names everybody
+            # Its files name everybody who has submitted, so others may not enter it.
+            folder.chmod(folder.stat().st_mode & ~0o007)
         if former_source and former_source != source:
             raise MeasurementError(
                 str(self._file),
@@ -149,7 +146,7 @@ class Journal:
                 "Give each source an --output of its own.",
             )
         self.entries = {entry.key: entry for entry in entries}
-        """All that were ever claimed, by key, the oldest first."""
+        """All submissions that were ever claimed, by key, the oldest first."""
 
     def open_entries(self) -> list[Entry]:
         """Submissions that are not at their end, the oldest first."""
@@ -159,7 +156,8 @@ class Journal:
         """Another user who has the folder of a submission; empty if nobody has."""
         entries = self.entries.values()
         users = {entry.user for entry in entries if entry.team == submission.team}
-        return next(iter(users - {submission.user, ""}), "")
+        other_users = sorted(users - {submission.user, ""})
+        return other_users[0] if other_users else ""
 
     def keep(
         self, submission: Submission, step: Step | None = None, **changes: Any
@@ -169,7 +167,7 @@ class Journal:
         Parameters
         ----------
         submission : Submission
-            As its source describes it now; or its entry, however old that is.
+            The submission as its source has it now, or an entry of it, even an old one.
         step : Step, optional
             The step that was done now.
         **changes
@@ -181,9 +179,9 @@ class Journal:
             If it cannot be written; then nothing has changed.
         """
         old_entry = self.entries.get(submission.key)
-        if not isinstance(submission, Entry):
-            for row in fields(Submission):
-                changes[row.name] = getattr(submission, row.name)
+        if not isinstance(submission, Entry):  # its source may have changed it
+            for key in fields(Submission):
+                changes[key.name] = getattr(submission, key.name)
         if step:
             old_times = old_entry.times if old_entry else {}
             time = self._now().astimezone(UTC).isoformat()
@@ -208,7 +206,7 @@ class Journal:
         self.entries = entries
 
     def write_answer(self, submission: Submission, answer: Answer) -> None:
-        """Write the answer before it is sent, so that each try sends the same.
+        """Write an answer before it is sent, so that each try sends the same one.
 
         Raises
         ------
@@ -229,10 +227,11 @@ class Journal:
             If it cannot be read.
         """
         file = self._answer_file(submission)
-        with _as_written(file):
+        with _refusing_changes(file):
             answer: Answer = json.loads(file.read_text(encoding="utf-8"))
-            has_result = answer["status"] == "Succeeded"
-            _ = answer["metrics"] if has_result else answer["error_message"]
+            key = "metrics" if answer["status"] == "Succeeded" else "error_message"
+            if key not in answer:
+                raise KeyError(key)
         return answer
 
     def _answer_file(self, submission: Submission) -> Path:
@@ -246,22 +245,22 @@ def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
     Raises
     ------
     MeasurementError
-        If it is there, but cannot be read.
+        If the journal cannot be read.
     """
     file = folder / JOURNAL_JSON
     if not file.exists():
         return "", ()
-    with _as_written(file):
+    with _refusing_changes(file):
         content = json.loads(file.read_text(encoding="utf-8"))
         return str(content["source"]), tuple(map(_entry, content["submissions"]))
 
 
 @contextmanager
-def _as_written(file: Path) -> Iterator[None]:
-    """Refuse a file that this program has not written, or an earlier version has."""
+def _refusing_changes(file: Path) -> Iterator[None]:
+    """Refuse a file that somebody has changed, or that another version has written."""
     try:
         yield
-    except Exception as error:  # anybody may have changed it, in any way
+    except Exception as error:  # a changed file may raise any error
         raise MeasurementError(
             str(file),
             "it is not what this version has written",
@@ -270,18 +269,18 @@ def _as_written(file: Path) -> Iterator[None]:
 
 
 def _entry(content: dict[str, Any]) -> Entry:
-    """An entry that can be used as a whole; any error says that it cannot."""
-    # The defaults are for an entry that begins, not for one that was written.
-    if content.keys() != {row.name for row in fields(Entry)}:
+    """An entry of the journal; any error says that it cannot be used."""
+    # An entry that was written has all keys: the defaults are for new ones.
+    if content.keys() != {key.name for key in fields(Entry)}:
         raise KeyError
     entry = build(Entry, content)
-    entry.ends_at(HOURS)
+    entry.ends_at(HOURS)  # raises if the time of its claim makes no sense
     if entry.step.value not in entry.times:
         raise KeyError
     return entry
 
 
-# --- How far all are --------------------------------------------------------------
+# --- Texts for the operator -------------------------------------------------------
 
 
 def status_text(folder: Path, hours: float) -> str:
@@ -302,19 +301,21 @@ def status_text(folder: Path, hours: float) -> str:
 
 def _row(entry: Entry, hours: float) -> tuple[str, ...]:
     end = entry.ends_at(hours)
+    answer = printable(f"{entry.status} {entry.message}".strip())
+    if entry.fault and not answer:
+        answer = "postponed"
     return (
         safe(entry.title),
         safe(entry.team),
         entry.step.value,
         entry.times[entry.step.value][:16].replace("T", " "),
         "" if entry.step.is_end else f"{end:%Y-%m-%d %H:%M}",
-        printable(f"{entry.status} {entry.message}".strip())
-        or (entry.fault and "postponed"),
+        answer,
     )
 
 
 def waiting_text(source: Source, folder: Path) -> str:
-    """Tell the next steps of a service; nothing is claimed.
+    """Tell what a service would do next; nothing is claimed.
 
     Raises
     ------
@@ -331,7 +332,7 @@ def waiting_text(source: Source, folder: Path) -> str:
     for submission in source.claimable():
         if submission.key not in keys:
             lines.append(f"{safe(submission.title)}: would be claimed")
-    returned = sum(entry.step is Step.RETURNED for entry in entries)
-    submissions = count(returned, "submission")
+    returned = [entry for entry in entries if entry.step is Step.RETURNED]
+    submissions = count(len(returned), "submission")
     lines.append(f"Everything is ready; {submissions} answered already")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What is done with the archive of a submission, and the metrics that it comes to."""
+"""Measures and scores the archive of a submission, and makes the metrics returned."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from flare.results.metrics_reading import case_names, read_evaluation
 from flare.results.scores import statistics
 
 REPEAT_S = 60.0
-"""What is raised from a signal is lost where Python ignores exceptions, such as in a
-destructor: so it is raised again, if the block has not ended after so long."""
+"""An OverdueSignal is raised again after this time if the block has not ended: Python
+ignores what is raised within a destructor, for example."""
 
 _log = logging.getLogger(__name__)
 
 AGAIN = "handed in again, and served"
-"""In the ledger, why another archive of a team is accepted."""
+"""The reason in the ledger why another archive of a team is accepted."""
 
 FOLDER = ".serve"
-"""In RESULTS: the journal, and archives that were downloaded."""
+"""The folder in RESULTS of the journal, and of archives that were downloaded."""
 
 RANKED = ("runtime_s", "max_gpu_memory_mb")
 """Metrics of efficiency that a platform can rank, besides scores."""
@@ -85,19 +85,17 @@ class OverdueError(SubmissionError):
 
 
 class OverdueSignal(BaseException):
-    """The time of a submission is over: what runs for it is ended, as by Ctrl-C."""
+    """The time of a submission is over, which ends its work as Ctrl-C would."""
 
 
 @contextmanager
 def ended_after(seconds: float) -> Iterator[None]:
-    """End what runs in the block after a while.
-
-    Only the main thread of a program can do this.
+    """End the block after some time, in the main thread of a program.
 
     Raises
     ------
     OverdueSignal
-        From within the block, wherever it is; before it, if no time is left.
+        Anywhere in the block; before it, if no time is left.
     """
 
     def end(*_: object) -> NoReturn:
@@ -112,31 +110,32 @@ def ended_after(seconds: float) -> Iterator[None]:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-    finally:  # also if the signal has come on the way out; the next one is far off
+    finally:
+        # The first signal may end the line above; the next one comes a minute later.
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedWork:
-    """What is done with the archive of a submission."""
+    """The work on the archive of any submission."""
 
     job: Job
-    """What is measured, and how; its archives are those of the submissions."""
+    """The cases, the rules and the options; each submission brings its archive."""
     worst: Mapping[str, float | None]
-    """By metric of `RANKED`: what counts for a case that has failed."""
+    """The value of each metric of `RANKED` for a case that has failed."""
     telling: Callable[[Job], AbstractContextManager[Listener]]
-    """Given what is measured: who is told of each case."""
+    """Opens, for the job of one archive, the listener that is told of each case."""
     is_named: bool
-    """Whether an image has to be called like its team."""
+    """Whether an image must have the name of its team."""
 
     @property
     def cases(self) -> int:
-        """How many there are."""
+        """The number of cases."""
         return len(self.job.cases)
 
     def check_host(self) -> None:
-        """See that this computer can measure.
+        """Check that this computer can measure.
 
         Raises
         ------
@@ -145,7 +144,7 @@ class ServedWork:
             container cannot be run.
         """
         engine = find_engine(self.job.options.engine)
-        engine.describe()
+        engine.describe()  # raises if it does not answer
         free = room(self.job.results).free_bytes
         if free < SPARE_BYTES:
             raise OutputError(
@@ -168,9 +167,9 @@ class ServedWork:
         archive = self._read(file)
         for doubt in archive.doubts:
             _log.info("%s: doubtful: %s", safe(file.name), doubt)
+        # This also takes an earlier refusal of the team out of the file.
         write_refused([archive], self.job.results)
-        if archive.problems:
-            raise_problems(archive.problems)
+        raise_problems(archive.problems)
 
     def measure(self, file: Path) -> None:
         """Run an image on all cases that are not done yet.
@@ -184,7 +183,7 @@ class ServedWork:
         """
         archive, ledger = self._read(file), read_ledger(self.job.results / LEDGER_CSV)
         is_known = any(entry.team == archive.team for entry in ledger)
-        # What it predicts is scored in a step of its own.
+        # Without references, nothing is scored: that is a step of its own.
         options = replace(
             self.job.options,
             archives=file,
@@ -194,7 +193,8 @@ class ServedWork:
         job = replace(self.job, options=options, archives=(archive,))
         with self.telling(job) as listener:
             failed = measure_teams(job, listener)
-        for _, error in failed:
+        if failed:
+            _, error = failed[0]  # the only team of the job
             if isinstance(error, SubmissionError):
                 refused = replace(archive, problems=(error,))  # type: ignore[arg-type]
                 write_refused([refused], self.job.results)
@@ -222,7 +222,7 @@ class ServedWork:
         return returned_metrics(folder, self.worst)
 
     def done(self, team: str) -> int:
-        """How many cases of a team need not be run again."""
+        """The number of cases of a team that need not be run again."""
         return count_done(self.job.results / team)
 
     def _read(self, file: Path) -> Archive:
@@ -237,10 +237,10 @@ class ServedWork:
 # --- What is returned -------------------------------------------------------------
 
 REFUSED = "its output is refused"
-"""Why a case has failed that could not be scored."""
+"""The reason that is told for a case whose output could not be scored."""
 
 NOT_TOLD = "What was let pass is in the organisers' metrics.json"
-"""In place of warnings: they have labels and sizes, which a container can choose."""
+"""Stands for all warnings: these have labels and sizes, which a container chooses."""
 
 
 class NoCaseError(SubmissionError):
@@ -275,16 +275,16 @@ def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[st
     one in ``aggregates``: the platform drops a result that lacks a ranked value, and a
     mean over the cases that worked would reward failing on long ones.
 
-    The author of an image may not see the CTs that it is run on: no text has anything
-    that a container can choose, such as labels, exit codes and names.
+    The author of an image may not see the CTs that it is run on. So no text tells
+    anything that a container can choose, such as labels, exit codes and names.
 
     Parameters
     ----------
     folder : Path
-        Of a team that is measured and scored.
+        The folder of a team that is measured and scored.
     worst : mapping
-        What counts for a case that has failed, by metric of `RANKED`: the limits, as no
-        honest run takes more; None where there is none.
+        The value of each metric of `RANKED` for a case that has failed: the limit, as
+        no honest run takes more; None where there is no limit.
 
     Raises
     ------
@@ -339,7 +339,7 @@ def _statistics(
 def _failures(
     names: Iterable[str], records_by_case: Mapping[str, CaseRecord]
 ) -> dict[str, str]:
-    """Why each failed case of metrics.json has no score, in words of ours alone."""
+    """Why each failed case has no score, in words that no container has chosen."""
     failures = {}
     for name in names:
         failures[name] = REFUSED
@@ -354,24 +354,25 @@ def _numbered(values: Sequence[Any]) -> dict[str, Any]:
 
 
 def _endings(records: Sequence[CaseRecord]) -> str:
-    """How runs have ended, and what is said of the first one, without a case's name."""
+    """The number of runs of each status, and the reason of the first; names no case."""
     counts = Counter(record.status.value for record in records)
     text = ", ".join(f"{number} {status}" for status, number in counts.items())
     first = _reason(records[0]).replace(records[0].case, "CASE")
-    first = first if len(first) <= 90 else f"{first[:87]}..."  # a line is short
+    if len(first) > 90:  # it shares a line with other texts
+        first = f"{first[:87]}..."
     return f"{text} (the first: {first})" if first else text
 
 
 def _reason(record: CaseRecord) -> str:
-    """Why a run is no good, in words of ours alone.
+    """Why a run has failed, without anything that its container has chosen.
 
-    The names of its files, its exit code and the moment of its end are what a container
-    has chosen, which has seen a CT that its author has not: of a wrong output, only the
-    code is told.
+    A container has seen a CT that its author has not, and could tell of it by the names
+    of its files, its exit code, and the moment of its end. A wrong output is only told
+    by the code of its error.
     """
-    text = record.message.partition("; see ")[0]
+    text, _, _ = record.message.partition("; see ")  # then comes a log
     if record.status is RunStatus.WRONG_OUTPUT:
         code = re.search(r" \[F\d\d\]$", text)
-        return f"{REFUSED}{code[0] if code else ''}"
+        return f"{REFUSED}{code[0]}" if code else REFUSED
     text = re.sub(r"\bexit code -?\d+", "an exit code other than 0", text)
     return printable(re.sub(r" after [\d.]+ s\b", "", text))
