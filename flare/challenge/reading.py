@@ -148,14 +148,7 @@ def recorded_challenge(
 ) -> Challenge:
     """The challenge that results were scored by, as far as scoring has read it.
 
-    Parameters
-    ----------
-    key : str
-        What the challenge is called.
-    rules : mapping
-        As `flare.challenge.reading.scoring_rules` gives them.
-    organs : sequence of str
-        The names of its organs, in their order.
+    `rules` are as `scoring_rules` gives them, and organs are in their order.
 
     Raises
     ------

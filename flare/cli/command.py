@@ -76,10 +76,7 @@ class Option(click.Option):
 class Command(click.Command):
     """A command that is run as `run_command` does it; its result is the exit status.
 
-    Parameters
-    ----------
-    exclusive : collection of str
-        Names of parameters that exclude each other: a command takes one of them.
+    Of the parameters that `exclusive` names, a command takes one.
     """
 
     def __init__(
@@ -199,16 +196,8 @@ def takes(
     is such a dataclass stands for the options of that one; other fields keep their
     defaults. The help has them in the order of the fields.
 
-    A ValueError of its ``__post_init__`` is a usage error.
-
-    Parameters
-    ----------
-    kind : type
-        The dataclass.
-    name : str
-        Of the command; if not given, that of its file.
-    **settings
-        As in `Command`.
+    A ValueError of its ``__post_init__`` is a usage error. Unless a `name` is given,
+    the command has that of its file; `settings` are those of `Command`.
     """
 
     def decorate(function: Callable[[_T], None]) -> Command:

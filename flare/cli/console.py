@@ -39,11 +39,8 @@ class OutcomeError(Exception):
 def run_command(command: Callable[[], None]) -> int:
     """Run a command and turn what it raises into an exit status and one line.
 
-    Returns
-    -------
-    int
-        0, or 1 after an error, 130 after Ctrl-C, 143 after SIGTERM. Then stderr has
-        exactly one line, of at most 1,024 characters; else it has none.
+    The status is 0, or 1 after an error, 130 after Ctrl-C, 143 after SIGTERM. Then
+    stderr has exactly one line, of at most 1,024 characters; else it has none.
     """
     _open_closed_streams()
     with (
@@ -268,12 +265,7 @@ class Progress:
     """Tells of each step, and of the time left where that is a minute or more.
 
     On a terminal, a line is drawn over the one before, until something else is written.
-    Elsewhere, each step is a line of the log.
-
-    Parameters
-    ----------
-    every_s : float
-        A line of the log comes at most so often.
+    Elsewhere, each step is a line of the log, which comes every `every_s` at most.
     """
 
     def __init__(self, *, every_s: float = 0.0) -> None:

@@ -74,23 +74,11 @@ def check_submission(
 ) -> CheckOutcome:
     """Look for everything that the evaluation would refuse.
 
-    Parameters
-    ----------
-    predictions : Path
-        The folder that would be zipped.
-    challenge : Challenge
-        The rules that apply.
-    ground_truth : Path, optional
-        The reference labels, if they are public: names and grids are compared.
-    images : Path, optional
-        The CTs, if the labels are not public: their names and grids are compared.
-    workers : int, optional
-        Processes to use; None for as many as CPUs and memory allow.
-    on_case : callable, optional
-        Told of every label map as it has been read.
-    are_jobs_read : bool
-        Whether a predictions.json is taken for the platform's; a team's container may
-        have written one, which means nothing.
+    Names and grids are compared with those of the references, if they are public, or
+    else of the CTs. None as `workers` is as many as CPUs and memory allow; `on_case` is
+    told of every label map as it has been read. `are_jobs_read` is whether a
+    predictions.json is taken for the platform's; a team's container may have written
+    one, which means nothing.
 
     Raises
     ------
@@ -224,11 +212,8 @@ _REFERENCES_REMEDY = "Mend it, and check again: flare explain G02 says how."
 def check_references(ground_truth: Path, challenge: Challenge) -> str:
     """Read all references of a challenge, so that no mistake waits for a submission.
 
-    Returns
-    -------
-    str
-        How many there are, how often each organ is there, and how large. The
-        demonstration set is counted, and not read: it need not fit.
+    Returns how many there are, how often each organ is there, and how large. The
+    demonstration set is counted, and not read: it need not fit.
 
     Raises
     ------

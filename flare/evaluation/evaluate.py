@@ -179,25 +179,10 @@ def score_cases(
 ) -> Iterator[Attempt]:
     """Score cases whose headers have been checked, in worker processes.
 
-    Parameters
-    ----------
-    pairs : sequence of CasePair
-        A reference and a prediction each.
-    rules : Challenge
-        The challenge, as the options change it.
-    workers : int, optional
-        Number of processes; with one, this process does the work itself. None for as
-        many as CPUs and memory allow.
-    check_only : bool
-        Only look for problems of the predictions: for a submission that is refused
-        anyway, so that its author learns of everything at once.
-    on_case : callable, optional
-        Called after each case, in their order.
-
-    Yields
-    ------
-    Attempt
-        For each pair, in their order; a refused prediction does not end it.
+    Yields an attempt for each pair, in their order; a refused prediction does not end
+    it. One worker is this process itself; None is as many as CPUs and memory allow.
+    With `check_only`, only problems of the predictions are looked for: for a submission
+    that is refused anyway, so that its author learns of everything at once.
 
     Raises
     ------
@@ -252,16 +237,9 @@ def results_of(
 ) -> Results:
     """Make the results of a submission from the outcomes of its cases.
 
-    Parameters
-    ----------
-    plan : Plan
-        The files that were to be scored, and the rules.
-    attempts : iterable of Attempt
-        The outcome of each pair of the plan, in their order.
-    absent : collection of str
-        Cases that are known to have no prediction: no warning tells of them.
-    checksum : callable, optional
-        The SHA-256 of a reference file, where that is known already.
+    Attempts are in the order of the plan's pairs. Cases in `absent` are known to have
+    no prediction: no warning tells of them. `checksum` gives the SHA-256 of a reference
+    file, where that is known already.
 
     Raises
     ------

@@ -240,26 +240,12 @@ def case_record(
     rerun: str = "",
     doubts: Sequence[str] = (),
 ) -> CaseRecord:
-    """The row of a case whose repeats have all worked.
+    """The row of a case whose repeats, at least one, have all worked.
 
-    All values are those of one repeat, see `counted_run`.
-
-    Parameters
-    ----------
-    case : str
-        Its name.
-    runs : sequence of ContainerRun
-        All repeats; at least one.
-    rule : MaxMemory
-        The challenge's rule of the maximum of memory.
-    cpus : int
-        Processors of the computer.
-    exclusive_cpus : int
-        Processors that no other container had; 0 if there was no other.
-    rerun : str
-        Why it was run again.
-    doubts : sequence of str
-        Reasons to doubt it, besides those that its runs tell.
+    All values are those of one repeat, see `counted_run`. `exclusive_cpus` are
+    processors that no other container had, 0 if there was no other; `rerun` is why it
+    was run again, and `doubts` are reasons to doubt it, besides those that its runs
+    tell.
     """
     run = counted_run(runs)
     trace = run.trace
@@ -350,14 +336,8 @@ def keep_runs(folder: Path, case: str, runs: Sequence[ContainerRun]) -> None:
 def keep_prediction(folder: Path, case: str, files: Sequence[Path]) -> None:
     """Move the prediction of a case to its place, where nothing older stays.
 
-    Parameters
-    ----------
-    folder : Path
-        The team's folder.
-    case : str
-        Its name.
-    files : sequence of Path
-        The label map, on the same file system; empty if the run has failed.
+    The folder is the team's. `files` has the label map, on the same file system, or
+    nothing if the run has failed.
     """
     predictions = folder / PREDICTIONS
     for suffix in SUFFIXES:

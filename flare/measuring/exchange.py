@@ -48,21 +48,10 @@ class WrongOutputError(Exception):
 
 
 def lay_out(case: LabelMapFile, inputs: Path, contract: Contract) -> Path:
-    """Put the image of a case where a container looks for it.
+    """Put the image of a case where a container looks for it, as its contract says.
 
-    Parameters
-    ----------
-    case : LabelMapFile
-        The image, which is copied, under its own name.
-    inputs : Path
-        An empty folder, which the container will read.
-    contract : Contract
-        Says where.
-
-    Returns
-    -------
-    Path
-        The copy; nothing else is in its folder.
+    The image is copied under its own name into an empty folder, which the container
+    will read. Nothing else is in the folder of the copy, which is returned.
     """
     folder = inputs
     for part in PurePosixPath(contract.input_path).parts:
@@ -102,21 +91,9 @@ def take_out(
 ) -> dict[str, str]:
     """Copy the files of a volume to a folder.
 
-    Parameters
-    ----------
-    engine : Engine
-        Which has the volume.
-    holder : str
-        ID of the container of ours that holds it.
-    folder : Path
-        Empty, and closed to other users.
-    most_bytes : int
-        No honest file is larger.
-
-    Returns
-    -------
-    dict of str to str
-        Names of what is not a regular file, and its kind; without folders.
+    A container of ours, the `holder`, holds the volume. The folder is empty, and closed
+    to other users; no honest file is larger than `most_bytes`. Returns the names of
+    what is not a regular file, and its kind; without folders.
 
     Raises
     ------
@@ -225,16 +202,8 @@ def move_map(
 ) -> Path:
     """Move the label map of an algorithm to where FLARE's contract has it.
 
-    Parameters
-    ----------
-    folder : Path
-        The files that it has written.
-    irregular : mapping
-        What is not a regular file there, see `take_out`.
-    file : Path
-        On the same file system; its name is that of the case, and gets an ending.
-    contract : Contract
-        Says where the label map should be.
+    `irregular` is what is not a regular file in the folder, see `take_out`. The new
+    file is on the same file system; its name is that of the case, and gets an ending.
 
     Raises
     ------

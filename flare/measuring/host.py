@@ -69,15 +69,10 @@ def check_room(folder: Path, needed: int, file: str, what: str) -> None:
 
 
 class DiskWatch:
-    """Watches a disk from now on.
+    """Watches from now on that no more of a disk is taken than a limit.
 
-    Parameters
-    ----------
-    folder : Path, optional
-        Where it is mounted, or below; None for a disk that cannot be seen from here,
-        and never alarms.
-    limit_bytes : int
-        How much may be taken.
+    The folder is where it is mounted, or below; None for a disk that cannot be seen
+    from here, and never alarms.
     """
 
     def __init__(self, folder: Path | None, limit_bytes: int) -> None:
@@ -125,12 +120,8 @@ class DiskWatch:
 def choose_caches(caches: Caches | None, *, is_engine_here: bool) -> Caches:
     """Choose cold caches where they are possible, unless others are asked for.
 
-    Parameters
-    ----------
-    caches : Caches or None
-        None for whatever is possible.
-    is_engine_here : bool
-        Whether containers run on this computer, whose caches can be emptied.
+    They are possible where containers run on this computer, whose caches can be
+    emptied.
 
     Raises
     ------
@@ -181,14 +172,7 @@ def default_cpus() -> str:
 def busy_s(stat: Path = Path("/proc/stat"), cpus: Sequence[int] = ()) -> float | None:
     """Seconds that processors, or all of the computer, have worked or were taken away.
 
-    None where that is not known.
-
-    Parameters
-    ----------
-    stat : Path
-        Where the kernel tells.
-    cpus : sequence of int
-        Numbers of the processors; all of the computer if none is given.
+    None where that is not known. All of the computer counts if no processor is named.
     """
     names = {f"cpu{number}" for number in cpus} or {"cpu"}
     lines = ticks = 0
@@ -209,14 +193,7 @@ def busy_s(stat: Path = Path("/proc/stat"), cpus: Sequence[int] = ()) -> float |
 def is_busy(other_cpu_s: float | None, runtime_s: float, cpus: int) -> bool:
     """Whether other programs did enough to make a running time doubtful.
 
-    Parameters
-    ----------
-    other_cpu_s : float or None
-        Processor time of all but the container; None if unknown.
-    runtime_s : float
-        How long the container ran.
-    cpus : int
-        Of the computer.
+    `other_cpu_s` is the processor time of all but the container; None if unknown.
 
     Examples
     --------

@@ -136,18 +136,8 @@ def loaded_image(
 ) -> Iterator[LoadedImage]:
     """An image that is loaded, and removed in the end with all that was made for it.
 
-    Parameters
-    ----------
-    archive : Archive
-        Without problems.
-    folder : Path
-        Where folders for the container are made.
-    engine : Engine
-        What it is run by.
-    conditions : Conditions
-        Under which its containers are run.
-    lock : FolderLock
-        Of the folder.
+    The archive is without problems. Folders for the container are made in `folder`,
+    which is locked.
 
     Raises
     ------
@@ -223,16 +213,8 @@ def load_image(engine: Engine, archive: Archive, tag: str) -> str:
     says of its content is the archive's fault. Anything else is tried again, as others
     may use the engine at the same time. In the end, what the engine says of the
     computer is the host's fault. If it names neither, the archive is at fault: the
-    engine works, as it has taken an image of ours just before.
-
-    Parameters
-    ----------
-    engine : Engine
-        What gets the image.
-    archive : Archive
-        Without problems.
-    tag : str
-        For the image, unless it was there before with a tag of its own.
+    engine works, as it has taken an image of ours just before. An image that was there
+    before with a tag of its own does not get ours.
 
     Raises
     ------
@@ -309,10 +291,7 @@ def _watched(
 ) -> Iterator[list[str]]:
     """Kill a process that takes too long, or too much of the disk.
 
-    Yields
-    ------
-    list of str
-        Why it was killed, as soon as it is. Behind the block, the process has ended.
+    Yields why it was killed, as soon as it is. Behind the block, the process has ended.
     """
     has_ended, problems = threading.Event(), list[str]()
 
@@ -405,18 +384,8 @@ def output_volume(
 ) -> Iterator[Volume]:
     """A fresh volume in memory for the output of a container.
 
-    It vanishes when no container has it any more: so one of ours holds it.
-
-    Parameters
-    ----------
-    engine : Engine
-        What makes it.
-    empty : str
-        ID of our own image.
-    label : str
-        Says which measurement it belongs to.
-    size : str
-        Such as 4g.
+    It vanishes when no container has it any more: so one of ours holds it, made of our
+    own image, `empty`. A size is such as 4g.
     """
     name, holder = "", ""
     try:

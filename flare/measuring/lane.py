@@ -137,14 +137,7 @@ class Computer:
 
 
 def look_at_computer(gpus: Sequence[str], engine: Engine) -> Computer:
-    """Look at the computer that this is run on.
-
-    Parameters
-    ----------
-    gpus : sequence of str
-        Indexes or UUIDs of the GPUs that are to be used.
-    engine : Engine
-        What containers run in.
+    """Look at the computer that this is run on, and at GPUs by indexes or UUIDs.
 
     Raises
     ------
@@ -192,14 +185,7 @@ def _cores(
 def divide(computer: Computer, limits: Limits, count: int) -> tuple[Lane, ...]:
     """The lanes of a computer; no two share a processor.
 
-    Parameters
-    ----------
-    computer : Computer
-        The computer; each of its GPUs has a lane.
-    limits : Limits
-        As asked for; what they do not say is divided into equal parts.
-    count : int
-        How many lanes.
+    Each of its GPUs has a lane. What the limits do not say is divided into equal parts.
 
     Raises
     ------

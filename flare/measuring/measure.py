@@ -170,10 +170,7 @@ def check_cases(
 class Scorer(Listener):
     """Scores each team that is measured to the end, and shows its measurements.
 
-    Parameters
-    ----------
-    job : Job
-        The measurement; without reference labels, nothing is scored.
+    Without reference labels, nothing is scored.
     """
 
     def __init__(self, job: Job) -> None:
@@ -196,11 +193,8 @@ class Scorer(Listener):
 def measure(job: Job, scorer: Scorer) -> str:
     """Measure and score teams, and note in refused.csv whose image cannot be run.
 
-    Returns
-    -------
-    str
-        Why the first team was not done, and how many others were not; empty if all
-        were.
+    Returns why the first team was not done, and how many others were not; empty if all
+    were.
     """
     write_refused(job.archives, job.results)
     failures = measure_teams(job, scorer)
@@ -233,14 +227,10 @@ def measure_teams(
 ) -> tuple[tuple[str, FlareError], ...]:
     """Run the images of all teams on all cases, and keep what was measured.
 
-    Only cases without a result, with an engine error, or in `options.rerun` are run.
-    A team is measured whole by one lane: of this computer, or of those of a cluster.
-
-    Returns
-    -------
-    tuple of tuple of str and FlareError
-        Teams whose measurement could not begin or go on, and why; what was measured
-        of them is kept.
+    Only cases without a result, with an engine error, or in `options.rerun` are run. A
+    team is measured whole by one lane: of this computer, or of those of a cluster.
+    Returns the teams whose measurement could not begin or go on, and why; what was
+    measured of them is kept.
 
     Raises
     ------
@@ -347,17 +337,9 @@ def write_refused(
 ) -> None:
     """Write down which archives were refused, and why.
 
-    Teams that are not among these archives stay in the file as they are.
-
-    Parameters
-    ----------
-    archives : sequence of Archive
-        All archives that were looked at.
-    results : Path
-        The folder of all teams.
-    failed : sequence of tuple of str and FlareError
-        Teams that were not measured or scored to the end, and why. Where the host is to
-        blame, a team is not refused: the same command goes on with it.
+    Teams that are not among these archives stay in the file as they are. Those that
+    `failed` were not measured or scored to the end. Where the host is to blame, a team
+    is not refused: the same command goes on with it.
 
     Raises
     ------

@@ -217,12 +217,7 @@ JOIN_S = 10.0
 class ControlGroup:
     """Memory and processor time of a container, from its control group.
 
-    Parameters
-    ----------
-    container : str
-        Its full ID.
-    root : Path
-        Where control groups are mounted.
+    The container is named by its full ID; `root` is where control groups are mounted.
     """
 
     def __init__(self, container: str, root: Path = CGROUPS) -> None:
@@ -301,18 +296,9 @@ def _fields(file: Path) -> dict[str, int]:
 
 
 class Sampler:
-    """A thread that samples between the start and the end of a container.
+    """A thread that samples a GPU and a container, while the container runs.
 
-    Parameters
-    ----------
-    interval_s : float
-        Time between two samples.
-    gpu : NvmlSource, optional
-        What is sampled of it,
-    group : ControlGroup, optional
-        and of the container.
-    clock : callable
-        Seconds that only go forward.
+    `clock` tells seconds that only go forward.
     """
 
     def __init__(
@@ -361,12 +347,8 @@ class Sampler:
         """Sample at multiples of the interval since the start, until told to stop.
 
         A sample that comes too late does not shift those behind it: its time is the
-        true one, and the multiples that it has missed are left out.
-
-        Parameters
-        ----------
-        pause : callable
-            Waits for a number of seconds; true if it was told to stop.
+        true one, and the multiples that it has missed are left out. `pause` waits for a
+        number of seconds; it is true if it was told to stop.
 
         Raises
         ------

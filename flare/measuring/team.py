@@ -131,11 +131,8 @@ class TeamPlan:
 def measure_team(task: TeamJob) -> Iterator[CaseRecord]:
     """Run all cases of a team that are left to do, and keep what is measured.
 
-    Yields
-    ------
-    CaseRecord
-        The row of each case, first of those that need not be run. No container is
-        there meanwhile.
+    Yields the row of each case, first of those that need not be run. No container is
+    there meanwhile.
 
     Raises
     ------
@@ -158,17 +155,8 @@ def measure_team(task: TeamJob) -> Iterator[CaseRecord]:
 def planned_team(task: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
     """Lock the folder of a team, enter it in the ledger, and see what is left to do.
 
-    Parameters
-    ----------
-    task : TeamJob
-        The team, and all that its measurement needs.
-    is_here : bool
-        Whether its containers run on this computer, and what a run has left is seen.
-
-    Yields
-    ------
-    TeamPlan
-        While nobody else can change the team's folder.
+    Nobody else can change the folder within the block. `is_here` is whether the
+    containers run on this computer, and what a run has left is seen.
 
     Raises
     ------
@@ -267,12 +255,8 @@ def _settings(task: TeamJob) -> Settings:
 def _put_aside(ledger: Path, entry: LedgerEntry) -> bool:
     """Move the measurements of an archive that another one may replace.
 
-    They are kept in RESULTS/.replaced, where `flare rank` does not look.
-
-    Returns
-    -------
-    bool
-        Whether there were any.
+    They are kept in RESULTS/.replaced, where `flare rank` does not look. Returns
+    whether there were any.
 
     Raises
     ------

@@ -69,17 +69,9 @@ def check_output(
 ) -> None:
     """See that a run has written one label map that can be evaluated.
 
-    Parameters
-    ----------
-    folder : Path
-        The files that it has written.
-    irregular : mapping
-        What is not a regular file there, see `take_out`.
-    inputs : Path
-        The folder of the one image that it was given.
-    challenge : Challenge
-        Whose labels are allowed; its grid is compared by size, and unknown labels are
-        let pass, as when the team is evaluated.
+    `irregular` is what is not a regular file in the folder, see `take_out`, and
+    `inputs` the folder of the one image that it was given. Grids are compared by size,
+    and unknown labels are let pass, as when the team is evaluated.
 
     Raises
     ------
@@ -229,14 +221,7 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
 def try_engine(engine: Engine, folder: Path, conditions: Conditions) -> None:
     """Run an empty container, without anything of a team.
 
-    Parameters
-    ----------
-    engine : Engine
-        What it runs in.
-    folder : Path
-        It remembers what is to be removed, and nobody else has it.
-    conditions : Conditions
-        Under which teams' containers are run.
+    The folder remembers what is to be removed, and nobody else has it.
 
     Raises
     ------

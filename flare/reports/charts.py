@@ -269,16 +269,9 @@ def field_chart(
 ) -> Chart:
     """A shaded field for each label and column; a line marks what is not there.
 
-    Parameters
-    ----------
-    labels, columns, values : sequence
-        Names of the rows, and of their fields; and the values by row and column.
-    shade_of : callable
-        The class of a value's shade.
-    form : str
-        In which numbers are written on paper.
-    **chart_fields
-        Other fields of the chart.
+    Labels are names of the rows, and columns those of their fields; values are by row
+    and column. `shade_of` tells the class of a value's shade, and `form` is in which
+    numbers are written on paper.
     """
     fields = []
     for row in values:

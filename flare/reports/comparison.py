@@ -240,16 +240,8 @@ def compare_scores(
     """Compare each candidate with the first evaluation, case by case.
 
     Holm's method adjusts for the tests of all candidates and metrics: those of means by
-    themselves, which a reader looks at first, and those of organs by themselves.
-
-    Parameters
-    ----------
-    first : CaseScores
-        Scores of the evaluation that all candidates are compared with.
-    candidates : sequence of CaseScores
-        Scores of the same cases and organs.
-    metrics : sequence of Metric
-        By which they are compared.
+    themselves, which a reader looks at first, and those of organs by themselves. All
+    scores are of the same cases and organs.
     """
     families = []
     for rows in (first.rows[:1], first.rows[1:]):
@@ -345,14 +337,8 @@ def _testable_means(pairs: Pairs) -> list[Paired]:
 def verdict(pairs: Pairs, first: Compared, candidate: Compared, tests: int) -> str:
     """The better evaluation, by how much, in which organ, and how sure that is.
 
-    Parameters
-    ----------
-    pairs : Pairs
-        What is told, of metrics that have a good end.
-    first, candidate : Compared
-        The evaluations.
-    tests : int
-        Tests of means for which p-values are adjusted.
+    The pairs are of metrics that have a good end; `tests` is the number of tests of
+    means that p-values are adjusted for.
     """
     if not any(any(pair.present) for pair in chain(*pairs.values())):
         return f"{candidate.name} has the scores of {first.name} on every case."
@@ -424,12 +410,8 @@ def interval_text(pair: Paired) -> str:
 def change_text(pair: Paired, *remarks: str) -> str:
     """The mean difference; where lower is better, in words that say so.
 
-    Parameters
-    ----------
-    pair : Paired
-        A distance becomes "26.80 mm lower (better)", a score "+0.012".
-    *remarks : str
-        Words behind it, in brackets.
+    A distance becomes "26.80 mm lower (better)", a score "+0.012"; remarks are behind
+    it, in brackets.
     """
     if pair.mean is None:
         return NO_RESULT

@@ -90,10 +90,7 @@ def find_earlier(file: Path, entry: LedgerEntry) -> LedgerEntry | None:
 def register(file: Path, entry: LedgerEntry) -> LedgerEntry:
     """Accept an archive, if it is a team's first one, or there is a reason.
 
-    Returns
-    -------
-    LedgerEntry
-        That of the archive, which may be older than the one given.
+    Returns the entry of the archive, which may be older than the one given.
 
     Raises
     ------
@@ -153,16 +150,7 @@ def replace_rows(
 ) -> None:
     """Let these be all rows of some teams; those of other teams stay as they are.
 
-    Parameters
-    ----------
-    results : Path
-        The folder of all teams.
-    kind : type
-        Of the rows, which are in a table of their own.
-    rows : iterable of Refusal or Flag
-        All of these teams.
-    teams : collection of str
-        Whose rows they are.
+    Rows of each kind are in a table of their own.
 
     Raises
     ------

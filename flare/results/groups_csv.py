@@ -62,14 +62,7 @@ def read_groups(
 ) -> tuple[Grouping, ...]:
     """Read a CSV file with a column ``case`` and a column for each kind of groups.
 
-    Parameters
-    ----------
-    file : Path
-        The file, with a row for each case; a case without a row has no group.
-    cases : sequence of str
-        All cases that are grouped.
-    withdrawn : collection of str
-        Cases that do not count any more; the file may still have them.
+    A case without a row has no group; one that is withdrawn may still have a row.
 
     Raises
     ------

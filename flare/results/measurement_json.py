@@ -263,14 +263,8 @@ class _MeasurementKeys:
 class MeasurementLog:
     """The file of a team, which a measurement that goes on adds to.
 
-    Parameters
-    ----------
-    file : Path
-        Where it is, or will be.
-    settings : mapping
-        What must not change while a team is measured.
-    accepted : collection of str
-        Settings that may have changed all the same: the file keeps what it has.
+    Settings must not change while a team is measured; of those that are accepted all
+    the same, the file keeps what it has.
 
     Raises
     ------

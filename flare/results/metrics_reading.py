@@ -75,14 +75,8 @@ def read_evaluation(
 ) -> EvaluationFile:
     """Read the metrics.json of an evaluation.
 
-    Parameters
-    ----------
-    file : Path
-        A metrics.json.
-    metrics : iterable of str
-        Those that are read besides DSC and NSD, if they are there.
-    refusal : type
-        The error that is raised.
+    DSC and NSD are read, and of the `metrics` those that are there; errors are of the
+    kind `refusal`.
 
     Raises
     ------
@@ -332,15 +326,10 @@ def read_metrics(file: str | Path) -> pd.DataFrame:
 def write_scores(file: Path, teams: Iterable[Path]) -> None:
     """Write a row for each team, case and metric.
 
-    A case that got the worst value, because it was missing or could not be used, has
-    an empty value: it is ranked as a missing result, as from metrics.json.
-
-    Parameters
-    ----------
-    file : Path
-        To be written, whole or not at all.
-    teams : iterable of Path
-        Their folders, each with a metrics.json, in the order of the rows.
+    A case that got the worst value, because it was missing or could not be used, has an
+    empty value: it is ranked as a missing result, as from metrics.json. Teams are
+    folders, each with a metrics.json, in the order of the rows; the file is written
+    whole or not at all.
 
     Raises
     ------

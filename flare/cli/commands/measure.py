@@ -40,11 +40,6 @@ class Announcer(Scorer):
 
     The page is written anew after each case, and when the block ends. What goes wrong
     with it is told once, and never ends a measurement.
-
-    Parameters
-    ----------
-    job : Job
-        What is measured.
     """
 
     def __init__(self, job: Job) -> None:

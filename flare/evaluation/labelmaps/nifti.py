@@ -130,12 +130,7 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
 
 
 def plain_header(content: bytes) -> Header | None:
-    """The header, if it is an ordinary one without a fault.
-
-    Parameters
-    ----------
-    content : bytes
-        The header, up to its extensions.
+    """The header up to its extensions, if it is an ordinary one without a fault.
 
     Raises
     ------

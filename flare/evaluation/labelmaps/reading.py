@@ -65,14 +65,8 @@ def read_labels(
 ) -> LabelMap:
     """Read the voxels behind a header, to their verified end.
 
-    Parameters
-    ----------
-    stream : Stream
-        The bytes behind the header, in the order x, y, z: x is the fastest.
-    header : Header
-        What it promises about the voxels.
-    known_labels, allocate
-        The same as for `LabelMapFile.read_labels`.
+    The stream has them in the order x, y, z: x is the fastest. `known_labels` and
+    `allocate` are those of `LabelMapFile.read_labels`.
 
     Raises
     ------

@@ -122,18 +122,9 @@ def read_once(
 ) -> Iterator[tuple[LabelMapFile, str]]:
     """Open a file: its content in memory, whatever happens to it meanwhile.
 
-    Parameters
-    ----------
-    file : LabelMapFile
-        A reference, or a prediction.
-    most_bytes : int, optional
-        Of a prediction. A larger one is read without a digest, so that it need not be
-        in memory; one that a link leads to by now is refused.
-
-    Yields
-    ------
-    tuple of LabelMapFile and str
-        The same file, to be read from there; and the SHA-256 of what is read.
+    Yields the same file, to be read from there, and the SHA-256 of what is read. A
+    prediction of more than `most_bytes` is read without a digest, so that it need not
+    be in memory; one that a link leads to by now is refused.
 
     Raises
     ------
@@ -189,12 +180,7 @@ def split(pairs: Iterable[CasePair]) -> Iterator[tuple[CasePair, ...]]:
 def rules_key(rules: Challenge, *, check_only: bool) -> str:
     """SHA-256 of what all scores of a run depend on besides the files.
 
-    Parameters
-    ----------
-    rules : Challenge
-        With the options of the run.
-    check_only : bool
-        Whether predictions are only searched for problems.
+    The rules have the options of the run; `check_only` is as in `score_cases`.
     """
     parts = {
         "challenge": rules.checksum,
@@ -217,12 +203,7 @@ class KeptScores(AbstractContextManager["KeptScores"]):
     """The outcomes of cases, which survive whatever ends the program.
 
     A transaction is on the disk as a whole or not at all. One process writes: that
-    which has locked RESULTS.
-
-    Parameters
-    ----------
-    file : Path
-        It is made if need be, with its folder.
+    which has locked RESULTS. The file is made if need be, with its folder.
 
     Raises
     ------

@@ -52,14 +52,8 @@ def find_submissions(
 ) -> tuple[Submission, ...]:
     """All submissions, in the order of the teams' names.
 
-    Hidden files and folders are nobody's.
-
-    Parameters
-    ----------
-    folder : Path
-        With a folder, or a zip file, for each team.
-    teams_with_results : collection of str
-        Names of teams whose results lie in the output already.
+    The folder has a folder, or a zip file, for each team; hidden ones are nobody's.
+    Teams in `teams_with_results` have results in the output already.
 
     Raises
     ------
@@ -248,13 +242,7 @@ def mirrored_lines(attempts: Iterable[Attempt]) -> Iterator[str]:
 
 
 class TeamTables:
-    """The tables of refused and of flagged teams in RESULTS, written now and then.
-
-    Parameters
-    ----------
-    results : Path
-        The folder of all teams.
-    """
+    """The tables of refused and of flagged teams in RESULTS, written now and then."""
 
     def __init__(self, results: Path) -> None:
         self._results = results

@@ -48,12 +48,8 @@ class ReusedMemory:
 def bytes_in_groups(groups: Indices, words: npt.NDArray[np.uint64]) -> Indices:
     """Places of the bytes that are not 0, in ascending order.
 
-    Parameters
-    ----------
-    groups : ndarray of int, shape (n,)
-        Where the groups of eight bytes begin that are looked at.
-    words : ndarray of uint64, shape (n,)
-        The eight bytes of each group.
+    `groups` are where the groups of eight bytes begin that are looked at, and `words`
+    the eight bytes of each; both are of shape (n,).
     """
     nonzero = (words.view(np.uint8) != 0).nonzero()[0]
     places: Indices = groups.take(nonzero >> 3) + (nonzero & 7)

@@ -44,26 +44,12 @@ def compare_labels(
 ) -> dict[int, Agreement]:
     """Compare several labels of two label maps, each as a mask of its own.
 
-    Parameters
-    ----------
-    pair : MapPair
-        The label maps of reference and prediction.
-    tolerances : mapping of int to float
-        For each label to compare, 1 to 255, its NSD tolerance in mm.
-    slices : mapping of int to slice, optional
-        For labels that are compared in some slices alone: which ones.
-    memory : ReusedMemory, optional
-        To be used again, when many label maps are compared.
-    smallest_dsc : float
-        Where the DSC is smaller, no surfel is counted, and NSD is 0.
-    has_distances : bool
-        Whether distances of surfaces are computed as well, whatever the DSC is.
-
-    Returns
-    -------
-    dict of int to Agreement
-        DSC and NSD are those of `flare.dice` and `flare.normalized_surface_dice` for
-        the label's two masks, cut to its slices, unless `smallest_dsc` makes NSD 0.
+    Tolerances are in mm, by the labels to compare, 1 to 255; labels of `slices` are
+    compared in these alone. DSC and NSD are those of `flare.dice` and
+    `flare.normalized_surface_dice` for the label's two masks, cut to its slices. But
+    where the DSC is below `smallest_dsc`, no surfel is counted, and NSD is 0. Distances
+    of surfaces, with `has_distances`, are computed whatever the DSC is. `memory` is
+    used again, when many label maps are compared.
 
     Raises
     ------

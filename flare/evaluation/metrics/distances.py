@@ -53,10 +53,7 @@ TREE = 2**20
 class DistanceFinder:
     """Finds the distances of both surfaces of a label, which are added in windows.
 
-    Parameters
-    ----------
-    pair : LabelPair
-        The label in reference and prediction; its memory is overwritten.
+    The memory of the pair is overwritten.
     """
 
     def __init__(self, pair: LabelPair) -> None:

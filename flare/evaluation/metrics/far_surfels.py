@@ -47,15 +47,7 @@ DENSE = 4
 
 
 class FarSurfels:
-    """The surfels of one mask that are marked as far from the other mask.
-
-    Parameters
-    ----------
-    marks : Marks
-        The surfels of both masks.
-    side, other_side : int
-        The mask whose surfels are measured, and the other one.
-    """
+    """The surfels of one mask that are marked as far from the other mask."""
 
     def __init__(self, marks: Marks, side: int, other_side: int) -> None:
         self._marks, self._side = marks, side

@@ -74,14 +74,8 @@ class Marks:
     """The surfels of a label in both masks, marked in one flat array.
 
     Rows and slices of corners end in zeros there, as many as the longest offset that is
-    looked up: so each offset, from any corner, is one constant shift.
-
-    Parameters
-    ----------
-    pair : LabelPair
-        The label in reference and prediction; its memory is overwritten.
-    reach : tuple of int
-        The longest offsets along z, y, x.
+    looked up: so each offset, from any corner, is one constant shift. `reach` has the
+    longest offsets along z, y, x; the memory of the pair is overwritten.
     """
 
     def __init__(self, pair: LabelPair, reach: tuple[int, int, int]) -> None:

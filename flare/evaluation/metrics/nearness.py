@@ -25,15 +25,7 @@ LOOK_UP = 64
 
 
 class Nearness:
-    """The corners within the tolerance of both surfaces of a window.
-
-    Parameters
-    ----------
-    surfaces : SurfacePair
-        The surfaces.
-    ball : tuple of BallRow
-        The corners within the tolerance of a corner.
-    """
+    """The corners within the tolerance of both surfaces of a window."""
 
     def __init__(self, surfaces: SurfacePair, ball: Ball) -> None:
         self._surfaces, self._ball = surfaces, ball

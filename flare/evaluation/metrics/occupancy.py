@@ -92,16 +92,8 @@ def _span(is_occupied: npt.NDArray[np.bool_] | np.bool_) -> slice:
 class LabelFinder:
     """Finds labels in a label map that is filled piece by piece.
 
-    Each piece is looked at while it is still in the CPU's cache.
-
-    Parameters
-    ----------
-    voxels : ndarray of uint8, shape (Z * Y * X,)
-        The label map, which need not be filled yet.
-    shape : tuple of int
-        Z, Y, X.
-    labels : sequence of int
-        The labels to find, from 1 to 255.
+    The map is a flat array of shape (Z * Y * X,), which need not be filled yet; labels
+    are from 1 to 255. Each piece is looked at while it is still in the CPU's cache.
     """
 
     def __init__(

@@ -32,17 +32,9 @@ from flare.evaluation.metrics.windows import Window
 
 @lru_cache(maxsize=256)
 def surfel_areas(spacing: Spacing) -> npt.NDArray[np.float64]:
-    """Area of the surfel of each of the 256 codes.
+    """Area of the surfel of each of the 256 codes in mm2: shape (256,).
 
-    Parameters
-    ----------
-    spacing : tuple of float
-        Voxel size in mm along z, y, x.
-
-    Returns
-    -------
-    ndarray of float, shape (256,)
-        In mm2; 0 for codes 0 and 255, which are no surfels.
+    Codes 0 and 255 are no surfels, and have 0. The voxel size is in mm along z, y, x.
 
     Notes
     -----
@@ -123,20 +115,10 @@ NO_SURFELS = Surface(
 
 
 def locate_surfels(pair: LabelPair, tolerance: float) -> tuple[Surface, Surface]:
-    """List the surfels that an NSD is made of.
+    """List the surfels that an NSD is made of: of the reference, and of the prediction.
 
-    Parameters
-    ----------
-    pair : LabelPair
-        The label in reference and prediction.
-    tolerance : float
-        In mm.
-
-    Returns
-    -------
-    pair of Surface
-        Those of the reference, and of the prediction. One minus the share of the area
-        that is beyond is the NSD of `flare.evaluation.metrics.surface_dice`.
+    The tolerance is in mm. One minus the share of the area that is beyond it is the NSD
+    of `flare.evaluation.metrics.surface_dice`.
     """
     areas = surfel_areas(pair.spacing)
     ball = ball_rows(pair.spacing, tolerance, pair.occupancy.extent)

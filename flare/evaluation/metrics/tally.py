@@ -61,18 +61,8 @@ def tally(
 
     The DSC is known after the last window. Until then, a window is postponed for as
     long as the voxels that were counted so far have too small a DSC. Organs that agree
-    have no such window, or a few at one end.
-
-    Parameters
-    ----------
-    pair : LabelPair
-        The label in reference and prediction.
-    ball : tuple of BallRow
-        The corners within the tolerance of a corner.
-    smallest_dsc : float
-        Where the DSC is smaller, no surfel is counted.
-    visit : callable, optional
-        Gets the surfaces of each window, whatever the DSC is.
+    have no such window, or a few at one end. Where the DSC is below `smallest_dsc`, no
+    surfel is counted. `visit` gets the surfaces of each window, whatever the DSC is.
     """
     voxels = Voxels(0, 0, 0)
     counts = np.zeros((2, 256), dtype=np.int64)

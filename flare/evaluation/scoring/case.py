@@ -54,22 +54,12 @@ def score_labels(
     challenge: Challenge,
     memory: ReusedMemory | None = None,
 ) -> tuple[OrganScore, ...]:
-    """Score every organ of a challenge.
+    """Score every organ of a challenge, in its order.
 
-    Parameters
-    ----------
-    reference, prediction : LabelMap
-        Of equal shape. The spacing of the reference counts.
-    challenge : Challenge
-        Whose rules are applied, in this order: unknown labels that make a case 0,
-        the z-range, absent organs, the smallest DSC for NSD, rounding.
-    memory : ReusedMemory, optional
-        To be used again, when many cases are scored.
-
-    Returns
-    -------
-    tuple of OrganScore
-        In the order of the challenge's organs.
+    Label maps are of equal shape; the spacing of the reference counts. The rules are
+    applied in this order: unknown labels that make a case 0, the z-range, absent
+    organs, the smallest DSC for NSD, rounding. `memory` is used again, when many cases
+    are scored.
 
     Notes
     -----
@@ -301,18 +291,9 @@ def mirrored(
 ) -> Mirrored | None:
     """How a prediction would have to be mirrored to be far better, if that helps.
 
-    Parameters
-    ----------
-    reference, prediction : LabelMap
-        Of one shape. Each axis is tried, and both axes of the slices at once: so are
-        files reversed whose program took RAS for LPS.
-    challenge : Challenge
-        Whose organs count.
-
-    Returns
-    -------
-    Mirrored or None
-        The best way; None if no mean DSC is higher by `MIRRORED_GAIN`.
+    Each axis is tried, and both axes of the slices at once: so are files reversed whose
+    program took RAS for LPS. Returns the best way; None if no mean DSC of the
+    challenge's organs is higher by `MIRRORED_GAIN`, or the shapes differ.
     """
     if reference.labels.shape != prediction.labels.shape:
         return None

@@ -29,11 +29,8 @@ _log = logging.getLogger(__name__)
 def check_headers(pair: CasePair, challenge: Challenge) -> tuple[int, str]:
     """Compare the grids of a pair, without reading any voxel.
 
-    Returns
-    -------
-    tuple of int and str
-        The number of voxels that each label map has, and a difference of the grids
-        that the challenge lets pass; empty without one.
+    Returns the number of voxels that each label map has, and a difference of the grids
+    that the challenge lets pass; empty without one.
 
     Raises
     ------

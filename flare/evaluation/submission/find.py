@@ -103,14 +103,9 @@ class LabelMapFile:
     ) -> LabelMap:
         """Read the whole label map and verify it.
 
-        Its header decides how much memory this takes: look at it first.
-
-        Parameters
-        ----------
-        known_labels : sequence of int
-            The labels, from 1 to 255, that may be there beside 0.
-        allocate : callable, optional
-            Gives an array of uint8 of shape (n,) for n labels, with any content.
+        Its header decides how much memory this takes: look at it first. Known labels,
+        from 1 to 255, may be there beside 0. `allocate` gives an array of uint8 of
+        shape (n,) for n labels, with any content.
 
         Raises
         ------
@@ -155,16 +150,9 @@ def find_label_maps(
 ) -> Folder:
     """Find all label maps in a folder and its subfolders.
 
-    Parameters
-    ----------
-    folder : Path
-        To be searched.
-    follow_links : bool
-        For folders of one's own: a link in a submission could lead to the references.
-    npz : NpzLayout, optional
-        What is in .npz files, if they are label maps.
-    case_of : callable
-        Tells the case of a file by its name without extension.
+    Links are followed in folders of one's own alone: one in a submission could lead to
+    the references. `npz` is what is in .npz files, if they are label maps, and
+    `case_of` tells the case of a file by its name without extension.
 
     Raises
     ------

@@ -180,20 +180,9 @@ def find_job_outputs(
 ) -> Folder:
     """Find the label map of each case among the outputs of the jobs.
 
-    Parameters
-    ----------
-    folder : Path
-        Where predictions.json is.
-    references : sequence of LabelMapFile
-        Their cases are those that a job may be for; their names are what the cases
-        are called in messages.
-    challenge : Challenge
-        Says which input and which output of a job counts.
-
-    Returns
-    -------
-    Folder
-        A file for each case that has a job; what is wrong with a job is its problem.
+    The folder has predictions.json. A job may be for the case of a reference, whose
+    name is what the case is called in messages. Each case that has a job gets a file;
+    what is wrong with a job is its problem.
 
     Raises
     ------

@@ -73,13 +73,7 @@ _TAIL = re.compile(r"(\)|: unknown|: exit status \d+)+\s*\Z")
 
 
 class Docker(Engine):
-    """Docker, or what stands in for it, through its command.
-
-    Parameters
-    ----------
-    program : str
-        Name or path of the command.
-    """
+    """Docker, or what stands in for it, through its command: a name or a path."""
 
     def __init__(self, program: str = "docker") -> None:
         self.program = program
@@ -111,16 +105,8 @@ class Docker(Engine):
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a command of the engine, whether it fails or not.
 
-        Parameters
-        ----------
-        *arguments : str
-            The command.
-        timeout_s : float or None
-            It is killed after this time; None if it may take for ever.
-        content : bytes
-            What it can read.
-        stderr : int
-            As in `subprocess.run`.
+        It can read `content`, and is killed after `timeout_s`; None if it may take for
+        ever.
 
         Raises
         ------
@@ -145,14 +131,7 @@ class Docker(Engine):
             raise NoAnswerError(problem, _RESTART) from error
 
     def call(self, *arguments: str, check: bool = True, **options: Any) -> str:
-        """The text that a command of the engine prints.
-
-        Parameters
-        ----------
-        *arguments, **options
-            As in `run`.
-        check : bool
-            Whether it is an error if it fails.
+        """The text that a command of the engine prints; `options` are those of `run`.
 
         Raises
         ------
@@ -233,10 +212,7 @@ class Docker(Engine):
     # --- Images -------------------------------------------------------------------
 
     def tags_of(self, *names: str) -> dict[str, frozenset[str]]:
-        """All tags of images, by the IDs of those that are there.
-
-        Names are tags, or IDs behind ``sha256:``.
-        """
+        """All tags of images, by the IDs of those that are there."""
         form = "{{.Id}} {{json .RepoTags}}"
         output = self.call("image", "inspect", "--format", form, *names, check=False)
         lines = [line.partition(" ") for line in output.splitlines()]

@@ -112,10 +112,7 @@ class Engine(Protocol):
     def tags_of(self, *names: str) -> dict[str, frozenset[str]]:
         """All tags of images, by the IDs of those that are there.
 
-        Parameters
-        ----------
-        *names : str
-            IDs, behind ``sha256:``, or tags.
+        Names are tags, or IDs behind ``sha256:``.
         """
 
     def import_image(self, content: bytes, tag: str) -> str:
@@ -166,15 +163,8 @@ class Engine(Protocol):
     def make_volume(self, label: str, size: str, files: int) -> str:
         """Make a volume in memory, which vanishes with the last container that has it.
 
-        Parameters
-        ----------
-        label : str
-            See `Container`.
-        size : str
-            It takes no more bytes, such as 4g,
-        files : int
-            and no more files and folders; no devices, nor programs that change the
-            user.
+        It takes no more bytes than its size, such as 4g, and no more files and folders;
+        no devices, nor programs that change the user.
         """
 
     def hold_volume(
@@ -189,13 +179,7 @@ class Engine(Protocol):
         """Remove a volume that no container has."""
 
     def remove_labelled(self, label: str) -> None:
-        """Remove all containers and volumes with a label.
-
-        Raises
-        ------
-        NotRemovedError
-            If one stays.
-        """
+        """Remove all containers and volumes with a label, or raise NotRemovedError."""
 
     def guard_command(
         self,
@@ -216,18 +200,7 @@ class Engine(Protocol):
         done only then: so it looks again until nothing was there three times, and for
         longer while ``work/loading`` tells that an image is being loaded. If something
         may remain in the end, it fails. It needs nothing of Python, nor any file that
-        may be gone.
-
-        Parameters
-        ----------
-        label : str
-            Of containers and volumes.
-        tags, images : sequence of str
-            Of images, and IDs of those that may have no tag yet.
-        work : Path
-            A folder.
-        pause_s, loading_s : float
-            Seconds between two looks, and for how long an image may still come.
-        answer_s, most_s : int
-            Seconds in which the engine has to do a command, and in which all ends.
+        may be gone. Images are IDs of those that may have no tag yet. `pause_s` is the
+        time between two looks, and `loading_s` that in which an image may still come;
+        the engine has to do a command in `answer_s`, and all ends in `most_s`.
         """

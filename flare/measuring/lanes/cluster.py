@@ -48,14 +48,7 @@ LATE_S = 5.0
 def measure_on_worker(job: TeamJob, topic: str, token: str) -> None:
     """Measure a team in a process of this worker.
 
-    Parameters
-    ----------
-    job : TeamJob
-        What is to be done.
-    topic : str
-        Of the events that the messages become.
-    token : str
-        Goes with each message.
+    The messages become events of the topic, and each has the token.
     """
     from distributed import get_worker
 
@@ -94,16 +87,8 @@ class _Running:
 class ClusterLanes(LanePool):
     """Lanes of the workers that have the resource.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Of the scheduler.
-    options : MeasureOptions
-        The scheduler's address, and how each computer is to be divided.
-    folders : mapping of str to Path
-        What all workers have to see, by what it is for messages.
-    engine : Engine
-        What containers run in there.
+    The options have the scheduler's address, and how each computer is to be divided;
+    all workers have to see the folders, by what they are for messages.
     """
 
     def __init__(
@@ -290,14 +275,8 @@ class ClusterLanes(LanePool):
 def opened_cluster(job: Job, engine: Engine) -> Iterator[ClusterLanes]:
     """The lanes of a scheduler's workers.
 
-    Parameters
-    ----------
-    job : Job
-        What is measured, with paths that are absolute. The folder of its results gets
-        one for a moment, which all workers have to see: another one of the same path
-        would not do.
-    engine : Engine
-        What containers run in there.
+    The job has absolute paths. The folder of its results gets one for a moment, which
+    all workers have to see: another one of the same path would not do.
 
     Raises
     ------

@@ -41,17 +41,7 @@ class Listener:
     """
 
     def on_run(self, team: str, record: CaseRecord, number: int, total: int) -> None:
-        """Hear of a case that was run.
-
-        Parameters
-        ----------
-        team : str
-            Whose case it is.
-        record : CaseRecord
-            Its outcome.
-        number, total : int
-            Which one it was, of how many that are run.
-        """
+        """Hear of a case that was run: which one it was, of how many that are run."""
 
     def on_team(self, team: str) -> None:
         """Hear of a team that is measured to the end."""
@@ -87,18 +77,8 @@ class Dispatch:
 
     A team goes on on another lane where its process is killed, or its lane does not
     work. Teams are told of as done while nothing runs, so that scoring them takes no
-    processor from a container.
-
-    Parameters
-    ----------
-    job : Job
-        What is measured; its caches are decided.
-    engine : Engine
-        What containers run in.
-    pool : LanePool
-        Lanes of one kind.
-    listener : Listener
-        Hears what happens.
+    processor from a container. The caches of the job are decided, and the lanes of the
+    pool are of one kind.
     """
 
     def __init__(
@@ -121,10 +101,7 @@ class Dispatch:
     def plan(self, *, is_here: bool) -> None:
         """See what is left to do of each team, and tell how much is done.
 
-        Parameters
-        ----------
-        is_here : bool
-            Whether containers run on this computer.
+        `is_here` is whether containers run on this computer.
         """
         cases = 0
         for archive in self._job.runnable:

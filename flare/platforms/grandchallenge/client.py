@@ -118,18 +118,8 @@ class Client:
 
     A call that fails on the way, or by a fault of the platform (status 500 and above,
     or 429), is tried again after pauses that grow, and that chance makes longer or
-    shorter, so that many services do not come back at the same moment.
-
-    Parameters
-    ----------
-    api : str
-        Address of the API, with https.
-    token : str
-        It is sent to that host, and to no other.
-    sleep : callable
-        Waits for some seconds.
-    limits : CallLimits
-        How long a host may take, and how much it may say.
+    shorter, so that many services do not come back at the same moment. The address of
+    the API is one with https; the token is sent to that host, and to no other.
     """
 
     def __init__(
@@ -192,12 +182,8 @@ class Client:
         """Make a call until the platform answers it.
 
         An answer without a word of JSON is not the platform's, even if its status is
-        200: a proxy says so, too. The limits hold for each try.
-
-        Returns
-        -------
-        Reply
-            The answer, also if the platform refuses the call, but not the token.
+        200: a proxy says so, too. The limits hold for each try. An answer is returned
+        also if the platform refuses the call, but not the token.
 
         Raises
         ------

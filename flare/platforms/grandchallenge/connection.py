@@ -53,16 +53,9 @@ class CallLimits:
 
 
 class Pace:
-    """The end of an exchange with a host, and of each part of it.
+    """The end of an exchange with a host, by the monotonic clock, and of its parts.
 
-    Parameters
-    ----------
-    end : float
-        The last moment, by the monotonic clock.
-    part_s : float
-        Seconds in which each part has to arrive.
-    part_bytes : int
-        Bytes of such a part.
+    A part has `part_bytes`, which have to arrive in `part_s` seconds.
     """
 
     def __init__(

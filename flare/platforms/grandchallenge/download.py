@@ -124,19 +124,9 @@ class Evaluation:
 def download(options: DownloadOptions, *, token: str) -> int:
     """Write RESULTS/TEAM/metrics.json for each user with a result.
 
-    Files that an earlier download has left there are not fetched again.
-
-    Parameters
-    ----------
-    options : DownloadOptions
-        What is downloaded, and from where.
-    token : str
-        That of an admin of the challenge; others do not get the values of cases.
-
-    Returns
-    -------
-    int
-        The number of teams.
+    Files that an earlier download has left there are not fetched again. The token is
+    that of an admin of the challenge; others do not get the values of cases. Returns
+    the number of teams.
 
     Raises
     ------

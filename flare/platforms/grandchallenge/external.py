@@ -78,19 +78,12 @@ class ExternalOptions:
 
 
 class PhaseSource:
-    """A phase of the platform.
+    """A phase of the platform, by its key, a UUID.
 
     A user has one claim at a time there, and in some editions a single one for ever: so
-    each claim is made with the token that has not been used for longest.
-
-    Parameters
-    ----------
-    phase : str
-        Its key, a UUID.
-    *clients : Client
-        Each with the token of another external evaluator; at least one.
-    used : iterable of str
-        Marks of the tokens that have claimed before, the oldest claim first.
+    each claim is made with the token that has not been used for longest. There is at
+    least one client; each has the token of another external evaluator. `used` are marks
+    of tokens that have claimed before, the oldest claim first.
     """
 
     is_named, is_one_at_a_time = False, True

@@ -105,19 +105,8 @@ def rank_results(
 ) -> tuple[list[Row], list[tuple[str, str]]]:
     """Rank results by the settings of a phase.
 
-    Parameters
-    ----------
-    results : sequence of Result
-        The last one of a name is the most recent.
-    phase : Phase
-        The settings.
-
-    Returns
-    -------
-    rows : list of Row
-        Best first.
-    left_out : list of tuple of str
-        Names and reasons of the results that are not on the board.
+    The last result of a name is the most recent. Returns rows, best first; and names
+    and reasons of the results that are not on the board.
     """
     display, newest_first = phase.result_display_choice, list(reversed(results))
     left_out: list[tuple[str, str]] = []

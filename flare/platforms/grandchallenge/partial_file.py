@@ -21,12 +21,7 @@ LARGEST_BYTES = 64 * 2**30
 class PartialFile:
     """The part of a file that has arrived, and what a host has to send of it.
 
-    Parameters
-    ----------
-    content : binary stream
-        An empty file, which is written.
-    name : str
-        The name of the file, for messages.
+    `content` is an empty file, which is written; the name is for messages.
     """
 
     def __init__(self, content: BinaryIO, name: str) -> None:
@@ -48,14 +43,7 @@ class PartialFile:
     def take(self, response: HTTPResponse, blocks: Iterable[bytes], host: str) -> None:
         """Add the bytes of an answer to those that have arrived, or begin anew.
 
-        Parameters
-        ----------
-        response : HTTPResponse
-            The answer to a request with `headers`.
-        blocks : iterable of bytes
-            Its content.
-        host : str
-            The name of its host, for messages.
+        The answer is that to a request with `headers`, and `blocks` are its content.
 
         Raises
         ------

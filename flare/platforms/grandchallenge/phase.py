@@ -225,12 +225,7 @@ PHASES = Annotated[
 def read_phase(file: Path, name: str) -> Phase:
     """Read the settings of one phase.
 
-    Parameters
-    ----------
-    file : Path
-        A JSON file like phase-settings.json: an object with an object for each phase.
-    name : str
-        The phase.
+    The file is JSON, as phase-settings.json: an object with an object for each phase.
 
     Raises
     ------

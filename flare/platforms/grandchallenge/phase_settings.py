@@ -165,15 +165,8 @@ def external_settings_for(challenge: Challenge, *, has_gpu: bool = True) -> Phas
     The platform ranks by the mean of the ranks of some columns, each of the means over
     cases: that is nearer to FLARE's ranking than the score alone, and still another
     one. They are those that the challenge file ranks by; if it names none, DSC, NSD,
-    running time and memory.
-
-    Parameters
-    ----------
-    challenge : Challenge
-        Its rules.
-    has_gpu : bool
-        Whether algorithms get a GPU: a result without a value that is ranked would be
-        on no board.
+    running time and memory. `has_gpu` is whether algorithms get a GPU: a result without
+    a value that is ranked would be on no board.
     """
     test_phase = settings_for(challenge)["test"]
     dsc = column_of(test_phase.score_title, "dsc")

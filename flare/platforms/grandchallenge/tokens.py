@@ -24,11 +24,7 @@ def read_tokens(variables: MutableMapping[str, str] = os.environ) -> tuple[str, 
     """The API tokens of FLARE_GC_TOKEN, or of the file that FLARE_GC_TOKEN_FILE names.
 
     FLARE_GC_TOKEN is removed: what we start does not need it, and so does not get it.
-
-    Returns
-    -------
-    tuple of str
-        One for each line that is not empty, in their order; at least one.
+    Each line that is not empty is one, in their order; there is at least one.
 
     Raises
     ------

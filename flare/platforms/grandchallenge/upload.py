@@ -43,15 +43,10 @@ NOT_SUPPORTED = "That compression method is not supported"
 
 
 def prepare_input(source: Path, target: Path) -> None:
-    """Fill `target` with the files that would be in /input.
+    """Fill `target`, an empty folder, with the files that would be in /input.
 
-    Parameters
-    ----------
-    source : Path
-        A zip file, a folder that would be zipped, or an /input of an algorithm phase,
-        which has a predictions.json.
-    target : Path
-        An empty folder.
+    The source is a zip file, a folder that would be zipped, or an /input of an
+    algorithm phase, which has a predictions.json.
 
     Raises
     ------

@@ -193,22 +193,9 @@ def serve(
 class Service:
     """Measures what a source has, one submission after the other.
 
-    Parameters
-    ----------
-    source : Source
-        Where submissions come from.
-    work : ServedWork
-        What is done with them; each step can be done again after it was ended.
-    folder : Path
-        Of the journal; nobody else has it.
-    hours : float
-        That a submission has from its claim on.
-    patience_s : float
-        Time in s after which what is postponed is answered, if others wait for it.
-    now : callable
-        Date and time.
-    on_step : callable, optional
-        Told of each step of a submission, once it is in the journal.
+    The journal is in the folder, which nobody else has. A submission has some hours
+    from its claim on; what is postponed is answered after `patience_s`, if others wait
+    for it. `on_step` is told of each step, once it is in the journal.
     """
 
     def __init__(
@@ -236,12 +223,7 @@ class Service:
     ) -> None:
         """Serve for ever; or until nothing waits, if there is no time to look again.
 
-        Parameters
-        ----------
-        poll_s : float, optional
-            So long is waited where nothing is to be done.
-        sleep : callable
-            Waits for some seconds.
+        It sleeps for `poll_s` seconds where nothing is to be done.
 
         Raises
         ------

@@ -131,13 +131,8 @@ class NotNowError(Exception):
 class GoneError(Exception):
     """The source does not have a submission, or its file, or does not show it to us.
 
-    Parameters
-    ----------
-    error : HostError
-        What it says.
-    told : SubmissionError, optional
-        The message for the team if it stays so until the hours are over; without one,
-        the submission is given up then.
+    `team_error` is the message for the team if it stays so until the hours are over;
+    without one, the submission is given up then.
     """
 
     def __init__(
@@ -169,12 +164,7 @@ class Source(Protocol):
     def claim(self, submission: Submission, *, is_again: bool) -> Submission:
         """Let nobody else have a submission; it, as the source describes it then.
 
-        Parameters
-        ----------
-        submission : Submission
-            That was claimable.
-        is_again : bool
-            Whether it was tried before, with an outcome that is not known.
+        `is_again` is whether it was tried before, with an outcome that is not known.
 
         Raises
         ------
@@ -228,15 +218,7 @@ class DropFolder:
     """A folder with TEAMNAME.tar.gz of each team; another file is another submission.
 
     TEAMNAME.model.tar.gz beside it is the team's model, and part of the submission.
-
-    Parameters
-    ----------
-    folder : Path
-        What teams put archives into.
-    now : callable
-        Date and time.
-    turns : iterable of str
-        Teams that had a turn before, the oldest turn first.
+    `turns` are teams that had a turn before, the oldest turn first.
 
     Raises
     ------

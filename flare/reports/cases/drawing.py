@@ -119,13 +119,7 @@ def organ_class(number: int) -> str:
 
 
 def png(pixels: npt.NDArray[np.uint8]) -> bytes:
-    """A PNG of pixels that are 0 where nothing is, and else 1 more than their band.
-
-    Parameters
-    ----------
-    pixels : ndarray of uint8, shape (rows, columns)
-        The number of each pixel's colour.
-    """
+    """A PNG of pixels that are 0 where nothing is, and else 1 more than their band."""
     rows, columns = pixels.shape
     lines = np.zeros((rows, columns + 1), dtype=np.uint8)  # each begins with its filter
     lines[:, 1:] = pixels
@@ -157,15 +151,7 @@ def data_uri(content: bytes, kind: str) -> str:
 def outline(mask: Mask) -> str:
     """The path around all voxels of a mask; it can be filled by the rule evenodd.
 
-    Parameters
-    ----------
-    mask : ndarray of bool, shape (rows, columns)
-        The voxels of a slice.
-
-    Returns
-    -------
-    str
-        In units of a voxel, columns first; empty if no voxel is in the mask.
+    It is in units of a voxel, columns first; empty if no voxel is in the mask.
 
     Notes
     -----

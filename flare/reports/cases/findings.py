@@ -199,16 +199,9 @@ def look_at(
     challenge: Challenge,
     scores: Mapping[str, float],
 ) -> CaseFinding:
-    """Find out all that the page of a case shows.
+    """Find out all that the page of a case shows, of label maps on the same grid.
 
-    Parameters
-    ----------
-    reference, prediction : LabelMap
-        On the same grid.
-    challenge : Challenge
-        By whose rules it was scored.
-    scores : mapping
-        By metric, such as ``dsc_liver``; of the whole case such as ``dsc``.
+    Scores are by metric, such as ``dsc_liver``; of the whole case such as ``dsc``.
     """
     metrics = [metric.name for metric in metrics_in(scores)]
     better_way = _better_way(reference, prediction, challenge, scores)

@@ -225,14 +225,7 @@ def _cases_plate(scores: CaseScores, metric: Metric) -> Plate:
 def write_ranking_figures(ranking: WholeRanking, page: Page, folder: Path) -> None:
     """Write the figures of a ranking, ranking.tex, groups.tex and methods.txt.
 
-    Parameters
-    ----------
-    ranking : WholeRanking
-        As organisers may know it.
-    page : Page
-        The organisers' page, which has the tables of groups.
-    folder : Path
-        To write to.
+    The ranking is as organisers may know it; their page has the tables of groups.
 
     Raises
     ------

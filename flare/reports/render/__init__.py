@@ -12,12 +12,7 @@ from flare.reports.render.style import quiet
 def check_library(output: Path, module: str) -> None:
     """See that the library which fills a file is installed, before all else.
 
-    Parameters
-    ----------
-    output : Path
-        The file, or the folder.
-    module : str
-        ``jinja2`` for pages, or ``matplotlib`` for figures.
+    That is ``jinja2`` for pages, or ``matplotlib`` for figures.
 
     Raises
     ------

@@ -41,12 +41,8 @@ _PARTS = re.compile(
 def page_html(page: Page, *scripts: str, style: str = "") -> str:
     """A page as HTML; all of its texts are escaped.
 
-    Parameters
-    ----------
-    page : Page
-        The content.
-    *scripts, style : str
-        Files of ``templates/``, and style, beside those of all pages.
+    Scripts are files of ``templates/``; they and the style come beside those of all
+    pages.
     """
     from markupsafe import Markup
 
