@@ -218,12 +218,7 @@ def challenge_names() -> tuple[str, ...]:
 def challenge_text(name: str) -> str:
     """The file of a challenge, to start another one from.
 
-    Behind it, as comments, are the files that it extends.
-
-    Raises
-    ------
-    ChallengeError
-        As `read_challenge`.
+    Errors are those of `read_challenge`.
     """
     read_challenge(name)
     files, _ = _read_layers(name)

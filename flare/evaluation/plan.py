@@ -70,10 +70,7 @@ def plan_evaluation(
 ) -> Plan:
     """Find the files of a submission, and look at their names and headers.
 
-    Raises
-    ------
-    FlareError
-        As `flare.evaluate` does.
+    Errors are those of `flare.evaluate`.
     """
     rules = with_options(challenge, options)
     references, submitted = _find_files(
@@ -236,10 +233,7 @@ def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
 def file_checksum(file: Path) -> str:
     """SHA-256 of the bytes of a reference, in hexadecimal digits.
 
-    Raises
-    ------
-    GroundTruthError
-        If it cannot be read.
+    A GroundTruthError is raised if it cannot be read.
     """
     try:
         with file.open("rb") as content:

@@ -52,10 +52,7 @@ class Conditions:
 def opened_limits(limits: Limits) -> Iterator[tuple[Limits, NvmlSource | None]]:
     """Limits of one container at a time on this computer, and its GPU, if it has one.
 
-    Raises
-    ------
-    DeviceError
-        If there is no such GPU.
+    A DeviceError is raised if there is no such GPU.
     """
     cpus = default_cpus() if limits.cpus is None else limits.cpus
     memory = limits.memory or MEMORY
@@ -321,13 +318,7 @@ def _spread(values: Sequence[float | None]) -> float | None:
 
 
 def keep_runs(folder: Path, case: str, runs: Sequence[ContainerRun]) -> None:
-    """Write the log of the last run of a case, and the trace of the one that counts.
-
-    Raises
-    ------
-    OutputError
-        If they cannot be written.
-    """
+    """Write the log of the last run of a case, and the trace of the one that counts."""
     if runs:
         write_whole(folder / LOGS / f"{case}.log", log_text(runs[-1].log))
         write_trace(counted_run(runs).trace, folder / TRACES / f"{case}.csv")

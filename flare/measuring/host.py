@@ -51,13 +51,7 @@ def room(folder: Path) -> Room:
 
 
 def check_room(folder: Path, needed: int, file: str, what: str) -> None:
-    """See that there is room for what a file holds.
-
-    Raises
-    ------
-    MeasurementError
-        If there is not.
-    """
+    """See that there is room for what a file holds; a MeasurementError if not."""
     free = room(folder).free_bytes
     if free < needed:
         raise MeasurementError(

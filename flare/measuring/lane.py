@@ -93,13 +93,7 @@ class Lane:
 
 
 def check_alike(lanes: Sequence[Lane]) -> None:
-    """See that times of all lanes can be compared.
-
-    Raises
-    ------
-    MeasurementError
-        If two are of other kinds.
-    """
+    """See that times of all lanes can be compared; a MeasurementError if not."""
     first, *later_lanes = lanes
     for lane in later_lanes:
         for field in fields(LaneKind):

@@ -58,10 +58,7 @@ _SHARED_REMEDY = (
 def _check_memory(total: int, free: int, used: int, reserved: int) -> None:
     """Refuse what a driver tells of the memory, in bytes, if that cannot be.
 
-    Raises
-    ------
-    DeviceError
-        If there is no memory, or a part of it is below 0 or above all.
+    That is so if there is no memory, or a part of it is below 0 or above all.
     """
     is_possible = total > 0 and 0 <= used <= total
     if not (is_possible and free >= 0 and 0 <= reserved <= total - free):
@@ -348,12 +345,8 @@ class Sampler:
 
         A sample that comes too late does not shift those behind it: its time is the
         true one, and the multiples that it has missed are left out. `pause` waits for a
-        number of seconds; it is true if it was told to stop.
-
-        Raises
-        ------
-        DeviceError
-            If the GPU does not answer any more.
+        number of seconds; it is true if it was told to stop. A DeviceError is raised if
+        the GPU does not answer any more.
         """
         while True:
             self._samples.append(self._sample(self._clock() - self._start))

@@ -256,12 +256,8 @@ def _put_aside(ledger: Path, entry: LedgerEntry) -> bool:
     """Move the measurements of an archive that another one may replace.
 
     They are kept in RESULTS/.replaced, where `flare rank` does not look. Returns
-    whether there were any.
-
-    Raises
-    ------
-    MeasurementError
-        If another archive may not replace it.
+    whether there were any. A MeasurementError is raised if another archive may not
+    replace it.
     """
     earlier = find_earlier(ledger, entry)
     if not earlier or earlier.sent == entry.sent:

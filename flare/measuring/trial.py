@@ -69,14 +69,10 @@ def check_output(
 ) -> None:
     """See that a run has written one label map that can be evaluated.
 
-    `irregular` is what is not a regular file in the folder, see `take_out`, and
-    `inputs` the folder of the one image that it was given. Grids are compared by size,
-    and unknown labels are let pass, as when the team is evaluated.
-
-    Raises
-    ------
-    WrongOutputError
-        If it has not.
+    A WrongOutputError is raised if not. `irregular` is what is not a regular file in
+    the folder, see `take_out`, and `inputs` the folder of the one image that it was
+    given. Grids are compared by size, and unknown labels are let pass, as when the team
+    is evaluated.
     """
     errors = []
     for name, kind in irregular.items():
@@ -131,13 +127,7 @@ class Trial:
 
 
 def case_of(image: Path, challenge: Challenge) -> LabelMapFile:
-    """An image, with its case by its name.
-
-    Raises
-    ------
-    InputError
-        If there is no such image.
-    """
+    """An image, with its case by its name; an InputError if there is none."""
     if image.is_file():
         for case in find_images(image.parent, challenge.names):
             if case.path.resolve() == image.resolve():
@@ -152,12 +142,8 @@ def run_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> Tr
     """Run an image once, and judge the outcome.
 
     A container that fails after it has used the GPU is run once more: a GPU can be
-    taken from a running container, as systemd does when its units are read again.
-
-    Raises
-    ------
-    EngineError
-        If it cannot be run, and neither can an empty container.
+    taken from a running container, as systemd does when its units are read again. An
+    EngineError is raised if neither it nor an empty container can be run.
     """
     trial = _run_case(image, case, challenge)
     if not trial.may_have_lost_gpu:
@@ -200,10 +186,7 @@ def _run_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> T
 def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
     """Running times, in seconds, of a container of ours that does nothing.
 
-    Raises
-    ------
-    EngineError
-        If not even that works: no team is at fault.
+    An EngineError is raised if not even that works: no team is at fault.
     """
     inputs = image.fresh_folder("inputs")
     with image.fresh_volume() as volume:
@@ -221,12 +204,8 @@ def run_empty(image: LoadedImage, times: int = 1) -> list[float]:
 def try_engine(engine: Engine, folder: Path, conditions: Conditions) -> None:
     """Run an empty container, without anything of a team.
 
-    The folder remembers what is to be removed, and nobody else has it.
-
-    Raises
-    ------
-    EngineError
-        If that does not work: no submission is at fault.
+    The folder remembers what is to be removed, and nobody else has it. An EngineError
+    is raised if that does not work: no submission is at fault.
     """
     with (
         FolderLock(folder) as lock,

@@ -70,10 +70,7 @@ GAINS = ("g1", "g2", "g3")
 def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:
     """The page of several evaluations, the first of which the others are compared with.
 
-    Raises
-    ------
-    MetricsFileError
-        If one cannot be read, or cannot be compared with the first.
+    Errors are those of `read_comparison`.
     """
     comparison = read_comparison(sources, is_organiser=is_organiser)
     first, candidates = comparison.first, comparison.candidates

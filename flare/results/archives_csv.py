@@ -51,10 +51,7 @@ class LedgerEntry:
 def read_ledger(file: Path) -> tuple[LedgerEntry, ...]:
     """All entries, the oldest first; none if there is no ledger yet.
 
-    Raises
-    ------
-    MeasurementError
-        If it is there, but cannot be read.
+    A MeasurementError is raised if it cannot be read.
     """
     try:
         return tuple(read_table(file, LedgerEntry)) if lexists(file) else ()
@@ -151,11 +148,6 @@ def replace_rows(
     """Let these be all rows of some teams; those of other teams stay as they are.
 
     Rows of each kind are in a table of their own.
-
-    Raises
-    ------
-    OutputError
-        If the table cannot be written.
     """
     file = results / _FILES[kind]
     old_rows = sorted(_written_rows(file, kind))
@@ -168,10 +160,7 @@ def replace_rows(
 def _written_rows(file: Path, kind: type[_Row]) -> list[_Row]:
     """The rows that this program has written before; none of another program's file.
 
-    Raises
-    ------
-    OutputError
-        If it cannot be read now: what it holds would be lost.
+    An OutputError is raised if it cannot be read now: what it holds would be lost.
     """
     try:
         # A row that somebody has spoilt takes no other with it.
@@ -191,12 +180,8 @@ def read_flags(results: Path) -> tuple[Flag, ...]:
 def read_refused(results: Path) -> tuple[Refusal, ...]:
     """Read what was refused, by team; nothing if nothing was.
 
-    Organisers may have added rows.
-
-    Raises
-    ------
-    RankingError
-        If refused.csv is there, but cannot be read.
+    Organisers may have added rows. A RankingError is raised if refused.csv cannot be
+    read.
     """
     file = results / REFUSED_CSV
     if not os.path.lexists(file):

@@ -50,10 +50,7 @@ class Row:
     def number(self, column: str) -> float | None:
         """The number that a cell holds; None if it is empty, or not there.
 
-        Raises
-        ------
-        RankingError
-            If the cell holds something else.
+        A RankingError is raised if the cell holds something else.
         """
         text = self.cells.get(column, "").strip()
         if not text:
@@ -68,10 +65,7 @@ class Row:
     def value(self, metric: str, column: str = "") -> float | None:
         """A value that a metric can have, in the column of its name or another one.
 
-        Raises
-        ------
-        RankingError
-            If the cell holds something else.
+        A RankingError is raised if the cell holds something else.
         """
         number = self.number(column or metric)
         problem = "" if number is None else value_problem(number, metric)
@@ -158,10 +152,7 @@ def rows_text(
 def record_of(kind: type[_Record], cells: Mapping[str, str]) -> _Record:
     """A record from the cells of its row, as `rows_text` has written all of them.
 
-    Raises
-    ------
-    ValueError
-        If a cell holds what the record cannot.
+    A ValueError is raised if a cell holds what the record cannot.
     """
     values: dict[str, Any] = {}
     for name, hint in cell_types(kind).items():  # type: ignore[arg-type]
@@ -192,13 +183,7 @@ def cell_types(kind: type[Any]) -> Mapping[str, type]:
 
 
 def check_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> None:
-    """See that a table has some columns, and none of a name twice.
-
-    Raises
-    ------
-    RankingError
-        If not.
-    """
+    """See that a table has some columns, and no name twice; a RankingError if not."""
     absent = [column for column in columns if column not in names]
     if absent:
         content = f"its columns are: {listing(names)}" if names else "it is empty"

@@ -170,13 +170,7 @@ class MeasuredCase(Row):
 
 
 def write_records(records: Iterable[CaseRecord], file: Path) -> None:
-    """Write all rows, whole or not at all, in the order of the cases.
-
-    Raises
-    ------
-    OutputError
-        If they cannot be written.
-    """
+    """Write all rows, whole or not at all, in the order of the cases."""
     ordered = sorted(records, key=lambda record: record.case)
     write_whole(file, rows_text(CaseRecord, ordered))
 

@@ -316,13 +316,7 @@ class MeasurementLog:
         raise ChangedSettingError(str(self.file), problem, remedy)
 
     def add(self, session: Mapping[str, Any]) -> None:
-        """Add what a measurement was made with; the file is complete or unchanged.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be written.
-        """
+        """Add what a measurement was made with; the file is complete or unchanged."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         program = {"version": __version__, "commit": source_commit()}
         self._sessions.append({"time": now, **program, **session})

@@ -226,13 +226,7 @@ def _names(keys: _MetricsKeys) -> dict[str, str]:
 def check_known_cases(
     file: Path, cases: Iterable[str], scored_cases: Iterable[str]
 ) -> None:
-    """Refuse cases of a file that metrics.json does not have.
-
-    Raises
-    ------
-    RankingError
-        If there are such cases.
-    """
+    """Raise a RankingError for cases of a file that metrics.json does not have."""
     unknown = sorted(set(cases) - set(scored_cases))
     if unknown:
         problem = f"{listing(unknown)}: metrics.json has no such case"
@@ -264,10 +258,7 @@ def read_means(file: Path) -> tuple[float | None, ...]:
 def read_object(file: Path) -> dict[str, Any]:
     """Everything that a metrics.json holds, as the platform reads it.
 
-    Raises
-    ------
-    MetricsFileError
-        If the platform would not accept it.
+    A MetricsFileError is raised if the platform would not accept it.
     """
     return _object(file, lambda _: None)  # the platform takes NaN for null
 

@@ -180,13 +180,7 @@ def area(points: Sequence[tuple[float, float]]) -> float:
 
 
 def write_trace(trace: Trace, file: Path) -> None:
-    """Write the samples as a table.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    """
+    """Write the samples as a table."""
     write_whole(file, rows_text(Sample, trace.samples))
 
 

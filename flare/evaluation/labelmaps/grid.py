@@ -166,13 +166,7 @@ def check_sizes(sizes: Sequence[int]) -> tuple[int, int, int]:
 
 
 def check_type(dtype: np.dtype[Any]) -> None:
-    """Refuse any type but whole and floating-point numbers of at most eight bytes.
-
-    Raises
-    ------
-    FileFormatError
-        If it is another type.
-    """
+    """Refuse all types but whole and floating-point numbers of up to eight bytes."""
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
         raise FileFormatError(
             "", f"its voxels are of type {dtype.newbyteorder('=')}, expected numbers"

@@ -44,12 +44,8 @@ def is_image(value: object) -> bool:
 def image_header(image: Any) -> Header:
     """The header that an image of nibabel or SimpleITK would have in a file.
 
-    That of an `ArrayImage` tells no place.
-
-    Raises
-    ------
-    FileFormatError
-        If it is of a kind that no label map has.
+    That of an `ArrayImage` tells no place. A FileFormatError is raised if no label map
+    is of its kind.
     """
     if isinstance(image, ArrayImage):
         return _array_header(image)

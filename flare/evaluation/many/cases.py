@@ -151,10 +151,7 @@ def read_once(
 def digest_of(pair: CasePair) -> str:
     """SHA-256 of the prediction of a case; empty if nothing is kept of it.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read any more.
+    An InputError is raised if it cannot be read any more.
     """
     with read_once(pair.prediction, IN_MEMORY_BYTES) as (_, digest):
         return digest

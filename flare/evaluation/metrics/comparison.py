@@ -49,12 +49,8 @@ def compare_labels(
     `flare.normalized_surface_dice` for the label's two masks, cut to its slices. But
     where the DSC is below `smallest_dsc`, no surfel is counted, and NSD is 0. Distances
     of surfaces, with `has_distances`, are computed whatever the DSC is. `memory` is
-    used again, when many label maps are compared.
-
-    Raises
-    ------
-    ValueError
-        If a tolerance is not positive and finite.
+    used again, when many label maps are compared. A ValueError is raised if a tolerance
+    is not positive and finite.
     """
     check_lengths(tolerances.values())
     label_pairs = pair.cut(tolerances, slices or {}, memory or ReusedMemory())

@@ -9,8 +9,8 @@ Looking for each label in turn would read the whole label map once per label.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +29,7 @@ label counts as anywhere in its slices: that takes the same time, whatever a fil
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Occupancy:
+class Occupancy(NamedTuple):
     """Where one label is, in one label map or in either of two."""
 
     label: int

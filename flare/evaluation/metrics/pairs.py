@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -77,8 +77,7 @@ class MapPair:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelPair:
+class LabelPair(NamedTuple):
     """One label in two label maps on the same grid, or in some slices of them."""
 
     reference: Labels

@@ -222,10 +222,7 @@ class ClusterLanes(LanePool):
     def _take(self, workers: Sequence[str]) -> None:
         """Give new workers a free lane of their computer.
 
-        Raises
-        ------
-        FlareError
-            If one cannot measure, or its computer has no lane left.
+        A FlareError is raised if one cannot measure, or has no lane left.
         """
         if not workers:
             return

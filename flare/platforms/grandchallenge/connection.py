@@ -76,13 +76,7 @@ class Pace:
         return min(self._end, self._part_end) - time.monotonic()
 
     def limit(self, connection: socket.socket) -> None:
-        """Let the next part end in time.
-
-        Raises
-        ------
-        TimeoutError
-            If the time is over.
-        """
+        """Let the next part end in time; a TimeoutError if the time is over."""
         left_s = self.left_s
         if left_s <= 0:
             raise TimeoutError("the time is over")

@@ -89,12 +89,8 @@ or median of ranks), and the result."""
 def read_result(file: Path) -> Result:
     """Read a metrics.json; the name of its folder is that of the result.
 
-    A file of another name is called like itself.
-
-    Raises
-    ------
-    MetricsFileError
-        If the platform would not accept it.
+    A file of another name is called like itself. A MetricsFileError is raised if the
+    platform would not accept it.
     """
     name = file.absolute().parent.name if file.name == METRICS_JSON else file.stem
     return Result(name=name, metrics=read_object(file))
@@ -216,11 +212,6 @@ def write_leaderboard(rows: Sequence[Row], phase: Phase, file: Path) -> None:
     """Write the leaderboard as CSV: name, rank, rank_score and the ranked paths.
 
     After them come the board's own columns, by their titles and as they are shown.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
     """
     titles = (title for title, *_ in phase.columns)
     columns = ["name", "rank", "rank_score", *phase.ranked, *titles]

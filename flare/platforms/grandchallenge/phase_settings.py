@@ -218,10 +218,7 @@ class PhaseOptions:
     def read(self, challenge: str = STANDARD) -> Phase:
         """The settings from the file, or those of an edition.
 
-        Raises
-        ------
-        PhaseSettingsError
-            As `read_phase`.
+        Errors are those of `read_phase`.
         """
         is_in_file = challenge == STANDARD and self.phase != "external"
         if file := self.phase_settings or (PHASE_SETTINGS if is_in_file else None):

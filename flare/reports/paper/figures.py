@@ -78,13 +78,7 @@ class Plate:
 
 
 def write_plates(plates: Sequence[Plate], folder: Path) -> None:
-    """Write figures, the numbers behind them, and their captions.
-
-    Raises
-    ------
-    OutputError
-        If a file cannot be written.
-    """
+    """Write figures, the numbers behind them, and their captions."""
     captions, names = [], []
     for plate in plates:
         names += [*plate.chart.labels, *plate.chart.columns]
@@ -126,13 +120,7 @@ def _stems(groupings: Sequence[Grouping]) -> Iterator[str]:
 def write_evaluation_figures(
     file: EvaluationFile, folder: Path, groupings: Sequence[Grouping] = ()
 ) -> None:
-    """Write the figures of one evaluation, organs.tex, groups.tex and methods.txt.
-
-    Raises
-    ------
-    OutputError
-        If a file cannot be written.
-    """
+    """Write the figures of one evaluation, organs.tex, groups.tex and methods.txt."""
     scores = scores_of(file)
     write_plates([*evaluation_plates(scores)], folder)
     texts = {"methods.txt": f"{evaluation_methods(file)}\n"}
@@ -226,11 +214,6 @@ def write_ranking_figures(ranking: WholeRanking, page: Page, folder: Path) -> No
     """Write the figures of a ranking, ranking.tex, groups.tex and methods.txt.
 
     The ranking is as organisers may know it; their page has the tables of groups.
-
-    Raises
-    ------
-    OutputError
-        If a file cannot be written.
     """
     analysis, public = ranking.analysis, ranking.public
     plates = [_mean_ranks_plate(public)]

@@ -52,11 +52,6 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
     Those are ranking.csv, case_ranks.csv, values.csv, ranking.json, ranking.md,
     ranking.tex, means.csv, means.md, means.tex, methods.txt, report.txt, and a sheet
     for each team.
-
-    Raises
-    ------
-    OutputError
-        If they cannot be written.
     """
     # Not at the top: flare score, which writes means alone, has no need of them.
     from flare.reports.ranking.page import public_ranking
