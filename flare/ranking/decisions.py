@@ -192,17 +192,9 @@ def _unknown(
 
 
 def find_flags(table: ResultTable, board: Board) -> tuple[str, ...]:
-    """Find what is odd about results, each in a line, what matters most first.
-
-    Parameters
-    ----------
-    table : ResultTable
-        The results of all teams.
-    board : Board
-        The competing teams, best team first.
-    """
+    """Find what is odd about results, each in a line; what matters most comes first."""
     return (
-        # First what may have made scores wrong: only the first ones stand in a box.
+        # What may have made scores wrong is first: only the first ones stand in a box.
         *(f"{safe(team)}: {printable(line)}" for team, line in table.warned),
         *table.notes,
         *table.roll.lines,

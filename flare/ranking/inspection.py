@@ -235,21 +235,10 @@ def _conditions(evaluation: ScoringRecord) -> dict[str, Any]:
 def check_origins(
     evaluations: Mapping[str, ScoringRecord], challenge: Challenge, results: Path
 ) -> Origin:
-    """See that all teams were scored alike, and by the rules that are given.
+    """See that all teams were scored alike by the rules of a challenge, and return how.
 
-    Parameters
-    ----------
-    evaluations : mapping of str to ScoringRecord
-        By team: how its label maps were scored.
-    challenge : Challenge
-        By whose rules they should have been scored.
-    results : Path
-        Where they are.
-
-    Returns
-    -------
-    Origin
-        What they were made with.
+    `evaluations` tells by team how its label maps were scored; `results` is the folder
+    of all teams.
 
     Raises
     ------
@@ -358,17 +347,8 @@ def check_comparable(
 ) -> tuple[str, ...]:
     """See that evaluations were made by the same rules, and have cases in common.
 
-    Parameters
-    ----------
-    sources : sequence of Path
-        Their files.
-    evaluations : sequence of EvaluationFile
-        What these hold; all are compared with the first.
-
-    Returns
-    -------
-    tuple of str
-        What else than predictions may be why scores differ, in words of a sentence.
+    Each is compared with the first. The result has reasons why scores may differ though
+    the predictions do not, in words of a sentence.
 
     Raises
     ------

@@ -96,20 +96,11 @@ def team_means(
     *,
     has_organs: bool = True,
 ) -> Means:
-    """The means of teams, with what no test tells from the best.
+    """The means of teams, with those that no test tells from the best.
 
-    Parameters
-    ----------
-    table : ResultTable
-        The results of the teams.
-    challenge : Challenge
-        What a missing result counts as, and which organs there are.
-    analysis : Analysis, optional
-        The ranking of the teams; its tests compare the means. For organs and for
-        metrics that are not ranked, the same test is done with the same adjustment,
-        over all ordered pairs of teams. Without it, the best alone is best.
-    has_organs : bool
-        Whether there are rows of organs.
+    The tests of a ranking compare them, if there is one. For organs and for metrics
+    that are not ranked, the same test is done with the same adjustment, over all
+    ordered pairs of teams. Without a ranking, only the best is marked.
     """
     teams = table.teams
     guests = frozenset[str]()

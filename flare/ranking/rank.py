@@ -7,7 +7,7 @@ cases and metrics, and divided by the number of teams.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -35,13 +35,8 @@ from flare.ranking.rules import (
     rules_of,
 )
 from flare.ranking.sensitivity import Scheme, Sensitivity, other_schemes, sensitivity_of
-from flare.ranking.table import ResultTable, make_index, read_results
-from flare.ranking.uncertainty import (
-    Bootstrap,
-    PairTest,
-    bootstrap,
-    compare_pairs,
-)
+from flare.ranking.table import Missing, ResultTable, make_index, read_results
+from flare.ranking.uncertainty import Bootstrap, PairTest, bootstrap, compare_pairs
 from flare.results.errors import RankingError
 
 if TYPE_CHECKING:
@@ -103,17 +98,10 @@ class Standings:
 def rank_teams(
     table: ResultTable, rules: RankingRules, guests: frozenset[str] = frozenset()
 ) -> Standings:
-    """Rank all teams.
+    """Rank all teams by the means of their ranks.
 
-    Parameters
-    ----------
-    table : ResultTable
-        Their results.
-    rules : RankingRules
-        How they are ranked; ranks are averaged by their mean.
-    guests : frozenset of str
-        Teams out of competition. A guest gets the rank that it would have if it alone
-        joined the others; theirs, and their number, do not change.
+    Guests are out of competition. A guest gets the rank that it would have if it alone
+    joined the others; their ranks, and their number, do not change.
 
     Raises
     ------
@@ -122,8 +110,8 @@ def rank_teams(
     """
     import pandas as pd  # not at the top: flare score has no need of it
 
-    if rules.missing is MissingRule.REFUSE:
-        _refuse_missing(table)
+    if rules.missing is MissingRule.REFUSE and table.missing:
+        raise RankingError("The results", _missing_text(table.missing))
     competing = [team for team in table.teams if team not in guests]
     board = table.board(rules, competing)
     ranks = dict(zip(competing, board.doubled_ranks, strict=True))
@@ -161,12 +149,9 @@ def rank_teams(
     )
 
 
-def _refuse_missing(table: ResultTable) -> None:
-    """Raise an error that names all missing results, if there are any."""
-    missing = table.missing
-    if missing:
-        names = listing(f"{m.team} {m.case} {m.metric}" for m in missing)
-        raise RankingError("The results", f"{len(missing)} are missing: {names}")
+def _missing_text(missing: Sequence[Missing]) -> str:
+    names = listing(f"{m.team} {m.case} {m.metric}" for m in missing)
+    return f"{len(missing)} are missing: {names}"
 
 
 # --- From all sides ----------------------------------------------------------------
@@ -203,16 +188,7 @@ def rank_results(
     challenge: Challenge,
     options: RankingOptions | None = None,
 ) -> Analysis:
-    """Rank the teams of a folder or a table.
-
-    Parameters
-    ----------
-    source : Path or DataFrame
-        As in `flare.ranking.table.read_results`.
-    challenge : Challenge
-        Whose ranking it is.
-    options : RankingOptions, optional
-        What was chosen about the ranking.
+    """Rank the teams of a source that `flare.ranking.table.read_results` can read.
 
     Raises
     ------
@@ -241,18 +217,8 @@ def analyse(
 ) -> Analysis:
     """Rank teams, and look at the ranking from all sides.
 
-    Parameters
-    ----------
-    table : ResultTable
-        The results, to which the decisions have been applied.
-    challenge : Challenge
-        Whose ranking it is.
-    rules : RankingRules
-        How teams are ranked.
-    decisions : Decisions, optional
-        What the organisers have decided.
-    options : RankingOptions, optional
-        What was chosen: the bootstrap, and who may see the means.
+    The decisions have been applied to the table already. The options tell of the
+    bootstrap, and of who may see the means.
 
     Raises
     ------
@@ -282,12 +248,9 @@ def analyse(
 
 
 def read_scored(results: Path, challenge: str) -> ResultTable | None:
-    """Read the scores of teams, whether or not the challenge ranks by it.
+    """Read the DSC and NSD of teams, whether or not the challenge ranks by them.
 
-    Returns
-    -------
-    ResultTable or None
-        None where they cannot be compared yet.
+    The result is None where teams cannot be compared yet.
     """
     metrics = ranked_metrics(read_challenge("flare21"), SCORES)
     try:

@@ -121,17 +121,10 @@ class Board:
 def missing_values(column: str, failed: float | None, distances: Values) -> Values:
     """The value of a missing result on each case; NaN where nobody has told it.
 
-    The one place that says it, for means of teams, for tests, and for schemes that rank
-    by values.
-
-    Parameters
-    ----------
-    column : str
-        A metric, also one of an organ, or a measured column.
-    failed : float, optional
-        The challenge's value of a failed run, which goes before all else.
-    distances : ndarray of float, shape (cases,)
-        What a missing distance counts as, in mm; NaN where nobody has told it.
+    Means of teams, tests, and schemes that rank by values all ask here. `column` is a
+    metric, also one of an organ, or a measured column. The challenge's value of a
+    failed run goes before all else. `distances` has what a missing distance counts as
+    on each case, in mm; NaN where nobody has told it.
 
     Examples
     --------
@@ -153,12 +146,8 @@ def missing_values(column: str, failed: float | None, distances: Values) -> Valu
 def comparable(values: Values, rules: RankingRules) -> Values:
     """Values turned so that smaller is better; NaN where a result does not count.
 
-    Parameters
-    ----------
-    values : ndarray of float, shape (teams, cases, metrics)
-        As measured.
-    rules : RankingRules
-        Their gate, rounding, tolerances and directions are applied, in this order.
+    The gate, rounding, tolerances and directions of the rules are applied, in this
+    order, to values of shape (teams, cases, metrics).
     """
     smaller_is_better = values.copy()
     if rules.gate_dsc:
@@ -214,18 +203,9 @@ def ranks_of(values: Values, rules: RankingRules) -> Integers:
 def rank_sums(ranks: Integers, rules: RankingRules) -> Integers:
     """The sums by which teams are ordered: smaller is better, equal is tied.
 
-    Parameters
-    ----------
-    ranks : ndarray of int, shape (teams, cases, metrics)
-        Doubled.
-    rules : RankingRules
-        Weights of the metrics, and how ranks over the cases become one number.
-
-    Returns
-    -------
-    ndarray of int, shape (teams,)
-        Weighted sums over the metrics of each metric's sum of ranks over the cases, or
-        of its median; only sums of the same teams and cases can be compared.
+    Doubled ranks of shape (teams, cases, metrics) are summed over the cases, or their
+    medians are taken, as the rules say; and then summed by the weights of the metrics.
+    Only sums of the same teams and cases can be compared.
     """
     if rules.average is Average.MEAN:
         by_metric = ranks.sum(axis=1)

@@ -86,16 +86,10 @@ class TeamResults:
 def read_teams(
     path: Path, metrics: Sequence[RankedMetric], challenge: Challenge
 ) -> TeamResults:
-    """Read the results of all teams; empty if no team is scored.
+    """Read the results of all teams, each from its folder; empty if none is scored.
 
-    Parameters
-    ----------
-    path : Path
-        The folder with a folder for each team.
-    metrics : sequence of RankedMetric
-        What is read, as in `flare.ranking.table.read_results`.
-    challenge : Challenge
-        By which the label maps should have been scored.
+    The metrics are those of `flare.ranking.table.read_results`. All label maps have to
+    be scored by the rules of the challenge.
 
     Raises
     ------
@@ -257,7 +251,7 @@ def _results(
     runs: Mapping[str, MeasuredCase] | None,
     measurement: Measurement,
 ) -> Iterator[CaseResult]:
-    """Bring together what a team has achieved.
+    """The results of a team on each case, from its scores and its runs.
 
     A run that failed has no results, not good ones: it was not slow, and needed no
     memory.

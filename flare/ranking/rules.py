@@ -218,18 +218,10 @@ def rules_of(
     *,
     left_out: Sequence[str] = (),
 ) -> RankingRules:
-    """The rules of a challenge, or of some of its metrics.
+    """The rules of a challenge, changed by options, without metrics that nobody has.
 
-    Parameters
-    ----------
-    challenge : Challenge
-        Whose metrics are ranked.
-    options : RankingOptions, optional
-        What was chosen instead of the challenge's rules. Where it is not, a missing
-        result counts as the value that the challenge has for failed runs, or else gets
-        the number of teams as its rank.
-    left_out : sequence of str
-        Metrics of the challenge that nobody has.
+    Where the options do not tell, a missing result counts as the value that the
+    challenge has for failed runs, or else gets the number of teams as its rank.
 
     Raises
     ------

@@ -61,15 +61,7 @@ class Scheme:
 
 
 def other_schemes(board: Board, tests: Sequence[PairTest]) -> tuple[Scheme, ...]:
-    """Rank the teams in other ways; each way changes one thing about the rules.
-
-    Parameters
-    ----------
-    board : Board
-        The teams.
-    tests : sequence of PairTest
-        Of these teams.
-    """
+    """Rank the teams in other ways; each way changes one thing about the rules."""
     final_ranks = dict(zip(board.teams, board.final_ranks, strict=True))
     schemes = []
     for name, ranks, left_out in _all_schemes(board, tests):
@@ -233,12 +225,8 @@ class Sensitivity:
 def sensitivity_of(board: Board, schemes: Sequence[Scheme]) -> tuple[Sensitivity, ...]:
     """Say what the first place depends on; for each team that shares it.
 
-    Parameters
-    ----------
-    board : Board
-        The competing teams, whose ranks are averaged by their mean.
-    schemes : sequence of Scheme
-        Other ways to rank them, among them those without one of three or more teams.
+    The ranks of the competing teams are averaged by their mean. Among the schemes are
+    those that leave out a team, if there are three or more.
     """
     winners = {
         team: number

@@ -42,18 +42,18 @@ def write_simulation(
     Parameters
     ----------
     challenge : Challenge
-        It ranks by DSC, NSD, running time and the maximum of GPU memory.
+        A challenge that ranks by DSC, NSD, running time and the maximum of GPU memory.
     folder : Path
-        To write to.
+        The folder that gets those of the teams.
     teams, cases : int
-        How many; of the teams, three are odd, if there are four or more.
+        How many are made up; three teams are odd, if there are four or more.
     seed : int
-        Of the generator; equal seeds give equal bytes.
+        The seed of the generator; equal seeds give equal bytes.
 
     Returns
     -------
     tuple of str
-        The teams.
+        The names of the teams.
 
     Raises
     ------

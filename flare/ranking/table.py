@@ -48,7 +48,6 @@ FEWEST_EQUAL = 3
 IN_MEMORY = Path("the DataFrame")
 """Stands in messages for the file that a table in memory does not have."""
 
-
 Texts = npt.NDArray[np.object_]
 """Texts of Python: names of files may hold bytes that are no text."""
 
@@ -155,11 +154,8 @@ class ResultTable:
     def distances(self, worst_mm: float | None) -> Values:
         """The value of a missing distance on each case, in mm.
 
-        Parameters
-        ----------
-        worst_mm : float, optional
-            What the challenge sets; without it, what a metrics.json has for a case that
-            could not be scored, or NaN where none has.
+        It is the challenge's `worst_mm`; else what a metrics.json has for a case that
+        could not be scored, or NaN where none has.
         """
         if worst_mm is not None:
             return np.full(len(self.cases), worst_mm)
@@ -193,14 +189,9 @@ class ResultTable:
 
 
 def table_of(results: Sequence[CaseResult], metrics: Sequence[str]) -> ResultTable:
-    """A table of results; no two results have the same key.
+    """A table of results, no two of which have the same key; absent ones are missing.
 
-    Parameters
-    ----------
-    results : sequence of CaseResult
-        A result that is not among them is missing.
-    metrics : sequence of str
-        Those that are ranked; all others are scores that are only shown.
+    The given metrics are ranked; all others are scores that are only shown.
     """
     teams = sorted({result.team for result in results})
     cases = sorted({result.case for result in results})

@@ -29,7 +29,7 @@ ALPHA = 0.05
 """Largest p of a difference that is called significant."""
 
 DECIMALS = 12
-"""Of a difference of values below 10."""
+"""The decimals that a difference of values below 10 is rounded to."""
 
 FEWEST_CASES = 6
 """On fewer cases, no rank is 95 % sure, however clear it looks: of two equal teams, one
@@ -73,17 +73,10 @@ class Bootstrap:
 
 
 def bootstrap(board: Board, *, samples: int = SAMPLES, seed: int = SEED) -> Bootstrap:
-    """Rank teams on cases drawn with replacement, again and again.
+    """Rank teams on cases drawn with replacement: each sample has as many as there are.
 
-    Parameters
-    ----------
-    board : Board
-        Their ranks, which on single cases do not depend on the other cases, and are
-        averaged by their mean.
-    samples : int
-        How often as many cases are drawn as there are.
-    seed : int
-        Of the generator; equal seeds give equal results.
+    Ranks on single cases do not depend on the other cases, and are averaged by their
+    mean. Equal seeds of the generator give equal results.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     count = len(board.cases)
@@ -259,17 +252,12 @@ def signed_ranks(differences: Values) -> tuple[Values, Values]:
 def fewest_cases_to_test(tests: int) -> int:
     """The fewest cases on which a test of a family can be significant, after Holm.
 
-    On fewer ones none is, even if all of them change in one way, by steps of different
-    sizes.
-
-    Parameters
-    ----------
-    tests : int
-        One-sided ones: a two-sided one counts twice.
+    On fewer cases no test is, even if all of them change in one way, by steps of
+    different sizes. A two-sided test counts as two tests.
 
     Examples
     --------
-    Of one two-sided test; and of all ordered pairs of 11 teams:
+    One two-sided test; and the tests of all ordered pairs of 11 teams:
 
     >>> fewest_cases_to_test(2), fewest_cases_to_test(110)
     (6, 15)
@@ -282,7 +270,7 @@ def fewest_cases_to_test(tests: int) -> int:
 
 
 def two_sided(differences: Values) -> tuple[Values, Values]:
-    """The same, where either sign may be meant: p is twice the smaller of both sides.
+    """The two-sided test of each row: p is twice the smaller one of both signs.
 
     Examples
     --------

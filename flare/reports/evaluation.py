@@ -125,7 +125,7 @@ def _scores_page(
         title=title.removeprefix(": "),  # of an evaluation without a name
         kicker=scores.challenge,
         audience_note=note,
-        lead=[Words(scores.missed)] if scores.missed else [],
+        lead=[Words(scores.missed_text)] if scores.missed_text else [],
         tiles=_tiles(scores),
         sections=[
             Section("means", "Means", "Means, and how the cases are spread", means),
@@ -195,8 +195,8 @@ def _mean_tile(scores: CaseScores, metric: Metric) -> Tile:
     note = ""
     if mean.interval:
         note = f"{INTERVAL} {mean.interval_text}"
-    elif "median" in metric.statistics and mean.known:
-        note = f"median {metric.text(median(mean.known))}"
+    elif "median" in metric.statistics and mean.present:
+        note = f"median {metric.text(median(mean.present))}"
     elif metric.is_share:
         note = "too few cases for an interval"
     title = f"Mean {title_within(metric)}"
@@ -208,7 +208,7 @@ def _best_scores(scores: CaseScores) -> list[Part]:
     metric = scores.metrics[0]
     phrases = []
     for suffix, title in scores.organ_rows:
-        values = scores.mean(metric.name + suffix).known
+        values = scores.mean(metric.name + suffix).present
         lower = [value for value in values if value != metric.best]
         best_cases = len(values) - len(lower)
         if best_cases:
@@ -272,7 +272,7 @@ def _organ_table(
         titles = {"std": "SD", "median": "median", "min": "lowest", "max": "highest"}
     rows = []
     for title, mean in means:
-        summary = statistics(mean.known) if mean.known else {}
+        summary = statistics(mean.present) if mean.present else {}
         cells = [scores.cell(metric, summary.get(name)) for name in titles]
         mean_cell = scores.cell(metric, mean.value)
         rows.append((title, mean_cell, mean.interval_text, *cells))

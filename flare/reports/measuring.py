@@ -59,7 +59,6 @@ ESTIMATE = (
     " other, without what is around them and without scoring."
 )
 
-
 STATES = {
     "ok": "box",
     "ok, but doubtful": "s3",

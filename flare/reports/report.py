@@ -47,10 +47,8 @@ def kind_of(sources: Sequence[Path]) -> Kind:
 
 def _is_written(folder: Path) -> bool:
     """Whether a folder has a ranking, and not the results as well."""
-    if not (folder / RANKING_JSON).is_file():
-        return False
-    subfolders = [path for path in folder.iterdir() if path.is_dir()]
-    return not any(map(is_team, subfolders))
+    has_ranking = (folder / RANKING_JSON).is_file()
+    return has_ranking and not any(map(is_team, folder.iterdir()))
 
 
 def is_unscored(results: Path) -> bool:

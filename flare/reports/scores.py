@@ -50,20 +50,20 @@ class Mean:
     """The mean that the evaluation has written, if it has."""
 
     @property
-    def known(self) -> list[float]:
+    def present(self) -> list[float]:
         """The values of the cases with a result."""
         return [value for value in self.values if value is not None]
 
     @property
     def value(self) -> float | None:
         """The mean of the cases with a result; None without any."""
-        values = self.known if self.recorded is None else [self.recorded]
+        values = self.present if self.recorded is None else [self.recorded]
         return fmean(values) if values else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
         """A confidence interval; of scores alone, and not of few cases."""
-        return mean_interval(self.known) if is_score(self.column) else None
+        return mean_interval(self.present) if is_score(self.column) else None
 
     @property
     def interval_text(self) -> str:
@@ -75,7 +75,7 @@ class Mean:
     @property
     def numbers(self) -> tuple[object, ...]:
         """Numbers for a file: cases, missing results, mean, ends of the interval."""
-        missing = len(self.values) - len(self.known)
+        missing = len(self.values) - len(self.present)
         return len(self.values), missing, self.value, *(self.interval or (None, None))
 
 
@@ -186,7 +186,7 @@ class CaseScores:
         )
 
     @property
-    def missed(self) -> str:
+    def missed_text(self) -> str:
         """How many cases were not scored, and on how many an organ is missed."""
         sentences = []
         if self.failed:

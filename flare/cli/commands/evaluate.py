@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING
 from flare.cli.command import takes, version_option
 from flare.cli.console import Progress
 from flare.common.environment import PLATFORM_GROUND_TRUTH, __version__, importing
-from flare.common.options import (
-    challenge_option,
-    csv_option,
-    option,
-    workers_option,
-)
+from flare.common.options import challenge_option, csv_option, option, workers_option
 from flare.common.text import safe
 from flare.evaluation.options import EvaluationOptions
 

@@ -134,11 +134,7 @@ def _tell_team(team: ScoredTeam) -> None:
             for key, mean in team.means.items()
         )
         _log.info(
-            "%s: %s (%d of %d cases scored now)",
-            name,
-            means,
-            team.scored,
-            team.cases,
+            "%s: %s (%d of %d cases scored now)", name, means, team.scored, team.cases
         )
     for line in (*team.zeros, *team.flags):
         _log.info("%s: %s", name, line)
@@ -146,10 +142,11 @@ def _tell_team(team: ScoredTeam) -> None:
 
 def _summary(scored: ScoredTeams) -> str:
     teams = scored.teams
-    cases, now = (sum(getattr(t, key) for t in teams) for key in ("cases", "scored"))
+    cases = sum(team.cases for team in teams)
+    now = sum(team.scored for team in teams)
     rows = [
         ("teams", str(len(teams))),
-        ("refused", str(sum(bool(found.refusal) for found in teams))),
+        ("refused", str(sum(bool(team.refusal) for team in teams))),
         ("cases scored now", str(now)),
         ("cases scored before", str(cases - now)),
     ]

@@ -92,9 +92,9 @@ def read_labels(
             problem += f" after scaling by scl_slope {header.slope:.6g}"
         raise FractionError("", problem)
     occupied = finder.finish()
-    if finder.unwanted:
-        _erase(labels, finder.unwanted)
-    unknown = [*sorted(narrower.misfits), *sorted(finder.unwanted)]
+    if finder.unknown:
+        _erase(labels, finder.unknown)
+    unknown = [*sorted(narrower.misfits), *sorted(finder.unknown)]
     first_unknown = sorted(unknown[:UNKNOWN_LABELS_LIMIT])
     return LabelMap(
         grid=header.grid,
@@ -126,10 +126,7 @@ def verify_voxels(path: Path, name: str) -> None:
 
 @contextmanager
 def opened(
-    path: Path,
-    name: str,
-    npz: NpzLayout | None = None,
-    stream: BinaryIO | None = None,
+    path: Path, name: str, npz: NpzLayout | None = None, stream: BinaryIO | None = None
 ) -> Iterator[tuple[Header, Stream]]:
     """Open a file by its content, not by its name: its header, then its voxels.
 
@@ -224,7 +221,7 @@ class Narrower:
         self._header = header
 
     def narrow(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values of shape (n,) that all fit into a byte: other ones become 0."""
+        """Values of shape (n,) that all fit into a byte: others become 0."""
         header = self._header
         if header.is_scaled:
             with np.errstate(over="ignore", invalid="ignore"):

@@ -115,7 +115,7 @@ class LabelFinder:
         self._batch_size = 0
         self._expected = bytes({0, *labels})
         self._first_unexpected = min(set(range(257)) - set(self._expected))
-        self.unwanted: set[int] = set()
+        self.unknown: set[int] = set()
         """Other labels of the map; complete once the search is finished."""
 
     def add(self, stop: int) -> None:
@@ -207,7 +207,7 @@ class LabelFinder:
     def _note_rows(self, rows: Indices, labels: Labels) -> None:
         """Take note of voxels' labels and rows, of shape (n,), through all slices."""
         if labels.max(initial=0) >= self._first_unexpected:
-            self.unwanted.update(labels.tobytes().translate(None, self._expected))
+            self.unknown.update(labels.tobytes().translate(None, self._expected))
         self._rows.reshape(-1)[self._first_row_of.take(labels) + rows] = True
 
     def _note_columns(self, columns: Indices, labels: Labels) -> None:

@@ -92,17 +92,13 @@ def compare_surfaces(
 
     Parameters
     ----------
-    surfels : pair of Surface
-        Of the reference and of the prediction.
-    masks : pair of ndarray of bool
-        The same, cut to the box around both.
-    box : tuple of slice
-        That part of the label maps, along z, y, x.
-    spacing : tuple of float
-        In mm along z, y, x.
-    weights : sequence of ndarray of float
+    surfels, masks
+        The reference's and the prediction's; the masks are cut to the box around both.
+    box, spacing
+        The box within the label maps, and mm; along z, y, x.
+    weights
         The weights of slices along z, y, x, in mm4, to which the errors are added.
-    has_pieces : bool
+    has_pieces
         Whether pieces far away are looked for; not where only some slices have surfels.
     """
     reference, prediction = surfels

@@ -19,12 +19,7 @@ from flare.reports.ranking.words import (
     left_out_text,
     printed,
 )
-from flare.reports.render.text import (
-    escaped_markdown,
-    latex,
-    latex_file,
-    markdown,
-)
+from flare.reports.render.text import escaped_markdown, latex, latex_file, markdown
 from flare.results.csv_rows import rows_text
 
 

@@ -38,7 +38,7 @@ def unwanted(labels, wanted):
     finder = LabelFinder(labels.reshape(-1), labels.shape, wanted)
     finder.add(labels.size)
     finder.finish()
-    return finder.unwanted
+    return finder.unknown
 
 
 def drawn(seed, shape, highest, sparse):
