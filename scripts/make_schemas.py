@@ -32,6 +32,7 @@ from flare.ranking.ranking_json import (  # noqa: E402
     RankingFile,
     RankingRow,
 )
+from flare.results.answers_csv import AnswerRow  # noqa: E402
 from flare.results.archives_csv import (  # noqa: E402
     Flag,
     LedgerEntry,
@@ -63,6 +64,7 @@ NOT_SIGNED = {
 def schemas() -> dict[str, str]:
     """The text of each schema, by the name of its file."""
     rows = {
+        "answers": (Annotated[AnswerRow, CLOSED], "answers.csv"),
         "efficiency": (
             Annotated[CaseRecord, Is(optional=True, **NO_VALUES)],
             "efficiency.csv",

@@ -1,4 +1,4 @@
-"""The metrics of label maps: one record each, from which everything else follows.
+"""The metrics of label maps and of answers: one record each, from which all follows.
 
 Columns of metrics.json and its schema, tables, titles, lines of progress, values of the
 ranking and columns of a platform's phase are made from these records.
@@ -7,7 +7,7 @@ ranking and columns of a platform's phase are made from these records.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
@@ -154,6 +154,179 @@ METRICS = {
 }
 """All metrics by name."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerMetric(Metric):
+    """A metric of the answers of all cases, whose column is ``NAME_ANSWERS``."""
+
+    functions: Mapping[str, tuple[str, str]]
+    """By the kind of answers, two functions below `flare.answers`, as in
+    ``module:function``: the one that makes a row of numbers of the reference and the
+    prediction of a case, and the one that makes the value of all rows."""
+
+
+_ACCURACY = ("pairs:is_right", "agreement:mean")
+_WEIGHTED_F1 = ("pairs:decisions", "agreement:weighted_f1")
+_WEIGHTED_PRECISION = ("pairs:decisions", "agreement:weighted_precision")
+_BALANCED = ("pairs:decisions", "agreement:balanced_accuracy")
+
+ANSWER_METRICS = {
+    metric.name: metric
+    for metric in (
+        AnswerMetric(
+            name="accuracy",
+            title="Accuracy",
+            definition="the share of cases whose class is right",
+            functions={
+                "binary": _ACCURACY,
+                "classes": _ACCURACY,
+                "choice": _ACCURACY,
+            },
+        ),
+        AnswerMetric(
+            name="balanced_accuracy",
+            title="Balanced accuracy",
+            definition="the mean recall of the classes that the references have",
+            functions={
+                "binary": _BALANCED,
+                "classes": _BALANCED,
+                "choice": _BALANCED,
+            },
+        ),
+        AnswerMetric(
+            name="auroc",
+            title="AUROC",
+            definition="the area under the ROC curve; of classes, each against the"
+            " others, weighted by their numbers of cases",
+            functions={
+                "binary": ("pairs:class_and_score", "agreement:auroc"),
+                "classes": ("pairs:class_and_score", "agreement:weighted_auroc"),
+            },
+        ),
+        AnswerMetric(
+            name="auprc",
+            title="AUPRC",
+            definition="the average precision, not interpolated; of classes, each"
+            " against the others, weighted by their numbers of cases",
+            functions={
+                "binary": ("pairs:class_and_score", "agreement:auprc"),
+                "classes": ("pairs:class_and_score", "agreement:weighted_auprc"),
+            },
+        ),
+        AnswerMetric(
+            name="sensitivity",
+            title="Sensitivity",
+            definition="the share of the positive cases that are called positive",
+            functions={"binary": ("pairs:decisions", "agreement:sensitivity")},
+        ),
+        AnswerMetric(
+            name="specificity",
+            title="Specificity",
+            definition="the share of the negative cases that are called negative",
+            functions={"binary": ("pairs:decisions", "agreement:specificity")},
+        ),
+        AnswerMetric(
+            name="precision",
+            title="Precision",
+            definition="the share of the positive answers that are right; of classes,"
+            " weighted by their numbers of cases; of words, the mean over cases",
+            functions={
+                "binary": ("pairs:decisions", "agreement:precision"),
+                "classes": _WEIGHTED_PRECISION,
+                "choice": _WEIGHTED_PRECISION,
+                "label_set": ("pairs:set_precision", "agreement:mean"),
+                "boxes": ("boxes:box_counts", "agreement:pooled_precision"),
+            },
+        ),
+        AnswerMetric(
+            name="recall",
+            title="Recall",
+            definition="the share of what the references have that is answered; of"
+            " words, the mean over cases",
+            functions={
+                "binary": ("pairs:decisions", "agreement:sensitivity"),
+                "label_set": ("pairs:set_recall", "agreement:mean"),
+                "boxes": ("boxes:box_counts", "agreement:pooled_recall"),
+            },
+        ),
+        AnswerMetric(
+            name="f1",
+            title="F1",
+            definition="the harmonic mean of precision and recall; of classes, weighted"
+            " by their numbers of cases; of words, the mean over cases",
+            functions={
+                "binary": ("pairs:decisions", "agreement:f1"),
+                "classes": _WEIGHTED_F1,
+                "choice": _WEIGHTED_F1,
+                "label_set": ("pairs:set_f1", "agreement:mean"),
+                "boxes": ("boxes:box_counts", "agreement:pooled_f1"),
+            },
+        ),
+        AnswerMetric(
+            name="micro_f1",
+            title="F1 (pooled)",
+            definition="the F1 of the words of all cases together",
+            functions={"label_set": ("pairs:set_counts", "agreement:pooled_f1")},
+        ),
+        AnswerMetric(
+            name="mean_average_precision",
+            title="mAP",
+            definition="the mean over classes or labels of the average precision, not"
+            " interpolated",
+            functions={
+                "classes": (
+                    "pairs:truths_and_scores",
+                    "agreement:mean_average_precision",
+                ),
+                "labels": (
+                    "pairs:truths_and_scores",
+                    "agreement:mean_average_precision",
+                ),
+            },
+        ),
+        AnswerMetric(
+            name="mean_absolute_error",
+            title="MAE",
+            definition="the mean absolute difference",
+            range=(0.0, math.inf),
+            better=Better.LOWER,
+            worst=None,
+            functions={"number": ("pairs:absolute_error", "agreement:mean")},
+        ),
+        AnswerMetric(
+            name="rmse",
+            title="RMSE",
+            definition="the root of the mean squared difference",
+            range=(0.0, math.inf),
+            better=Better.LOWER,
+            worst=None,
+            functions={"number": ("pairs:squared_error", "agreement:root_mean")},
+        ),
+        AnswerMetric(
+            name="c_index",
+            title="C-index",
+            definition="the share of pairs with different times that are predicted in"
+            " their order; equal predictions count as wrong",
+            functions={"time": ("pairs:both_numbers", "agreement:c_index")},
+        ),
+        AnswerMetric(
+            name="overlap",
+            title="Overlap",
+            definition="the number of right words divided by the larger of both numbers"
+            " of words, 1 if there are none; the mean over cases",
+            functions={"label_set": ("pairs:overlap", "agreement:mean")},
+        ),
+        AnswerMetric(
+            name="chain_accuracy",
+            title="Chain accuracy",
+            definition="the share of a chain's answers that are right, 0 if the first"
+            " is wrong; the mean over chains",
+            functions={"chain": ("pairs:chain_share", "agreement:mean")},
+        ),
+    )
+}
+"""All metrics of answers by name."""
+
 MetricName = Annotated[str, Is(pattern="^[a-z][a-z0-9_]*$")]
 """In files of rankings: of a record here, of a column, or another one."""
 
@@ -171,13 +344,19 @@ def metric_of(column: str) -> Metric | None:
     --------
     >>> metric_of("dsc_liver").title, metric_of("dscent")
     ('DSC', None)
+    >>> metric_of("f1_findings").title, metric_of("f1")
+    ('F1', None)
     """
     names = [name for name in METRICS if f"{column}_".startswith(f"{name}_")]
-    return METRICS[max(names, key=len)] if names else None
+    names += [name for name in ANSWER_METRICS if column.startswith(f"{name}_")]
+    if not names:
+        return None
+    name = max(names, key=len)
+    return METRICS.get(name) or ANSWER_METRICS[name]
 
 
 def organ_of(column: str) -> str:
-    """The organ of a metric's column; empty for the mean over organs.
+    """The organ, or the answers, of a metric's column; empty for a mean over organs.
 
     Examples
     --------
@@ -186,6 +365,17 @@ def organ_of(column: str) -> str:
     """
     metric = metric_of(column)
     return column[len(metric.name) + 1 :] if metric else ""
+
+
+def is_of_answers(column: str) -> bool:
+    """Whether a column is a metric of answers.
+
+    Examples
+    --------
+    >>> is_of_answers("auroc_diagnosis"), is_of_answers("dsc_liver")
+    (True, False)
+    """
+    return isinstance(metric_of(column), AnswerMetric)
 
 
 def metrics_in(columns: Iterable[str]) -> tuple[Metric, ...]:

@@ -15,6 +15,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from flare.challenge.answers import KINDS, AnswerRules
 from flare.challenge.metrics import SCORES
 from flare.challenge.rules import Challenge
 from flare.common.errors import AboutFile, OrganiserError
@@ -37,9 +38,10 @@ OF_ORGANS = ("label", "tolerance_mm", "in_mean")
 
 NOT_READ = (
     *("key", "name", "checksum", "algorithm", "ranking", "max_gpu_memory"),
-    *("efficiency_gate_dsc", "board", "reported", "not_known", "names"),
+    *("efficiency_gate_dsc", "board", "reported", "not_known", "names", "answers"),
 )
-"""Fields of a challenge that change no score; any further one does where it is set."""
+"""Fields of a challenge that change no score of label maps; any further one does where
+it is set."""
 
 SHOWN = ("algorithm", "max_gpu_memory", "efficiency_gate_dsc", "board", "names")
 """Fields among these that `all_rules` tells, where they are set."""
@@ -81,6 +83,8 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     for name in set(READ) - {"organs", "metrics"}:
         rules |= _rules_of_field(challenge, name)
     rules |= further_rules(challenge)
+    for answers in challenge.answers:
+        rules |= _answer_rules(answers)
     zs = challenge.z_range
     rules["z_range.organs"] = ", ".join(sorted(zs.organs))
     rules["z_range.top_slice"] = zs.top_slice.value if zs.organs else ""
@@ -89,6 +93,18 @@ def scoring_rules(challenge: Challenge) -> dict[str, Rule]:
     if not challenge.npz.prediction:
         rules = {key: rule for key, rule in rules.items() if not key.startswith("npz.")}
     return dict(sorted(rules.items()))
+
+
+def _answer_rules(answers: AnswerRules) -> dict[str, Rule]:
+    """The keys of an ``[[answers]]`` that are set, each value as JSON has it."""
+    rules: dict[str, Rule] = {}
+    for field in fields(answers):
+        value = getattr(answers, field.name)
+        is_set = value not in (field.default, {})
+        if is_set and field.name != "name":
+            text = json.dumps(dump(value), ensure_ascii=False)
+            rules[f"answers.{answers.name}.{field.name}"] = text
+    return rules
 
 
 def all_rules(challenge: Challenge) -> dict[str, Rule]:
@@ -157,9 +173,14 @@ def recorded_challenge(
     """
     z_range: dict[str, Any] = {}
     values: dict[str, Any] = {"z_range": z_range}
+    answers: dict[str, dict[str, Any]] = {}
     for name, rule in rules.items():
         field, _, inner = name.partition(".")
-        if inner:
+        if field == "answers":
+            answers_name, _, answers_key = inner.partition(".")
+            recorded = answers.setdefault(answers_name, {"name": answers_name})
+            recorded[answers_key] = json.loads(str(rule))
+        elif inner:
             values.setdefault(field, {})[inner] = rule
         elif " of " not in name:
             values[field] = _names_in(rule) if field == "metrics" else rule
@@ -168,6 +189,7 @@ def recorded_challenge(
         z_range.pop("top_slice", None)
     values["name"] = key
     values["organs"] = [_recorded_organ(name, rules) for name in organs]
+    values["answers"] = [*answers.values()]
     try:
         challenge = build(Challenge, values, key=key, checksum="")
     except OverflowError as error:
@@ -274,18 +296,32 @@ def _read_layers(name: str) -> tuple[dict[Path, bytes], list[dict[str, Any]]]:
 def _merged(base: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a file that extends another: its own come first.
 
-    Tables are merged key by key; what `KEPT` names is added to that of the base.
+    Tables are merged key by key, and so are answers of one name; what `KEPT` names is
+    added to that of the base.
     """
     merged = dict(base)
     for key, value in values.items():
         base_value = merged.get(key)
         if isinstance(base_value, dict) and isinstance(value, dict):
             merged[key] = {**base_value, **value}
+        elif key == "answers" and isinstance(base_value, list):
+            merged[key] = _merged_answers(base_value, value)
         elif key in KEPT and isinstance(base_value, list) and isinstance(value, list):
             merged[key] = [*base_value, *value]
         else:
             merged[key] = value
     return merged
+
+
+def _merged_answers(base_answers: list[Any], answers: Any) -> Any:
+    """The answers of a base, whose keys are replaced by those of the same name."""
+    if not all(isinstance(table, dict) for table in (*base_answers, *answers)):
+        return answers  # which is refused when the challenge is built
+    tables = {table.get("name"): table for table in base_answers}
+    for table in answers:
+        name = table.get("name")
+        tables[name] = {**tables.get(name, {}), **table}
+    return [*tables.values()]
 
 
 def read_challenge(name: str | Path) -> Challenge:
@@ -328,6 +364,7 @@ def challenge_summary(challenge: Challenge) -> str:
         key: value for key, value in all_rules(challenge).items() if " of " not in key
     }
     lines = [f"{challenge.name} ({challenge.key})", "", *_organ_lines(challenge)]
+    lines += _answers_lines(challenge)
     lines += ["", "Rules:", *(f"  {key}: {rule_text(rules, key)}" for key in rules)]
     if challenge.ranking:
         lines += ["", f"Ranked by {', '.join(_ranked_metrics(challenge))}."]
@@ -340,13 +377,22 @@ def challenge_summary(challenge: Challenge) -> str:
 
 def _organ_lines(challenge: Challenge) -> Iterator[str]:
     organs = sorted(challenge.organs, key=lambda organ: organ.label)
-    width = max(len(organ.name) for organ in organs)
+    width = max((len(organ.name) for organ in organs), default=0)
     for organ in organs:
         line = f"{organ.label:>5}  {organ.name.ljust(width)}"
         line += f"  tolerance {organ.tolerance_mm:g} mm"
         line += "" if organ.in_mean else ", not in the means"
         line += ", cases without it are counted" if organ.free_cases else ""
         yield line
+
+
+def _answers_lines(challenge: Challenge) -> Iterator[str]:
+    """Say of each answers where they are, what they are, and how they are scored."""
+    for answers in challenge.answers:
+        columns = listing([*answers.case, *answers.prediction])
+        yield f"{answers.name}: {KINDS[answers.kind].about}"
+        yield f"  in {answers.file}, columns {columns}"
+        yield f"  scored by {listing(answers.metrics)}"
 
 
 def _ranked_metrics(challenge: Challenge) -> Iterator[str]:

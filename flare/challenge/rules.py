@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Annotated, Any
 
+from flare.challenge.answers import AnswerRules
 from flare.challenge.formats import NO_NPZ, PLAIN_NAMES, FileNames, NpzRules
 from flare.challenge.metrics import METRICS, SCORES, Better, MetricName, metric_of
 from flare.common.schema import Amount, Checked, Is, Length, Positive, Share, check
@@ -220,8 +221,10 @@ class Challenge(Checked):
     """Name for people."""
     checksum: str
     """SHA-256 of its file."""
-    organs: tuple[Organ, ...]
+    organs: tuple[Organ, ...] = ()
     """The organs that are scored: their labels, names and tolerances."""
+    answers: tuple[AnswerRules, ...] = ()
+    """The answers in tables and JSON that are scored."""
     metrics: tuple[Annotated[str, Is(enum=METRICS)], ...] = SCORES
     """The metrics of each organ, in the order of metrics.json."""
     absent_organs: AbsentOrgans = AbsentOrgans()
@@ -261,7 +264,9 @@ class Challenge(Checked):
 
     def _check_rules(self) -> None:
         check(bool(self.name.strip()), "name", self.name, "a name for people")
-        check(bool(self.organs), "organs", [], "at least one organ")
+        has_any = bool(self.organs or self.answers)
+        check(has_any, "organs", [], "at least one organ, or [[answers]]")
+        _check_unique("answers", "name", [rules.name for rules in self.answers])
         _check_unique("organs", "label", [organ.label for organ in self.organs])
         _check_unique("organs", "name", [organ.name for organ in self.organs])
         if self.organs:
@@ -303,6 +308,12 @@ class Challenge(Checked):
     def rules_note(self) -> str:
         """The note in results if some rules are only reported ones, else empty."""
         return RULES_NOTE if self.reported else ""
+
+    @property
+    def answer_files(self) -> frozenset[str]:
+        """The names of the files of answers, and of their references."""
+        files = {rules.file for rules in self.answers}
+        return frozenset(files.union(rules.references for rules in self.answers))
 
     @property
     def labels_by_name(self) -> dict[str, int]:

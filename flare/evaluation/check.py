@@ -93,12 +93,11 @@ def check_submission(
                 predictions, ground_truth, challenge, EvaluationOptions()
             )
             prepared = plan.prepared
+            answer_lines: Sequence[str] = plan.answer_lines
         else:
-            references = _stand_ins(predictions, images, challenge) if images else None
-            submitted = find_submission(
-                predictions, references or (), challenge, are_jobs_read=are_jobs_read
+            prepared, answer_lines = _prepare_without_references(
+                predictions, challenge, images, are_jobs_read=are_jobs_read
             )
-            prepared = prepare(submitted, references, challenge)
     except SubmissionError as error:  # before any file was looked at
         return CheckOutcome(problems=(error,))
     problems = list(prepared.problems)
@@ -112,13 +111,40 @@ def check_submission(
         if attempt.problem:
             problems.append(attempt.problem)
     count = len(prepared.pairs)
-    if not problems and not organs:
+    if challenge.organs and not problems and not organs:
         problems.append(EmptyError(count))
+    lines = [*answer_lines]
+    if challenge.organs:
+        lines = [_summary(challenge, count, organs, unknown), *lines]
     return CheckOutcome(
         problems=tuple(problems),
-        summary="" if problems else _summary(challenge, count, organs, unknown),
+        summary="" if problems else "\n".join(lines),
         hint=_names_hint(prepared, challenge),
     )
+
+
+def _prepare_without_references(
+    predictions: Path,
+    challenge: Challenge,
+    images: Path | None,
+    *,
+    are_jobs_read: bool,
+) -> tuple[Matching, Sequence[str]]:
+    """Look at names and headers, and at answers: a line for each kind of these."""
+    references = _stand_ins(predictions, images, challenge) if images else None
+    prepared = Matching()
+    if challenge.organs:
+        submitted = find_submission(
+            predictions, references or (), challenge, are_jobs_read=are_jobs_read
+        )
+        prepared = prepare(submitted, references, challenge)
+    if not challenge.answers:
+        return prepared, ()
+    from flare.evaluation.answers import check_answers
+
+    cases = {file.case for file in references} if references else None
+    problems, lines = check_answers(predictions, challenge, cases)
+    return replace(prepared, problems=(*prepared.problems, *problems)), lines
 
 
 def _names_hint(prepared: Matching, challenge: Challenge) -> str:
@@ -242,19 +268,41 @@ def _folders_text(folder: Path) -> str:
 
 def _references_text(ground_truth: Path, challenge: Challenge) -> str:
     """The number of references, and a table of how many have each organ, how large."""
+    lines: list[str] = []
+    if challenge.answers:
+        lines = _answer_references(ground_truth, challenge)
+    if challenge.organs:
+        lines = [*_label_map_references(ground_truth, challenge), *lines]
+    return "\n".join(lines)
+
+
+def _answer_references(ground_truth: Path, challenge: Challenge) -> list[str]:
+    """Read the references of answers: a line for each that can be used."""
+    from flare.evaluation.answers import check_sheet, read_sheets
+
+    lines = []
+    for sheet in read_sheets(None, ground_truth, challenge):
+        check_sheet(sheet)
+        answers = count(len(sheet.rows), "reference")
+        lines.append(f"{challenge.name}: {answers} of {sheet.rules.name} can be used")
+    return lines
+
+
+def _label_map_references(ground_truth: Path, challenge: Challenge) -> list[str]:
+    """Read the reference label maps: their number, and a table of their organs."""
     references = find_references(ground_truth, challenge)
     maps = count(len(references), "reference label map")
     headline = f"{challenge.name}: {maps} can be used"
     readable = [file for file in references if not is_demonstration(file.case)]
     if not readable:
-        return f"{headline}\nThey are the demonstration set, which was not read."
+        return [headline, "They are the demonstration set, which was not read."]
     volumes_by_organ = _organ_volumes(readable, challenge)
     rows: list[Sequence[str]] = [("", "in", "smallest", "median", "largest")]
     for organ, volumes_ml in volumes_by_organ.items():
         share = f"{len(volumes_ml)} of {len(readable)}"
         rows.append((organ, share, *_volume_texts(volumes_ml)))
     absent = [organ for organ, volumes_ml in volumes_by_organ.items() if not volumes_ml]
-    return "\n".join([headline, *aligned(rows), *_absent(absent, challenge)])
+    return [headline, *aligned(rows), *_absent(absent, challenge)]
 
 
 def _organ_volumes(

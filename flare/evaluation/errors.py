@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flare.challenge.answers import KINDS
 from flare.common.errors import (
     AboutFile,
     FileError,
@@ -296,6 +297,55 @@ class LabelError(FileError):
     def __init__(self, file: str, problem: str, known_labels: str) -> None:
         super().__init__(file, problem)
         self.remedy = f"Use {known_labels}; map other labels to one of these, or to 0."
+
+
+class AnswerFileError(FileError):
+    """A file of answers is missing, or is not the table that was asked for.
+
+    The message says which it is. A table (.csv) has commas between its columns, decimal
+    points in its numbers, the names of the columns in its first line, and is written in
+    UTF-8, as by `frame.to_csv(file, index=False)`. A .json file is a list of objects, a
+    .jsonl file has an object on each line, as by `json.dump`. A file has at most 16
+    MiB. `flare challenge FILE` prints the names of files and columns.
+    """
+
+    code = "F20"
+
+    def __init__(self, file: str, problem: str, columns: Sequence[str]) -> None:
+        super().__init__(file, problem)
+        self.columns = tuple(columns)
+        self.remedy = (
+            f"Submit one file {safe(file)} with the columns {listing(columns)}."
+        )
+
+
+class AnswerCasesError(FileError):
+    """Answers are missing, are there twice, or are of no case.
+
+    Every case needs one answer, also where you are not sure: nothing is left out of the
+    mean. Two rows of one case may be the same: keep one. Names of cases are compared
+    without `.nii.gz` and `_0000`, in any order of rows.
+    """
+
+    code = "F21"
+    remedy = "Write one row for each case, and none for others."
+
+
+class AnswerValueError(FileError):
+    """Answers are not what was asked for.
+
+    The message names lines, cases and what is written there, and says what an answer
+    has to be: probabilities from 0 to 1 (not percentages, not logits), numbers with a
+    decimal point and without NaN or infinity, a letter without the words behind it (`B`
+    for `B: Myelofibrosis`), boxes as lists of four numbers.
+    """
+
+    code = "F22"
+
+    def __init__(self, file: str, problem: str, answers: str, kind: str) -> None:
+        super().__init__(file, problem)
+        self.answers, self.kind = answers, kind
+        self.remedy = f"Each answer to {answers} has to be {KINDS[kind].about}."
 
 
 class JobError(FileError):

@@ -41,7 +41,7 @@ from flare.evaluation.scoring.case import (
 )
 from flare.evaluation.submission.find import Folder
 from flare.evaluation.submission.match import CasePair, Reason
-from flare.results.scores import CaseScore, LowScores, Results
+from flare.results.scores import AnswerScore, CaseScore, LowScores, Results
 
 _log = logging.getLogger(__name__)
 
@@ -252,8 +252,16 @@ def results_of(
     cases = _cases(plan, outcomes)
     unusable = _unusable_cases(plan, outcomes, absent)
     ignored = _ignored_labels(plan, outcomes)
+    answers: tuple[AnswerScore, ...] = ()
+    if plan.sheets:
+        # Not at the top: an evaluation of label maps starts sooner without it.
+        from flare.evaluation.answers import low_answers, score_sheet
+
+        answers = tuple(map(score_sheet, plan.sheets))
+        unusable += low_answers(plan.sheets)
     return Results(
         cases=cases,
+        answers=answers,
         free_cases=count_free_cases(cases, plan.rules),
         warnings=(
             *plan.prepared.warnings,
@@ -297,7 +305,8 @@ def _collect(plan: Plan, attempts: Iterable[Attempt]) -> _Outcomes:
 def _refuse_problems(outcomes: _Outcomes) -> None:
     """Raise what is wrong with a submission, if only that it has no organ at all."""
     raise_problems(outcomes.problems)
-    if all(score.is_empty for score in outcomes.scores.values()):
+    scores = outcomes.scores.values()
+    if scores and all(score.is_empty for score in scores):
         raise_problems([EmptyError(len(outcomes.scores))])
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flare.challenge.reading import rules_digest, scoring_rules
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
@@ -37,6 +38,9 @@ from flare.evaluation.submission.find import (
 from flare.evaluation.submission.match import Matching, match_cases
 from flare.results.scores import Provenance, References
 
+if TYPE_CHECKING:
+    from flare.evaluation.answers import Sheet
+
 _log = logging.getLogger(__name__)
 
 
@@ -53,6 +57,23 @@ class Plan:
     references: tuple[LabelMapFile, ...]
     submitted: Folder
     prepared: Matching
+    sheets: tuple[Sheet, ...] = ()
+    """The answers beside the label maps, or instead of them."""
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The names of all cases: of label maps, or else of answers."""
+        if self.references:
+            return tuple(file.case for file in self.references)
+        cases: dict[str, None] = {}
+        for sheet in self.sheets:
+            cases |= dict.fromkeys(sheet.cases)
+        return tuple(cases)
+
+    @property
+    def answer_lines(self) -> tuple[str, ...]:
+        """A line for each ``[[answers]]`` that says how many answers there are."""
+        return tuple(sheet.text for sheet in self.sheets)
 
     @property
     def check_only(self) -> bool:
@@ -73,9 +94,17 @@ def plan_evaluation(
     Errors are those of `flare.evaluate`.
     """
     rules = with_options(challenge, options)
-    references, submitted = _find_files(
-        predictions, ground_truth, rules, is_measured=is_measured
-    )
+    references: tuple[LabelMapFile, ...] = ()
+    submitted, prepared = Folder(files=()), Matching()
+    if rules.organs:
+        references, submitted = _find_files(
+            predictions, ground_truth, rules, is_measured=is_measured
+        )
+        prepared = prepare(submitted, references, rules)
+    sheets: tuple[Sheet, ...] = ()
+    if rules.answers:
+        sheets = _read_sheets(predictions, ground_truth, rules, references)
+        prepared = _with_answers(prepared, sheets)
     return Plan(
         challenge=challenge,
         rules=rules,
@@ -83,8 +112,32 @@ def plan_evaluation(
         ground_truth=ground_truth,
         references=references,
         submitted=submitted,
-        prepared=prepare(submitted, references, rules),
+        prepared=prepared,
+        sheets=sheets,
     )
+
+
+def _read_sheets(
+    predictions: Path,
+    ground_truth: Path,
+    challenge: Challenge,
+    references: Sequence[LabelMapFile],
+) -> tuple[Sheet, ...]:
+    """The answers of a submission, each of which is of a case with a label map."""
+    # Not at the top: an evaluation of label maps starts sooner without it.
+    from flare.evaluation.answers import check_cases, read_sheets
+
+    sheets = read_sheets(predictions, ground_truth, challenge)
+    check_cases(sheets, {file.case for file in references})
+    return sheets
+
+
+def _with_answers(matching: Matching, sheets: Sequence[Sheet]) -> Matching:
+    """The problems of answers beside those of label maps."""
+    from flare.evaluation.answers import distinct_problems
+
+    problems = (*matching.problems, *distinct_problems(sheets))
+    return replace(matching, problems=problems)
 
 
 def prepare(
@@ -179,6 +232,7 @@ def find_submission(
         predictions,
         npz=challenge.npz.layout("prediction"),
         case_of=partial(challenge.names.case_of, "prediction", cases=cases),
+        answer_files=challenge.answer_files,
     )
 
 
@@ -202,7 +256,8 @@ LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
 
 def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
     """Describe an evaluation; `checksum` gives the SHA-256 of a reference file."""
-    references_sha256 = references_digest(plan.references, checksum)
+    answer_files = [(sheet.rules.name, sheet.file) for sheet in plan.sheets]
+    references_sha256 = references_digest(plan.references, checksum, answer_files)
     rules = scoring_rules(plan.challenge)
     sources: dict[Path, References] = {
         BUNDLED_GROUND_TRUTH: "bundled",
@@ -220,7 +275,7 @@ def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
         commit=source_commit(),
         references=sources.get(plan.ground_truth.resolve(), "given"),
         references_sha256=references_sha256,
-        cases=len(plan.references),
+        cases=len(plan.cases),
         options=plan.options.changed(),
         libraries={name: library_version(name) for name in LIBRARIES},
         machine={
@@ -245,11 +300,17 @@ def file_checksum(file: Path) -> str:
 
 
 def references_digest(
-    files: Sequence[LabelMapFile], checksum: Callable[[Path], str]
+    references: Sequence[LabelMapFile],
+    checksum: Callable[[Path], str],
+    answer_files: Sequence[tuple[str, Path]] = (),
 ) -> str:
-    """SHA-256 over the cases' names and the checksums of their files."""
+    """SHA-256 over the cases' names and the checksums of their files.
+
+    Behind them are the names of answers, each with the file of its references.
+    """
     digest = hashlib.sha256()
-    for file in files:
-        line = f"{file.case} {checksum(file.path)}\n"
+    files = [(file.case, file.path) for file in references]
+    for name, file in (*files, *answer_files):
+        line = f"{name} {checksum(file)}\n"
         digest.update(line.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()

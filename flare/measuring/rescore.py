@@ -20,7 +20,7 @@ from flare.evaluation.evaluate import evaluate, evaluate_folder
 from flare.evaluation.options import EvaluationOptions
 from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, means, read_records
 from flare.results.errors import RankingError
-from flare.results.metrics_json import METRICS_JSON, write_metrics
+from flare.results.metrics_json import METRICS_JSON, write_results
 from flare.results.metrics_reading import read_means
 from flare.results.scores import Results
 from flare.results.team_folder import PREDICTIONS, FolderLock, is_measured
@@ -123,7 +123,7 @@ def _evaluate_again(
     results = evaluate_folder(
         folder / PREDICTIONS, ground_truth, challenge, options, workers=workers
     )
-    write_metrics(results, folder)
+    write_results(results, folder)
     return results
 
 
@@ -195,5 +195,5 @@ def evaluate_team(
             cases.append(case)
     efficiency = means(records.values(), len(results.cases))
     results = replace(results, cases=tuple(cases), efficiency=efficiency)
-    write_metrics(results, folder)
+    write_results(results, folder)
     return results

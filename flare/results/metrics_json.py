@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from flare.challenge.metrics import METRICS, SCORES
+from flare.challenge.metrics import ANSWER_METRICS, METRICS, SCORES
 from flare.challenge.rules import STATISTICS
 from flare.common.errors import unwritable
 from flare.common.files import write_whole
@@ -60,11 +60,28 @@ class MetricsFile(TypedDict):
     cases, and where the numbers come from.
     """  # noqa: D205  a sentence of the public schema
 
-    case: Annotated[Mapping[str, Any], Is(like=CaseTable, families=[*_by_organ()])]
+    case: Annotated[
+        Mapping[str, Any],
+        Is(
+            like=CaseTable,
+            families=[*_by_organ()],
+            optional=_CASE_KEYS,
+            dependentRequired=_all_or_none(_CASE_KEYS),
+        ),
+    ]
     """What each case scores. Cases are numbered "0", "1", ... in the order of their
-    names. There are no further keys."""
-    aggregates: Annotated[Mapping[str, Any], Is(required=_MEANS, families=[*_means()])]
-    """Each metric of `case` over all cases. There are no further keys."""
+    names. There are no further keys, and none at all where only answers are scored: a
+    value of a single answer would tell its reference."""
+    aggregates: Annotated[
+        Mapping[str, Any],
+        Is(
+            minProperties=1,
+            dependentRequired=_all_or_none(_MEANS),
+            families=[*_means(), _of_answers()],
+        ),
+    ]
+    """Each metric of `case` over all cases, and each metric of answers. There are no
+    further keys."""
     evaluation: Annotated[Mapping[str, Any], Is(like=Provenance, optional=_SCORED_ONLY)]
     """Where the scores come from."""
     failed: Annotated[
@@ -124,8 +141,25 @@ class Jobs(TypedDict):
 
 _LowScores = Annotated[LowScores, Is(additionalProperties=False)]
 _MEANS = [f"{score}_{name}" for score, name in itertools.product(SCORES, STATISTICS)]
+_CASE_KEYS = (*SCORES, "alg_fname", "gt_fname")
 _SCORED_ONLY = ("commit", "references", "cases", "libraries", "machine")
 """Keys that files of `flare simulate`, which scores nothing, lack."""
+
+
+def _all_or_none(keys: Sequence[str]) -> dict[str, list[str]]:
+    """Say that a file with one of some keys has all of them."""
+    return {key: [other for other in keys if other != key] for key in keys}
+
+
+def _of_answers() -> Family:
+    """The keys of `aggregates` by metric and answers."""
+    return Family(
+        f"^({'|'.join(ANSWER_METRICS)})_{_NAME}$",
+        "METRIC_ANSWERS",
+        "The value of a metric of answers, made of all answers together; a missing or"
+        " unusable one counts as the worst.",
+        Amount,
+    )
 
 
 def _by_organ() -> Iterator[Family]:
@@ -258,6 +292,22 @@ def write_metrics(results: Results, folder: str | Path) -> Path:
     return file
 
 
+def write_results(results: Results, folder: Path) -> None:
+    """Write metrics.json of a team, and answers.csv if it has answers.
+
+    Raises
+    ------
+    OutputError
+        If one cannot be written.
+    """
+    if results.answers:
+        # Not at the top: an evaluation, which writes no such file, starts sooner.
+        from flare.results.answers_csv import ANSWERS_CSV, write_answers
+
+        write_answers(folder / ANSWERS_CSV, results.answer_rows)
+    write_metrics(results, folder)
+
+
 def metrics_json(results: Results) -> str:
     """The content of metrics.json.
 
@@ -275,7 +325,8 @@ def metrics_json(results: Results) -> str:
         decimals=results.decimals,
     )
     counts = free_case_counts(results.free_cases)
-    content["aggregates"] = {**content["aggregates"], **counts}
+    answers = _rounded(results.answer_values, results.decimals)
+    content["aggregates"] = {**content["aggregates"], **counts, **answers}
     content["warnings"] = list(results.warnings)
     if results.low_scores:
         content["low_scores"] = dump(results.low_scores)
@@ -284,6 +335,12 @@ def metrics_json(results: Results) -> str:
     if results.jobs:
         content["jobs"] = {"note": JOBS_NOTE, **results.jobs}
     return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
+def _rounded(values: Mapping[str, float], decimals: int | None) -> dict[str, float]:
+    if decimals is None:
+        return dict(values)
+    return {name: round(value, decimals) for name, value in values.items()}
 
 
 def metrics_content(
@@ -318,12 +375,11 @@ def metrics_content(
         values_by_metric[metric] = _by_number([rounded(value) for value in values])
         for name, value in statistics(values).items():
             aggregates[f"{metric}_{name}"] = None if value is None else rounded(value)
+    files = {"alg_fname": prediction_files, "gt_fname": reference_files}
+    if scores:  # of answers alone, no case is told
+        values_by_metric |= {key: _by_number(names) for key, names in files.items()}
     return {
-        "case": {
-            **values_by_metric,
-            "alg_fname": _by_number(prediction_files),
-            "gt_fname": _by_number(reference_files),
-        },
+        "case": values_by_metric,
         "aggregates": aggregates,
         "evaluation": evaluation,
         "failed": failed,

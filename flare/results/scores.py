@@ -17,6 +17,8 @@ from flare.common.text import count
 if TYPE_CHECKING:
     import pandas as pd
 
+    from flare.results.answers_csv import AnswerRow
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganScore:
@@ -72,6 +74,18 @@ class CaseScore:
     def nsd(self) -> float:
         """Mean over the organs that count in it."""
         return self.by_metric["nsd"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerScore:
+    """The scores of the answers to one ``[[answers]]`` of a challenge."""
+
+    name: str
+    """The name of the answers, as the challenge has it."""
+    by_metric: Mapping[str, float]
+    """The values of all cases together, by their keys in metrics.json."""
+    rows: tuple[AnswerRow, ...]
+    """Each answer beside its reference: for organisers alone."""
 
 
 JOBS_NOTE = (
@@ -196,11 +210,13 @@ class Results:
     """What a submission scores."""
 
     cases: tuple[CaseScore, ...]
-    """In the order of their names."""
+    """In the order of their names; none where only answers are scored."""
     warnings: tuple[str, ...]
     """What was odd, and yet could be scored: a line for each."""
     provenance: Provenance
     """Where the numbers come from: the rules, the references and the versions."""
+    answers: tuple[AnswerScore, ...] = ()
+    """The scores of answers, in the order of the challenge."""
     low_scores: tuple[LowScores, ...] = ()
     """What was let pass and explains zeros, each kind with its cases."""
     free_cases: tuple[FreeCases, ...] = ()
@@ -214,19 +230,35 @@ class Results:
 
     def __repr__(self) -> str:
         """Return one short line: the rules, how many cases there are, and the means."""
-        means = ", ".join(
-            f"{METRICS[name].title} {self.mean(name):z.{METRICS[name].decimals + 1}f}"
-            for name in self.cases[0].by_metric
-        )
-        return (
-            f"<Results: {self.provenance.challenge}, {count(len(self.cases), 'case')},"
-            f" {means}>"
-        )
+        texts = [_value_text(name, value) for name, value in self.totals.items()]
+        cases = count(self.provenance.cases, "case")
+        return f"<Results: {self.provenance.challenge}, {cases}, {', '.join(texts)}>"
+
+    @property
+    def answer_values(self) -> dict[str, float]:
+        """The values of all answers, by their keys in metrics.json."""
+        values: dict[str, float] = {}
+        for answers in self.answers:
+            values |= answers.by_metric
+        return values
+
+    @property
+    def answer_rows(self) -> tuple[AnswerRow, ...]:
+        """All answers beside their references, which answers.csv has."""
+        return sum((answers.rows for answers in self.answers), ())
+
+    @property
+    def totals(self) -> dict[str, float]:
+        """The mean of each metric over organs and cases, and the values of answers."""
+        names = self.cases[0].by_metric if self.cases else ()
+        return {name: self.mean(name) for name in names} | self.answer_values
 
     @property
     def metrics(self) -> dict[str, tuple[float, ...]]:
         """The values of all cases, by metric, in the order of metrics.json."""
         columns: dict[str, tuple[float, ...]] = {}
+        if not self.cases:
+            return columns
         for number, organ in enumerate(self.cases[0].organs):
             scores = [case.organs[number] for case in self.cases]
             for name in organ.by_metric:
@@ -251,6 +283,15 @@ class Results:
         index = pd.Index([case.case for case in self.cases], name="case")
         failures = [case.failure for case in self.cases]
         return pd.DataFrame({**self.metrics, "failure": failures}, index=index)
+
+
+def _value_text(column: str, value: float) -> str:
+    """A value behind the title of its metric, and the answers that it is of."""
+    metric = metric_of(column)
+    assert metric is not None
+    parts = [metric.title, organ_of(column).replace("_", " ")]
+    title = " of ".join(filter(None, parts))
+    return f"{title} {value:z.{metric.decimals + 1}f}"
 
 
 def statistics(values: Sequence[float]) -> dict[str, float | None]:
@@ -280,7 +321,15 @@ def statistics(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def results_table(results: Results) -> str:
-    """Mean and standard deviation of each organ, for people to read."""
+    """Mean and standard deviation of each organ, and answers, for people to read."""
+    lines = [_value_text(*item) for item in results.answer_values.items()]
+    if results.cases:
+        lines = [*_organ_table(results), *lines]
+    return "\n".join(lines)
+
+
+def _organ_table(results: Results) -> Iterator[str]:
+    """The lines of a table of organs, and of cases without an organ."""
     columns = results.metrics
     metrics = [METRICS[name] for name in results.cases[0].by_metric]
     titles, names = [""], [""]
@@ -292,7 +341,8 @@ def results_table(results: Results) -> str:
     for column in columns:
         if metric_of(column) is metrics[0]:
             rows.append(_organ_row(organ_of(column), metrics, columns))
-    return "\n".join([*_lines(rows), *(organ.text for organ in results.free_cases)])
+    yield from _lines(rows)
+    yield from (organ.text for organ in results.free_cases)
 
 
 def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -103,7 +103,7 @@ def test_each_option_refuses_what_it_cannot_be(command, param):
          "'--ground-truth' is not allowed with '--images'"),
         ("check-references x --ground-truth y",
          "'--ground-truth' is not allowed with 'DIR'"),
-        ("evaluate --wokers=2", "No such option '--wokers'. Did you mean '--workers'?"),
+        ("evaluate --workrs=2", "No such option '--workrs'. Did you mean '--workers'?"),
         ("rehearse --time-limit 0 --phase x",
          "Invalid value for '--time-limit': '0' is not a whole number above 0"),
         ("score a --ground-truth b --output c --workers 1 --cluster d",

@@ -190,7 +190,7 @@ def test_what_cannot_be_written_is_not_told_as_new_scores(results, labels, monke
     def full(*_):
         raise OutputError("the disk is full")
 
-    monkeypatch.setattr("flare.measuring.rescore.write_metrics", full)
+    monkeypatch.setattr("flare.measuring.rescore.write_results", full)
     for found in rescore(results, labels, read_challenge("flare21"), workers=1):
         assert found.error
         assert set(found.after) == {None}

@@ -16,6 +16,7 @@ LEVELS = (
     {"common"},
     {"challenge"},
     {"results"},
+    {"answers"},
     {"evaluation", "ranking"},
     {"measuring"},
     {"platforms", "reports"},

@@ -51,6 +51,11 @@ class EvaluationRequest:
     workers: int | None = workers_option()
     options: EvaluationOptions = field(default_factory=EvaluationOptions)
     csv: Path | None = csv_option()
+    answers: Path | None = option(
+        "Write each answer beside its reference to a table: for organisers alone.",
+        default=None,
+        metavar="FILE.csv",
+    )
 
 
 @takes(EvaluationRequest)
@@ -95,6 +100,10 @@ def command(request: EvaluationRequest) -> None:
         from flare.results.metrics_reading import write_scores
 
         write_scores(request.csv, [request.output])
+    if request.answers:
+        from flare.results.answers_csv import write_answers
+
+        write_answers(request.answers, results.answer_rows)
     _log.info("\n%s\n\nWrote %s", results_table(results), file)
 
 

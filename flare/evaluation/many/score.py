@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
+from flare.answers.tables import MOST_BYTES
 from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge
 from flare.common.environment import available_cpus
@@ -49,9 +50,10 @@ from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.find import find_references
 from flare.evaluation.submission.match import CasePair
 from flare.evaluation.submission.unpack import NoRoomError
+from flare.results.answers_csv import ANSWERS_CSV
 from flare.results.archives_csv import Flag, Refusal
 from flare.results.errors import MeasurementError
-from flare.results.metrics_json import METRICS_JSON, prepare_output, write_metrics
+from flare.results.metrics_json import METRICS_JSON, prepare_output, write_results
 from flare.results.team_folder import FolderLock, is_measured
 
 USE = "scored into"
@@ -311,9 +313,12 @@ class _Run:
         No number type takes more than 16 bytes for a voxel; a header takes little.
         """
         rules = with_options(self.challenge, self.options)
-        references = find_references(self.ground_truth, rules)
-        shapes = [file.read_grid().shape for file in references]
-        return sum(16 * math.prod(shape) + 2**20 for shape in shapes)
+        shapes: list[tuple[int, ...]] = []
+        if rules.organs:
+            references = find_references(self.ground_truth, rules)
+            shapes = [file.read_grid().shape for file in references]
+        answer_bytes = MOST_BYTES * len({answers.file for answers in rules.answers})
+        return answer_bytes + sum(16 * math.prod(shape) + 2**20 for shape in shapes)
 
     def _opened(self, submission: Submission) -> OpenTeam:
         """A team, with the outcomes of its cases that an earlier run has kept."""
@@ -403,17 +408,15 @@ class _Run:
         results = results_of(team.plan, attempts, checksum=self._checksum)
         name = team.submission.team
         with FolderLock(self.output / name, USE):
-            write_metrics(results, self.output / name)
+            write_results(results, self.output / name)
         flags = tuple(mirrored_lines(attempts))
         flag_rows = [Flag(team=name, flag=line) for line in flags]
         self._tables.replace(name, refusals=[], flags=flag_rows)
-        metrics = results.cases[0].by_metric
-        means = {metric: results.mean(metric) for metric in metrics}
         return ScoredTeam(
             team=name,
-            cases=len(results.cases),
+            cases=results.provenance.cases,
             scored=team.scored,
-            means=means,
+            means=results.totals,
             zeros=tuple(low_score.reason for low_score in results.low_scores),
             flags=flags,
         )
@@ -437,6 +440,7 @@ class _Run:
         is_locked = isinstance(error, MeasurementError)  # by another process
         if not is_foreign and not is_locked and (folder / METRICS_JSON).is_file():
             prepare_output(folder)  # removes the file
+            (folder / ANSWERS_CSV).unlink(missing_ok=True)
         refusal = Refusal(
             team=submission.team, archive=submission.path.name, problem=str(error)
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
+from flare.challenge.answers import ANSWER_SUFFIXES
 from flare.challenge.formats import (
     ALL_SUFFIXES,
     CASE,
@@ -147,12 +148,14 @@ def find_label_maps(
     follow_links: bool = False,
     npz: NpzLayout | None = None,
     case_of: Callable[[str], str] = PLAIN_NAMES.case_of_reference,
+    answer_files: Container[str] = (),
 ) -> Folder:
     """Find all label maps in a folder and its subfolders.
 
     Links are followed in folders of one's own alone: one in a submission could lead to
     the references. `npz` is what is in .npz files, if they are label maps, and
-    `case_of` tells the case of a file by its name without extension.
+    `case_of` tells the case of a file by its name without extension. Files with the
+    names of `answer_files` are passed by.
 
     Raises
     ------
@@ -162,10 +165,12 @@ def find_label_maps(
         If the folder, or one in it, cannot be read.
     """
     files, ignored = [], {}
-    for path in _walk(folder, follow_links=follow_links):
+    for path in walk(folder, follow_links=follow_links):
         relative = path.relative_to(folder)
         name = relative.as_posix()
-        if _is_of_others(relative):
+        if path.name in answer_files:
+            continue
+        if is_of_others(relative):
             ignored[name] = case_of("")
             continue
         file = _label_map_file(path, name, case_of, follow_links, npz)
@@ -183,10 +188,18 @@ def usual_references() -> Path:
     """The folder that the platform has unpacked, if it has any, else the bundled."""
     folder = PLATFORM_GROUND_TRUTH
     try:
-        files = folder.is_dir() and find_label_maps(folder, follow_links=True).files
+        files = folder.is_dir() and _has_references(folder)
     except FolderError:
         return folder  # they are the organisers': reading them will say it
     return folder if files else BUNDLED_GROUND_TRUTH
+
+
+def _has_references(folder: Path) -> bool:
+    """Whether a folder has any label map, or a file that may have answers."""
+    if find_label_maps(folder, follow_links=True).files:
+        return True
+    files = walk(folder, follow_links=True)
+    return any(file.suffix in ANSWER_SUFFIXES for file in files)
 
 
 def find_references(
@@ -204,7 +217,8 @@ def find_references(
     """
     patterns = challenge.names if challenge else PLAIN_NAMES
     npz = challenge.npz.layout("reference") if challenge else None
-    files = _reference_files(folder, patterns, npz)
+    answer_files = challenge.answer_files if challenge else ()
+    files = _reference_files(folder, patterns, npz, answer_files)
     _refuse_demonstration_beside_others(files)
     misnamed = listing(file.name for file in files if not file.case)
     if misnamed:
@@ -224,7 +238,10 @@ def find_references(
 
 
 def _reference_files(
-    folder: Path, patterns: FileNames, npz: NpzLayout | None
+    folder: Path,
+    patterns: FileNames,
+    npz: NpzLayout | None,
+    answer_files: Container[str],
 ) -> tuple[LabelMapFile, ...]:
     """All label maps in a folder of references, which has at least one."""
 
@@ -235,7 +252,11 @@ def _reference_files(
         raise GroundTruthError("there is no such folder")
     try:
         files = find_label_maps(
-            folder, follow_links=True, npz=npz, case_of=case_of
+            folder,
+            follow_links=True,
+            npz=npz,
+            case_of=case_of,
+            answer_files=answer_files,
         ).files
     except FolderError as error:
         raise GroundTruthError(error.problem) from error
@@ -283,7 +304,7 @@ def is_demonstration(case: str) -> bool:
     return re.fullmatch(r"demo_\d{3}", case) is not None
 
 
-def _walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
+def walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
     """Everything below a folder but the folders that are searched, in a fixed order."""
     entries = 0
     for current, folders, names in os.walk(
@@ -317,7 +338,7 @@ def _refuse(error: OSError) -> NoReturn:
     ) from error
 
 
-def _is_of_others(relative: Path) -> bool:
+def is_of_others(relative: Path) -> bool:
     """Whether somebody else than the participant put this file there."""
     return (
         any(part.startswith(".") or part in IGNORED_FOLDERS for part in relative.parts)

@@ -50,9 +50,9 @@ class CasePair:
 class Matching:
     """A submission, paired with the references as far as possible."""
 
-    pairs: tuple[CasePair, ...]
+    pairs: tuple[CasePair, ...] = ()
     """In the order of the cases' names."""
-    problems: tuple[SubmissionError, ...]
+    problems: tuple[SubmissionError, ...] = ()
     warnings: tuple[str, ...] = ()
     """Differences of grids that the challenge lets pass."""
     reasons: Mapping[str, Reason] = field(default_factory=dict)

@@ -26,6 +26,7 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import InputError
 from flare.common.schema import build
 from flare.common.text import safe
+from flare.evaluation.answers import answer_reference_files
 from flare.evaluation.check import find_images
 from flare.evaluation.errors import FileFormatError, GroundTruthError
 from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
@@ -164,7 +165,10 @@ def _find_references(
             problem = f"there is no reference of case {safe(case)}, which {name} has"
             raise MetricsFileError(str(folder), problem, _REMEDY)
     digest = results.evaluation.references_sha256
-    if digest is not None and digest != references_digest(references, file_checksum):
+    answer_files = answer_reference_files(folder, challenge)
+    if digest is not None and digest != references_digest(
+        references, file_checksum, answer_files
+    ):
         problem = f"these are not the references that {name} was made with"
         raise MetricsFileError(str(folder), problem, _REMEDY)
     return references

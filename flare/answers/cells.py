@@ -1,0 +1,214 @@
+"""Reads cells of tables: what they mean for each kind of answers.
+
+A function takes the cells of an answer and the rules, and returns its value; a
+ValueError says what is wrong without the cell itself, which the caller names.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+from flare.challenge.answers import AnswerRules
+from flare.common.text import listing
+
+Cells = Sequence[str]
+
+BELOW_ALL, ABOVE_ALL = -math.inf, math.inf
+"""Scores behind and before every other one, of the worst answer to a reference."""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+
+
+def number(text: str) -> float:
+    """The finite number that a cell holds.
+
+    Examples
+    --------
+    >>> number(" 3.0 ")
+    3.0
+    """
+    text = text.strip()
+    if not text:
+        raise ValueError("empty")
+    if text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        raise ValueError("not finite")
+    if not _NUMBER.fullmatch(text):
+        if _NUMBER.fullmatch(text.replace(",", ".", 1)):
+            raise ValueError("a comma where a decimal point belongs")
+        raise ValueError("not a number")
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("not finite")
+    return value
+
+
+def share(text: str) -> float:
+    """The number from 0 to 1 that a cell holds."""
+    value = number(text)
+    if not 0 <= value <= 1:
+        raise ValueError("not from 0 to 1")
+    return value
+
+
+def word(text: str) -> str:
+    """A word as it is compared: in lower case, with single blanks within.
+
+    Examples
+    --------
+    >>> word(" Kidney  Stone")
+    'kidney stone'
+    """
+    return " ".join(text.lower().split())
+
+
+def _listed(cells: Cells) -> Cells:
+    """The cells, or the items of a list that a single cell holds, as "[0.2, 0.8]"."""
+    text = cells[0].strip()
+    if len(cells) == 1 and text.startswith("[") and text.endswith("]"):
+        return text[1:-1].split(",")
+    return cells
+
+
+# --- Kind binary --------------------------------------------------------------------
+
+
+def zero_or_one(cells: Cells, rules: AnswerRules) -> int:
+    """The class of a reference."""
+    value = number(cells[0])
+    if value not in (0, 1):
+        raise ValueError("neither 0 nor 1")
+    return int(value)
+
+
+def probability(cells: Cells, rules: AnswerRules) -> float:
+    """The probability of class 1, of which a list of two has the second."""
+    items = _listed(cells)
+    if len(items) > 2:
+        raise ValueError("neither one number nor two")
+    return [share(item) for item in items][-1]
+
+
+def wrong_probability(reference: int, rules: AnswerRules) -> float:
+    """The score that is farthest from the reference."""
+    return BELOW_ALL if reference else ABOVE_ALL
+
+
+# --- Kinds classes and labels --------------------------------------------------------
+
+
+def class_number(cells: Cells, rules: AnswerRules) -> int:
+    """The number of a reference's class, from 0, which may be written as its name."""
+    names = [word(name) for name in rules.classes]
+    if word(cells[0]) in names:
+        return names.index(word(cells[0]))
+    value = number(cells[0])
+    if value not in range(len(names)):
+        raise ValueError(f"not the number of a class, 0 to {len(names) - 1}")
+    return int(value)
+
+
+def class_scores(cells: Cells, rules: AnswerRules) -> tuple[float, ...]:
+    """A finite score of each class."""
+    items = _listed(cells)
+    if len(items) != len(rules.classes):
+        raise ValueError(f"not {len(rules.classes)} numbers")
+    return tuple(number(item) for item in items)
+
+
+def wrong_class_scores(reference: int, rules: AnswerRules) -> tuple[float, ...]:
+    """The class of the reference last, all others first."""
+    scores = [ABOVE_ALL] * len(rules.classes)
+    scores[reference] = BELOW_ALL
+    return tuple(scores)
+
+
+def label_truths(cells: Cells, rules: AnswerRules) -> tuple[int, ...]:
+    """0 or 1 of each label of a reference."""
+    return tuple(zero_or_one([cell], rules) for cell in cells)
+
+
+def label_scores(cells: Cells, rules: AnswerRules) -> tuple[float, ...]:
+    """A score from 0 to 1 of each label."""
+    return tuple(share(cell) for cell in cells)
+
+
+def wrong_label_scores(
+    reference: tuple[int, ...], rules: AnswerRules
+) -> tuple[float, ...]:
+    """The scores that are farthest from the reference."""
+    return tuple(wrong_probability(truth, rules) for truth in reference)
+
+
+# --- Kinds number and time -----------------------------------------------------------
+
+
+def single_number(cells: Cells, rules: AnswerRules) -> float:
+    """A finite number."""
+    return number(cells[0])
+
+
+def wrong_number(reference: float, rules: AnswerRules) -> float:
+    """A number whose absolute error is the worst one; NaN if the rules have none."""
+    return reference + (math.nan if rules.worst is None else rules.worst)
+
+
+def no_number(reference: float, rules: AnswerRules) -> float:
+    """NaN, which is in no order with any time."""
+    return math.nan
+
+
+# --- Kinds of words ------------------------------------------------------------------
+
+
+def choice(cells: Cells, rules: AnswerRules) -> str:
+    """A word, which has to be one of the classes if these have names."""
+    text = word(cells[0])
+    if not text:
+        raise ValueError("empty")
+    if rules.classes and text not in [word(name) for name in rules.classes]:
+        raise ValueError(f"not one of {listing(rules.classes)}")
+    return text
+
+
+def no_choice(reference: str, rules: AnswerRules) -> str:
+    """No word at all."""
+    return ""
+
+
+def word_set(cells: Cells, rules: AnswerRules) -> frozenset[str]:
+    """The words of a cell, between semicolons, else commas, or of a list in JSON."""
+    text = cells[0].strip()
+    if text.startswith("["):
+        words = list(_json_words(text))
+    else:
+        words = text.split(";" if ";" in text else ",")
+    return frozenset(filter(None, map(word, words)))
+
+
+def _json_words(text: str) -> Iterator[str]:
+    try:
+        items = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("not a list in JSON") from error
+    for item in items:
+        if not isinstance(item, str):
+            raise ValueError("not a list of words")
+        yield item
+
+
+def wrong_words(reference: frozenset[str], rules: AnswerRules) -> frozenset[str]:
+    """A word that no reference has: nothing may be the right answer."""
+    return frozenset([""])
+
+
+def chain(cells: Cells, rules: AnswerRules) -> tuple[str, ...]:
+    """The answers to a chain of questions, the first question first."""
+    return tuple(word(part) for part in cells[0].split("|"))
+
+
+def no_chain(reference: tuple[str, ...], rules: AnswerRules) -> tuple[str, ...]:
+    """No answer at all."""
+    return ()

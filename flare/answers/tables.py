@@ -1,0 +1,196 @@
+"""Reads tables of answers: CSV, a list in JSON, or lines in JSON.
+
+All cells become texts. The file is a stranger's: its size is bounded, and what it holds
+is only told in messages that name the place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flare.common.files import open_regular
+from flare.common.text import count, listing, printable, safe, why
+
+MOST_BYTES = 2**24
+"""A file of answers has at most this many: JSON takes some thirty times its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of a table, or an object in JSON."""
+
+    place: str
+    """Where it is in the file, such as ``line 2``."""
+    cells: Mapping[str, str]
+    """The texts by column."""
+
+
+def read_table(file: Path, *, is_real: bool = False) -> list[TableRow]:
+    """Read all rows of a file.
+
+    Parameters
+    ----------
+    file : Path
+        It ends in .csv, .json or .jsonl.
+    is_real : bool
+        Whether a link is refused, as in a submission.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read; says why.
+    """
+    text = _text_of(file, is_real=is_real)
+    read_rows = _csv_rows if file.suffix == ".csv" else _json_rows
+    rows = list(read_rows(text))
+    if not rows:
+        raise ValueError("it has no row")
+    return rows
+
+
+def _text_of(file: Path, *, is_real: bool) -> str:
+    """The text of a file, which has to be UTF-8, of a bounded size."""
+    try:
+        with open_regular(file, is_real=is_real) as stream:
+            if os.fstat(stream.fileno()).st_size > MOST_BYTES:
+                raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
+            content = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ValueError(f"it cannot be read ({why(error)})") from error
+    if content.startswith(b"PK"):
+        raise ValueError("it is an Excel workbook or a zip, not a text file")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError("it is not a text in UTF-8") from error
+    if "\0" in text:
+        raise ValueError("it holds a byte 0")
+    return text
+
+
+def _cell(text: str) -> str:
+    """A text without line breaks, which answers.csv can hold."""
+    return printable(" ".join(text.split()))
+
+
+# --- CSV ----------------------------------------------------------------------------
+
+
+def _csv_rows(text: str) -> Iterator[TableRow]:
+    import csv  # not at the top: an evaluation of label maps, which needs none
+    import io
+
+    table = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        names = [_cell(name) for name in next(table, [])]
+        _check_names(names)
+        for cells in table:
+            place = f"line {table.line_num}"
+            if not any(map(str.strip, cells)):
+                continue
+            if len(cells) != len(names):
+                cells_text = count(len(cells), "cell")
+                expected = f"expected {len(names)}, as in the first line"
+                raise ValueError(f"{place} has {cells_text}, {expected}")
+            yield TableRow(place, dict(zip(names, map(_cell, cells), strict=True)))
+    except csv.Error as error:
+        problem = f"line {table.line_num} is not CSV ({safe(str(error))})"
+        raise ValueError(problem) from error
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Refuse a first line that cannot be names of columns."""
+    if len(names) == 1 and ";" in names[0]:
+        raise ValueError("its columns are separated by semicolons, expected commas")
+    counts = Counter(name for name in names if name)
+    duplicates = [name for name, number in counts.items() if number > 1]
+    if duplicates:
+        raise ValueError(f"it has two columns {listing(duplicates)}")
+
+
+# --- JSON ---------------------------------------------------------------------------
+
+
+def _json_rows(text: str) -> Iterator[TableRow]:
+    """The objects of a list, or one on each line."""
+    for number, entry in enumerate(_json_entries(text), start=1):
+        place = f"entry {number}"
+        if not isinstance(entry, dict):
+            raise ValueError(f"{place} is not an object in braces")
+        for values in _questions(entry) if "local_vqa" in entry else [entry]:
+            cells = {_cell(key): _json_cell(value) for key, value in values.items()}
+            yield TableRow(place, cells)
+
+
+def _json_entries(text: str) -> list[Any]:
+    """The entries of a list, or those of lines that each have one."""
+    if text.lstrip().startswith("["):
+        entries: list[Any] = _parsed(text, "it")
+        return entries
+    lines = enumerate(text.splitlines(), start=1)
+    return [_parsed(line, f"line {number}") for number, line in lines if line.strip()]
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{where} is not JSON ({safe(str(error))})") from error
+
+
+def _json_cell(value: object) -> str:
+    """A value of JSON as a cell of CSV would have it."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return _cell(value)
+    try:
+        return json.dumps(value)
+    except RecursionError as error:
+        raise ValueError("its lists lie too deep in one another") from error
+
+
+def _questions(case: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The questions of a case of FLARE-MLLM-3D: a row each, or one for each chain.
+
+    Source: val.json of FLARE25-MLLM3D at 7441a22. A chain begins with its root, whose
+    `follow_up` is -1; the questions that follow from it come in the order of their ids.
+    """
+    try:
+        for question in case["global_vqa"]:
+            yield {
+                "case_id": case["case_id"],
+                "scope": "global",
+                "question_id": "",
+                "global_vqa": question["answer"],
+            }
+        for root, chain in _chains(case["local_vqa"]).items():
+            yield {
+                "case_id": case["case_id"],
+                "scope": "local",
+                "question_id": root,
+                "local_vqa": "|".join(chain),
+            }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("its questions are not as in val.json of MLLM-3D") from error
+
+
+def _chains(questions: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
+    """The answers of each chain, by the id of its root."""
+    roots = {question["id"]: question["follow_up"] for question in questions}
+    chains: dict[int, list[str]] = {}
+    by_root = sorted(
+        questions, key=lambda entry: (entry["follow_up"] != -1, entry["id"])
+    )
+    for question in by_root:
+        root = question["id"]
+        for _ in questions:  # a circle, which no file should have, ends here
+            root = root if roots[root] == -1 else roots[root]
+        chains.setdefault(root, []).append(question["answer"])
+    return chains

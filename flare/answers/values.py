@@ -1,0 +1,125 @@
+"""Makes the values of metrics from the rows of answers.csv.
+
+Evaluations, rankings and pages take the values from here: a value of other cases, as of
+a bootstrap's draw, is made of fewer, or of other rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from flare.answers.agreement import Rows
+from flare.challenge.answers import KINDS, AnswerRules
+from flare.challenge.metrics import ANSWER_METRICS
+from flare.results.answers_csv import AnswerRow
+
+
+@cache
+def _function(name: str) -> Callable[..., Any]:
+    """The function that a record names as ``module:function``."""
+    module, _, function = name.partition(":")
+    return getattr(import_module(f"flare.answers.{module}"), function)  # type: ignore[no-any-return]
+
+
+def cells_text(cells: Sequence[str]) -> str:
+    """The cells of an answer as one text: a list in JSON if they are several."""
+    if len(cells) == 1:
+        return cells[0]
+    return json.dumps(list(cells), ensure_ascii=False)
+
+
+def _cells(text: str, columns: Sequence[str]) -> Sequence[str]:
+    """The cells from which `cells_text` has made one text."""
+    return [text] if len(columns) == 1 else [str(cell) for cell in json.loads(text)]
+
+
+def reference_value(text: str, rules: AnswerRules) -> Any:
+    """The value of a reference.
+
+    Raises
+    ------
+    ValueError
+        If it is not one that the kind allows; says why.
+    """
+    cells = _checked_cells(text, rules.reference, rules)
+    return _function(KINDS[rules.kind].reference)(cells, rules)
+
+
+def prediction_value(text: str, rules: AnswerRules) -> Any:
+    """The value of a prediction, as `reference_value`."""
+    cells = _checked_cells(text, rules.prediction, rules)
+    return _function(KINDS[rules.kind].prediction)(cells, rules)
+
+
+def _checked_cells(
+    text: str, columns: Sequence[str], rules: AnswerRules
+) -> Sequence[str]:
+    cells = _cells(text, columns)
+    if not KINDS[rules.kind].may_be_empty and not all(map(str.strip, cells)):
+        raise ValueError("empty")
+    return cells
+
+
+def case_numbers(metric: str, rules: AnswerRules, answers: Sequence[AnswerRow]) -> Rows:
+    """The numbers that each case gives to a metric.
+
+    Parameters
+    ----------
+    metric : str
+        Name of one that the kind of the rules has.
+    rules : AnswerRules
+        How answers are read.
+    answers : sequence of AnswerRow
+        A case each; one with a problem counts as the worst answer.
+
+    Returns
+    -------
+    array of float, of shape (cases, numbers of a case)
+
+    Raises
+    ------
+    ValueError
+        If a text is not one that the kind allows.
+    """
+    pair = _function(ANSWER_METRICS[metric].functions[rules.kind][0])
+    missing = _function(KINDS[rules.kind].missing)
+    rows = []
+    for answer in answers:
+        reference = reference_value(answer.reference, rules)
+        if answer.problem:
+            prediction = missing(reference, rules)
+        else:
+            prediction = prediction_value(answer.prediction, rules)
+        rows.append(pair(reference, prediction, rules))
+    if rows and isinstance(rows[0][0], str):
+        return _word_numbers(rows)
+    return np.array(rows, dtype=float)
+
+
+def _word_numbers(rows: Sequence[Sequence[str]]) -> Rows:
+    """Numbers in the place of words, the same for the same word."""
+    words = np.array(rows)
+    _, numbers = np.unique(words, return_inverse=True)
+    return np.asarray(numbers.reshape(words.shape), dtype=float)
+
+
+def metric_value(metric: str, rules: AnswerRules, numbers: Rows) -> float:
+    """The value of a metric for the numbers of some cases; NaN if it has none."""
+    function = _function(ANSWER_METRICS[metric].functions[rules.kind][1])
+    return float(function(numbers, rules))
+
+
+def answer_values(rules: AnswerRules, answers: Sequence[AnswerRow]) -> dict[str, float]:
+    """The values of all metrics, by their columns; NaN for those without a value."""
+    return {
+        f"{metric}_{rules.name}": metric_value(
+            metric, rules, case_numbers(metric, rules, answers)
+        )
+        for metric in rules.metrics
+    }

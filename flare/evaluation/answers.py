@@ -1,0 +1,475 @@
+"""Reads the answers of a submission, matches them with references, and scores them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+from flare.answers.tables import TableRow, read_table
+from flare.answers.values import (
+    answer_values,
+    cells_text,
+    prediction_value,
+    reference_value,
+)
+from flare.challenge.answers import KINDS, AnswerRules
+from flare.challenge.formats import CHANNEL, case_of
+from flare.challenge.metrics import ANSWER_METRICS
+from flare.challenge.rules import Challenge
+from flare.common.errors import SubmissionError
+from flare.common.text import count, listing, nearest, safe
+from flare.evaluation.errors import (
+    AnswerCasesError,
+    AnswerFileError,
+    AnswerValueError,
+    GroundTruthError,
+)
+from flare.evaluation.submission.find import is_of_others, walk
+from flare.results.answers_csv import AnswerRow
+from flare.results.scores import AnswerScore, LowScores
+
+MISSING = "no answer was submitted"
+
+ReadTable = Callable[[Path], Sequence[TableRow]]
+"""`read_table`, which reads a file once for all answers in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """The answers to one ``[[answers]]`` of a challenge, beside their references."""
+
+    rules: AnswerRules
+    file: Path
+    """The file of the references."""
+    rows: tuple[AnswerRow, ...]
+    """A row for each reference, in the order of the cases."""
+    problems: tuple[SubmissionError, ...] = ()
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The cases of the references, in their order."""
+        return tuple(row.case for row in self.rows)
+
+    @property
+    def text(self) -> str:
+        """A line that says how many answers there are."""
+        return _answers_line(self.rules, sum(not row.problem for row in self.rows))
+
+
+def _answers_line(rules: AnswerRules, number: int) -> str:
+    about = KINDS[rules.kind].about
+    return f"{rules.file}: {count(number, 'answer')} to {rules.name}, each {about}."
+
+
+@dataclass(slots=True, kw_only=True)
+class _Answers:
+    """The answers in a file, as they are read row by row."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    """The text of an answer by its case."""
+    places: dict[str, str] = field(default_factory=dict)
+    """The place of the first row of a case."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Why a case has no usable answer."""
+    duplicates: dict[str, str] = field(default_factory=dict)
+    """The places of a case that has two answers, or more."""
+    strangers: list[str] = field(default_factory=list)
+    """Names that no case has."""
+    problems: list[SubmissionError] = field(default_factory=list)
+
+
+def read_sheets(
+    predictions: Path | None, ground_truth: Path, challenge: Challenge
+) -> tuple[Sheet, ...]:
+    """Read all answers of a submission, and their references.
+
+    Parameters
+    ----------
+    predictions : Path, optional
+        The folder of the submission; None to read the references alone, as if each
+        answer to them were missing.
+    ground_truth : Path
+        The folder of the references.
+    challenge : Challenge
+        Whose `answers` are read.
+
+    Raises
+    ------
+    GroundTruthError
+        If the references are at fault.
+    FolderError
+        If the submission holds too many files.
+    """
+    read = cache(read_table)
+    references = _files_by_name(ground_truth, challenge, is_reference=True)
+    files: Mapping[str, Sequence[Path]] = {}
+    if predictions:
+        files = _files_by_name(predictions, challenge, is_reference=False)
+    sheets = []
+    for rules in challenge.answers:
+        file = _reference_file(rules, references[rules.references])
+        texts = _reference_texts(rules, file, read)
+        answers = _Answers(reasons=dict.fromkeys(texts, MISSING))
+        if predictions:
+            answers = _submitted_answers(rules, files[rules.file], texts, read)
+        sheets.append(_sheet(rules, file, texts, answers))
+    return tuple(sheets)
+
+
+def _files_by_name(
+    folder: Path, challenge: Challenge, *, is_reference: bool
+) -> dict[str, list[Path]]:
+    """The files of answers in a folder and its subfolders, by their names."""
+    files: dict[str, list[Path]] = {name: [] for name in challenge.answer_files}
+    for path in walk(folder, follow_links=is_reference):
+        is_link = path.is_symlink() and not is_reference
+        if path.name in files and not is_of_others(path.relative_to(folder)):
+            if not is_link:
+                files[path.name].append(path)
+    return files
+
+
+def _sheet(
+    rules: AnswerRules, file: Path, references: Mapping[str, str], answers: _Answers
+) -> Sheet:
+    rows = [
+        AnswerRow(
+            answers=rules.name,
+            case=case,
+            reference=reference,
+            prediction="" if case in answers.reasons else answers.texts[case],
+            problem=answers.reasons.get(case, ""),
+        )
+        for case, reference in references.items()
+    ]
+    return Sheet(
+        rules=rules, file=file, rows=tuple(rows), problems=tuple(answers.problems)
+    )
+
+
+def answer_reference_files(
+    ground_truth: Path, challenge: Challenge
+) -> list[tuple[str, Path]]:
+    """The name of each answers of a challenge, with the file of its references.
+
+    Raises
+    ------
+    GroundTruthError
+        If a file is not there, or is there twice.
+    """
+    if not challenge.answers:
+        return []
+    files = _files_by_name(ground_truth, challenge, is_reference=True)
+    return [
+        (rules.name, _reference_file(rules, files[rules.references]))
+        for rules in challenge.answers
+    ]
+
+
+# --- References ---------------------------------------------------------------------
+
+
+def _reference_file(rules: AnswerRules, files: Sequence[Path]) -> Path:
+    if len(files) != 1:
+        problem = f"{len(files)} files are called so" if files else "it is not there"
+        raise GroundTruthError(f"{safe(rules.references)}: {problem}")
+    return files[0]
+
+
+def _reference_texts(rules: AnswerRules, file: Path, read: ReadTable) -> dict[str, str]:
+    """The text of each reference, in the order of the cases.
+
+    Raises
+    ------
+    GroundTruthError
+        If one cannot be read, or a case has two.
+    """
+    texts: dict[str, str] = {}
+    try:
+        for row in _rows_that_count(rules, rules.reference, read(file)):
+            case = _case_of_row(rules, row)
+            if case in texts:
+                raise ValueError(f"{row.place}: a second answer for case {safe(case)}")
+            text = cells_text([row.cells[column] for column in rules.reference])
+            try:
+                reference_value(text, rules)
+            except ValueError as error:
+                raise ValueError(f"{_place(row, case, text)}: {error}") from error
+            texts[case] = text
+    except ValueError as error:
+        raise GroundTruthError(f"{safe(file.name)}: {error}") from error
+    return dict(sorted(texts.items()))
+
+
+def check_sheet(sheet: Sheet) -> None:
+    """See that the references leave no metric undefined.
+
+    Raises
+    ------
+    GroundTruthError
+        If they do, as AUROC where all cases are of one class.
+    """
+    rules = sheet.rules
+    if rules.worst is None:
+        rules = replace(rules, worst=0.0)
+    for column, value in answer_values(rules, sheet.rows).items():
+        if math.isnan(value):
+            title = ANSWER_METRICS[column.removesuffix(f"_{rules.name}")].title
+            problem = f"{title} of {rules.name} is undefined for these references"
+            raise GroundTruthError(f"{safe(sheet.file.name)}: {problem}")
+
+
+def check_cases(sheets: Sequence[Sheet], cases: Collection[str]) -> None:
+    """See that each answer is of a case that has a label map, if any case has one.
+
+    Raises
+    ------
+    GroundTruthError
+        If not.
+    """
+    for sheet in sheets if cases else ():
+        strangers = [case for case in sheet.cases if case not in cases]
+        if strangers and len(sheet.rules.case) == 1:
+            problem = f"no label map is called {listing(strangers)}"
+            raise GroundTruthError(f"{safe(sheet.file.name)}: {problem}")
+
+
+# --- The rows of a file --------------------------------------------------------------
+
+
+def _rows_that_count(
+    rules: AnswerRules, columns: Sequence[str], rows: Sequence[TableRow]
+) -> Iterator[TableRow]:
+    """The rows with the values of `only`, each of which has all columns.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or no row counts.
+    """
+    has_any = False
+    for row in rows:
+        has_values = [
+            row.cells.get(column, value) == value
+            for column, value in rules.only.items()
+        ]
+        if all(has_values):
+            _check_columns([*rules.case, *columns], row)
+            has_any = True
+            yield row
+    if not has_any:
+        values = [f"{column} is {value}" for column, value in rules.only.items()]
+        raise ValueError(f"it has no row whose {listing(values)}")
+
+
+def _check_columns(columns: Sequence[str], row: TableRow) -> None:
+    absent = [column for column in columns if column not in row.cells]
+    if absent:
+        names = [name for name in row.cells if name and name not in columns]
+        hint = nearest(absent[0], names) if names else ""
+        hint = hint.replace(", expected", "; it has")
+        where = f"{row.place} has" if row.place.startswith("entry") else "it has"
+        raise ValueError(f"{where} no column {listing(absent)}{hint}")
+
+
+def _case_of_row(rules: AnswerRules, row: TableRow) -> str:
+    """The case of a row; of several columns, their texts with blanks between."""
+    # pandas writes the whole numbers of a column as 3.0 if one of its cells is empty.
+    texts = [re.sub(r"^(\d+)\.0$", r"\1", row.cells[name]) for name in rules.case]
+    if not texts[0]:
+        raise ValueError(f"{row.place} has an empty {rules.case[0]}")
+    return " ".join([case_of(texts[0]), *texts[1:]])
+
+
+def _place(row: TableRow, case: str, text: str) -> str:
+    """The place of an answer, with its case and its text."""
+    return f"{row.place} ({safe(case)}: {safe(text) or 'nothing'})"
+
+
+# --- The submission -----------------------------------------------------------------
+
+
+def _submitted_answers(
+    rules: AnswerRules,
+    files: Sequence[Path],
+    cases: Collection[str] | None,
+    read: ReadTable,
+) -> _Answers:
+    """The answers in the file of a submission; `cases` are those that are known."""
+    answers = _Answers()
+    try:
+        rows = read(_submitted_file(rules, files))
+        problems_by_reason: dict[str, list[str]] = {}
+        for row in _rows_that_count(rules, rules.prediction, rows):
+            reason = _add_row(answers, row, rules, cases)
+            if reason:
+                place = _place(row, row.cells[rules.case[0]], _text(row, rules))
+                problems_by_reason.setdefault(reason, []).append(place)
+    except ValueError as error:
+        columns = [*rules.case, *rules.prediction]
+        answers.problems.append(AnswerFileError(rules.file, str(error), columns))
+        answers.reasons = dict.fromkeys(cases or (), str(error))
+        return answers
+    answers.problems += _case_problems(answers, rules, cases)
+    for reason, places in problems_by_reason.items():
+        problem = f"{listing(places)}: {reason}"
+        answers.problems.append(
+            AnswerValueError(rules.file, problem, rules.name, rules.kind)
+        )
+    return answers
+
+
+def _submitted_file(rules: AnswerRules, files: Sequence[Path]) -> Path:
+    if len(files) > 1:
+        folders = listing(f"{path.parent.name}/" for path in files)
+        raise ValueError(f"{len(files)} files are called so, in {folders}")
+    if not files:
+        raise ValueError("it is missing")
+    return files[0]
+
+
+def _text(row: TableRow, rules: AnswerRules) -> str:
+    return cells_text([row.cells[column] for column in rules.prediction])
+
+
+def _add_row(
+    answers: _Answers,
+    row: TableRow,
+    rules: AnswerRules,
+    cases: Collection[str] | None,
+) -> str:
+    """Add the answer of a row; return why it is not one that the kind allows."""
+    case = _case_of_row(rules, row)
+    if cases is not None and case not in cases:
+        case = case.removesuffix(CHANNEL)
+    if cases is not None and case not in cases:
+        answers.strangers.append(case)
+        return ""
+    if case in answers.places:
+        answers.duplicates[case] = f"{answers.places[case]} and {row.place}"
+        answers.reasons[case] = "two answers for one case"
+        return ""
+    answers.places[case] = row.place
+    answers.texts[case] = _text(row, rules)
+    try:
+        prediction_value(answers.texts[case], rules)
+    except ValueError as error:
+        answers.reasons[case] = str(error)
+        return str(error)
+    return ""
+
+
+def _case_problems(
+    answers: _Answers, rules: AnswerRules, cases: Collection[str] | None
+) -> Iterator[SubmissionError]:
+    """The cases with two answers, names that no case has, and cases without answer."""
+    if answers.duplicates:
+        places = answers.duplicates.items()
+        duplicates = listing(f"{case} ({place})" for case, place in places)
+        problem = f"two answers to {rules.name} for case {duplicates}"
+        yield AnswerCasesError(rules.file, problem)
+    missing = [case for case in cases or () if case not in answers.places]
+    answers.reasons.update(dict.fromkeys(missing, MISSING))
+    if answers.strangers:
+        yield AnswerCasesError(rules.file, _strangers_text(answers.strangers, missing))
+    if missing:
+        share = f"{len(missing)} of {count(len(cases or ()), 'answer')}"
+        verb = "is" if len(missing) == 1 else "are"
+        problem = f"{share} to {rules.name} {verb} missing: {listing(missing)}"
+        yield AnswerCasesError(rules.file, problem)
+
+
+def _strangers_text(strangers: Sequence[str], missing: Sequence[str]) -> str:
+    """Names that no case has; of a single one, the missing case that may be meant."""
+    text = f"no case has this name: {listing(strangers)}"
+    if len(strangers) == 1 and missing:
+        text += nearest(strangers[0], missing)
+    return text
+
+
+def distinct_problems(sheets: Sequence[Sheet]) -> tuple[SubmissionError, ...]:
+    """The problems of all answers; one of a file of several answers is told once."""
+    problems: dict[str, SubmissionError] = {}
+    for sheet in sheets:
+        for problem in sheet.problems:
+            problems.setdefault(str(problem), problem)
+    return tuple(problems.values())
+
+
+def check_answers(
+    predictions: Path, challenge: Challenge, cases: Collection[str] | None
+) -> tuple[tuple[SubmissionError, ...], list[str]]:
+    """Look at answers whose references are not at hand.
+
+    Parameters
+    ----------
+    predictions : Path
+        The folder of the submission.
+    challenge : Challenge
+        Whose `answers` are read.
+    cases : collection of str, optional
+        The cases, if images tell them.
+
+    Returns
+    -------
+    tuple of SubmissionError
+        What is wrong.
+    list of str
+        A line for each ``[[answers]]`` that says what there is.
+    """
+    read = cache(read_table)
+    files = _files_by_name(predictions, challenge, is_reference=False)
+    problems: dict[str, SubmissionError] = {}
+    lines = []
+    for rules in challenge.answers:
+        # Questions have names of several columns, which images do not tell.
+        known_cases = cases if len(rules.case) == 1 else None
+        answers = _submitted_answers(rules, files[rules.file], known_cases, read)
+        for problem in answers.problems:
+            problems.setdefault(str(problem), problem)
+        lines.append(_answers_line(rules, len(answers.texts)))
+    return tuple(problems.values()), lines
+
+
+# --- Scores -------------------------------------------------------------------------
+
+
+def score_sheet(sheet: Sheet) -> AnswerScore:
+    """The values of the metrics of one ``[[answers]]``.
+
+    Raises
+    ------
+    GroundTruthError
+        If the references leave a metric undefined.
+    SubmissionError
+        If a missing answer has no worst value to count as.
+    """
+    has_missing = any(row.problem for row in sheet.rows)
+    if has_missing and KINDS[sheet.rules.kind].needs_worst:
+        if sheet.rules.worst is None:
+            raise sheet.problems[0]
+    values = answer_values(sheet.rules, sheet.rows)
+    if any(map(math.isnan, values.values())):
+        check_sheet(sheet)
+    return AnswerScore(name=sheet.rules.name, by_metric=values, rows=sheet.rows)
+
+
+def low_answers(sheets: Sequence[Sheet]) -> list[LowScores]:
+    """The answers that count as the worst ones, by the reason."""
+    low_scores = []
+    for sheet in sheets:
+        cases_by_reason: dict[str, list[str]] = {}
+        for row in sheet.rows:
+            if row.problem:
+                cases_by_reason.setdefault(row.problem, []).append(row.case)
+        for reason, cases in cases_by_reason.items():
+            share = f"{len(cases)} of {count(len(sheet.rows), 'answer')}"
+            verb = "counts" if len(cases) == 1 else "count"
+            line = f"{share} to {sheet.rules.name} {verb} as wrong: {reason}"
+            line = f"{line} ({listing(cases)})"
+            low_scores.append(LowScores(reason=line, cases=tuple(cases)))
+    return low_scores
