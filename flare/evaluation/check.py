@@ -178,10 +178,7 @@ def find_images(
 ) -> tuple[LabelMapFile, ...]:
     """The CTs of a folder, one for each case, whose headers can be read.
 
-    Raises
-    ------
-    InputError
-        If there are none, if a case has two, or if one is broken.
+    An InputError is raised if there is no CT, a case has two, or one is broken.
     """
     try:
         files = tuple(

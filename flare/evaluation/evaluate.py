@@ -27,12 +27,7 @@ from flare.evaluation.errors import (
 )
 from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT
 from flare.evaluation.options import EvaluationOptions, check_count
-from flare.evaluation.plan import (
-    Plan,
-    file_checksum,
-    plan_evaluation,
-    provenance_of,
-)
+from flare.evaluation.plan import Plan, file_checksum, plan_evaluation, provenance_of
 from flare.evaluation.scoring.case import (
     Attempt,
     attempt_case,
@@ -239,12 +234,8 @@ def results_of(
 
     Attempts are in the order of the plan's pairs. Cases in `absent` are known to have
     no prediction: no warning tells of them. `checksum` gives the SHA-256 of a reference
-    file, where that is known already.
-
-    Raises
-    ------
-    SubmissionError
-        If the submission is refused; says all that is wrong with it.
+    file, where that is known already. A SubmissionError, which says all that is wrong,
+    is raised if it is refused.
     """
     outcomes = _collect(plan, attempts)
     if plan.options.is_refused:

@@ -93,10 +93,7 @@ def run_container(
 ) -> ContainerRun:
     """Run a container, and measure it.
 
-    Raises
-    ------
-    EngineError
-        If the container cannot even be made, or not be removed.
+    An EngineError is raised if the container cannot even be made, or not be removed.
     """
     most_bytes = container.limits.disk_bytes
     watch = DiskWatch(engine.folder(), most_bytes)

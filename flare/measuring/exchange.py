@@ -203,12 +203,8 @@ def move_map(
     """Move the label map of an algorithm to where FLARE's contract has it.
 
     `irregular` is what is not a regular file in the folder, see `take_out`. The new
-    file is on the same file system; its name is that of the case, and gets an ending.
-
-    Raises
-    ------
-    WrongOutputError
-        If there is not one file where the contract wants it.
+    file is on the same file system; its name is that of the case, and gets an ending. A
+    WrongOutputError is raised if there is not one file where the contract wants it.
     """
     kinds = dict.fromkeys(files_of(folder), "") | dict(irregular)
     place = PurePosixPath(contract.output_path)

@@ -115,12 +115,7 @@ def choose_caches(caches: Caches | None, *, is_engine_here: bool) -> Caches:
     """Choose cold caches where they are possible, unless others are asked for.
 
     They are possible where containers run on this computer, whose caches can be
-    emptied.
-
-    Raises
-    ------
-    InputError
-        If cold caches are asked for in vain.
+    emptied. An InputError is raised if cold caches are asked for in vain.
     """
     if caches is Caches.COLD and not is_engine_here:
         raise InputError(
@@ -137,12 +132,8 @@ def empty_caches() -> None:
     """Throw all files out of the memory that can be read from the disk again.
 
     What a run has read could tell the next one something: which pages of a file are
-    there can be seen, and chosen, from within a container.
-
-    Raises
-    ------
-    InputError
-        If this user may not do that.
+    there can be seen, and chosen, from within a container. An InputError is raised if
+    this user may not do that.
     """
     os.sync()  # what is not written yet cannot be thrown out
     try:

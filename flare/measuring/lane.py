@@ -180,11 +180,7 @@ def divide(computer: Computer, limits: Limits, count: int) -> tuple[Lane, ...]:
     """The lanes of a computer; no two share a processor.
 
     Each of its GPUs has a lane. What the limits do not say is divided into equal parts.
-
-    Raises
-    ------
-    InputError
-        If it has not enough processors, or memory.
+    An InputError is raised if the computer has not enough processors, or memory.
     """
     parts = _processors(computer, limits.cpus, count)
     used = set(chain.from_iterable(parts))

@@ -56,10 +56,8 @@ _log = logging.getLogger(__name__)
 def read_job(options: MeasureOptions) -> Job:
     """Read all that options name; an archive that cannot be read stops no other one.
 
-    Raises
-    ------
-    FlareError
-        If there is nothing to measure, or images and references do not agree.
+    A FlareError is raised if there is nothing to measure, or images and references do
+    not agree.
     """
     if options.cluster:  # paths have to hold in every process
         options = replace(
@@ -113,10 +111,7 @@ def _read_archives(
 def find_archives(path: Path) -> tuple[Path, ...]:
     """An archive, or all archives of a folder, in the order of their names.
 
-    Raises
-    ------
-    InputError
-        If there is no archive, or a model has no archive.
+    An InputError is raised if there is no archive, or a model has no archive.
     """
     if not path.is_dir():
         return (path,)
@@ -138,9 +133,7 @@ def find_archives(path: Path) -> tuple[Path, ...]:
 
 
 def check_cases(
-    cases: Sequence[LabelMapFile],
-    ground_truth: Path,
-    challenge: Challenge,
+    cases: Sequence[LabelMapFile], ground_truth: Path, challenge: Challenge
 ) -> None:
     """See that images and references are of the same cases.
 
@@ -230,12 +223,7 @@ def measure_teams(
     Only cases without a result, with an engine error, or in `options.rerun` are run. A
     team is measured whole by one lane: of this computer, or of those of a cluster.
     Returns the teams whose measurement could not begin or go on, and why; what was
-    measured of them is kept.
-
-    Raises
-    ------
-    HostError
-        If no team can be measured.
+    measured of them is kept. A HostError is raised if no team can be measured.
     """
     if not job.runnable:
         return ()
@@ -339,12 +327,8 @@ def write_refused(
 
     Teams that are not among these archives stay in the file as they are. Those that
     `failed` were not measured or scored to the end. Where the host is to blame, a team
-    is not refused: the same command goes on with it.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
+    is not refused: the same command goes on with it. An OutputError is raised if it
+    cannot be written.
     """
     digests = {archive.team: archive.sha256 for archive in archives}
     refusals = []

@@ -158,10 +158,8 @@ class NvmlSource:
 def open_gpu(name: str) -> Iterator[NvmlSource]:
     """A GPU by its index, as ``nvidia-smi`` counts, or by its UUID.
 
-    Raises
-    ------
-    DeviceError
-        If there is no driver, no such GPU, or it is divided into several (MIG).
+    A DeviceError is raised if there is no driver, no such GPU, or it is divided into
+    several (MIG).
     """
     import pynvml
 

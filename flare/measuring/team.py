@@ -132,12 +132,8 @@ def measure_team(task: TeamJob) -> Iterator[CaseRecord]:
     """Run all cases of a team that are left to do, and keep what is measured.
 
     Yields the row of each case, first of those that need not be run. No container is
-    there meanwhile.
-
-    Raises
-    ------
-    FlareError
-        If the team cannot be measured, or its image not be loaded.
+    there meanwhile. A FlareError is raised if the team cannot be measured, or its image
+    not be loaded.
     """
     for folder in task.after:
         with suppress(MeasurementError), FolderLock(folder, wait_s=task.lock_wait_s):

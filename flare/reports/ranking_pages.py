@@ -126,10 +126,8 @@ class WrittenRanking:
 def read_written(folder: Path) -> WrittenRanking:
     """Read what ``flare rank`` has written.
 
-    Raises
-    ------
-    RankingError
-        If ranking.json or values.csv cannot be read, or they do not belong together.
+    A RankingError is raised if ranking.json or values.csv cannot be read, or they do
+    not belong together.
     """
     file = folder / RANKING_JSON
     try:

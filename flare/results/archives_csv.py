@@ -62,10 +62,7 @@ def read_ledger(file: Path) -> tuple[LedgerEntry, ...]:
 def find_earlier(file: Path, entry: LedgerEntry) -> LedgerEntry | None:
     """The latest entry of the same team, if it may be replaced.
 
-    Raises
-    ------
-    MeasurementError
-        If that was another archive, and there is no reason.
+    A MeasurementError is raised if that was another archive, and there is no reason.
     """
     entries = [earlier for earlier in read_ledger(file) if earlier.team == entry.team]
     if not entries:

@@ -95,11 +95,8 @@ def read_rows(
 ) -> Iterator[Row]:
     """The rows of a CSV file that has these columns.
 
-    Raises
-    ------
-    RankingError
-        If it cannot be read, or a row has another number of cells than the first, and
-        is not left out.
+    A RankingError is raised if it cannot be read, or a row has another number of cells
+    than the first, and is not left out.
     """
     try:
         with open_regular(path) as content:
@@ -124,10 +121,8 @@ def read_table(
 ) -> list[_Record]:
     """The records of a table that this program has written, as `read_rows`.
 
-    Raises
-    ------
-    RankingError
-        If it cannot be read, or has other columns or values than the records.
+    A RankingError is raised if it cannot be read, or has other columns or values than
+    the records.
     """
     columns = tuple(cell_types(kind))  # type: ignore[arg-type]
     records = []

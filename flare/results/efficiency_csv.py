@@ -178,11 +178,8 @@ def write_records(records: Iterable[CaseRecord], file: Path) -> None:
 def read_by_case(file: Path) -> dict[str, MeasuredCase]:
     """All rows by case, whichever program has written them.
 
-    Raises
-    ------
-    RankingError
-        If the file cannot be read, has no column of cases or of statuses, or has a
-        case twice.
+    A RankingError is raised if the file cannot be read, has no column of cases or of
+    statuses, or has a case twice.
     """
     rows: dict[str, MeasuredCase] = {}
     for row in read_rows(file, ("case", "status")):
@@ -196,10 +193,7 @@ def read_by_case(file: Path) -> dict[str, MeasuredCase]:
 def read_records(file: Path) -> dict[str, CaseRecord]:
     """All rows by case, as this program has written them; empty without a file.
 
-    Raises
-    ------
-    MeasurementError
-        If it is there, but was not written by `write_records`.
+    A MeasurementError is raised if it is there, but was not written by `write_records`.
     """
     if not file.exists():
         return {}
@@ -254,10 +248,7 @@ def known_metrics(challenge: Challenge) -> tuple[str, ...]:
 def ranked_by_others(challenge: Challenge, file: str) -> tuple[str, ...]:
     """Ranked metrics that nothing here makes, and that somebody else's table may have.
 
-    Raises
-    ------
-    ChallengeError
-        If one is a misspelt name of a metric of ours.
+    A ChallengeError is raised if one is a misspelt name of a metric of ours.
     """
     our_metrics = known_metrics(challenge)
     metrics = []

@@ -62,13 +62,9 @@ def read_groups(
 ) -> tuple[Grouping, ...]:
     """Read a CSV file with a column ``case`` and a column for each kind of groups.
 
-    A case without a row has no group; one that is withdrawn may still have a row.
-
-    Raises
-    ------
-    GroupsFileError
-        If it cannot be read, or a row is about no case or about one twice, or a column
-        has no groups or too many; names the row or the column.
+    A case without a row has no group; one that is withdrawn may still have a row. A
+    GroupsFileError is raised if it cannot be read, or a row is about no case or about
+    one twice, or a column has no groups or too many; it names the row or the column.
     """
     try:
         rows = list(read_rows(file, (CASE,)))

@@ -275,10 +275,7 @@ class MeasurementLog:
     """
 
     def __init__(
-        self,
-        file: Path,
-        settings: Mapping[str, Any],
-        accepted: Collection[str] = (),
+        self, file: Path, settings: Mapping[str, Any], accepted: Collection[str] = ()
     ) -> None:
         self.file, self._settings = file, dict(settings)
         self._sessions: list[Any] = []

@@ -187,10 +187,8 @@ def write_trace(trace: Trace, file: Path) -> None:
 def area_above(file: Path, tolerance_mb: float, runtime_s: float | None) -> float:
     """Area under the GPU memory above a tolerance, in MB s, by true time stamps.
 
-    Raises
-    ------
-    RankingError
-        If the trace cannot be read, or ends before the run, which took `runtime_s`.
+    A RankingError is raised if the trace cannot be read, or ends before the run, which
+    took `runtime_s`.
     """
     points = _points_above(file, tolerance_mb)
     # A sampler that has died has seen no memory: that is no small area.
@@ -237,10 +235,7 @@ class MemoryCurve:
 def read_curves(folder: Path) -> tuple[MemoryCurve, ...]:
     """The memory of a team's runs over time; of traces as any program has written them.
 
-    Raises
-    ------
-    RankingError
-        If a trace cannot be read, or a cell is no number.
+    A RankingError is raised if a trace cannot be read, or a cell is no number.
     """
     traces = sorted((folder / TRACES).glob("*.csv"), key=lambda file: file.stem)
     return tuple(map(_curve, traces))

@@ -148,12 +148,9 @@ class Header:
 def check_sizes(sizes: Sequence[int]) -> tuple[int, int, int]:
     """Numbers of voxels along z, y, x, from those in the order of the file.
 
-    Further axes must have a length of 1, and missing ones count as such.
-
-    Raises
-    ------
-    FileFormatError
-        If there are none, one is not positive, or there are more than three axes.
+    Further axes must have a length of 1, and missing ones count as such. A
+    FileFormatError is raised if there is no number, one is not positive, or there are
+    more than three axes.
     """
     if not 1 <= len(sizes) <= 7 or min(sizes) < 1:
         raise FileFormatError("", "its header has impossible numbers of voxels")

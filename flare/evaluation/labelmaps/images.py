@@ -109,10 +109,8 @@ def _simpleitk_header(image: Any) -> Header:
 def image_values(image: Any) -> npt.NDArray[Any]:
     """The stored values of an image, of shape (Z, Y, X).
 
-    Raises
-    ------
-    DamagedFileError
-        If nibabel, which reads them when they are needed, cannot do so.
+    A DamagedFileError is raised if nibabel, which reads them when they are needed,
+    cannot do so.
     """
     if isinstance(image, ArrayImage):
         values = image.values

@@ -132,10 +132,8 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
 def plain_header(content: bytes) -> Header | None:
     """The header up to its extensions, if it is an ordinary one without a fault.
 
-    Raises
-    ------
-    FileFormatError
-        If its positions are not finite, or far beyond any patient.
+    A FileFormatError is raised if its positions are not finite, or far beyond any
+    patient.
     """
     if len(content) != HEADER_BYTES:
         return None

@@ -24,11 +24,7 @@ from flare.challenge.formats import NpzLayout, SpacingOrder
 from flare.common.streams import PIECE_BYTES, DamagedStreamError, Stream, ZlibStream
 from flare.common.text import listing, safe
 from flare.evaluation.errors import DamagedFileError, FileFormatError
-from flare.evaluation.labelmaps.grid import (
-    Header,
-    check_sizes,
-    make_unplaced_grid,
-)
+from flare.evaluation.labelmaps.grid import Header, check_sizes, make_unplaced_grid
 
 SPACING = "spacing"
 """The array of the three voxel sizes, in mm."""

@@ -66,13 +66,9 @@ def read_labels(
     """Read the voxels behind a header, to their verified end.
 
     The stream has them in the order x, y, z: x is the fastest. `known_labels` and
-    `allocate` are those of `LabelMapFile.read_labels`.
-
-    Raises
-    ------
-    FileError
-        If there are more or fewer voxels than the header says, or one is no whole
-        number. `opened` puts the name of the file into it.
+    `allocate` are those of `LabelMapFile.read_labels`. A FileError is raised if there
+    are more or fewer voxels than the header says, or one is no whole number. `opened`
+    puts the name of the file into it.
     """
     size = header.voxels
     labels = allocate(size) if allocate else np.empty(size, dtype=np.uint8)

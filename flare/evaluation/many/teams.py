@@ -53,13 +53,9 @@ def find_submissions(
     """All submissions, in the order of the teams' names.
 
     The folder has a folder, or a zip file, for each team; hidden ones are nobody's.
-    Teams in `teams_with_results` have results in the output already.
-
-    Raises
-    ------
-    InputError
-        If there is no such folder, or no team in it, or something else than folders
-        and zip files.
+    Teams in `teams_with_results` have results in the output already. An InputError is
+    raised if there is no such folder, or no team in it, or something else than folders
+    and zip files.
     """
     entries = _visible_entries(folder)
     label_maps = [e.name for e in entries if suffix_of(e.name) and not is_folder(e)]
@@ -120,12 +116,8 @@ def opened_submission(
 ) -> Iterator[Path]:
     """The folder of what a team has submitted, which a zip file is unpacked into.
 
-    It is refused if it has more than `most_bytes` when it is unpacked.
-
-    Raises
-    ------
-    FlareError
-        If it cannot be opened, or the team's folder of results cannot be used.
+    It is refused if it has more than `most_bytes` when it is unpacked. A FlareError is
+    raised if it cannot be opened, or the team's folder of results cannot be used.
     """
     if submission.problem:
         raise submission.problem

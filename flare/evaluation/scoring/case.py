@@ -242,10 +242,7 @@ def worst_score(
 ) -> CaseScore:
     """The score of a case that cannot be scored: the worst values, and the reason.
 
-    Raises
-    ------
-    GroundTruthError
-        If its reference has to be read, and is at fault.
+    A GroundTruthError is raised if its reference has to be read, and is at fault.
     """
     reports_absence = any(organ.free_cases for organ in challenge.organs)
     needs_grid = challenge.worst_distance_mm is None and any(

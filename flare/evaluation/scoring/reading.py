@@ -93,10 +93,8 @@ def read_prediction(
 ) -> LabelMap:
     """Read the prediction of a case, and refuse what the challenge does not allow.
 
-    Raises
-    ------
-    FileError
-        If it is damaged, or holds fractions or labels that are not allowed.
+    A FileError is raised if it is damaged, or holds fractions or labels that are not
+    allowed.
     """
     prediction = _read(file, "prediction", challenge, memory)
     rule = challenge.unknown_labels.prediction
@@ -115,10 +113,8 @@ def read_reference(
 ) -> LabelMap:
     """Read the reference of a case; mistakes in it are the organisers' to repair.
 
-    Raises
-    ------
-    GroundTruthError
-        If it is damaged, or holds fractions or labels that are not allowed.
+    A GroundTruthError is raised if it is damaged, or holds fractions or labels that are
+    not allowed.
     """
     try:
         reference = _read(file, "reference", challenge, memory)

@@ -163,9 +163,7 @@ class _Mismatch:
 
 
 def _compare_names(
-    expected: Collection[str],
-    submitted: _FilesByCase,
-    strays: Mapping[str, str],
+    expected: Collection[str], submitted: _FilesByCase, strays: Mapping[str, str]
 ) -> _Mismatch:
     """Look for files without a case, and for cases without a file."""
     submitted_cases = {*submitted, *strays.values()}

@@ -72,11 +72,8 @@ class NoRoomError(UploadError):
 def unpack_zip(file: Path, folder: Path, most_bytes: float = math.inf) -> None:
     """Unpack a zip file, of at most this many bytes when it is unpacked.
 
-    Raises
-    ------
-    UploadError
-        If the platform would refuse it, or it has too much; `NoRoomError` if it has no
-        room here.
+    An UploadError is raised if the platform would refuse it, or it has too much;
+    `NoRoomError` if it has no room here.
     """
     name = safe(file.name)
     try:

@@ -106,12 +106,8 @@ class Docker(Engine):
         """Run a command of the engine, whether it fails or not.
 
         It can read `content`, and is killed after `timeout_s`; None if it may take for
-        ever.
-
-        Raises
-        ------
-        EngineError
-            If there is no such engine, or it does not answer.
+        ever. An EngineError is raised if there is no such engine, or it does not
+        answer.
         """
         try:
             return subprocess.run(
@@ -133,10 +129,7 @@ class Docker(Engine):
     def call(self, *arguments: str, check: bool = True, **options: Any) -> str:
         """The text that a command of the engine prints; `options` are those of `run`.
 
-        Raises
-        ------
-        EngineError
-            If it fails, or does not answer.
+        An EngineError is raised if it fails, or does not answer.
         """
         run = self.run(*arguments, **options)
         if run.returncode and check:

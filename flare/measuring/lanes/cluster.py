@@ -273,12 +273,8 @@ def opened_cluster(job: Job, engine: Engine) -> Iterator[ClusterLanes]:
     """The lanes of a scheduler's workers.
 
     The job has absolute paths. The folder of its results gets one for a moment, which
-    all workers have to see: another one of the same path would not do.
-
-    Raises
-    ------
-    ClusterError
-        If the scheduler does not answer, or has no worker that can measure.
+    all workers have to see: another one of the same path would not do. A ClusterError
+    is raised if the scheduler does not answer, or has no worker that can measure.
     """
     options, archive = job.options, job.runnable[0].path
     with connected(str(options.cluster)) as client:

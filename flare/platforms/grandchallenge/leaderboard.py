@@ -50,10 +50,8 @@ class BoardOptions:
     def phase(self, results: Sequence[Result]) -> Phase:
         """The phase, by the settings of the results' challenge if none are given.
 
-        Raises
-        ------
-        PhaseSettingsError
-            If the settings cannot be read, or are not known for the results.
+        A PhaseSettingsError is raised if the settings cannot be read, or are not known
+        for the results.
         """
         if self.settings.phase_settings:
             return self.settings.read()

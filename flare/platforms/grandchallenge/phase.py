@@ -225,13 +225,9 @@ PHASES = Annotated[
 def read_phase(file: Path, name: str) -> Phase:
     """Read the settings of one phase.
 
-    The file is JSON, as phase-settings.json: an object with an object for each phase.
-
-    Raises
-    ------
-    PhaseSettingsError
-        If it cannot be read, or breaks a rule of the platform; the message names the
-        file, the field, the value and what is allowed.
+    The file is JSON, as phase-settings.json: an object with an object for each phase. A
+    PhaseSettingsError is raised if it cannot be read, or breaks a rule of the platform;
+    the message names the file, the field, the value and what is allowed.
     """
     source = str(file)
     try:

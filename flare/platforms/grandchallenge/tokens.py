@@ -24,12 +24,9 @@ def read_tokens(variables: MutableMapping[str, str] = os.environ) -> tuple[str, 
     """The API tokens of FLARE_GC_TOKEN, or of the file that FLARE_GC_TOKEN_FILE names.
 
     FLARE_GC_TOKEN is removed: what we start does not need it, and so does not get it.
-    Each line that is not empty is one, in their order; there is at least one.
-
-    Raises
-    ------
-    PlatformError
-        If there is none, or others may use the file. No message holds any part of one.
+    Each line that is not empty is one, in their order; there is at least one. A
+    PlatformError is raised if there is none, or others may use the file. No message
+    holds any part of one.
     """
     text = variables.pop("FLARE_GC_TOKEN", "").strip()
     file = variables.get("FLARE_GC_TOKEN_FILE", "")

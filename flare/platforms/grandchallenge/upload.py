@@ -46,13 +46,8 @@ def prepare_input(source: Path, target: Path) -> None:
     """Fill `target`, an empty folder, with the files that would be in /input.
 
     The source is a zip file, a folder that would be zipped, or an /input of an
-    algorithm phase, which has a predictions.json.
-
-    Raises
-    ------
-    UploadError
-        If the platform would refuse the upload, or could not unpack it, or it has no
-        room here.
+    algorithm phase, which has a predictions.json. An UploadError is raised if the
+    platform would refuse the upload, or could not unpack it, or it has no room here.
     """
     socket = ZIP_SOCKET
     if source.is_dir() and (source / JOBS_FILE_NAME).is_file():

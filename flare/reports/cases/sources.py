@@ -199,10 +199,7 @@ def _rules(metrics: Path, results: EvaluationFile) -> tuple[Challenge, int | Non
 
 
 def read_case(
-    files: CaseFiles,
-    case: str,
-    scores: Mapping[str, float],
-    memory: ReusedMemory,
+    files: CaseFiles, case: str, scores: Mapping[str, float], memory: ReusedMemory
 ) -> tuple[LabelMap, LabelMap]:
     """Read the label maps of a case, and see that they score what metrics.json says.
 
@@ -236,10 +233,7 @@ def read_case(
 
 
 def ct_backgrounds(
-    file: LabelMapFile,
-    grid: Grid,
-    challenge: Challenge,
-    finding: CaseFinding,
+    file: LabelMapFile, grid: Grid, challenge: Challenge, finding: CaseFinding
 ) -> list[str]:
     """The CT of the worst slice of each plane, as data URIs.
 

@@ -39,18 +39,11 @@ from flare.reports.ranking.organisers import (
     tests_chart,
     values_chart,
 )
-from flare.reports.ranking.page import (
-    GroupRanks,
-    PublicRanking,
-    draws_chart,
-)
+from flare.reports.ranking.page import GroupRanks, PublicRanking, draws_chart
 from flare.reports.render.paper import figure_file, paper_figure
 from flare.reports.render.style import WIDTHS_MM, drawing_style
 from flare.reports.render.text import latex, latex_file
-from flare.reports.scores import (
-    CaseScores,
-    scores_of,
-)
+from flare.reports.scores import CaseScores, scores_of
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_reading import EvaluationFile
 

@@ -12,12 +12,8 @@ from flare.reports.render.style import quiet
 def check_library(output: Path, module: str) -> None:
     """See that the library which fills a file is installed, before all else.
 
-    That is ``jinja2`` for pages, or ``matplotlib`` for figures.
-
-    Raises
-    ------
-    OutputError
-        If it is not installed; says how to install it here.
+    That is ``jinja2`` for pages, or ``matplotlib`` for figures. An OutputError is
+    raised if it is not installed; it says how to install it here.
     """
     try:
         with quiet():
