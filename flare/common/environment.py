@@ -1,4 +1,4 @@
-"""What the program runs in: its installation, and the CPUs and memory it may use."""
+"""The installation of the program, and the CPUs and memory that it may use."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ BUNDLED_GROUND_TRUTH = (
 set into an installed copy."""
 
 PHASE_SETTINGS = None if _IS_INSTALLED else CHECKOUT / "phase-settings.json"
-"""Settings for three phases of flare21 on the platform, as a checkout has them; for an
-installed copy, the program makes them."""
+"""The file in a checkout with the settings for three phases of flare21; an installed
+copy makes them itself."""
 
 PLATFORM_GROUND_TRUTH = Path("/opt/ml/input/data/ground_truth")
 """The folder into which grand-challenge.org unpacks the organisers' tarball."""
@@ -73,15 +73,10 @@ def _commit_of_checkout() -> str:
 
 @cache
 def library_version(name: str) -> str:
-    """Version of an installed package, as ``importlib.metadata.version`` tells it.
+    """Version of an installed package, such as zlib-ng.
 
-    Importing importlib.metadata takes a fourteenth of the time in which an evaluation
-    starts, and pip has written the version into the name of a folder, too.
-
-    Parameters
-    ----------
-    name : str
-        Of the package on PyPI, such as zlib-ng.
+    pip writes it into the name of a folder. Importing importlib.metadata, which also
+    knows it, takes a fourteenth of the time in which an evaluation starts.
 
     Raises
     ------
@@ -92,7 +87,7 @@ def library_version(name: str) -> str:
     for place in sys.path:
         for folder in Path(place).glob(f"{start}*.dist-info"):
             return folder.stem.removeprefix(start)
-    from importlib.metadata import version  # not installed as pip does it
+    from importlib.metadata import version  # for packages that pip has not installed
 
     return version(name)
 
@@ -104,10 +99,10 @@ def install_remedy(library: str) -> str:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Import without a search for garbage, as imports leave none.
+    """Import without searches for garbage, as imports leave none.
 
-    Later searches, also those of workers, leave out the objects that were imported. All
-    these searches would take longer than all that click does.
+    Later searches, also in workers, leave out the objects that were imported. Together,
+    these searches would take longer than all of click.
     """
     is_enabled = gc.isenabled()
     gc.disable()
@@ -130,7 +125,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h, as ``mallopt`` takes them."""
 
 LARGEST_KEPT_BYTES = 32 * 2**20
-"""glibc's own adjustment ends here on a computer of 64 bits (mallopt(3))."""
+"""The highest threshold that glibc chooses itself on 64 bits (mallopt(3))."""
 
 WORKER_BYTES = 150 * 2**20
 """Memory of a worker beside its label maps: Python and its libraries."""
@@ -163,7 +158,8 @@ def available_cpus(cgroups: Path = CGROUPS) -> int:
     for name in _QUOTA:
         version_1 += _numbers(cgroups / "cpu" / name)
     for numbers in (_numbers(cgroups / "cpu.max"), version_1):
-        if len(numbers) == 2:  # a group without a limit has "max" for its quota
+        # Without a limit, the quota is no positive number, and the period stands alone.
+        if len(numbers) == 2:
             quota, period = numbers
             cpus = min(cpus, math.ceil(quota / period))
     return cpus
@@ -171,15 +167,13 @@ def available_cpus(cgroups: Path = CGROUPS) -> int:
 
 def available_bytes(cgroups: Path = CGROUPS) -> int:
     """Memory of this computer, as far as the limits of container and process allow."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    files = (cgroups / "memory.max", cgroups / "memory" / "memory.limit_in_bytes")
-    limits = []
-    for file in files:
-        limits += _numbers(file)
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    limits += _numbers(cgroups / "memory.max")
+    limits += _numbers(cgroups / "memory" / "memory.limit_in_bytes")
     data_limit, _ = resource.getrlimit(resource.RLIMIT_DATA)  # set by the platform
     if data_limit != resource.RLIM_INFINITY:
         limits.append(data_limit)
-    return min([memory, *limits])
+    return min(limits)
 
 
 def _numbers(file: Path) -> list[int]:
@@ -199,27 +193,20 @@ def _libc() -> Any:
 
 
 def end_with(parent: int) -> None:
-    """End this process when its parent ends, however that is.
-
-    Parameters
-    ----------
-    parent : int
-        Process ID that the parent had when it made this process.
-    """
+    """End this process when its parent ends; `parent` is the process ID of that."""
     if sys.platform == "linux":
         _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it was killed before we asked
+        if os.getppid() != parent:  # it has ended already
             os._exit(1)
 
 
 def reuse_freed_memory() -> None:
     """Set glibc's thresholds to the highest values that it would choose itself.
 
-    glibc's own adjustment still gives back to the kernel, at the end of each case, what
-    the next one needs: for a small one, that was a quarter of its time. Dask starts
-    workers with ``MALLOC_TRIM_THRESHOLD_=65536``, which ends the adjustment too: there,
-    scoring a case took three times as long. Nothing is done where another library than
-    glibc allocates.
+    At the end of each case, glibc would give memory back to the kernel that the next
+    case needs: for a small case, this took a quarter of the time. Dask starts workers
+    with ``MALLOC_TRIM_THRESHOLD_=65536``, by which a case took three times as long.
+    Nothing is done where another library than glibc allocates.
     """
     try:
         mallopt = _libc().mallopt

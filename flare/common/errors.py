@@ -9,7 +9,7 @@ The grand-challenge platform shows a participant a single line, which may be pub
 every error is one line: the file first, what is wrong, what was expected, what to do,
 and a code. What a code means is the docstring of its class, in Markdown: ``flare
 explain`` prints it, and the documentation has it. The order of the codes is the order
-in which several problems share the line. What a message is made of stays on the object.
+in which several problems share the line. The parts of a message stay on the object.
 
 Constructors take positional arguments only, so that errors survive the way back from
 a worker process.
@@ -232,7 +232,7 @@ def _short_kind_text(group: tuple[SubmissionError, ...], most: int) -> str:
 
 
 def _kind_finding(group: tuple[SubmissionError, ...]) -> str:
-    """Each problem once, with all files that have it."""
+    """Each problem of a kind once, with all files that have it."""
     files_by_problem: dict[str, list[str]] = {}
     findings = []
     for error in group:
@@ -268,7 +268,7 @@ def raise_problems(problems: Sequence[SubmissionError]) -> None:
 # --- Errors of Python -------------------------------------------------------------
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-"""Errors of a disk, which concern all that is written there."""
+"""The errors of a disk, which concern all files on it."""
 
 
 def unwritable(file: Path | str, error: OSError) -> OutputError:
@@ -295,7 +295,7 @@ def as_flare_error(error: BaseException) -> FlareError:
 
 
 def _fault(error: BaseException) -> ProgramError:
-    """The error of a fault, which names the last of our files that it went through."""
+    """The error of a fault, which names the last file of this program in its trace."""
     frames = traceback.extract_tb(error.__traceback__)
     files = [Path(frame.filename) for frame in frames] or [Path("a library")]
     our_files = [file for file in files if PACKAGE in file.parents]
@@ -305,16 +305,11 @@ def _fault(error: BaseException) -> ProgramError:
     return fault
 
 
-def obey_stop(error: BaseException) -> None:
-    """End the program all the same if an error came up while it was being ended.
+def raise_stop(error: BaseException) -> None:
+    """Raise the stop of the program, such as a KeyboardInterrupt, that an error hides.
 
-    What removes a container on the way out may fail, and its error takes the place of
-    what has ended the program.
-
-    Raises
-    ------
-    BaseException
-        What has ended it, such as KeyboardInterrupt.
+    When a stop is on its way out, removing a container may fail: then the error takes
+    the place of the stop. Without a stop behind the error, nothing is raised.
     """
     cause: BaseException | None = error
     while isinstance(cause, Exception | GeneratorExit):

@@ -24,7 +24,7 @@ from flare.common.errors import (
     ProgramError,
     WorkerError,
     as_flare_error,
-    obey_stop,
+    raise_stop,
 )
 from flare.common.files import write_whole
 from flare.common.text import safe
@@ -39,22 +39,15 @@ FAULTS = ".faults"
 def bulkhead(
     results: Path, name: str, tell: Callable[[FlareError], object]
 ) -> Iterator[None]:
-    """Report the error that ends the block, and go on; only a stop ends the program.
+    """Report an error that ends the block, and go on; a stop still ends the program.
 
-    Parameters
-    ----------
-    results : Path
-        Folder that keeps the traceback of an error that nobody expected.
-    name : str
-        The team or submission that the block works on.
-    tell : callable
-        Gets the error, as one of ours.
+    `tell` is called with the error. The traceback of an error that nobody expected is
+    kept in the folder of results, under the name of the team or submission.
     """
     try:
         yield
     except Exception as error:  # noqa: BLE001  it ends this team alone
-        # An error while the program is being ended would hide that it has to end.
-        obey_stop(error)
+        raise_stop(error)
         flare_error = as_flare_error(error)
         tell(flare_error)
         keep_trace(results, name, flare_error)
@@ -125,23 +118,13 @@ def completed(
 
     Items are only asked for shortly before they are done. A worker that dies breaks its
     executor, and a new one goes on. An item that was in progress when this happened
-    `DEATHS` times is suspected; its parts are done at the end, one at a time.
-
-    Parameters
-    ----------
-    pool : Pool
-        Gives the workers.
-    function : callable
-        The work; workers import it by its name.
-    items : iterable
-        The pieces of work.
-    divide : callable, optional
-        Divides an item that is suspected into parts.
+    `DEATHS` times is suspected: `divide` makes parts of it, which are done at the end,
+    one at a time. Workers import the function by its name.
 
     Raises
     ------
     WorkerError
-        If workers die and die, whatever they do.
+        If workers keep dying before they have done anything.
     """
     suspects: list[Item] = []
     for done in _Phase(pool, function, iter(items), pool.workers).run():
@@ -157,7 +140,7 @@ def completed(
 
 
 class _Phase(Generic[Item, Result]):
-    """Items that one executor after the other works on, until all are done."""
+    """Work on items by one executor after the other, until all are done."""
 
     def __init__(
         self,
@@ -179,8 +162,8 @@ class _Phase(Generic[Item, Result]):
             self._running = {}
             with self._pool.started(self._workers) as executor:
                 try:
-                    # This task needs nothing: if it is done, workers can live here,
-                    # and those that die from now on die of their items.
+                    # If this trivial task is done, workers can run here: those that
+                    # die later die of their items.
                     executor.submit(int).result()
                     breaks = 0
                     yield from self._use(executor)
@@ -209,8 +192,8 @@ class _Phase(Generic[Item, Result]):
     def _fill(self, executor: Executor) -> bool:
         """Submit items for all workers; tell whether anything is running.
 
-        A worker never waits, as its next item lies ready. A single worker has no item
-        but the one it does, which alone is to blame if it dies.
+        Each worker has a second item ready, so that it never waits. A single worker has
+        none: if it dies, the item that it works on is to blame.
         """
         most_running = 1 if self._workers == 1 else 2 * self._workers
         while len(self._running) < most_running:
@@ -227,10 +210,10 @@ class _Phase(Generic[Item, Result]):
         return bool(self._running)
 
     def _recover(self) -> Iterator[Done[Item, Result]]:
-        """Queue again what a broken executor has not done.
+        """Queue again the items that a broken executor has not done.
 
-        The outcomes are those of items that it has done, and of those that workers have
-        died of too often.
+        It yields the outcomes of the others: items that it has done, and items that
+        were in progress at too many deaths.
         """
         for future, item in self._running.items():
             error = future.exception()
@@ -263,7 +246,7 @@ class _SameProcess(Executor):
     """Does the work at once, in this process."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Do the work, whose result the future has at once."""
+        """Do the work, and return a future that has the result."""
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -281,9 +264,9 @@ class LocalPool:
 
     @contextmanager
     def started(self, workers: int) -> Iterator[Executor]:
-        """Start worker processes that end with us, whatever ends us."""
-        # The pool's number decides: a pool of several workers has a process of its own
-        # for suspects, too, as they may kill the one that does them.
+        """Start worker processes, which end when this process ends."""
+        # The pool's number decides, not that of this executor: a pool of several
+        # workers does suspects, which may kill a worker, in another process, too.
         if self.workers == 1:
             yield _SameProcess()
             return
@@ -316,11 +299,10 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 def _signals_wait() -> Iterator[None]:
     """Hold signals back in the block, in which workers are forked.
 
-    The workers get the signals when they have begun. Python forgets a signal that comes
-    while a child process is being set up. But when a worker dies, the executor ends its
-    other workers by SIGTERM, and waits for them: it would wait for ever for one that
-    has missed the signal. A worker that Ctrl-C reaches too early would write a
-    traceback.
+    The workers get the signals when they have begun: Python forgets a signal that comes
+    while a child process is being set up. When a worker dies, the executor ends its
+    other workers by SIGTERM, and would wait for ever for one that has missed it. A
+    worker that Ctrl-C reaches too early would write a traceback.
     """
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:

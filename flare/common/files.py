@@ -19,16 +19,8 @@ from flare.common.text import csv_cell
 def write_whole(file: Path, content: str | bytes, *, is_lasting: bool = False) -> None:
     """Write a file under another name, and give it its own when it is whole.
 
-    Folders are made if need be; text is written as UTF-8.
-
-    Parameters
-    ----------
-    file : Path
-        Where it will lie.
-    content : str or bytes
-        All of it.
-    is_lasting : bool
-        Whether it has to be on the disk, under its name, also after a power cut.
+    Folders are made if need be; text is written as UTF-8. If `is_lasting`, the file is
+    on the disk, under its name, even after a power cut.
 
     Raises
     ------
@@ -46,7 +38,7 @@ def write_whole(file: Path, content: str | bytes, *, is_lasting: bool = False) -
                 stream.flush()
                 os.fsync(stream.fileno())
         part.replace(file)
-        if is_lasting:  # a new name is not in its file, but in its folder
+        if is_lasting:  # the new name is a part of the folder
             folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
             os.fsync(folder)
             os.close(folder)
@@ -58,7 +50,7 @@ def write_whole(file: Path, content: str | bytes, *, is_lasting: bool = False) -
 
 @contextmanager
 def closed_to_others() -> Iterator[None]:
-    """Let other users read nothing that is written meanwhile; the group as ever."""
+    """Let other users read no file that is made in the block; the group still may."""
     umask = os.umask(0)
     os.umask(umask | 0o007)
     try:
@@ -78,17 +70,10 @@ def is_folder(path: Path) -> bool:
 
 
 def open_regular(file: Path, *, is_real: bool = False) -> io.BufferedReader:
-    """Open a file to be read that may turn out to be a pipe or a device.
+    """Open a file to be read, unless it is a pipe or a device.
 
-    A pipe would be waited for, and a device may have no end.
-
-    Parameters
-    ----------
-    file : Path
-        What is opened.
-    is_real : bool
-        Whether no part of the path was a link when it was looked at: then it is
-        refused if one is now.
+    A pipe would be waited for, and a device may have no end. If `is_real`, no part of
+    the path was a link earlier: a file behind a link is refused, too.
 
     Raises
     ------
@@ -111,7 +96,7 @@ def open_regular(file: Path, *, is_real: bool = False) -> io.BufferedReader:
 
 
 def _path_of(descriptor: int, file: Path) -> str:
-    """The path of an open file; Linux knows it even if the file was renamed."""
+    """The path of an open file; on Linux, its path now, even if it was renamed."""
     try:
         return str(Path(f"/proc/self/fd/{descriptor}").readlink())
     except OSError:
@@ -153,17 +138,17 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def remove_tree(folder: Path) -> None:
     """Remove a folder of ours, if that is possible."""
-    import subprocess  # not at the top: an evaluation, which removes none
+    import subprocess  # not at the top: an evaluation without it starts sooner
 
-    # Unlike shutil, however deep it is.
+    # Unlike shutil, rm removes a tree of any depth.
     command = ["rm", "-rf", "--", str(folder)]
     subprocess.run(command, capture_output=True, check=False)
 
 
 def json_at(file: Path, *keys: str | int) -> Any:
-    """The value that a JSON file has at some keys; None if anything is wrong with it.
+    """The value at some keys of a JSON file; None if there is none, or no such file.
 
-    A file that has to be whole is read by `flare.common.schema.build`.
+    A file in which nothing may be missing is read by `flare.common.schema.build`.
     """
     import json
 
@@ -192,18 +177,13 @@ def at(content: Any, *keys: str | int) -> Any:
 
 
 LONGEST_STEM = 60
-"""Letters of a file's name, without its extension: in any script, they fit."""
+"""The most letters of a file's name without its extension, which fit in any script."""
 
 
 def file_names(names: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
-    """Names of files, without extensions, that no two share on any computer.
+    """Names of files, without extensions, that differ on any computer.
 
-    Parameters
-    ----------
-    names : iterable of str
-        What the files are about, in any characters.
-    reserved : iterable of str
-        Names that no file gets.
+    They are made from names in any characters; no file gets a `reserved` one.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""Computes confidence intervals of means that suppose nothing but the range of values.
+"""Computes confidence intervals of means that assume nothing but the range of values.
 
 The usual intervals, by Student's t or the bootstrap, fail where a method misses an
-organ now and then: if it misses a tenth, and there are ten cases, "95 %" hold the true
-mean in about 70 % of all draws. Gaffke's interval supposes nothing but values from 0 to
-1 (Learned-Miller and Thomas 2019, arXiv:1905.06208); that it holds is simulated in the
-tests.
+organ now and then: if it misses a tenth, and there are ten cases, "95 %" intervals have
+the true mean in about 70 % of all draws. Gaffke's interval only assumes values from 0
+to 1 (Learned-Miller and Thomas 2019, arXiv:1905.06208); the tests simulate that it
+holds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
     Examples
     --------
-    Of a method that has never failed on 20 cases, nobody knows that it fails on none:
+    A method that has never failed on 20 cases may still fail on another one:
 
     >>> low, high = mean_interval([1.0] * 20)
     >>> round(low, 2), high
@@ -46,7 +46,7 @@ def difference_interval(differences: Sequence[float]) -> tuple[float, float] | N
 
     Examples
     --------
-    That two methods score the same on 20 cases does not say that they always do:
+    Two methods that score the same on 20 cases may still differ on another one:
 
     >>> low, high = difference_interval([0.0] * 20)
     >>> round(low, 2), round(high, 2)
@@ -60,7 +60,7 @@ def difference_interval(differences: Sequence[float]) -> tuple[float, float] | N
 
 
 def _upper_bound(values: npt.NDArray[np.float64]) -> float:
-    """Gaffke's upper bound of the mean, at half of what the interval may miss."""
+    """Gaffke's upper bound, which the mean exceeds in at most 2.5 % of draws."""
     gaps = np.diff(np.append(np.sort(values), 1.0))
     means = 1 - np.einsum("ij,j->i", _uniform(len(values)), gaps)
     bound = np.quantile(means, 1 - (1 - CONFIDENCE) / 2)
@@ -69,6 +69,6 @@ def _upper_bound(values: npt.NDArray[np.float64]) -> float:
 
 @lru_cache(maxsize=4)
 def _uniform(count: int) -> npt.NDArray[np.float64]:
-    """Ordered uniform values, a row for each draw; equal whenever they are drawn."""
+    """Ordered uniform values, with a row for each draw; each call gives the same."""
     generator = np.random.Generator(np.random.PCG64(_SEED))
     return np.sort(generator.random((_DRAWS, count)), axis=1)

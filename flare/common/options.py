@@ -1,7 +1,7 @@
-"""Declares options: a field of a frozen dataclass, and how a command is told it.
+"""Declares options as fields of a frozen dataclass, for Python and the command line.
 
-Each room has a dataclass of what its work can be told, and `flare.cli.command.takes`
-lets a command fill it. The field's type says what its value is, and its default is the
+Each room has a dataclass with the options of its work, and `flare.cli.command.takes`
+lets a command fill it. The field's type is that of the value, and its default is the
 option's.
 
 ::
@@ -27,22 +27,22 @@ KEY = "option"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Declared:
-    """How a command is told the value of a field."""
+    """How a command gets the value of a field."""
 
     help: str
     """The sentence in the help, with the default."""
     flag: str = ""
-    """The flag, such as ``--time-limit``; empty to make it of the field's name."""
+    """The flag, such as ``--time-limit``; empty to make it from the field's name."""
     metavar: str | None = None
     """The word for the value in the help."""
     parse: Callable[[str], Any] | None = None
-    """The function that makes the value of a text, or raises a ValueError."""
+    """The function that makes the value from a text, or raises a ValueError."""
     envvar: str | None = None
-    """A variable of the environment that stands in for it."""
+    """A variable of the environment that gives the value if the command does not."""
     title: str = "Options"
     """The title above it in the help."""
     is_argument: bool = False
-    """Whether it is told by its place instead of by a flag."""
+    """Whether its place says what it is, and not a flag."""
     is_hidden: bool = False
     """Whether the help leaves it out."""
 
@@ -50,20 +50,13 @@ class Declared:
 def option(help: str, *, default: Any = MISSING, **keywords: Any) -> Any:
     """A field that is an option; it is required if it has no default.
 
-    Parameters
-    ----------
-    help : str
-        As the help has it, with the default.
-    default : object
-        The field's, and so the option's. A flag, whose type is bool, turns it around.
-    **keywords
-        As in `Declared`.
+    A flag, of type bool, negates its default. The keywords are fields of `Declared`.
     """
     return field(default=default, metadata={KEY: Declared(help=help, **keywords)})
 
 
 def argument(help: str, *, default: Any = MISSING, **keywords: Any) -> Any:
-    """A field that is told by its place; several if its type is a tuple."""
+    """A field that is an argument without a flag; several if its type is a tuple."""
     return option(help, default=default, is_argument=True, **keywords)
 
 
@@ -81,7 +74,7 @@ def challenge_option() -> Any:
 
 
 def workers_option() -> Any:
-    """How many processes score at once; None for as many as are good here."""
+    """The number of processes that score; None for as many as fit this computer."""
     return option(
         "Use N processes (default: $FLARE_WORKERS, else what CPUs and memory allow).",
         default=None,
@@ -105,12 +98,12 @@ def csv_option() -> Any:
 
 
 def _number(text: str, kind: type[Any], expected: str, least: Any, below: Any) -> Any:
-    """A number from `least` on and below another one; a ValueError says what it is."""
+    """A number from `least` up to, but not including, `below`; else a ValueError."""
     try:
         value = kind(text)
     except ValueError:
         value = math.nan
-    # Python would also take spaces around, and underscores within.
+    # Python would also accept spaces around a number, and underscores in it.
     if not least <= value < below or re.search(r"[\s_]", text):
         raise ValueError(f"{text!r} is not {expected}")
     return value
@@ -143,7 +136,7 @@ def decimals(text: str) -> int:
 
 
 def page_file(text: str) -> Path:
-    """A file whose name says that it is a page."""
+    """The file of a page, which has the extension of one."""
     if Path(text).suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"{text!r} is no page, such as live.html")
     return Path(text)

@@ -2,11 +2,11 @@
 
 A record is a dataclass, or a `typing.TypedDict` where the program handles the object as
 it is written. Its fields are the keys, in the order in which they are written; their
-types are the allowed values, and `Is` says of a value what its type cannot; the text
-below a field says what it means. `build` makes a dataclass from TOML or JSON, with
-errors that name the key, and keeps numbers within their bounds; its lenient view is for
-files of other programs and other versions. `dump` makes of a record what `json` writes;
-`scripts/make_schemas.py` makes the JSON schema. Other rules of values are checked in
+types are the allowed values, and `Is` adds what types cannot say, such as bounds; the
+text below a field says what it means. `build` makes a dataclass from TOML or JSON, with
+errors that name the key, and keeps numbers within their bounds; it can be lenient to
+files of other programs and other versions. `dump` turns a record into JSON, and
+`scripts/make_schemas.py` makes its JSON schema. Other rules of values are checked in
 ``__post_init__``, or in ``_check_rules`` of a `Checked` record, with `check`.
 """
 
@@ -73,16 +73,16 @@ class Is:
     families : sequence of Family
         Its keys that are alike.
     entry : tuple of str, optional
-        How the keys of a mapping without a record are called, and what its values mean.
+        The name of the keys of a mapping without a record, and what its values mean.
     keys : str
         The pattern of such keys.
     about : str
-        What a value means, where no text can stand below it.
+        The meaning of a value, where no text can stand below it.
     optional : collection of str or True
         Keys that may be missing from files that others write; True for all that have a
         default.
     **keywords : object
-        Those of JSON Schema.
+        Keywords of JSON Schema.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ _BOUNDS = {
     "exclusiveMinimum": (operator.gt, "above"),
     "maximum": (operator.le, "at most"),
 }
-"""The keywords of `Is` that are checked, how, and in which words."""
+"""The keywords of `Is` that are checked: the comparison, and the words for it."""
 
 
 class RuleError(ValueError):
@@ -126,13 +126,13 @@ _BROKEN: ContextVar[list[str] | None] = ContextVar("broken", default=None)
 """The list to which `check` adds the rules that a record of `build` breaks."""
 
 MOST_PROBLEMS = 20
-"""At most this many mistakes of a file are told at once."""
+"""A message names at most this many mistakes of a file."""
 
 
 def check(holds: bool, key: str, value: object, expected: str) -> None:
-    """Raise unless a rule holds; the text names key, value and what is allowed.
+    """Raise unless a rule holds; the text names the key, the value and what is allowed.
 
-    While `build` makes a record, nothing is raised: all that is wrong is told at once.
+    While `build` makes a record, mistakes are collected: it raises all of them at once.
     """
     if holds:
         return
@@ -144,14 +144,14 @@ def check(holds: bool, key: str, value: object, expected: str) -> None:
 
 
 def problems_text(problems: Sequence[str]) -> str:
-    """All that is wrong, on one line."""
+    """All problems on one line."""
     surplus = len(problems) - MOST_PROBLEMS
     end = f"; and {count(surplus, 'more mistake')}" if surplus > 0 else ""
     return "; ".join(problems[:MOST_PROBLEMS]) + end
 
 
 def _check_value(value: Any, rules: Is, key: str) -> None:
-    """Raise unless a value is one that is allowed, or within the bounds of its type."""
+    """Raise unless a value is among the allowed ones, and within its bounds."""
     if "enum" in rules.keywords:
         _member(value, [*rules.keywords["enum"]], key)
     bounds = [name for name in rules.keywords if name in _BOUNDS]
@@ -211,13 +211,13 @@ def build(
         A dataclass whose fields are numbers, texts, booleans, enums, other such
         dataclasses, or tuples, lists or mappings of these; or `Any`.
     values : object
-        What `tomllib` or `json` made of the table.
+        The table, as `tomllib` or `json` has read it.
     where : str
-        Key of the table, with a full stop behind, for messages.
+        Key of the table, with a full stop behind it, for messages.
     is_lenient : bool
-        Whether unknown keys are passed by, here and in the records of its fields: for
-        a file that another program, or a later version, may have written. What the
-        record has is checked all the same.
+        Whether unknown keys are ignored, here and in the records of its fields: for a
+        file that another program, or a later version, may have written. Known keys are
+        checked all the same.
     **extra_fields : str
         Fields that do not come from the table.
 
@@ -225,8 +225,8 @@ def build(
     ------
     ValueError
         If a key is unknown, missing or of the wrong type, or its value breaks a rule;
-        the message names each such key. Rules about several keys are looked at once
-        each of them is right by itself.
+        the message names each such key. Rules about several keys are checked when each
+        key is right by itself.
 
     Examples
     --------
@@ -237,9 +237,8 @@ def build(
     0.0
     """
     if not isinstance(values, dict):
-        raise ValueError(
-            f"{where.rstrip('.')} is {safe(repr(values))}, expected a table"
-        )
+        name = where.rstrip(".")
+        raise ValueError(f"{name} is {safe(repr(values))}, expected a table")
     problems: list[str] = []
     fields = {
         field.name: field
@@ -267,7 +266,7 @@ def build(
 def _unknown_keys(
     values: Mapping[str, object], fields: Collection[str], where: str
 ) -> Iterator[str]:
-    """Tell each key that no field has, and which field is probably meant."""
+    """The problem of each key that no field has, with the field that may be meant."""
     for key in values:
         if key not in fields:
             yield f"{where}{safe(key)} is an unknown key{nearest(key, fields)}"
@@ -287,7 +286,7 @@ def _checked(kind: type[_Built], arguments: Mapping[str, Any], where: str) -> _B
 
 
 class _SeveralError(ValueError):
-    """All that is wrong with the values of a record."""
+    """All problems of the values of a record."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(problems_text(problems))
@@ -296,7 +295,7 @@ class _SeveralError(ValueError):
 
 @contextmanager
 def _collecting(problems: list[str]) -> Iterator[None]:
-    """Add what is wrong to a list, and go on."""
+    """Add the problems of the block to a list, and go on behind it."""
     try:
         yield
     except _SeveralError as error:
@@ -307,7 +306,7 @@ def _collecting(problems: list[str]) -> Iterator[None]:
 
 @functools.cache
 def _hints(kind: type) -> dict[str, Any]:
-    """The types of the fields of a dataclass; to find them takes a while."""
+    """The types of the fields of a dataclass, kept because finding them takes time."""
     return get_type_hints(kind, include_extras=True)
 
 
@@ -393,16 +392,16 @@ def _member(value: object, allowed: Sequence[Any], key: str) -> Any:
 
 
 def _plain(value: object, hint: Any, key: str) -> Any:
-    """A number, a text or a truth."""
+    """A number, a text or a truth value."""
     if hint is float and type(value) is int:
         value = float(value)
-    is_number = not isinstance(value, float) or math.isfinite(value)
-    check(type(value) is hint and is_number, key, value, _TYPE_NAMES[hint])
+    is_finite = not isinstance(value, float) or math.isfinite(value)
+    check(type(value) is hint and is_finite, key, value, _TYPE_NAMES[hint])
     return value
 
 
 def dump(value: Any) -> Any:
-    """Return what `json` writes of a record: its keys in the order of its fields.
+    """Return a record as JSON has it: its keys in the order of its fields.
 
     Examples
     --------

@@ -10,57 +10,57 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from typing import Any, BinaryIO, NoReturn, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from zlib_ng import zlib_ng
 
 COMPRESSED_PIECE_BYTES = 2**16
-"""How much is read from a compressed file at once."""
+"""The piece of a compressed file that is read at once."""
 
 PIECE_BYTES = 2**19
-"""How much content is handed on at once: it stays in the CPU's cache until used."""
+"""The piece of content that is handed on at once: it stays in the CPU's cache."""
 
 FIRST_BYTES = 2**9
-"""How much of a gzip member is decompressed at first: what is behind a member is copied
-when it ends, which would make thousands of tiny ones slow."""
+"""The first piece of a gzip member that is decompressed. It is small, as the data left
+when a member ends are copied, which makes thousands of tiny members slow."""
 
 FRAME_BYTES = 2**14
-"""The same for zstd, which copies what is behind a frame whenever one ends."""
+"""The piece of a zstd file that is read at once; it is small for the same reason."""
 
 PADDING_BYTES = 2**20
 """More zeros than these behind a gzip file are no padding: a tape's block is smaller.
-Without a limit, gigabytes of them, which take no place on a disk or in a zip, would
+Without a limit, gigabytes of zeros, which take no room on a disk or in a zip, would
 keep a worker busy for minutes."""
 
 MEMBERS = 2**16
-"""More than these are no label map: bgzip has a member for each 64 KiB of content."""
+"""No label map has more gzip members: bgzip makes one for each 64 KiB of content."""
 
 GZIP_MAGIC = b"\x1f\x8b"
-"""How a gzip member begins."""
+"""The first bytes of a gzip member."""
 
 LENGTH_BYTES = 4
 """A gzip file ends with the length of its content, in this many bytes."""
 
 MOST_GROWTH = 2**16
-"""Compressed data are this much longer than their content at most, and by its 64th."""
-
+"""Compressed data are longer than their content by at most this and a 64th of it."""
 
 _DAMAGED: tuple[type[Exception], ...] = (
-    *(EOFError, OSError, OverflowError),
+    EOFError,
+    OSError,
+    OverflowError,  # an intact header, as one with a long name, is too long for it
     zlib_ng.error,  # type: ignore[assignment]
 )
-"""The errors of the reader; OverflowError is that of a header which does not fit in its
-buffer, as one with a long name, and which is not damaged."""
+"""The errors of the reader of zlib-ng."""
 
 _GZIP_ONLY = 31
-"""15 bits of window, and nothing but a gzip header and trailer, in zlib's numbers."""
+"""zlib's number for a window of 15 bits, and a gzip header and trailer."""
 
 _ZLIB_ONLY = 15
-"""The same for a zlib header and trailer."""
+"""zlib's number for a window of 15 bits, and a zlib header and trailer."""
 
 
 class DamagedStreamError(Exception):
-    """The file is not what was once written; the text says in what way."""
+    """The file is damaged; the text says how."""
 
 
 class Readable(Protocol):
@@ -68,6 +68,17 @@ class Readable(Protocol):
 
     def read(self, size: int, /) -> bytes:
         """The next `size` bytes, or fewer at the end."""
+
+
+def _fill(target: memoryview, source: Any) -> int:
+    """Fill `target` from a file; the number of bytes is smaller only at the end."""
+    filled = 0
+    while filled < len(target):
+        count: int = source.readinto(target[filled:])
+        if not count:
+            break
+        filled += count
+    return filled
 
 
 class Stream(ABC):
@@ -78,7 +89,7 @@ class Stream(ABC):
 
     @abstractmethod
     def _next_piece(self) -> bytes:
-        """Some more of the content; nothing only at its verified end."""
+        """The next bytes of the content, or none at its verified end."""
 
     def read(self, size: int) -> bytes:
         """The next `size` bytes, or fewer at the end of the content."""
@@ -99,8 +110,8 @@ class Stream(ABC):
             self._piece = self._piece[len(part) :]
         return filled
 
-    def expect(self, size: int) -> None:  # noqa: B027  most have no use for it
-        """Learn how many bytes more there should be, by which some may be quicker."""
+    def expect(self, size: int) -> None:  # noqa: B027  most streams do not use it
+        """Learn how many bytes are left, which makes some streams faster."""
 
     def skip(self, size: int) -> int:
         """Read `size` bytes and forget them; the number is smaller only at the end."""
@@ -123,25 +134,19 @@ class PlainStream(Stream):
 
     def readinto(self, target: memoryview) -> int:
         """Fill `target`, a buffer of bytes; the number is smaller only at the end."""
-        if not hasattr(self._file, "readinto"):
-            return super().readinto(target)
-        filled = 0
-        while filled < len(target):
-            count = self._file.readinto(target[filled:])
-            if not count:
-                break
-            filled += count
-        return filled
+        if hasattr(self._file, "readinto"):
+            return _fill(target, self._file)
+        return super().readinto(target)
 
     def _next_piece(self) -> bytes:
         return self._file.read(PIECE_BYTES)
 
 
 class _InflatingStream(Stream):
-    """Compressed content; any damage, and anything behind it, is noticed.
+    """Compressed content.
 
-    Raises `DamagedStreamError` while it is read: at an early end, at a checksum or
-    length that does not fit, and at other data behind the content.
+    Reading raises `DamagedStreamError` at an early end, at a checksum or length that
+    does not fit, and at other data behind the content.
     """
 
     _window: int
@@ -246,7 +251,7 @@ class ZstdStream(Stream):
 
     def __init__(self, file: Readable, *, frames: int) -> None:
         super().__init__()
-        # Imported here because no label map, and hardly any image, is compressed so.
+        # Not at the top: no label map, and hardly any image, is compressed by it.
         if sys.version_info >= (3, 14):
             from compression import zstd
         else:
@@ -272,7 +277,7 @@ class ZstdStream(Stream):
         return content
 
     def _next_frame(self) -> bytes:
-        """Begin another frame with these bytes, unless the file ends here."""
+        """The first bytes of the next frame; empty if the file ends here."""
         compressed: bytes = self._frame.unused_data or self._file.read(FRAME_BYTES)
         if compressed:
             self._frames += 1
@@ -284,7 +289,7 @@ class ZstdStream(Stream):
         return compressed
 
     def _frame_data(self) -> bytes:
-        """The next bytes of the frame; empty while it still holds some of the last."""
+        """The next bytes of the frame; empty while it has not used up the last ones."""
         if not self._frame.needs_input:
             return b""
         compressed = self._file.read(FRAME_BYTES)
@@ -294,12 +299,12 @@ class ZstdStream(Stream):
 
 
 class SizedGzipStream(GzipStream):
-    """A gzip file, which is read quicker once it is known how long its content is.
+    """A gzip file, which is read faster once the length of its content is known.
 
-    An object that inflates hands out memory of its own, and copying that takes half as
+    A decompression object returns memory of its own, and copying that takes half as
     long as inflating. The reader of zlib-ng inflates into the caller's memory, and
     checks the same checksum and length; but it says less of what is wrong with a file,
-    and reads on behind the content without a limit. So it is used for files that end as
+    and reads on behind the content without a limit. So it only reads files that end as
     they should, and if it finds damage, the file is read again in the careful way.
     """
 
@@ -310,7 +315,7 @@ class SizedGzipStream(GzipStream):
         self._reader: Any = None  # once it is known how long the content is
 
     def expect(self, size: int) -> None:
-        """Suppose that `size` bytes of content follow; there may be more, or fewer."""
+        """Learn that `size` bytes should be left; there may be more, or fewer."""
         self._size = self._position + size
         offset = self._whole.tell()
         try:
@@ -322,26 +327,25 @@ class SizedGzipStream(GzipStream):
 
     def readinto(self, target: memoryview) -> int:
         """Fill `target`, a buffer of bytes; the number is smaller only at the end."""
-        filled = 0
         if self._reader is None:
             filled = super().readinto(target)
             self._position += filled
             return filled
         try:
-            while filled < len(target):
-                count = self._reader.readinto(target[filled:])
-                if not count:
-                    break
-                filled += count
+            return _fill(target, self._reader)
         except _DAMAGED as error:
-            self._tell(error)
-        return filled
+            # The careful way says what is wrong with the file.
+            self._whole.seek(self._start)
+            GzipStream(self._whole).skip(self._size + 1)
+            raise DamagedStreamError(
+                "its compressed data do not fit their checksum"
+            ) from error
 
     def _ends_as_it_should(self) -> bool:
-        """Whether the file is not too long, and its last bytes tell the length.
+        """Whether the file is not too long, and its last bytes have the length.
 
-        Then it is a single member, if its content has this length: of several, the last
-        one would be all of it, and the first is not empty, as a header was read.
+        Then it is one member, if its content has this length. Of several members, the
+        last one would have all of it, but the first has a header that was read.
         """
         end = self._whole.seek(0, os.SEEK_END)
         if not (
@@ -353,7 +357,7 @@ class SizedGzipStream(GzipStream):
         return int.from_bytes(self._whole.read(LENGTH_BYTES), "little") == self._size
 
     def _reopened(self) -> Any:
-        """The quick reader behind what was read already, if there is one."""
+        """The fast reader at the present position; None if it does not get there."""
         kind = getattr(zlib_ng, "_GzipReader", None)  # not in every version
         if kind is None:
             return None
@@ -361,19 +365,7 @@ class SizedGzipStream(GzipStream):
         reader = kind(self._whole, COMPRESSED_PIECE_BYTES)
         scratch = memoryview(bytearray(self._position))
         try:
-            while scratch:
-                count = reader.readinto(scratch)
-                if not count:
-                    return None
-                scratch = scratch[count:]
+            is_there = _fill(scratch, reader) == self._position
         except _DAMAGED:
             return None
-        return reader
-
-    def _tell(self, error: Exception) -> NoReturn:
-        """Read the file carefully, to say what is wrong with it."""
-        self._whole.seek(self._start)
-        GzipStream(self._whole).skip(self._size + 1)
-        raise DamagedStreamError(
-            "its compressed data do not fit their checksum"
-        ) from error
+        return reader if is_there else None

@@ -84,7 +84,7 @@ def safe(name: str | Path) -> str:
 
 
 def shell_word(name: str | Path) -> str:
-    """A name, whole, as a command line takes it.
+    """A whole name as one word of a command line.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def shell_word(name: str | Path) -> str:
 
 
 def printable(name: str | Path) -> str:
-    r"""Return a name, whole, with everything escaped that is not to be printed."""
+    r"""Return a whole name in which characters that cannot be printed are escaped."""
     text = str(name)
     if text.isprintable():
         return text
@@ -121,12 +121,7 @@ _LEFTWARD_WORDS = re.compile(f"{_LEFTWARD_WORD}(?: {_LEFTWARD_WORD})*")
 def isolated(text: str, begin: str = "\u2068", end: str = "\u2069") -> str:
     """Keep words that are read from right to left from moving the numbers beside them.
 
-    Parameters
-    ----------
-    text : str
-        A printable text, in any script.
-    begin, end : str
-        What stands around such words; the isolates of Unicode unless said otherwise.
+    `begin` and `end` stand around such words: by default, the isolates of Unicode.
 
     Examples
     --------
@@ -202,7 +197,7 @@ def columns_of(text: str) -> int:
     import unicodedata  # not at the top: most names need none of it
 
     # East Asian characters take two columns, accents and invisible characters none.
-    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    wide = sum(unicodedata.east_asian_width(char) in ("W", "F") for char in text)
     invisible = sum(unicodedata.category(char) in ("Mn", "Me", "Cf") for char in text)
     return len(text) + wide - invisible
 

@@ -64,11 +64,10 @@ CASES = (
 
 
 def write_demonstration(folder: Path, *, seed: int = SEED) -> Iterator[Path]:
-    """Write the demonstration set; yields each file when it is there.
+    """Write the demonstration set, and yield each file when it is there.
 
-    The folder gets the folders ``ground-truth``, ``predictions`` and ``images``. Images
-    stand in for CTs: 50 times the label, and noise below 50. The seed is that of the
-    shapes; equal seeds give equal label maps.
+    The folder gets ``ground-truth``, ``predictions`` and ``images``. The images stand
+    in for CTs: 50 times the label, and noise below 50. Equal seeds give equal shapes.
     """
     for number, case in enumerate(CASES, start=1):
         reference, prediction = _label_maps(case, np.random.default_rng((seed, number)))

@@ -102,18 +102,8 @@ def guarded(
     """Give names to what a measurement makes, and remove it when the block ends.
 
     If this process is killed, a second one, the guard, removes it, and holds the lock
-    until that is done.
-
-    Parameters
-    ----------
-    engine : Engine
-        The engine that runs the containers.
-    team_folder : Path
-        A file in it lists what has to be removed.
-    images : sequence of str
-        IDs of the image that the measurement loads; none if the engine has it already.
-    lock : FolderLock
-        The lock of the team's folder.
+    of the team's folder until that is done. `images` are IDs of the image that the
+    measurement loads; there are none if the engine has it already.
 
     Raises
     ------
@@ -127,6 +117,7 @@ def guarded(
     write_whole(team_folder / STATE, json.dumps(dump(state)))
     guard = _start_guard(engine, place, lock)
     is_stopped = True  # if no `Exception` says otherwise: Ctrl-C is none
+    is_done = False
     try:
         _make_work_folder(place)
         yield place
@@ -137,12 +128,10 @@ def guarded(
     finally:
         try:
             clean_up(engine, team_folder)
-            # After a stop, the engine may still make something: the guard goes on. So
-            # it does if something could not be removed here.
-            if not is_stopped:
-                _dismiss(guard)
+            # After a stop, the engine may still make something.
+            is_done = not is_stopped
         finally:
-            _wait_for(guard, place)
+            _end_guard(guard, place, is_done=is_done)
 
 
 def _start_guard(
@@ -178,17 +167,14 @@ def _make_work_folder(place: Workplace) -> None:
         raise OutputError(problem) from error
 
 
-def _dismiss(guard: subprocess.Popen[bytes]) -> None:
-    """Tell the guard that there is nothing left to remove."""
+def _end_guard(
+    guard: subprocess.Popen[bytes], place: Workplace, *, is_done: bool
+) -> None:
+    """Let the guard remove what is left, and log what remains if it fails or hangs."""
     assert guard.stdin
     with suppress(OSError):
-        guard.stdin.write(b"done\n")
-
-
-def _wait_for(guard: subprocess.Popen[bytes], place: Workplace) -> None:
-    """Let the guard do its work, and log what may remain if it fails or hangs."""
-    assert guard.stdin
-    with suppress(OSError):
+        if is_done:
+            guard.stdin.write(b"done\n")
         guard.stdin.close()
     with suppress(subprocess.TimeoutExpired):
         guard.wait(GUARD_S + SLACK_S)

@@ -54,18 +54,8 @@ def rescore(
 
     Measurements stay, also the reasons why runs have failed. A team that was only
     evaluated, here or on the platform, is scored with the options of its metrics.json.
-    A team that cannot be scored keeps its metrics.json, and the others go on.
-
-    Parameters
-    ----------
-    results : Path
-        A folder that has a folder for each team.
-    ground_truth : Path
-        The folder of the reference labels.
-    challenge : Challenge
-        The challenge whose rules apply.
-    workers : int, optional
-        Processes to use; None for as many as CPUs and memory allow.
+    A team that cannot be scored keeps its metrics.json, and the others go on. Unless
+    `workers` is set, there are as many processes as CPUs and memory allow.
 
     Raises
     ------
@@ -105,7 +95,13 @@ def _rescore_team(
             if is_measured(folder):
                 scores = evaluate_team(folder, ground_truth, challenge, workers)
             else:
-                scores = _evaluate_again(folder, ground_truth, challenge, workers)
+                options = _read_options(folder / METRICS_JSON)
+                predictions = folder / PREDICTIONS
+                evaluation = evaluate_folder(
+                    predictions, ground_truth, challenge, options, workers=workers
+                )
+                write_results(evaluation, folder)
+                scores = evaluation  # if they are written
     return Rescored(
         team=folder.name,
         before=before,
@@ -113,18 +109,6 @@ def _rescore_team(
         error=errors[0] if errors else None,
         is_skipped=not scores and not errors,
     )
-
-
-def _evaluate_again(
-    folder: Path, ground_truth: Path, challenge: Challenge, workers: int | None
-) -> Results:
-    """Score a team that was only evaluated, with the options of its metrics.json."""
-    options = _read_options(folder / METRICS_JSON)
-    results = evaluate_folder(
-        folder / PREDICTIONS, ground_truth, challenge, options, workers=workers
-    )
-    write_results(results, folder)
-    return results
 
 
 def _read_options(file: Path) -> EvaluationOptions:
@@ -187,12 +171,10 @@ def evaluate_team(
         absent=reasons,
         is_measured=True,
     )
-    cases = []
-    for case in results.cases:
+    cases = list(results.cases)
+    for index, case in enumerate(cases):
         if case.failure and case.case in reasons:
-            cases.append(replace(case, failure=reasons[case.case]))
-        else:
-            cases.append(case)
+            cases[index] = replace(case, failure=reasons[case.case])
     efficiency = means(records.values(), len(results.cases))
     results = replace(results, cases=tuple(cases), efficiency=efficiency)
     write_results(results, folder)

@@ -14,7 +14,7 @@ from typing import Any
 
 from flare.challenge.reading import measuring_rules
 from flare.challenge.rules import Challenge
-from flare.common.errors import EngineError, FlareError, obey_stop
+from flare.common.errors import EngineError, FlareError, raise_stop
 from flare.common.files import remove_tree
 from flare.common.schema import dump
 from flare.common.text import safe
@@ -341,7 +341,7 @@ def _run_repeats(plan: TeamPlan, image: LoadedImage, case: LabelMapFile) -> list
         try:
             trial = run_case(image, case, plan.task.job.challenge)
         except EngineError as error:
-            obey_stop(error)
+            raise_stop(error)
             trial = Trial(
                 run=None, status=RunStatus.ENGINE_ERROR, message=error.finding
             )

@@ -128,14 +128,8 @@ def check_workers(
 ) -> None:
     """Check that workers run this program, and see the same folders.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        The client of the scheduler.
-    folders : mapping of str to Path
-        The folders that they have to see, by their names for messages.
-    workers : sequence of str, optional
-        Addresses of workers; all workers if left out.
+    The folders come with their names for messages, and `workers` are addresses; without
+    any, all workers are checked.
 
     Raises
     ------

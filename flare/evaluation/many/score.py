@@ -168,7 +168,7 @@ def _open_pool(
     cluster: str | None,
     on_start: Callable[[str], None] | None,
 ) -> Iterator[Pool]:
-    """The workers: processes here, or those of a scheduler that see the folders."""
+    """Workers: processes here, or those of a scheduler, which see the same folders."""
     if cluster is None:
         yield LocalPool(workers or available_cpus())
         return
@@ -205,9 +205,9 @@ class _Run:
         self._checksum = cache(file_checksum)
         self._most_bytes = cache(self._most_bytes_unpacked)
         self._tables = TeamTables(self.output)
-        self._open: dict[str, OpenTeam] = {}
+        self._open_teams: dict[str, OpenTeam] = {}
         self._waiting: list[Submission] = []
-        self._done: list[ScoredTeam] = []
+        self._outcomes: list[ScoredTeam] = []
         self._scored_cases, self._kept_cases = 0, 0
         self._started_teams, self._cases_to_score = 0, 0
 
@@ -231,11 +231,11 @@ class _Run:
                         self._waiting = []
                         self._work(pool, batches, len(submissions))
         finally:
-            for team in self._open.values():
+            for team in self._open_teams.values():
                 team.open_files.close()
             remove_tree(self.output / UNPACKED)
             self._tables.write()
-        return tuple(sorted(self._done, key=lambda outcome: outcome.team))
+        return tuple(sorted(self._outcomes, key=lambda outcome: outcome.team))
 
     def _work(self, pool: Pool, batches: Iterable[Batch], teams: int) -> None:
         """Score batches; `teams` is the number of teams of the run."""
@@ -247,13 +247,12 @@ class _Run:
             self._tell_progress(teams)
 
     def _tell_progress(self, teams: int) -> None:
-        """Tell how far the run has come."""
         if self.on_progress:
             # Teams to come are expected to have as many cases as those before them.
             expected = round(self._cases_to_score * teams / self._started_teams)
             self.on_progress(
                 ScoringProgress(
-                    teams=len(self._done),
+                    teams=len(self._outcomes),
                     all_teams=teams,
                     scored=self._scored_cases,
                     kept=self._kept_cases,
@@ -267,14 +266,14 @@ class _Run:
             self._started_teams += 1
             team = None
             with self._refusing(submission):
-                team = self._opened_or_waiting(submission)
+                team = self._open_or_wait(submission)
             if team:
                 yield from self._batches_of(team)
 
     def _batches_of(self, team: OpenTeam) -> Iterator[Batch]:
         """The cases of a team that have to be scored; without any, it is finished."""
         name = team.submission.team
-        self._open[name] = team
+        self._open_teams[name] = team
         all_pairs = team.plan.prepared.pairs
         pairs = [pair for pair in all_pairs if pair.case not in team.attempts]
         team.pending_cases = len(pairs)
@@ -296,12 +295,12 @@ class _Run:
         refuse = partial(self._refuse, submission, team)
         return bulkhead(self.output, submission.team, refuse)
 
-    def _opened_or_waiting(self, submission: Submission) -> OpenTeam | None:
+    def _open_or_wait(self, submission: Submission) -> OpenTeam | None:
         """A team; None if it has to wait until open teams leave room for its files."""
         try:
-            return self._opened(submission)
+            return self._open_team(submission)
         except NoRoomError:
-            if not self._open:
+            if not self._open_teams:
                 raise
             self._waiting.append(submission)
             self._started_teams -= 1
@@ -320,7 +319,7 @@ class _Run:
         answer_bytes = MOST_BYTES * len({answers.file for answers in rules.answers})
         return answer_bytes + sum(16 * math.prod(shape) + 2**20 for shape in shapes)
 
-    def _opened(self, submission: Submission) -> OpenTeam:
+    def _open_team(self, submission: Submission) -> OpenTeam:
         """A team, with the outcomes of its cases that an earlier run has kept."""
         with ExitStack() as open_files:
             predictions = open_files.enter_context(
@@ -354,11 +353,16 @@ class _Run:
 
     def _take(self, done: Done[Batch, tuple[Attempt, ...]]) -> None:
         """Take the outcomes of a batch; finish its team if it was the last one."""
-        team = self._open[done.item.team]
+        team = self._open_teams[done.item.team]
         batch_attempts = done.result or ()
         attempts = [attempt for attempt in batch_attempts if not attempt.fault]
         for attempt in attempts:
-            self._check_reference(attempt)
+            reference = attempt.pair.reference
+            reference_sha256, _ = attempt.digests
+            if reference_sha256 != self._checksum(reference.path):
+                raise GroundTruthError(
+                    f"{safe(reference.name)}: it changed while it was evaluated"
+                )
             team.attempts[attempt.pair.case] = attempt
         self._keep(team, attempts)
         team.error = team.error or fault_of(done)
@@ -367,15 +371,6 @@ class _Run:
         team.pending_cases -= len(done.item.pairs)
         if not team.pending_cases:
             self._finish(team)
-
-    def _check_reference(self, attempt: Attempt) -> None:
-        """Refuse the references if that of a case has changed since its checksum."""
-        reference = attempt.pair.reference
-        reference_sha256, _ = attempt.digests
-        if reference_sha256 != self._checksum(reference.path):
-            raise GroundTruthError(
-                f"{safe(reference.name)}: it changed while it was evaluated"
-            )
 
     def _keep(self, team: OpenTeam, attempts: Iterable[Attempt]) -> None:
         """Keep outcomes for later runs, under the digests of the bytes that were read.
@@ -393,7 +388,7 @@ class _Run:
     def _finish(self, team: OpenTeam) -> None:
         """Close a team, and tell its scores, or why it was refused."""
         outcome = None
-        del self._open[team.submission.team]
+        del self._open_teams[team.submission.team]
         with team.open_files, self._refusing(team.submission, team):
             outcome = self._write_scores(team)
         if outcome:
@@ -456,6 +451,6 @@ class _Run:
 
     def _tell(self, outcome: ScoredTeam) -> None:
         """Add a team to those that are done, and tell its outcome."""
-        self._done.append(outcome)
+        self._outcomes.append(outcome)
         if self.on_team:
             self.on_team(outcome)

@@ -25,7 +25,7 @@ from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 from flare.common.environment import end_with
-from flare.common.errors import FlareError, as_flare_error, obey_stop
+from flare.common.errors import FlareError, as_flare_error, raise_stop
 from flare.common.files import closed_to_others
 from flare.measuring.lane import Lane
 from flare.measuring.team import TeamJob, measure_team
@@ -53,7 +53,7 @@ def messages_of(job: TeamJob) -> Generator[CaseRecord | TeamEnd]:
     try:
         yield from measure_team(job)
     except Exception as raised:  # noqa: BLE001  it ends this team alone
-        obey_stop(raised)
+        raise_stop(raised)
         error = as_flare_error(raised)
     yield TeamEnd(error)
 

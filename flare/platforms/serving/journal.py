@@ -115,14 +115,7 @@ class JournalFile(TypedDict):
 class Journal:
     """The journal of a service: one small file, written whole at each step.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of the journal, and of the answers.
-    source : str
-        Name of the source; a journal of another one is refused.
-    now : callable
-        Date and time.
+    Its folder also has the answers. `source` says where submissions come from.
 
     Raises
     ------
@@ -162,16 +155,9 @@ class Journal:
     def keep(
         self, submission: Submission, step: Step | None = None, **changes: Any
     ) -> Entry:
-        """Write down a step of a submission, and changes of its entry.
+        """Write down a step of a submission that was done, and changes of its entry.
 
-        Parameters
-        ----------
-        submission : Submission
-            The submission as its source has it now, or an entry of it, even an old one.
-        step : Step, optional
-            The step that was done now.
-        **changes
-            Fields of the entry.
+        The submission is as its source has it now, or an entry of it, even an old one.
 
         Raises
         ------

@@ -26,7 +26,7 @@ from flare.common.errors import (
     ProgramError,
     SubmissionError,
     as_flare_error,
-    obey_stop,
+    raise_stop,
 )
 from flare.common.executor import bulkhead, keep_trace
 from flare.common.files import remove_tree
@@ -237,7 +237,7 @@ class Service:
                 while self.serve_one():
                     pass
             except Exception as raised:
-                obey_stop(raised)
+                raise_stop(raised)
                 error = as_flare_error(raised)
                 if poll_s is None or isinstance(error, OrganiserError):
                     raise
@@ -423,7 +423,7 @@ class Service:
                     answer = succeeded(self._measured(entry))
             except Exception as error:
                 # What is done while it is ended may fail, and is no fault of its own.
-                obey_stop(error)
+                raise_stop(error)
                 if not isinstance(error, SubmissionError):
                     raise
                 answer = failed(str(error))

@@ -278,13 +278,8 @@ def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[st
     The author of an image may not see the CTs that it is run on. So no text tells
     anything that a container can choose, such as labels, exit codes and names.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of a team that is measured and scored.
-    worst : mapping
-        The value of each metric of `RANKED` for a case that has failed: the limit, as
-        no honest run takes more; None where there is no limit.
+    `worst` has the value of each metric of `RANKED` for a case that has failed: the
+    limit, as no honest run takes more; None where there is no limit.
 
     Raises
     ------
