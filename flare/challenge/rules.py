@@ -267,6 +267,10 @@ class Challenge(Checked):
         has_any = bool(self.organs or self.answers)
         check(has_any, "organs", [], "at least one organ, or [[answers]]")
         _check_unique("answers", "name", [rules.name for rules in self.answers])
+        for number, rules in enumerate(self.answers, start=1):
+            is_free = rules.name.rpartition("_")[2] not in STATISTICS
+            expected = f"a name that does not end in {listing(STATISTICS, last=' or ')}"
+            check(is_free, f"answers[{number}].name", rules.name, expected)
         _check_unique("organs", "label", [organ.label for organ in self.organs])
         _check_unique("organs", "name", [organ.name for organ in self.organs])
         if self.organs:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import CASE, case_of
-from flare.challenge.metrics import SCORES, metric_of
+from flare.challenge.metrics import SCORES, is_of_answers, metric_of
+from flare.challenge.rules import STATISTICS
 from flare.common.files import csv_text, json_at, read_regular, write_whole
 from flare.common.schema import build
 from flare.common.text import listing, safe, why
@@ -48,7 +49,9 @@ class EvaluationFile:
     content: Mapping[str, Any]
     """All of it, as JSON has it."""
     cases: tuple[str, ...]
-    """All cases in the order of their names."""
+    """All cases in the order of their names; none where only answers are scored."""
+    answers: Mapping[str, float]
+    """The values of answers by metric, such as ``auroc_diagnosis``."""
     values: Mapping[tuple[str, str], float]
     """Scores by case and metric: all DSC and NSD, and the metrics of the call."""
     failed: Mapping[str, str]
@@ -123,15 +126,17 @@ def _evaluation_file(
 ) -> EvaluationFile:
     """Look at everything that is read of a metrics.json."""
     keys = build(_MetricsKeys, content, is_lenient=True)
-    names = _names(keys)
+    has_answers_alone = not keys.case and any(map(is_of_answers, keys.aggregates))
+    names = {} if has_answers_alone else _names(keys)
     values = _values(file, keys, names, metrics)
-    cases = _cases(file, names)
+    cases = () if has_answers_alone else _cases(file, names)
     failed = {case_of(case): str(reason) for case, reason in keys.failed.items()}
     check_known_cases(file, failed, cases)
     prediction_files = keys.case.get("alg_fname", {})
     return EvaluationFile(
         content=content,
         cases=cases,
+        answers=_answer_values(file, keys.aggregates),
         values=values,
         failed=failed,
         evaluation=_evaluation(keys.evaluation),
@@ -169,6 +174,19 @@ def _values(
                 raise ValueError(f"{metric} has a case {number}, which has no name")
             case = names[number]
             values[case, metric] = _score(value, metric, file, case)
+    return values
+
+
+def _answer_values(file: Path, aggregates: Mapping[str, Any]) -> dict[str, float]:
+    """The values of answers, each of which its metric can have.
+
+    Statistics that another program has written, such as ``f1_mean``, are none of them.
+    """
+    endings = tuple(f"_{name}" for name in STATISTICS)
+    values = {}
+    for column, value in aggregates.items():
+        if is_of_answers(column) and not column.endswith(endings):
+            values[column] = _score(value, column, file, column)
     return values
 
 

@@ -52,6 +52,19 @@ def test_further_keys_are_passed_by_and_odd_tables_of_the_evaluation_count_for_n
     assert content.provenance[-1] == ("host", "cpus 3")
 
 
+def test_values_of_answers_need_no_case_and_are_ones_that_their_metric_can_have(
+    tmp_path,
+):
+    aggregates = {"auroc_task": 0.75, "rmse_size": 12.5, "f1_task_mean": 93.2}
+
+    content = read(tmp_path, {"case": {}, "evaluation": {}, "aggregates": aggregates})
+
+    assert content.answers == {"auroc_task": 0.75, "rmse_size": 12.5}
+    assert (content.cases, content.values) == ((), {})
+    with pytest.raises(MetricsFileError, match=r"auroc_task is 75.0, above 1"):
+        read(tmp_path, changed(aggregates={"auroc_task": 75}))
+
+
 def test_free_cases_and_finite_aggregates_are_read(tmp_path):
     aggregates = {
         "dsc_mean": 0.5,
