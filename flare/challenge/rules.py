@@ -266,11 +266,7 @@ class Challenge(Checked):
         check(bool(self.name.strip()), "name", self.name, "a name for people")
         has_any = bool(self.organs or self.answers)
         check(has_any, "organs", [], "at least one organ, or [[answers]]")
-        _check_unique("answers", "name", [rules.name for rules in self.answers])
-        for number, rules in enumerate(self.answers, start=1):
-            is_free = rules.name.rpartition("_")[2] not in STATISTICS
-            expected = f"a name that does not end in {listing(STATISTICS, last=' or ')}"
-            check(is_free, f"answers[{number}].name", rules.name, expected)
+        self._check_answers()
         _check_unique("organs", "label", [organ.label for organ in self.organs])
         _check_unique("organs", "name", [organ.name for organ in self.organs])
         if self.organs:
@@ -284,6 +280,13 @@ class Challenge(Checked):
             check(name in names, "z_range.organs", name, expected)
         self._check_ranking()
         self._check_reported()
+
+    def _check_answers(self) -> None:
+        _check_unique("answers", "name", [rules.name for rules in self.answers])
+        for number, rules in enumerate(self.answers, start=1):
+            is_free = rules.name.rpartition("_")[2] not in STATISTICS
+            expected = f"a name that does not end in {listing(STATISTICS, last=' or ')}"
+            check(is_free, f"answers[{number}].name", rules.name, expected)
 
     def _check_metrics(self) -> None:
         has_scores = self.metrics[: len(SCORES)] == SCORES
