@@ -25,7 +25,7 @@ SHARE_OF_ZEROS = 0.1
 """A team with DSC 0 on more than this share of the cases is pointed out."""
 
 HARDLY_EVER, FEWEST_CASES = 0.9, 3
-"""So is a team with DSC 0 for an organ on this share, of at least these cases."""
+"""A team with DSC 0 for an organ on this share of at least this many cases is, too."""
 
 _REMEDY = "The documentation's page The final ranking shows such a file."
 
@@ -77,7 +77,7 @@ class Decisions:
     withdrawn: tuple[CaseDecision, ...] = ()
     disqualified: tuple[TeamDecision, ...] = ()
     out_of_competition: tuple[TeamDecision, ...] = ()
-    """Such as baselines: they are shown, and change no other team's rank."""
+    """Teams such as baselines, which are shown, and change no other team's rank."""
     names: tuple[NameDecision, ...] = ()
 
     @property
@@ -167,10 +167,10 @@ def apply_decisions(
 def _check_names_in(table: ResultTable, decisions: Decisions, file: str) -> None:
     """Refuse decisions about what the table does not have, and two about the same."""
     cases = [decision.case for decision in decisions.withdrawn]
-    out = (*decisions.disqualified, *decisions.out_of_competition)
+    unranked = (*decisions.disqualified, *decisions.out_of_competition)
     problems = [
         *_unknown("case", cases, table.cases),
-        *_unknown("team", [decision.team for decision in out], table.teams),
+        *_unknown("team", [decision.team for decision in unranked], table.teams),
         *_unknown("team", [name.team for name in decisions.names], table.teams),
     ]
     if problems:
@@ -181,11 +181,11 @@ def _unknown(
     kind: str, decided: Iterable[str], present: Collection[str]
 ) -> Iterator[str]:
     """Problems with names that are not in the table, or that were decided on twice."""
-    for name, decisions in Counter(decided).items():
+    for name, times in Counter(decided).items():
         if name not in present:
             yield f"there is no {kind} {safe(name)}{nearest(name, present)}"
-        elif decisions > 1:
-            yield f"{count(decisions, 'decision')} are about {kind} {safe(name)}"
+        elif times > 1:
+            yield f"{count(times, 'decision')} are about {kind} {safe(name)}"
 
 
 # --- What to look at --------------------------------------------------------------
@@ -220,8 +220,8 @@ def organ_flags(table: ResultTable) -> Iterator[str]:
     finders = (filled > 0).sum(axis=0)
     for number, team in enumerate(table.teams):
         other_finders = finders - (filled[number] > 0)
-        is_found = other_finders * 2 > len(table.teams) - 1
-        is_counted = is_found & ~np.isnan(scores[number])
+        is_found_by_most = other_finders * 2 > len(table.teams) - 1
+        is_counted = is_found_by_most & ~np.isnan(scores[number])
         cases = is_counted.sum(axis=0)
         zeros = (is_counted & (scores[number] == 0)).sum(axis=0)
         is_lost = (cases >= FEWEST_CASES) & (zeros >= HARDLY_EVER * cases)
@@ -246,7 +246,8 @@ def _teams_without_results(board: Board) -> Iterator[str]:
     for number, team in enumerate(board.teams):
         names = list(compress(board.rules.names, is_absent[number]))
         if names:
-            of = "" if len(names) == len(board.rules.names) else f" of {listing(names)}"
+            has_some = len(names) < len(board.rules.names)
+            of = f" of {listing(names)}" if has_some else ""
             yield f"{safe(team)} has no result{of} at all: was it run as it should be?"
 
 
@@ -306,12 +307,13 @@ def _orders_within_noise(board: Board) -> Iterator[str]:
     for (first, better), (second, worse) in pairwise(enumerate(board.teams)):
         gap = np.abs(board.values[first] - board.values[second])
         # Where a value is missing, the comparison is false.
-        close = gap <= np.fmax(spreads[first], spreads[second])
-        ahead = ranks[first] < ranks[second]
-        gained = np.where(close & ahead, ranks[second] - ranks[first], 0)
-        possible = 2 * int(gained.sum(axis=0) @ board.rules.weights)
-        if possible and possible >= totals[second] - totals[first]:
-            won = count(int((close & ahead).sum()), "comparison")
+        is_close = gap <= np.fmax(spreads[first], spreads[second])
+        is_close_win = is_close & (ranks[first] < ranks[second])
+        gains = np.where(is_close_win, ranks[second] - ranks[first], 0)
+        # Each win that turns into a loss takes from one team what the other gets.
+        possible_change = 2 * int(gains.sum(axis=0) @ board.rules.weights)
+        if possible_change and possible_change >= totals[second] - totals[first]:
+            won = count(int(is_close_win.sum()), "comparison")
             yield (
                 f"The order of {safe(better)} and {safe(worse)} is within the noise of"
                 f" the measurement: on {won} that {safe(better)} wins, their values"

@@ -93,12 +93,13 @@ class RollCall:
         """Why the ranking is not final yet; empty if it is."""
         unscored = {waiting.team for waiting in self.not_scored_yet}
         names = sorted(unscored.union(self.not_measured_to_the_end))
-        are = "is" if len(names) == 1 else "are"
-        text = (
-            f"Interim ranking: {count(len(names), 'team')} {are} not measured to the"
+        if not names:
+            return ""
+        verb = "is" if len(names) == 1 else "are"
+        return (
+            f"Interim ranking: {count(len(names), 'team')} {verb} not measured to the"
             f" end ({listing(names)}). Go on with flare measure, and rank again."
         )
-        return text if names else ""
 
     @property
     def lines(self) -> Iterator[str]:
@@ -280,7 +281,7 @@ def _usual(evaluations: Mapping[str, ScoringRecord]) -> ScoringRecord:
 
 
 def _who(teams: Sequence[str], evaluations: Mapping[str, ScoringRecord]) -> str:
-    """Teams in words of a message."""
+    """The names of teams in a message."""
     return "all teams" if len(teams) == len(evaluations) else listing(teams)
 
 
@@ -378,7 +379,7 @@ def check_comparable(
 
 
 def _named_rules(evaluation: ScoringRecord) -> dict[str, Any]:
-    """All rules of a metrics.json, and its challenge as another one."""
+    """All rules of a metrics.json, and its challenge as if that were a rule."""
     return {"challenge": evaluation.challenge, **(evaluation.rules or {})}
 
 

@@ -54,11 +54,11 @@ class Means:
     """The means of all teams by some metrics, and by organs."""
 
     rows: tuple[Mean, ...]
-    """By metric and organ, and by team in the order of the ranking."""
+    """All means by metric, organ and team; the teams in the order of the ranking."""
     best: frozenset[Mean]
-    """The best of each metric and organ."""
+    """The best mean of each metric and organ."""
     level: frozenset[Mean]
-    """Others that no test tells from the best."""
+    """Further means that no test tells from the best."""
     guests: frozenset[str]
     """Teams out of competition, which come last and are never best."""
     counted: Mapping[str, Sequence[float | None]]
@@ -103,7 +103,7 @@ def team_means(
     ordered pairs of teams. Without a ranking, only the best is marked.
     """
     teams = table.teams
-    guests = frozenset[str]()
+    guests: frozenset[str] = frozenset()
     rules: dict[str, RankedMetric] = {}
     if analysis:
         teams = tuple(standing.team for standing in analysis.standings.standings)
@@ -133,12 +133,12 @@ def team_means(
         if not better:
             continue
         # A mean that leaves out what is missing would flatter: it is never the best.
-        whole = [row for row in team_rows[:competing] if row.n == len(table.cases)]
-        column_best = _best(whole, better)
+        complete = [row for row in team_rows[:competing] if row.n == len(table.cases)]
+        column_best = _best(complete, better)
         best |= column_best
         if analysis:
             tests = _tests_of(analysis, column, better, values[:competing])
-            level |= _level(whole, column_best, tests)
+            level |= _level(complete, column_best, tests)
     return Means(
         rows=tuple(rows),
         best=frozenset(best),
@@ -151,7 +151,7 @@ def team_means(
 
 
 def _direction(name: str, rule: RankedMetric | None) -> Better | None:
-    """Whether more of a metric is better; None of a column that is no metric."""
+    """The direction in which a metric is better; None of a column that is no metric."""
     if rule:
         return rule.better
     metric = metric_of(name)
@@ -166,14 +166,13 @@ def _tests_of(
     if tests:
         return tests
     rules = RankingRules(metrics=(RankedMetric(metric=column, better=better),))
-    return compare_pairs(
-        Board(
-            teams=analysis.board.teams,
-            cases=analysis.table.cases,
-            values=values[:, :, np.newaxis],
-            rules=rules,
-        )
+    board = Board(
+        teams=analysis.board.teams,
+        cases=analysis.table.cases,
+        values=values[:, :, np.newaxis],
+        rules=rules,
     )
+    return compare_pairs(board)
 
 
 def _mean_of(metric: str, organ: str, team: str, values: Values, missing: int) -> Mean:
@@ -198,7 +197,7 @@ def _mean_of(metric: str, organ: str, team: str, values: Values, missing: int) -
 
 
 def _best(rows: Sequence[Mean], better: Better) -> set[Mean]:
-    """The best mean; several that are equal."""
+    """The rows with the best mean: several, if they are equal."""
     means = [row.mean for row in rows if row.mean is not None]
     if not means:
         return set()

@@ -59,7 +59,7 @@ class Standing:
     score: Fraction
     """Weighted mean of its ranks, divided by the number of teams; smaller is better."""
     mean_ranks: Mapping[str, Fraction]
-    """By metric."""
+    """The mean of its ranks by each metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +67,13 @@ class Standings:
     """The ranking of all teams."""
 
     standings: tuple[Standing, ...]
-    """Best first, teams with equal scores by their names; those out of competition
-    last."""
+    """The best team first, and teams with equal scores by their names; those out of
+    competition come last."""
     case_ranks: pd.Series[float]
-    """By team, case and metric, in the order of the table; whole numbers and halves,
-    which are exact."""
+    """The ranks by team, case and metric, in the order of the table; whole numbers and
+    halves, which are exact."""
     board: Board
-    """Of the competing teams, best first."""
+    """The values and ranks of the competing teams, best first."""
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each team, best first: rank, score, and its mean ranks."""
@@ -86,12 +86,12 @@ class Standings:
                 row[f"mean_rank_{metric}"] = float(rank)
             rows[standing.team] = row
         frame = pd.DataFrame.from_dict(rows, orient="index")
-        # Those out of competition have no rank, and the others have whole ones.
+        # Ranks are whole numbers, or absent for teams out of competition.
         return frame.astype({"rank": "Int64"}).rename_axis("team")
 
     @property
     def guests(self) -> tuple[Standing, ...]:
-        """Teams out of competition, which have none."""
+        """The teams out of competition, which have no rank."""
         return tuple(s for s in self.standings if s.rank is None)
 
 
@@ -163,13 +163,12 @@ class Analysis:
 
     challenge: Challenge
     table: ResultTable
-    """After the decisions."""
+    """The results, after the decisions were applied."""
     rules: RankingRules
     decisions: Decisions
     standings: Standings
     bootstrap: Bootstrap | None
-    """None if no samples were asked for; this and the rest is about the competing
-    teams."""
+    """None without samples; this and all that follows is about the competing teams."""
     tests: tuple[PairTest, ...]
     schemes: tuple[Scheme, ...]
     sensitivity: tuple[Sensitivity, ...]

@@ -52,9 +52,9 @@ class Board:
 
     @cached_property
     def counted(self) -> Values:
-        """The value of a missing result, of shape (cases, metrics of the rules).
+        """The measured value that a missing result counts as; NaN where none is known.
 
-        As measured, as `missing_values` tells it; NaN where that tells nothing.
+        It has the shape (cases, metrics of the rules).
         """
         distances = self.distances
         if distances is None:
@@ -75,13 +75,13 @@ class Board:
         worst = np.fmax.reduce(self.comparable, axis=(0, 1))
         columns = []
         all_columns = zip(self.rules.metrics, self.counted.T, worst, strict=True)
-        for rule, column, bad in all_columns:
+        for rule, column, worst_value in all_columns:
             if rule.better is Better.HIGHER:
                 column = -column
             is_least = np.isnan(column) | (rule.failed is not None)
-            columns.append(np.where(is_least, np.fmax(column, bad), column))
-        replaced = np.nan_to_num(np.stack(columns, axis=1))
-        return np.where(np.isnan(self.comparable), replaced, self.comparable)
+            columns.append(np.where(is_least, np.fmax(column, worst_value), column))
+        replacements = np.nan_to_num(np.stack(columns, axis=1))
+        return np.where(np.isnan(self.comparable), replacements, self.comparable)
 
     @cached_property
     def doubled_ranks(self) -> Integers:
@@ -108,7 +108,7 @@ class Board:
         return np.asarray(np.nan_to_num(column))
 
     def on(self, numbers: Sequence[int]) -> Board:
-        """The board if the cases with these numbers were all that there are."""
+        """The board of the cases with these numbers alone."""
         return replace(
             self,
             cases=tuple(self.cases[number] for number in numbers),
@@ -175,14 +175,14 @@ def _close_gate(values: Values, rules: RankingRules) -> None:
 
 def rounded(values: Values, form: str) -> Values:
     """Values as they would be printed."""
-    texts = [float(format(value, form)) for value in values.ravel()]
-    return np.array(texts, dtype=np.float64).reshape(values.shape)
+    numbers = [float(format(value, form)) for value in values.ravel()]
+    return np.array(numbers, dtype=np.float64).reshape(values.shape)
 
 
 def ranks_of(values: Values, rules: RankingRules) -> Integers:
     """Twice the ranks by values that `comparable` has made, which stay as they are.
 
-    Those of fewer teams, too: how a value compares does not depend on the other teams.
+    Values of some teams will do: how a value compares does not depend on other teams.
     """
     import pandas as pd  # not at the top: flare score has no need of it
 
@@ -191,13 +191,13 @@ def ranks_of(values: Values, rules: RankingRules) -> Integers:
         values = np.where(np.isnan(values), worst, values)
     rows = pd.DataFrame(values.reshape(len(values), -1))
     ranks = 2 * rows.rank(method=rules.ties.value).to_numpy().reshape(values.shape)
-    absent = np.isnan(values)
-    behind = np.full(values.shape[1:], 2 * len(values))
+    is_missing = np.isnan(values)
+    last_ranks = np.full(values.shape[1:], 2 * len(values))
     if rules.missing is MissingRule.WORST_PLUS_ONE:
-        count = absent.sum(axis=0)
+        count = is_missing.sum(axis=0)
         places = {Ties.MIN: 2, Ties.AVERAGE: 1 + count, Ties.MAX: 2 * count}
-        behind = np.where(absent, 0, ranks).max(axis=0) + places[rules.ties]
-    return np.where(absent, behind, ranks).astype(np.int64)
+        last_ranks = np.where(is_missing, 0, ranks).max(axis=0) + places[rules.ties]
+    return np.where(is_missing, last_ranks, ranks).astype(np.int64)
 
 
 def rank_sums(ranks: Integers, rules: RankingRules) -> Integers:
@@ -238,7 +238,8 @@ def kendall_tau(first: Sequence[int], second: Sequence[int]) -> float | None:
     >>> round(kendall_tau((1, 2, 3), (1, 3, 2)), 4)
     0.3333
     """
-    order, other_order = _order_of_pairs(first), _order_of_pairs(second)
+    order = _order_of_pairs(first)
+    other_order = _order_of_pairs(second)
     ordered = int(np.count_nonzero(order)) * int(np.count_nonzero(other_order))
     if not ordered:
         return None

@@ -55,8 +55,8 @@ class CaseResult(NamedTuple):
     reason: str = ""
     """Why it is missing, if it is."""
     kind: str = ""
-    """What many cases may share of the reason, such as ``status failed``, if that is
-    not all of it."""
+    """The part of the reason that many cases may share, such as ``status failed``, if
+    it is not the whole."""
     spread: float | None = None
     """How far repeated measurements lay apart, or those of an empty container, if that
     is known."""
@@ -166,7 +166,7 @@ def _read_runs(folder: Path, scores: EvaluationFile) -> dict[str, MeasuredCase] 
 def _unfinished_cases(
     scores: EvaluationFile, runs: Mapping[str, MeasuredCase] | None
 ) -> list[str]:
-    """Cases that are to be run still; none of a team without measured runs."""
+    """Cases that are still to be run; none of a team without measured runs."""
     if runs is None:
         return []
     return [

@@ -16,12 +16,15 @@ from flare.common.options import argument, challenge_option, option, share, whol
 from flare.common.text import listing, safe
 from flare.results.errors import RankingError
 
-SAMPLES, SEED = 1000, 2021
-"""Of the bootstrap: how often cases are drawn, and where its generator starts."""
+SAMPLES = 1000
+"""The bootstrap draws cases this often."""
+
+SEED = 2021
+"""The seed of its generator."""
 
 
 class Ties(StrEnum):
-    """Which rank teams with equal values get."""
+    """The rank that teams with equal values get."""
 
     MIN = "min"
     """The best of the places that they take together."""
@@ -30,15 +33,15 @@ class Ties(StrEnum):
 
 
 class MissingRule(StrEnum):
-    """Which rank a team without a result gets."""
+    """The rank that a team without a result gets."""
 
     LAST = "last"
     """The number of teams."""
     WORST_PLUS_ONE = "worst-plus-one"
     """The places behind the highest rank that is given, as challengeR does."""
     VALUE = "value"
-    """That of the value which the challenge sets for failed runs, or of the worst
-    that any team has on the case, if that is worse."""
+    """The rank of the value that the challenge sets for failed runs, or of the worst
+    value that any team has on the case, if that is worse."""
     REFUSE = "refuse"
 
 
@@ -174,7 +177,7 @@ class RankingRules:
 
     @property
     def failed(self) -> list[float]:
-        """The value of a failed run by each metric; smaller is better, or NaN."""
+        """The value of a failed run by each metric, negative where more is better."""
         values = []
         for rule in self.metrics:
             value = math.nan if rule.failed is None else rule.failed

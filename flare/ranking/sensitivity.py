@@ -44,7 +44,7 @@ class Scheme:
 
     name: str
     ranks: dict[str, int]
-    """By team, except one that is left out."""
+    """The rank of each team, except one that is left out."""
     before: dict[str, int]
     """Their ranks in the ranking itself, without the team that is left out."""
     tau: float | None
@@ -347,15 +347,15 @@ def fewest_withdrawals(
     Parameters
     ----------
     leads : sequence of int
-        By case: how much higher, which is worse, the rival's ranks are. Their sum is
-        at least 0, as long as the rival is behind.
+        How much higher, which is worse, the rival's ranks are on each case. Their sum
+        is at least 0, as long as the rival is behind.
     is_tie_enough : bool
         Whether the rival need not be ahead, but may be equal. One case has to be left.
 
     Returns
     -------
     tuple of int
-        Of equal leads, the first cases.
+        The numbers of the cases; the first ones of those with equal leads.
 
     Examples
     --------
@@ -369,8 +369,9 @@ def fewest_withdrawals(
     """
     values = np.asarray(leads)
     order = np.argsort(-values, kind="stable")
-    left = values.sum() - np.cumsum(values[order])
-    enough = np.flatnonzero(left[:-1] <= 0 if is_tie_enough else left < 0)
-    if not len(enough):
+    remaining = values.sum() - np.cumsum(values[order])
+    is_enough = remaining[:-1] <= 0 if is_tie_enough else remaining < 0
+    if not is_enough.any():
         return None
-    return tuple(sorted(int(case) for case in order[: enough[0] + 1]))
+    withdrawn = order[: int(is_enough.argmax()) + 1]
+    return tuple(sorted(withdrawn.tolist()))

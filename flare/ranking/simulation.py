@@ -23,7 +23,8 @@ from flare.results.metrics_json import METRICS_JSON, metrics_content
 
 SEED = 2021
 
-ODD = CPU_ONLY, EMPTY_MASKS, CRASH = "cpu_only", "empty_masks", "crash"
+CPU_ONLY, EMPTY_MASKS, CRASH = "cpu_only", "empty_masks", "crash"
+ODD = (CPU_ONLY, EMPTY_MASKS, CRASH)
 
 METRICS = ("dsc", "nsd", "runtime_s", "max_gpu_memory_mb")
 """The metrics that are made up: FLARE21's."""
@@ -66,7 +67,8 @@ def write_simulation(
         problem = f"it does not rank by {', '.join(METRICS)}, which are simulated"
         raise RankingError(challenge.key, problem)
     odd = ODD[: teams - 1]
-    names = (*(f"team_{n + 1:02}" for n in range(teams - len(odd))), *odd)
+    plain = [f"team_{n:02}" for n in range(1, teams - len(odd) + 1)]
+    names = (*plain, *odd)
     generator = np.random.Generator(np.random.PCG64(seed))
     hardness = generator.gamma(2.0, 0.02, size=cases)
     slices = generator.integers(60, 300, size=cases).astype(float)
@@ -81,7 +83,7 @@ def write_simulation(
         "version": __version__,
         "options": {},
     }
-    case_names = [f"case_{n + 1:03}" for n in range(cases)]
+    case_names = [f"case_{n:03}" for n in range(1, cases + 1)]
     files = [f"{case}.nii.gz" for case in case_names]
     for name in names:
         dsc, nsd, seconds, memory = _values(name, generator, hardness, slices)

@@ -72,11 +72,11 @@ class ResultTable:
     """The results of all teams on all cases."""
 
     teams: tuple[str, ...]
-    """By their names."""
+    """The names of the teams, sorted."""
     cases: tuple[str, ...]
-    """By their names."""
+    """The names of the cases, sorted."""
     metrics: tuple[str, ...]
-    """Those that are ranked."""
+    """The metrics that are ranked."""
     others: tuple[str, ...]
     """Scores that are not ranked, such as those of single organs."""
     values: Values
@@ -88,7 +88,7 @@ class ResultTable:
     reasons: Texts
     """Why a result is missing; empty where it is not."""
     kinds: Texts
-    """What many cases may share of the reason."""
+    """The part of the reason that many cases may share."""
     notes: tuple[str, ...] = ()
     """What is odd about where the values come from."""
     roll: RollCall = field(default_factory=RollCall)
@@ -226,7 +226,7 @@ def _numbered(names: Sequence[str]) -> dict[str, int]:
 
 
 def _places(names: Sequence[str], chosen: Sequence[str]) -> list[int]:
-    """The places of the chosen ones among all names, from 0."""
+    """The places of the chosen names among all names, from 0."""
     places = _numbered(names)
     return [places[name] for name in chosen]
 

@@ -90,17 +90,17 @@ class MetricsFile(TypedDict):
     """With `--on-bad-case worst`: cases that could not be scored, and got the worst
     value of each metric for every organ. Empty otherwise."""
     warnings: Sequence[str]
-    """What was let pass, and why cases score 0."""
+    """Sentences on what was let pass, and on why cases score 0."""
     low_scores: NotRequired[Annotated[Sequence[_LowScores], Is(minItems=1)]]
-    """Only where something was let pass that explains zeros: each kind with its
-    cases."""
+    """Each reason why cases score 0 that was let pass, with these cases; only where
+    there is one."""
     efficiency: NotRequired[
         Annotated[Mapping[str, float], Is(like=Efficiency, families=[*_measured()])]
     ]
-    """Of a measured team: the means of what was measured."""
+    """The means of what was measured; only of a measured team."""
     jobs: NotRequired[Annotated[Mapping[str, Any], Is(like=Jobs)]]
-    """Of an algorithm submission: the running times of its jobs on the platform. Not to
-    be ranked by."""
+    """The running times of an algorithm's jobs on the platform; nobody is to be ranked
+    by them."""
 
 
 class CaseTable(TypedDict):
@@ -206,16 +206,16 @@ def _means() -> Iterator[Family]:
     yield Family(
         f"^{_NAME}{FREE_CASES}$",
         f"ORGAN{FREE_CASES}",
-        "Only for organs of which the challenge says `free_cases`: the number of cases"
-        " whose reference does not have it, those included that could not be scored.",
+        "The number of cases whose reference does not have the organ, those included"
+        " that could not be scored; only where the challenge says `free_cases` of it.",
         Count,
     )
     yield Family(
         f"^{_NAME}{LEFT_EMPTY}$",
         f"ORGAN{LEFT_EMPTY}",
-        "In how many of these the prediction does not have it either; one that could"
-        " not be scored is not among them, nor is one that scores 0 because of another"
-        " label.",
+        "The number of these cases whose prediction does not have it either. A case"
+        " that could not be scored does not count, nor does one that scores 0 because"
+        " of another label.",
         Count,
     )
 
@@ -275,12 +275,12 @@ def write_metrics(results: Results, folder: str | Path) -> Path:
     results : Results
         What `flare.evaluate` returned.
     folder : str or Path
-        To write to; made if it is not there.
+        The folder that gets it; made if it is not there.
 
     Returns
     -------
     Path
-        Of the file.
+        The file.
 
     Raises
     ------
@@ -352,18 +352,10 @@ def metrics_content(
     *,
     decimals: int | None = None,
 ) -> MetricsFile:
-    """The keys that every metrics.json has.
+    """The keys that every metrics.json has, with numbers rounded to some decimals.
 
-    Parameters
-    ----------
-    scores : mapping of str to sequence of float
-        By metric, a value for each case.
-    prediction_files, reference_files : sequence of str
-        Of the cases, in the same order.
-    evaluation, failed : mapping
-        How the scores were made, and the reason of each case that was not scored.
-    decimals : int, optional
-        To which all numbers are rounded.
+    `scores` has a value of each case by metric; the files are in the same order.
+    `evaluation` tells how the scores were made, and `failed` why cases were not scored.
     """
 
     def rounded(value: float) -> float:

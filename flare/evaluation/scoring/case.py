@@ -206,7 +206,7 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
     FileError
         If the prediction is damaged, or holds what the challenge does not allow.
     GroundTruthError
-        If that is so for the reference.
+        If the reference is.
     """
     reference = read_reference(pair.reference, challenge, _memory)
     prediction = read_prediction(pair.prediction, challenge, _memory)
@@ -270,9 +270,9 @@ class Mirrored:
     """What a case would score if its prediction were the other way round."""
 
     axes: str
-    """Such as ``left to right``."""
+    """The words for the mirrored axes, such as ``left to right``."""
     dsc: float
-    """Of the whole label maps: the mean over the organs that count in it."""
+    """The mean DSC of whole label maps, over the organs that count in it."""
 
 
 def find_mirrored(pair: CasePair, challenge: Challenge) -> Mirrored | None:
@@ -359,15 +359,15 @@ class Attempt:
     problem: FileError | None
     seconds: float
     organs: tuple[str, ...] = ()
-    """Of a prediction that was only checked: the organs that it has."""
+    """The organs of a prediction that was only checked."""
     unknown_labels: tuple[int, ...] = ()
-    """Of one that was only checked: its labels that are no organs."""
+    """The labels of such a prediction that are no organs."""
     digests: tuple[str, str] = ("", "")
     """SHA-256 of the reference and of the prediction that were read, if asked for."""
     mirrored: Mirrored | None = None
     """How it looks mirrored, if it does; asked for, and only of a case of low DSC."""
     fault: FlareError | None = None
-    """What has kept it from being scored, and is no problem of its content."""
+    """An error that has kept it from being scored, and is no problem of its content."""
 
 
 def attempt_case(pair: CasePair, *, challenge: Challenge, check_only: bool) -> Attempt:
