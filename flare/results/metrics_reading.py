@@ -126,25 +126,24 @@ def _evaluation_file(
 ) -> EvaluationFile:
     """Look at everything that is read of a metrics.json."""
     keys = build(_MetricsKeys, content, is_lenient=True)
-    has_answers_alone = not keys.case and any(map(is_of_answers, keys.aggregates))
-    names = {} if has_answers_alone else _names(keys)
+    answers = _answer_values(file, keys.aggregates)
+    names: Mapping[str, str] = {}
+    cases: tuple[str, ...] = ()
+    if keys.case or not answers:
+        names = _names(keys)
+        cases = _cases(file, names)
     values = _values(file, keys, names, metrics)
-    cases = () if has_answers_alone else _cases(file, names)
     failed = {case_of(case): str(reason) for case, reason in keys.failed.items()}
     check_known_cases(file, failed, cases)
     prediction_files = keys.case.get("alg_fname", {})
     return EvaluationFile(
         content=content,
         cases=cases,
-        answers=_answer_values(file, keys.aggregates),
+        answers=answers,
         values=values,
         failed=failed,
         evaluation=_evaluation(keys.evaluation),
-        aggregates={
-            str(name): float(value)
-            for name, value in keys.aggregates.items()
-            if isinstance(value, int | float) and math.isfinite(value)
-        },
+        aggregates=_finite(keys.aggregates),
         free_cases=find_free_cases(keys.aggregates),
         prediction_files={
             names[number]: str(name)
@@ -159,6 +158,15 @@ def _evaluation_file(
             if key != "rules"
         ),
     )
+
+
+def _finite(aggregates: Mapping[str, Any]) -> dict[str, float]:
+    """The means and the like, without those that are null or no number."""
+    return {
+        str(name): float(value)
+        for name, value in aggregates.items()
+        if isinstance(value, int | float) and math.isfinite(value)
+    }
 
 
 def _values(
