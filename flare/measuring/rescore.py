@@ -89,7 +89,7 @@ def _rescore_team(
     scores: Results | None = None
     errors: list[FlareError] = []
     if is_measured(folder) or (folder / PREDICTIONS).is_dir():
-        _log.info("%s:", safe(folder.name))  # a title for the lines of the evaluation
+        _log.info("%s:", safe(folder.name))  # the title of what the evaluation logs
         # An error, or a locked folder, ends this team alone.
         with bulkhead(folder.parent, folder.name, errors.append), FolderLock(folder):
             if is_measured(folder):

@@ -217,7 +217,7 @@ class _Run:
         open_pool: Callable[[], AbstractContextManager[Pool]],
     ) -> tuple[ScoredTeam, ...]:
         """Score all submissions; their outcomes, by the names of the teams."""
-        remove_tree(self.output / UNPACKED)  # of a run that was ended
+        remove_tree(self.output / UNPACKED)  # left by a run that was stopped
         batches = self._batches(submissions)
         try:
             # If all was scored before, no process is started.

@@ -81,14 +81,14 @@ def find_image(contents: Contents, team: str) -> Image:
         entry = _read_entry(contents)
     if team:
         _check_tags(entry, index, team)
-    images = []  # one image, as each of the two files describes it
+    names = []  # those of the configuration and the layers, by each of the two files
     if index:
-        images.append(_follow_index(contents, index))
+        names.append(_follow_index(contents, index))
     if has_entry:
-        images.append(_follow_entry(entry))
-    config_name, layer_names = images[-1]
+        names.append(_follow_entry(entry))
+    config_name, layer_names = names[-1]
     configuration_bytes = _small_file(contents, config_name)
-    if any(_small_file(contents, name) != configuration_bytes for name, _ in images):
+    if any(_small_file(contents, name) != configuration_bytes for name, _ in names):
         raise BrokenError(f"{MANIFEST} and {INDEX} in it lead to different images")
     configuration = checked_configuration(configuration_bytes)
     return Image(

@@ -181,7 +181,7 @@ _LONG_NAMES = (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLI
 
 
 class StrictHeader(tarfile.TarInfo):
-    """A header of a possible length that means the same to all readers."""
+    """A header that all readers understand alike, and whose name is not too long."""
 
     @classmethod
     def frombuf(
@@ -197,7 +197,7 @@ class StrictHeader(tarfile.TarInfo):
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type in (tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE):
-            # Go reads neither as Python does.
+            # Programs in Go read both of them in another way than Python.
             raise BrokenError("it has headers that only some programs understand")
         if self.type in _LONG_NAMES and not 0 <= self.size <= NAME_BYTES:
             raise BrokenError("a name in it is too long")
@@ -213,7 +213,7 @@ class StrictHeader(tarfile.TarInfo):
 
 
 class _CountedHeader(StrictHeader):
-    """A header of an archive that a stranger has written byte by byte."""
+    """A header of an archive that a stranger has written, which is counted."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type in _LONG_NAMES and 0 <= self.size <= NAME_BYTES:

@@ -103,7 +103,7 @@ def ended_after(seconds: float) -> Iterator[None]:
 
     if seconds <= 0:
         raise OverdueSignal
-    before = signal.signal(signal.SIGALRM, end)
+    old_handler = signal.signal(signal.SIGALRM, end)
     try:
         try:
             signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_S)
@@ -111,9 +111,9 @@ def ended_after(seconds: float) -> Iterator[None]:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
     finally:
-        # The first signal may end the line above; the next one comes a minute later.
+        # A signal may interrupt the line above; the next one comes a minute later.
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, old_handler)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
