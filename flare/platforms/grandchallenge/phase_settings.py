@@ -6,11 +6,20 @@ Three phases are evaluated by the platform, and an external one by ``flare serve
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flare.challenge.answers import KINDS
 from flare.challenge.formats import CASE, PLAIN_NAMES
-from flare.challenge.metrics import METRICS, Better
+from flare.challenge.metrics import (
+    ANSWER_METRICS,
+    METRICS,
+    SCORES,
+    Better,
+    Metric,
+    is_of_answers,
+)
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.environment import PHASE_SETTINGS
@@ -43,10 +52,13 @@ def column_of(title: str, metric: str, order: Order = Order.DESCENDING) -> Colum
     )
 
 
-FILES = (
-    "one zip with a .nii.gz label map for each case, named {names}."
+LABEL_MAPS = (
+    "a .nii.gz label map for each case, named {names}."
     " Labels: {labels}. Save them with the header of the CT."
 )
+"""The label maps of a submission, for its page."""
+
+FILES = "one zip with {files}"
 """The files of a submission, for its page."""
 
 VALIDATION = Phase(
@@ -98,54 +110,146 @@ PHASES = {
 
 
 def settings_for(challenge: Challenge) -> dict[str, Phase]:
-    """Settings of three phases for a challenge, as in phase-settings.json."""
-    columns = _metric_columns(challenge)
-    if challenge.names == PLAIN_NAMES:
-        names = "like its CT without `_0000`"
-    else:
-        names = f"`{challenge.names.prediction_of(CASE)}`, where {CASE} is the case"
+    """Settings of three phases for a challenge, as in phase-settings.json.
+
+    Results are ranked by the first mean of label maps. Of answers alone, the mean of
+    the ranks of the values that the challenge ranks by is FLARE's ranking.
+    """
+    columns = [*_total_columns(challenge), *_organ_columns(challenge)]
+    method = ScoringMethod.ABSOLUTE
+    if not challenge.organs:
+        columns = _ranking_by(_ranked(challenge, columns) or columns[:1], columns)
+        method = ScoringMethod.MEAN
+    files = _files_text(challenge)
     phases = {}
     for name, phase in PHASES.items():
         phase_columns = columns
         if not phase.score_error_jsonpath:  # a single case has no standard deviation
             phase_columns = [replace(column, error_path="") for column in columns]
         phases[name] = replace(
-            phase,
-            extra_results_columns=tuple(phase_columns),
-            submission_page_markdown=phase.submission_page_markdown.format(
-                labels=challenge.labels_text, names=names
-            ),
+            _with_columns(phase, phase_columns),
+            scoring_method_choice=method,
+            submission_page_markdown=phase.submission_page_markdown.format(files=files),
         )
     return phases
 
 
-def _metric_columns(challenge: Challenge) -> list[Column]:
-    """The means of all metrics for participants, then the metrics of each organ.
+def _with_columns(phase: Phase, columns: Sequence[Column]) -> Phase:
+    """A phase whose score is the first of some columns, with the others beside it."""
+    score, *extra_columns = columns
+    return replace(
+        phase,
+        score_title=score.title,
+        score_jsonpath=score.path,
+        score_error_jsonpath=score.error_path,
+        score_default_sort=score.order,
+        extra_results_columns=tuple(extra_columns),
+    )
 
-    The mean of the first metric is the score, and no column beside it.
-    """
-    all_metrics = [METRICS[name] for name in challenge.metrics]
-    metrics = [metric for metric in all_metrics if metric.for_participants]
-    rows = {"Mean": ("", metrics[1:])}
-    for organ in challenge.organs:
-        title = organ.name.replace("_", " ").capitalize()
-        rows[title] = (f"_{organ.name}", metrics)
+
+def _ranked(challenge: Challenge, columns: Sequence[Column]) -> list[Column]:
+    """The columns of the metrics that the challenge file ranks by, if it names any."""
+    paths = set()
+    for rule in challenge.ranking:
+        ending = "" if is_of_answers(rule.metric) else "_mean"
+        paths.add(f"aggregates.{rule.metric}{ending}")
+    return [column for column in columns if column.path in paths]
+
+
+def _ranking_by(ranked: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
+    """The first of some columns to rank by, which is the score, then all others."""
+    extra_columns = [
+        replace(column, exclude_from_ranking=column not in ranked)
+        for column in columns
+        if column is not ranked[0]
+    ]
+    return [ranked[0], *extra_columns]
+
+
+def _files_text(challenge: Challenge) -> str:
+    """The label maps and the tables of a submission; one sentence, or more."""
+    if not challenge.organs:
+        return f"{_tables_text(challenge)}."
+    names = "like its CT without `_0000`"
+    if challenge.names != PLAIN_NAMES:
+        pattern = challenge.names.prediction_of(CASE)
+        names = f"`{pattern}`, where {CASE} is the case"
+    text = LABEL_MAPS.format(labels=challenge.labels_text, names=names)
+    tables = _tables_text(challenge)
+    return f"{text} Beside them is {tables}." if tables else text
+
+
+def _tables_text(challenge: Challenge) -> str:
+    """The files of answers, each with its columns and how an answer is written."""
+    tables = []
+    for file in dict.fromkeys(rules.file for rules in challenge.answers):
+        columns: dict[str, None] = {}
+        names_by_kind: dict[str, list[str]] = {}
+        for rules in challenge.answers:
+            if rules.file == file:
+                columns |= dict.fromkeys((*rules.case, *rules.prediction))
+                names_by_kind.setdefault(rules.kind, []).append(rules.name)
+        answers = [
+            f"{', '.join(names)}: {KINDS[kind].about}"
+            for kind, names in names_by_kind.items()
+        ]
+        columns_text = listing(f"`{column}`" for column in columns)
+        text = f"`{file}` with the columns {columns_text} ({'; '.join(answers)})"
+        tables.append(text)
+    return ", and ".join(tables)
+
+
+def _total_columns(challenge: Challenge) -> list[Column]:
+    """The means over all organs, for participants, and the values of answers."""
     columns = []
-    for title, (suffix, row_metrics) in rows.items():
-        for metric in row_metrics:
-            is_higher_better = metric.better is Better.HIGHER
-            column = column_of(
-                f"{title} {metric.title_with_unit}",
-                f"{metric.name}{suffix}",
-                Order.DESCENDING if is_higher_better else Order.ASCENDING,
+    if challenge.organs:
+        columns = [_mean_column(metric, "Mean") for metric in _metrics(challenge)]
+    for rules in challenge.answers:
+        for name, key in zip(rules.metrics, rules.columns, strict=True):
+            column = Column(
+                title=f"{_capital(rules.name)} {ANSWER_METRICS[name].title}",
+                path=f"aggregates.{key}",
+                order=_order(ANSWER_METRICS[name]),
+                exclude_from_ranking=True,
             )
             columns.append(column)
     return columns
 
 
+def _organ_columns(challenge: Challenge) -> list[Column]:
+    """The metrics of each organ for participants."""
+    columns = []
+    for organ in challenge.organs:
+        title = _capital(organ.name)
+        for metric in _metrics(challenge):
+            columns.append(_mean_column(metric, title, f"_{organ.name}"))
+    return columns
+
+
+def _metrics(challenge: Challenge) -> list[Metric]:
+    metrics = [METRICS[name] for name in challenge.metrics]
+    return [metric for metric in metrics if metric.for_participants]
+
+
+def _mean_column(metric: Metric, title: str, ending: str = "") -> Column:
+    """The column of the mean over cases of a metric, whose key may end in an organ."""
+    title = f"{title} {metric.title_with_unit}"
+    return column_of(title, f"{metric.name}{ending}", _order(metric))
+
+
+def _order(metric: Metric) -> Order:
+    is_higher_better = metric.better is Better.HIGHER
+    return Order.DESCENDING if is_higher_better else Order.ASCENDING
+
+
+def _capital(name: str) -> str:
+    """The name of an organ, or of answers, as a title begins with it."""
+    return name.replace("_", " ").capitalize()
+
+
 PAGE = (
     "Submit an algorithm. What its image reads and writes is said by the challenge."
-    " Labels: {labels}. Upload the image as a .tar.gz; its Dockerfile needs a `USER`,"
+    " {files} Upload the image as a .tar.gz; its Dockerfile needs a `USER`,"
     " as the platform refuses images that run as root. A model that is uploaded beside"
     " the image is in `{model}`, where nothing can be written. The image is run on the"
     " organisers' computer, without a network, and measured. A submission that fails"
@@ -168,32 +272,19 @@ def external_settings_for(challenge: Challenge, *, has_gpu: bool = True) -> Phas
     running time and memory. `has_gpu` is whether algorithms get a GPU: a result without
     a value that is ranked would be on no board.
     """
-    test_phase = settings_for(challenge)["test"]
-    dsc = column_of(test_phase.score_title, "dsc")
-    nsd, *organ_columns = test_phase.extra_results_columns
+    totals = _total_columns(challenge)
     efficiency = EFFICIENCY if has_gpu else EFFICIENCY[:1]
-    columns = [dsc, nsd, *efficiency, *organ_columns]
-    ranked_paths = {f"aggregates.{rule.metric}_mean" for rule in challenge.ranking}
-    ranked = [column for column in columns if column.path in ranked_paths]
-    if not ranked:
-        ranked = [dsc, nsd, *efficiency]
-    score = ranked[0]
+    columns = [*totals, *efficiency, *_organ_columns(challenge)]
+    scores = totals[: len(SCORES)] if challenge.organs else totals[:1]
+    ranked = _ranked(challenge, columns) or [*scores, *efficiency]
+    files = f"Labels: {challenge.labels_text}." if challenge.organs else ""
+    if challenge.answers:
+        files = f"{files} Answers: {_tables_text(challenge)}.".strip()
     return replace(
-        test_phase,
+        _with_columns(PHASES["test"], _ranking_by(ranked, columns)),
         title="External test",
-        score_title=score.title,
-        score_jsonpath=score.path,
-        score_error_jsonpath=score.error_path,
-        score_default_sort=score.order,
         scoring_method_choice=ScoringMethod.MEAN,
-        extra_results_columns=tuple(
-            replace(column, exclude_from_ranking=column not in ranked)
-            for column in columns
-            if column is not score
-        ),
-        submission_page_markdown=PAGE.format(
-            labels=challenge.labels_text, model=MODEL_FOLDER
-        ),
+        submission_page_markdown=PAGE.format(files=files, model=MODEL_FOLDER),
     )
 
 
