@@ -23,7 +23,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 """Folder of the package, flare/."""
 
 CHECKOUT = PACKAGE.parent
-"""Folder of evaluate.py, in a checkout and in the image."""
+"""The folder of evaluate.py in a checkout, or in the image."""
 
 _IS_INSTALLED = not (CHECKOUT / "evaluate.py").is_file()
 
@@ -55,7 +55,7 @@ def _commit_of_checkout() -> str:
     """Ask git for the commit, once: the program that was loaded stays the same."""
     if not (CHECKOUT / ".git").exists():
         return "unknown"
-    import subprocess  # not at the top: the image has no git, and starts sooner
+    import subprocess  # not at the top: the image, which has no git, starts sooner
 
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("GIT_")

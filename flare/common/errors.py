@@ -191,7 +191,7 @@ class SeveralProblemsError(SubmissionError):
         self.code = self.problems[0].code  # type: ignore[misc]
 
     def __str__(self) -> str:
-        """Return every kind of problem; if they are too many, each shortened."""
+        """Return all kinds of problems, each shortened if they take too much room."""
         line = " ".join(problem_lines(self.problems))
         if len(line.encode()) < MESSAGE_LIMIT:
             return line
@@ -201,7 +201,7 @@ class SeveralProblemsError(SubmissionError):
 
 
 def problem_lines(problems: Sequence[SubmissionError]) -> tuple[str, ...]:
-    """All problems of a submission, a sentence for each kind, none shortened."""
+    """All problems of a submission, with a sentence for each kind."""
     return tuple(_kind_text(group) for group in _kinds(problems))
 
 
@@ -213,7 +213,7 @@ def _kinds(
 
 
 def _kind(problem: SubmissionError) -> tuple[str, str]:
-    """Problems of one code with one remedy are told together."""
+    """The code and the remedy: problems that share both are told together."""
     return problem.code, problem.remedy
 
 
@@ -223,7 +223,7 @@ def _kind_text(group: tuple[SubmissionError, ...]) -> str:
 
 
 def _short_kind_text(group: tuple[SubmissionError, ...], most: int) -> str:
-    """The same in at most this many bytes of UTF-8, with its code."""
+    """The text of a kind in at most this many bytes of UTF-8, with its code."""
     text, code = _kind_text(group), f"[{group[0].code}]"
     if len(text.encode()) <= most:
         return text
@@ -252,7 +252,7 @@ def _kind_finding(group: tuple[SubmissionError, ...]) -> str:
 
 
 def raise_problems(problems: Sequence[SubmissionError]) -> None:
-    """Raise what is wrong, as one error; return if nothing is.
+    """Raise all problems as one error; return if there are none.
 
     Raises
     ------
@@ -280,7 +280,7 @@ def unwritable(file: Path | str, error: OSError) -> OutputError:
 
 
 def as_flare_error(error: BaseException) -> FlareError:
-    """An error as one of ours; what nobody expected is a fault of the program."""
+    """A `FlareError` for any error; one that nobody expected is a `ProgramError`."""
     if isinstance(error, FlareError):
         return error
     if isinstance(error, MemoryError):

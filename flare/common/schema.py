@@ -157,7 +157,7 @@ def _check_value(value: Any, rules: Is, key: str) -> None:
     bounds = [name for name in rules.keywords if name in _BOUNDS]
     if not bounds:
         return
-    is_within = abs(value) < math.inf  # also for an int that no float can hold
+    is_within = abs(value) < math.inf  # isfinite would fail on a very large int
     expected = []
     for name in bounds:
         compare, words = _BOUNDS[name]
@@ -168,7 +168,7 @@ def _check_value(value: Any, rules: Is, key: str) -> None:
 
 
 def _check_field(value: Any, hint: Any, key: str) -> None:
-    """Raise unless a value, or each item of a tuple, is as its type says."""
+    """Raise unless a value, or each item of a tuple, keeps the rules of its type."""
     kind, parts = get_origin(hint), get_args(hint)
     if kind is tuple:
         for number, item in enumerate(value, start=1):

@@ -143,7 +143,7 @@ class PlainStream(Stream):
 
 
 class _InflatingStream(Stream):
-    """Compressed content.
+    """Content that is decompressed as it is read.
 
     Reading raises `DamagedStreamError` at an early end, at a checksum or length that
     does not fit, and at other data behind the content.
@@ -160,7 +160,7 @@ class _InflatingStream(Stream):
 
     @abstractmethod
     def _goes_on(self) -> bool:
-        """Whether there is more content behind the data that just ended."""
+        """Whether more content follows the compressed data that have ended."""
 
     def _next_piece(self) -> bytes:
         while True:
@@ -192,9 +192,8 @@ class _InflatingStream(Stream):
 class GzipStream(_InflatingStream):
     """A gzip file.
 
-    Several members behind one another, as bgzip and parallel compressors write them,
-    are one content; up to a MiB of zeros behind one is padding. More than `members` of
-    them are refused.
+    Several members, as bgzip and parallel compressors write them, are one content; up
+    to a MiB of zeros behind them is padding. More than `members` of them are refused.
     """
 
     _window = _GZIP_ONLY

@@ -182,13 +182,13 @@ class ServedWork:
             If something on this computer stands in the way.
         """
         archive, ledger = self._read(file), read_ledger(self.job.results / LEDGER_CSV)
-        is_known = any(entry.team == archive.team for entry in ledger)
+        has_submitted = any(entry.team == archive.team for entry in ledger)
         # Without references, nothing is scored: that is a step of its own.
         options = replace(
             self.job.options,
             archives=file,
             ground_truth=None,
-            new_archive=AGAIN if is_known else "",
+            new_archive=AGAIN if has_submitted else "",
         )
         job = replace(self.job, options=options, archives=(archive,))
         with self.telling(job) as listener:
