@@ -149,7 +149,7 @@ def apply_decisions(
     withdrawn = {decision.case for decision in decisions.withdrawn}
     cases = tuple(case for case in table.cases if case not in withdrawn)
     names = decisions.names_of(table.teams)
-    if not cases or not set(names.values()) - decisions.guests:
+    if not cases or decisions.guests.issuperset(names.values()):
         raise RankingError(file, "no case, or no team, is left", _REMEDY)
     if len(set(map(plain_name, names.values()))) < len(names):
         raise RankingError(file, "two teams are shown by one name", _REMEDY)

@@ -221,9 +221,8 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
     left_empty = []
     # A prediction that scores 0 because of another label has left nothing empty.
     if not (prediction.unknown and is_zero):
-        left_empty = [
-            name for name in free_of if labels[name] not in prediction.present
-        ]
+        present = prediction.present
+        left_empty = [name for name in free_of if labels[name] not in present]
     return CaseScore(
         case=pair.case,
         reference_file=pair.reference.file_name,
@@ -278,9 +277,8 @@ class Mirrored:
 def find_mirrored(pair: CasePair, challenge: Challenge) -> Mirrored | None:
     """Read a case again after it was scored, and see whether it looks mirrored."""
     reference = read_reference(pair.reference, challenge, _memory)
-    return mirrored(
-        reference, read_prediction(pair.prediction, challenge, _memory), challenge
-    )
+    prediction = read_prediction(pair.prediction, challenge, _memory)
+    return mirrored(reference, prediction, challenge)
 
 
 def mirrored(
@@ -288,9 +286,9 @@ def mirrored(
 ) -> Mirrored | None:
     """How a prediction would have to be mirrored to be far better, if that helps.
 
-    Each axis is tried, and both axes of the slices at once: so are files reversed whose
-    program took RAS for LPS. Returns the best way; None if no mean DSC of the
-    challenge's organs is higher by `MIRRORED_GAIN`, or the shapes differ.
+    Each axis is tried, and both axes of the slices at once, as a program reverses them
+    that takes RAS for LPS. Returns the best way; None if no mean DSC of the challenge's
+    organs is higher by `MIRRORED_GAIN`, or the shapes differ.
     """
     if reference.labels.shape != prediction.labels.shape:
         return None
