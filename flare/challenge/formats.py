@@ -7,9 +7,10 @@ the files of a case are called, a challenge may say as well.
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Container, Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Literal
@@ -73,6 +74,12 @@ CASE = "{case}"
 CHANNEL = "_0000"
 """The ending that nnU-Net's convention adds to the name of an image alone."""
 
+CHANNEL_NUMBER = "{channel}"
+"""Stands for the four digits that tell the images of a case apart."""
+
+_LATER_CHANNEL = re.compile(r"_(?!0000)[0-9]{4}$")
+"""The ending of a case's further images."""
+
 
 def suffix_of(name: str, suffixes: Iterable[str] = SUFFIXES) -> str:
     """The longest suffix of a name, in lower case; empty if it has none of these.
@@ -116,10 +123,16 @@ def case_of(name: str, pattern: str = CASE) -> str:
 
 def _fitting(pattern: str, stem: str) -> str:
     """The case of a file whose name, without extension, fits a pattern; else empty."""
-    prefix, _, suffix = unicodedata.normalize("NFC", pattern).partition(CASE)
-    case = stem.removeprefix(prefix).removesuffix(suffix)
-    is_fitting = stem == f"{prefix}{case}{suffix}" and not case.startswith(".")
-    return case if is_fitting else ""
+    match = _match(pattern, stem)
+    return match["case"] if match else ""
+
+
+def _match(pattern: str, stem: str) -> re.Match[str] | None:
+    """The case and the channel of a file whose name fits a pattern."""
+    text = re.escape(unicodedata.normalize("NFC", pattern))
+    text = text.replace(re.escape(CASE), r"(?P<case>[^.].*)")
+    text = text.replace(re.escape(CHANNEL_NUMBER), "(?P<channel>[0-9]{4})")
+    return re.fullmatch(text, stem, re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,13 +146,16 @@ class FileNames:
     that of the reference or the image."""
     image: str = CASE
     """What its image is called; the name of the case alone is accepted, too, and both
-    with `_0000` behind."""
+    with `_0000` behind. `{channel}` in it stands for the four digits that tell several
+    images of a case apart."""
 
     def __post_init__(self) -> None:
         """Check the patterns."""
         for key in ("reference", "prediction", "image"):
             pattern = getattr(self, key)
             frame = pattern.replace(CASE, "", 1)
+            if key == "image":
+                frame = frame.replace(CHANNEL_NUMBER, "", 1)
             for holds, expected in (
                 (CASE in pattern and not {*"{}"} & {*frame}, f"{CASE} in it once"),
                 (not {*"/\\"} & {*frame} and frame.isprintable(), "a name, no folder"),
@@ -151,6 +167,29 @@ class FileNames:
     def case_of_reference(self, stem: str) -> str:
         """The case of a reference, by its name without extension; empty if none."""
         return _fitting(self.reference, unicodedata.normalize("NFC", stem))
+
+    def with_channels(self, stems: Collection[str]) -> FileNames:
+        """These names, with channels if they have them, or an image is not the first.
+
+        Examples
+        --------
+        >>> FileNames().with_channels(["a_0000", "a_0001", "b_0000", "b_0001"]).image
+        '{case}_{channel}'
+        >>> FileNames().with_channels(["a_0000", "b_0001"]).image
+        '{case}'
+        """
+        if CHANNEL_NUMBER in self.image:
+            return self
+        for stem in stems:
+            first = _LATER_CHANNEL.sub(CHANNEL, stem)
+            if first != stem and first in stems:
+                return replace(self, image=f"{self.image}_{CHANNEL_NUMBER}")
+        return self
+
+    def channel_of(self, stem: str) -> str:
+        """The four digits in the name of an image; empty if it has none."""
+        match = _match(self.image, unicodedata.normalize("NFC", stem))
+        return match.groupdict().get("channel") or "" if match else ""
 
     def case_of(
         self,
@@ -172,18 +211,26 @@ class FileNames:
         """
         # A Mac takes letters apart.
         stem = plain = unicodedata.normalize("NFC", stem)
-        if role == "image":
+        has_channels = CHANNEL_NUMBER in self.image
+        if role == "image" and not has_channels:
             plain = stem.removesuffix(CHANNEL) or stem
-        patterns = [self.image]
-        if role == "prediction":
-            patterns = [self.prediction, self.reference, self.image]
-        patterns = [pattern for pattern in patterns if pattern != CASE]
+        patterns = self._patterns(role)
         by_stem = [_fitting(pattern, stem) for pattern in patterns]
         by_plain_stem = [_fitting(pattern, plain) for pattern in patterns]
         for case in (stem, *by_stem, *by_plain_stem, plain):
             if case in cases:
                 return case
+        if role == "prediction" and has_channels:
+            # Cases whose own names end in four digits would all be taken for one.
+            by_stem, by_plain_stem = by_stem[:-1], by_plain_stem[:-1]
         return next(filter(None, (*by_plain_stem, *by_stem)), plain)
+
+    def _patterns(self, role: Literal["prediction", "image"]) -> list[str]:
+        """The patterns by which files of a role are called, that of images last."""
+        patterns = [self.image]
+        if role == "prediction":
+            patterns = [self.prediction, self.reference, self.image]
+        return [pattern for pattern in patterns if pattern != CASE]
 
     def prediction_of(self, case: str, suffix: str = SUFFIX) -> str:
         """The name that the prediction of a case is to have."""

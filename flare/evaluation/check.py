@@ -42,7 +42,8 @@ from flare.evaluation.submission.find import (
 from flare.evaluation.submission.match import Matching
 
 _IMAGES_REMEDY = (
-    f"The folder of --images has to hold one {ANY_SUFFIX} file for each case."
+    f"The folder of --images has to hold one {ANY_SUFFIX} file for each case, or one"
+    " for each of its channels: CASE_0000, CASE_0001, ..."
 )
 
 
@@ -176,16 +177,15 @@ def _stand_ins(
 def find_images(
     images: Path, names: FileNames = PLAIN_NAMES
 ) -> tuple[LabelMapFile, ...]:
-    """The CTs of a folder, one for each case, whose headers can be read.
+    """The first image of each case in a folder, with those of its further channels.
 
-    An InputError is raised if there is no CT, a case has two, or one is broken.
+    The headers of all can be read.
+    An InputError is raised if there is no CT, a case has two of one channel or not the
+    channels of other cases, or one is broken.
     """
     try:
-        files = tuple(
-            replace(file, case=names.case_of("image", file.case))
-            for file in find_references(images)
-        )
-        refuse_twice(files)
+        files = find_references(images)
+        cases = _by_case(files, names.with_channels({file.case for file in files}))
         for file in files:
             if problem := file.read_grid().spacing_problem:
                 raise FileFormatError(file.name, problem)
@@ -193,7 +193,31 @@ def find_images(
         raise InputError(f"{safe(images)}: {error.problem}", _IMAGES_REMEDY) from error
     except FileError as error:
         raise InputError(f"{safe(images)}: {error.finding}", _IMAGES_REMEDY) from error
-    return files
+    return cases
+
+
+def _by_case(
+    files: Sequence[LabelMapFile], names: FileNames
+) -> tuple[LabelMapFile, ...]:
+    """The first image of each case, with those of its further channels."""
+    channels: dict[str, list[LabelMapFile]] = {}
+    cases: dict[str, list[LabelMapFile]] = {}
+    for file in files:
+        image = replace(file, case=names.case_of("image", file.case))
+        channels.setdefault(names.channel_of(file.case), []).append(image)
+        cases.setdefault(image.case, []).append(image)
+    for images in channels.values():
+        refuse_twice(images)
+    fewest = min(cases.values(), key=len)
+    if len(fewest) < len(channels):
+        image_names = listing(image.name for image in fewest)
+        raise GroundTruthError(
+            f"case {safe(fewest[0].case)} has {image_names} alone, and other cases have"
+            f" channels {listing(filter(None, sorted(channels)))}"
+        )
+    return tuple(
+        replace(first, channels=tuple(later)) for first, *later in cases.values()
+    )
 
 
 def _summary(

@@ -1,4 +1,4 @@
-"""Lays out the image of a case for a container, and takes its output out.
+"""Lays out the images of a case for a container, and takes its output out.
 
 On the platform, /input/inputs.json lists what an algorithm gets. Newer editions call an
 interface a socket there, and still have it under both names.
@@ -48,22 +48,24 @@ class WrongOutputError(Exception):
 
 
 def lay_out(case: LabelMapFile, inputs: Path, contract: Contract) -> Path:
-    """Put the image of a case where a container looks for it, as its contract says.
+    """Put the images of a case where a container looks for them, as its contract says.
 
-    The image is copied under its own name into an empty folder, which the container
-    will read. Nothing else is in the folder of the copy, which is returned.
+    They are copied under their own names into an empty folder, which the container
+    will read. Nothing else is in the folder of the copies, which is returned.
     """
     folder = inputs
     for part in PurePosixPath(contract.input_path).parts:
         folder /= part
         folder.mkdir(mode=0o755)
         folder.chmod(0o755)  # whichever user the image has
-    image = folder / Path(case.name).name
-    shutil.copyfile(case.path, image)
-    image.chmod(0o644)
+    for source in (case, *case.channels):
+        image = folder / Path(source.name).name
+        shutil.copyfile(source.path, image)
+        image.chmod(0o644)
     if contract.is_algorithm:
-        _write_inputs(inputs / INPUTS_FILE_NAME, image.name, contract)
-    return image
+        name = Path(case.name).name
+        _write_inputs(inputs / INPUTS_FILE_NAME, name, contract)
+    return folder
 
 
 def _write_inputs(file: Path, image: str, contract: Contract) -> None:

@@ -28,7 +28,6 @@ from flare.common.errors import (
     SubmissionError,
 )
 from flare.common.text import aligned, count, listing, nearest, safe
-from flare.evaluation.check import find_images
 from flare.evaluation.submission.find import LabelMapFile, find_references
 from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
 from flare.measuring.archive.reading import SUFFIX, Archive, read_archive, team_of
@@ -42,6 +41,7 @@ from flare.measuring.lanes.process import LanePool, LocalLanes, SingleLane
 from flare.measuring.options import Caches, Contract, MeasureOptions
 from flare.measuring.rescore import evaluate_team
 from flare.measuring.team import Job
+from flare.measuring.trial import find_cases
 from flare.results.archives_csv import Refusal, replace_rows
 from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, read_records
 from flare.results.errors import MeasurementError
@@ -67,7 +67,7 @@ def read_job(options: MeasureOptions) -> Job:
             output=options.output.absolute(),
         )
     challenge = read_challenge(options.challenge)
-    cases = find_images(options.images, challenge.names)
+    cases = find_cases(options.images, challenge, options.contract)
     if options.ground_truth:
         check_cases(cases, options.ground_truth, challenge)
     files = find_archives(options.archives)

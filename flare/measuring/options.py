@@ -249,7 +249,7 @@ class MeasureOptions(ImageOptions):
         "What a team has sent, or a folder of such files.",
         metavar="TEAMNAME.tar.gz|FOLDER",
     )
-    images: Path = option("Folder of the CTs, one for each case.", metavar="DIR")
+    images: Path = option("Folder of the CTs of all cases.", metavar="DIR")
     output: Path = option(
         "Folder that gets a folder for each team; a measurement that is there goes on.",
         metavar="RESULTS[/TEAMNAME]",

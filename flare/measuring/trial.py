@@ -28,6 +28,7 @@ from flare.measuring.exchange import (
 )
 from flare.measuring.host import SPARE_BYTES, wait_until_idle
 from flare.measuring.image import NOTHING, LoadedImage, image_tar
+from flare.measuring.options import Contract
 from flare.results.efficiency_csv import RunStatus
 from flare.results.team_folder import FolderLock
 
@@ -70,7 +71,7 @@ def check_output(
     """See that a run has written one label map that can be evaluated.
 
     A WrongOutputError is raised if not. `irregular` is what is not a regular file in
-    the folder, see `take_out`, and `inputs` the folder of the one image that it was
+    the folder, see `take_out`, and `inputs` the folder of the images that it was
     given. Grids are compared by size, and unknown labels are let pass, as when the team
     is evaluated.
     """
@@ -126,11 +127,31 @@ class Trial:
         return self.run.end is End.ENDED and self.run.trace.has_used_gpu
 
 
-def case_of(image: Path, challenge: Challenge) -> LabelMapFile:
-    """An image, with its case by its name; an InputError if there is none."""
+def find_cases(
+    images: Path, challenge: Challenge, contract: Contract
+) -> tuple[LabelMapFile, ...]:
+    """The images of each case in a folder, as containers by a contract can read them.
+
+    An InputError is raised if there are none, or a case has more than its container
+    would get.
+    """
+    cases = find_images(images, challenge.names)
+    for case in cases:
+        if case.channels and contract.is_algorithm:
+            names = listing(file.name for file in (case, *case.channels))
+            raise InputError(
+                f"{safe(images)}: {names}: an algorithm gets one image of a case",
+                "Measure images with several by FLARE's contract.",
+            )
+    return cases
+
+
+def case_of(image: Path, challenge: Challenge, contract: Contract) -> LabelMapFile:
+    """The images of the case that an image is of; an InputError if there is none."""
     if image.is_file():
-        for case in find_images(image.parent, challenge.names):
-            if case.path.resolve() == image.resolve():
+        for case in find_cases(image.parent, challenge, contract):
+            paths = [file.path.resolve() for file in (case, *case.channels)]
+            if image.resolve() in paths:
                 return case
     raise InputError(
         f"{safe(image)}: there is no such image",
@@ -228,7 +249,7 @@ def try_engine(engine: Engine, folder: Path, conditions: Conditions) -> None:
 def _try_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> Trial:
     contract = image.conditions.contract
     inputs = image.fresh_folder("inputs")
-    ct = lay_out(case, inputs, contract)
+    image_folder = lay_out(case, inputs, contract)
     # No number type of a label map takes more than 16 bytes, compressed or not.
     most_bytes = 16 * math.prod(case.read_grid().shape) + 2**20
     folder = image.fresh_folder("outputs")
@@ -246,7 +267,7 @@ def _try_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> T
                 map_folder = image.fresh_folder("taken")
                 move_map(folder, irregular, map_folder / case.case, contract)
                 folder, irregular = map_folder, {}
-            check_output(folder, irregular, ct.parent, challenge)
+            check_output(folder, irregular, image_folder, challenge)
         except WrongOutputError as error:
             return Trial(run=run, status=RunStatus.WRONG_OUTPUT, message=str(error))
     return Trial(run=run, status=RunStatus.OK, files=_label_maps(folder))

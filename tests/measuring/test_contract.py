@@ -53,9 +53,10 @@ def test_what_an_algorithm_is_given(tmp_path, case_data):
     case = find_images(case_data / "images")[0]
     tmp_path.chmod(0o755)
 
-    image = lay_out(case, tmp_path, ALGORITHM)
+    folder = lay_out(case, tmp_path, ALGORITHM)
 
-    assert image == tmp_path / "images" / "ct" / "validation_001_0000.nii.gz"
+    assert folder == tmp_path / "images" / "ct"
+    image = folder / "validation_001_0000.nii.gz"
     assert image.read_bytes() == case.path.read_bytes()
     found = {
         str(path.relative_to(tmp_path)): stat.S_IMODE(path.stat().st_mode)

@@ -159,7 +159,7 @@ def _try_archive(archive: Archive, request: CheckRequest, image: Path) -> None:
     from flare.results.team_folder import FolderLock
 
     challenge = read_challenge(request.challenge)
-    case = case_of(image, challenge)
+    case = case_of(image, challenge, request.contract)
     with (
         tempfile.TemporaryDirectory(prefix="flare-check-") as folder,
         opened_limits(request.limits) as (limits, gpu),

@@ -19,6 +19,7 @@ from flare.challenge.formats import (
     FileNames,
     NpzLayout,
     case_name,
+    case_of,
     suffix_of,
 )
 from flare.challenge.rules import Challenge
@@ -70,6 +71,9 @@ class LabelMapFile:
     """Why it cannot be read, if that is known without opening it."""
     is_foreign: bool = False
     """Whether it is no image: an archive, an array or a table."""
+    channels: tuple[LabelMapFile, ...] = ()
+    """The further images of its case, if this is an image, in the order of their
+    channels."""
     is_hidden: bool = False
     """Whether it is a reference of a secret image, which no message describes."""
     npz: NpzLayout | None = None
@@ -280,9 +284,9 @@ def _refuse_ambiguous_cases(cases: Set[str], patterns: FileNames) -> None:
     for pattern in (patterns.prediction, patterns.reference, patterns.image):
         if pattern == CASE:
             continue
-        for case in sorted(cases):
-            name = pattern.replace(CASE, case)
-            if name in cases:
+        for name in sorted(cases):
+            case = case_of(name, pattern)
+            if case != name and case in cases:
                 raise GroundTruthError(
                     f"{safe(name)}: a file of this case may be of {safe(case)}, too"
                 )

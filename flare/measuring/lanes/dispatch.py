@@ -234,7 +234,9 @@ def digest_of(cases: Sequence[LabelMapFile]) -> str:
     """SHA-256 over the names and contents of all images."""
     digest = hashlib.sha256()
     for case in cases:
-        with case.path.open("rb") as content:
-            checksum = hashlib.file_digest(content, "sha256").hexdigest()
-        digest.update(f"{case.case} {checksum}\n".encode("utf-8", "surrogateescape"))
+        for image in (case, *case.channels):
+            with image.path.open("rb") as content:
+                checksum = hashlib.file_digest(content, "sha256").hexdigest()
+            line = f"{image.case} {checksum}\n"
+            digest.update(line.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()

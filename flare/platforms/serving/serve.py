@@ -32,13 +32,13 @@ from flare.common.executor import bulkhead, keep_trace
 from flare.common.files import remove_tree
 from flare.common.options import option, seconds
 from flare.common.text import count, safe
-from flare.evaluation.check import find_images
 from flare.measuring.container import opened_limits
 from flare.measuring.engines.interface import find_engine
 from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import check_cases
 from flare.measuring.options import ImageOptions, MeasureOptions
 from flare.measuring.team import Job
+from flare.measuring.trial import find_cases
 from flare.platforms.serving.journal import (
     HOURS,
     Entry,
@@ -83,7 +83,7 @@ class ServiceOptions(ImageOptions):
     """How submissions are measured and answered, wherever they come from."""
 
     images: Path | None = option(
-        "Folder of the CTs, one for each case.", default=None, metavar="DIR"
+        "Folder of the CTs of all cases.", default=None, metavar="DIR"
     )
     output: Path = option(
         "Folder that gets a folder for each team, and the service's journal.",
@@ -143,7 +143,7 @@ def serve(
         undone.
     """
     challenge, images = read_challenge(options.challenge), options.images or Path()
-    cases, results = find_images(images, challenge.names), options.output
+    cases, results = find_cases(images, challenge, options.contract), options.output
     if options.ground_truth:
         check_cases(cases, options.ground_truth, challenge)
     image_options = {

@@ -50,6 +50,24 @@ def test_the_case_of_a_file(role, stem, cases, case):
 
 
 @pytest.mark.parametrize(
+    ("role", "stem", "cases", "case"),
+    [
+        ("image", "P_0001_0000", (), "P_0001"),
+        ("image", "P_0001_0012", (), "P_0001"),
+        ("image", "P_0001_T1", (), "P_0001_T1"),
+        ("image", "a", (), "a"),
+        ("image", "P_0001", ("P_0001",), "P_0001"),
+        # Without the cases, the ending may be of their own names.
+        ("prediction", "P_0001", (), "P_0001"),
+        ("prediction", "P_0001", ("P_0001", "P"), "P_0001"),
+        ("prediction", "P_0001_0000", ("P_0001",), "P_0001"),
+    ],
+)
+def test_the_case_of_a_file_where_images_have_channels(role, stem, cases, case):
+    assert FileNames(image="{case}_{channel}").case_of(role, stem, cases) == case
+
+
+@pytest.mark.parametrize(
     ("stem", "case"), [("a_gt", "a"), ("a", ""), ("_gt", ""), (".._gt", "")]
 )
 def test_the_case_of_a_reference_is_by_its_pattern_alone(stem, case):
@@ -144,6 +162,22 @@ def test_two_images_of_one_case_are_refused(files):
 
     with pytest.raises(flare.FlareError, match="2 files for case validation_001"):
         find_images(files / "images", NAMES)
+
+
+def test_names_of_references_may_end_like_a_channel(tmp_path):
+    challenge = replace(FLARE21, names=FileNames(image="{case}_{channel}"))
+    names = ["P_0000", "P_0001"]
+    images = [f"{name}_{channel}" for name in names for channel in ("0000", "0001")]
+    for folder, files in (("labels", names), ("images", images)):
+        write_cases(tmp_path / folder, files)
+    labels = tmp_path / "labels"
+
+    for known in ({"ground_truth": labels}, {"images": tmp_path / "images"}, {}):
+        assert check_submission(labels, challenge, workers=1, **known).lines == ()
+
+    write_cases(labels, ["P"])
+    with pytest.raises(GroundTruthError, match="P_0000: a file of this case may be"):
+        flare.evaluate(labels, labels, challenge=challenge)
 
 
 def test_the_submission_page_of_a_phase_tells_the_name():
