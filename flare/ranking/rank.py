@@ -101,12 +101,8 @@ def rank_teams(
     """Rank all teams by the means of their ranks.
 
     Guests are out of competition. A guest gets the rank that it would have if it alone
-    joined the others; their ranks, and their number, do not change.
-
-    Raises
-    ------
-    RankingError
-        If results are missing, and the rules refuse that.
+    joined the others; their ranks, and their number, do not change. A RankingError is
+    raised if results are missing, and the rules refuse that.
     """
     import pandas as pd  # not at the top: flare score has no need of it
 
@@ -189,11 +185,8 @@ def rank_results(
 ) -> Analysis:
     """Rank the teams of a source that `flare.ranking.table.read_results` can read.
 
-    Raises
-    ------
-    RankingError
-        If results or decisions contradict themselves, or results are missing, and the
-        rules refuse that.
+    A RankingError is raised if results or decisions contradict themselves, or results
+    are missing, and the rules refuse that.
     """
     options = options or RankingOptions()
     metrics = ranked_metrics(challenge, options.metrics)
@@ -217,12 +210,7 @@ def analyse(
     """Rank teams, and look at the ranking from all sides.
 
     The decisions have been applied to the table already. The options tell of the
-    bootstrap, and of who may see the means.
-
-    Raises
-    ------
-    RankingError
-        If results are missing, and the rules refuse that.
+    bootstrap, and of who may see the means. Errors are those of `rank_teams`.
     """
     decisions, options = decisions or Decisions(), options or RankingOptions()
     samples, seed = options.bootstrap, options.seed
