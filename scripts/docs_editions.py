@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import Challenge, ReportedRule
-from flare.common.text import count
+from flare.common.text import count, listing
 
 
 def editions_table() -> str:
     """A row for each: what is scored, who reports each rule, and what is not known."""
     heads = (
-        *("Edition", "Task", "File", "What is scored, and the tolerance of its NSD"),
+        *("Edition", "Task", "File", "What is scored, with the tolerance of NSD"),
         *("Each rule, and who reports it", "Not known"),
     )
     found = (read_challenge(name) for name in challenge_names())
@@ -23,10 +23,12 @@ def _cells(challenge: Challenge) -> tuple[str, ...]:
     """The row of one edition."""
     edition, _, task = challenge.name.partition(", ")
     organs = sorted(challenge.organs, key=lambda organ: organ.label)
-    scored = (
+    scored = [
         f"{organ.label} {organ.name.replace('_', ' ')}, {organ.tolerance_mm:g} mm"
         for organ in organs
-    )
+    ]
+    for answers in challenge.answers:
+        scored.append(f"`{answers.name}` ({answers.kind}): {listing(answers.metrics)}")
     return (
         edition,
         task,
@@ -40,7 +42,8 @@ def _cells(challenge: Challenge) -> tuple[str, ...]:
 def _rule(entry: ReportedRule) -> str:
     """A rule with its links."""
     links = ", ".join(f"[{_name(link)}]({link})" for link in entry.source)
-    return f"{entry.rule}: {count(entry.teams, 'team')} ({links})."
+    rule = entry.rule.replace("|", r"\|")  # which would end the cell
+    return f"{rule}: {count(entry.teams, 'team')} ({links})."
 
 
 def _name(link: str) -> str:

@@ -25,6 +25,7 @@ RESULTS                    a folder with a folder for each team
 ├── means.csv, .md, .tex   of `flare score`: means of all teams, as in RANKING
 └── TEAM
     ├── metrics.json       scores: all that `flare evaluate` writes
+    ├── answers.csv        each answer beside its reference: for organisers alone
     ├── predictions        label maps
     ├── efficiency.csv     running times and memory
     ├── measurement.json   how they were measured

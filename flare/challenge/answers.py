@@ -229,7 +229,8 @@ class AnswerRules(Checked):
         if kind.name == "labels":
             widths = (len(self.reference),)
         is_wide = len(self.prediction) in widths
-        expected = f"{listing(map(str, widths), last=' or ')} columns"
+        noun = "column" if widths == (1,) else "columns"
+        expected = f"{listing(map(str, widths), last=' or ')} {noun}"
         check(is_wide, "prediction", list(self.prediction), expected)
 
     @property

@@ -43,6 +43,9 @@ NOT_READ = (
 """Fields of a challenge that change no score of label maps; any further one does where
 it is set."""
 
+OF_SCORING = ("classes", "threshold", "positive", "empty", "iou", "matching", "worst")
+"""The keys of answers that say how cells are read and scored, if they are set."""
+
 SHOWN = ("algorithm", "max_gpu_memory", "efficiency_gate_dsc", "board", "names")
 """Fields among these that `all_rules` tells, where they are set."""
 
@@ -314,14 +317,23 @@ def _merged(base: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any
 
 
 def _merged_answers(base_answers: list[Any], answers: Any) -> Any:
-    """The answers of a base, whose keys are replaced by those of the same name."""
-    if not all(isinstance(table, dict) for table in (*base_answers, *answers)):
-        return answers  # which is refused when the challenge is built
-    tables = {table.get("name"): table for table in base_answers}
+    """The answers of a base, whose keys are replaced by those of the same name.
+
+    Whatever is no table is refused later, and so is a name that a file has twice.
+    """
+    if not isinstance(answers, list):
+        return answers
+    tables = [*base_answers]
+    names = [table["name"] for table in base_answers]
     for table in answers:
-        name = table.get("name")
-        tables[name] = {**tables.get(name, {}), **table}
-    return [*tables.values()]
+        name = table.get("name") if isinstance(table, dict) else None
+        if name in names:
+            place = names.index(name)
+            names[place] = None
+            tables[place] = {**tables[place], **table}
+        else:
+            tables.append(table)
+    return tables
 
 
 def read_challenge(name: str | Path) -> Challenge:
@@ -360,12 +372,12 @@ def as_challenge(challenge: str | Path | Challenge) -> Challenge:
 
 def challenge_summary(challenge: Challenge) -> str:
     """Say what a challenge asks for, by the keys of its file, for a person."""
-    rules = {
-        key: value for key, value in all_rules(challenge).items() if " of " not in key
-    }
     lines = [f"{challenge.name} ({challenge.key})", "", *_organ_lines(challenge)]
     lines += _answers_lines(challenge)
-    lines += ["", "Rules:", *(f"  {key}: {rule_text(rules, key)}" for key in rules)]
+    rules = all_rules(challenge)
+    keys = [key for key in rules if _is_told_as_rule(key, challenge)]
+    if keys:
+        lines += ["", "Rules:", *(f"  {key}: {rule_text(rules, key)}" for key in keys)]
     if challenge.ranking:
         lines += ["", f"Ranked by {', '.join(_ranked_metrics(challenge))}."]
     if challenge.reported:
@@ -373,6 +385,13 @@ def challenge_summary(challenge: Challenge) -> str:
     if challenge.not_known:
         lines += ["", "Not known:", *(f"  {text}" for text in challenge.not_known)]
     return "\n".join(lines)
+
+
+def _is_told_as_rule(key: str, challenge: Challenge) -> bool:
+    """Whether no line of an organ or of answers tells a rule, and it has an effect."""
+    field, _, _ = key.partition(".")
+    has_effect = bool(challenge.organs) or field not in READ
+    return has_effect and " of " not in key and field != "answers"
 
 
 def _organ_lines(challenge: Challenge) -> Iterator[str]:
@@ -389,10 +408,19 @@ def _organ_lines(challenge: Challenge) -> Iterator[str]:
 def _answers_lines(challenge: Challenge) -> Iterator[str]:
     """Say of each answers where they are, what they are, and how they are scored."""
     for answers in challenge.answers:
+        yield f"{answers.name} ({answers.kind}): {KINDS[answers.kind].about}"
         columns = listing([*answers.case, *answers.prediction])
-        yield f"{answers.name}: {KINDS[answers.kind].about}"
-        yield f"  in {answers.file}, columns {columns}"
-        yield f"  scored by {listing(answers.metrics)}"
+        yield f"  submission: {answers.file}, columns {columns}"
+        columns = listing([*answers.case, *answers.reference])
+        yield f"  references: {answers.references}, columns {columns}"
+        for column, value in answers.only.items():
+            yield f"  rows: those whose {column} is {value}"
+        yield f"  metrics: {listing(answers.metrics)}"
+        for field in fields(answers):
+            value = getattr(answers, field.name)
+            if field.name in OF_SCORING and value != field.default:
+                text = json.dumps(dump(value), ensure_ascii=False)
+                yield f"  {field.name}: {text}"
 
 
 def _ranked_metrics(challenge: Challenge) -> Iterator[str]:

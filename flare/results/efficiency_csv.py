@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import case_of
-from flare.challenge.metrics import metric_of
+from flare.challenge.metrics import is_of_answers, metric_of
 from flare.challenge.reading import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.files import write_whole
@@ -241,8 +241,11 @@ def read_efficiency(file: str | Path) -> pd.DataFrame:
 def known_metrics(challenge: Challenge) -> tuple[str, ...]:
     """All metrics of a challenge that lie in RESULTS/TEAM, ranked or not."""
     organs = [organ.name for organ in challenge.organs]
-    scores = itertools.product(challenge.metrics, organs)
-    return (*challenge.metrics, *VALUES, *map("_".join, scores))
+    scores = map("_".join, itertools.product(challenge.metrics, organs))
+    means = challenge.metrics if organs else ()
+    columns = (rules.columns for rules in challenge.answers)
+    answers = itertools.chain.from_iterable(columns)
+    return (*means, *answers, *VALUES, *scores)
 
 
 def ranked_by_others(challenge: Challenge, file: str) -> tuple[str, ...]:
@@ -257,6 +260,7 @@ def ranked_by_others(challenge: Challenge, file: str) -> tuple[str, ...]:
             continue
         metric = metric_of(rule.metric)
         is_ours = metric is not None and metric.name in challenge.metrics
+        is_ours |= bool(challenge.answers) and is_of_answers(rule.metric)
         meant = nearest(rule.metric, our_metrics)
         if is_ours or "?" in meant:
             raise ChallengeError(

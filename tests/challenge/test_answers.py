@@ -1,0 +1,380 @@
+"""Answers in challenge files: the editions that have them, and mistakes in them."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import flare
+from flare.challenge.answers import KINDS, AnswerRules
+from flare.challenge.reading import (
+    ChallengeError,
+    challenge_names,
+    challenge_summary,
+    read_challenge,
+)
+from flare.results.efficiency_csv import ranked_by_others
+from tests.builders import run_flare, write_nifti
+
+EDITIONS = [name for name in challenge_names() if read_challenge(name).answers]
+
+SMALL = """
+name = "Two tables"
+
+[[answers]]
+name = "tumour"
+kind = "binary"
+file = "tumours.csv"
+metrics = ["auroc", "f1"]
+
+[[answers]]
+name = "age"
+kind = "number"
+file = "ages.csv"
+metrics = ["mean_absolute_error"]
+
+[[ranking]]
+metric = "auroc_tumour"
+better = "higher"
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read_text(text):
+        file = tmp_path / "mine.toml"
+        file.write_text(text, encoding="utf-8")
+        return read_challenge(str(file))
+
+    return read_text
+
+
+# --- The editions -------------------------------------------------------------------
+
+
+def test_tasks_of_answers_have_editions():
+    expected = ["flare25-foundation", "flare25-mllm-2d", "flare25-mllm-3d"]
+    assert [*expected, "flare26-automsc"] == EDITIONS
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("edition", "example"),
+    [
+        ("flare25-foundation", "fm-binary"),
+        ("flare25-mllm-2d", "mllm2d-2025"),
+        ("flare25-mllm-3d", "mllm3d"),
+        ("flare26-automsc", "automsc-binary"),
+    ],
+)
+def test_an_edition_has_names_files_and_columns_of_an_example(shared, edition, example):
+    """A data set's own classes are those of a file that extends the edition."""
+    file = shared / "data" / "answers" / "challenges" / f"{example}.toml"
+
+    examples = [replace(rules, classes=()) for rules in read_challenge(file).answers]
+    assert [*read_challenge(edition).answers] == examples
+
+
+TASK = """
+extends = "{edition}"
+name = "A data set"
+
+[[answers]]
+name = "{name}"
+{keys}
+"""
+
+DATA_SETS = {
+    "fm/binary": ("flare25-foundation", "task", ""),
+    "fm/binary-hard": ("flare25-foundation", "task", ""),
+    "fm/regression": (
+        "flare25-foundation",
+        "task",
+        'kind = "number"\nmetrics = ["mean_absolute_error"]',
+    ),
+    "fm/survival": (
+        "flare25-foundation",
+        "task",
+        'kind = "time"\nmetrics = ["c_index"]',
+    ),
+    "fm/multiclass": (
+        "flare25-foundation",
+        "task",
+        'kind = "classes"\nmetrics = ["mean_average_precision"]\n'
+        'prediction = ["class_0", "class_1", "class_2", "class_3", "class_4"]\n'
+        'classes = ["a", "b", "c", "d", "e"]',
+    ),
+    "fm/multilabel": (
+        "flare25-foundation",
+        "task",
+        'kind = "labels"\nmetrics = ["mean_average_precision"]\ncase = ["case_id"]\n'
+        'prediction = ["liver_cyst", "kidney_stone", "ascites", "splenomegaly",'
+        ' "gallstone", "never"]\n'
+        'reference = ["liver_cyst", "kidney_stone", "ascites", "splenomegaly",'
+        ' "gallstone", "never"]',
+    ),
+}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("folder", DATA_SETS)
+def test_a_data_set_of_the_foundation_task_extends_its_edition(shared, read, folder):
+    data = shared / "data" / "answers"
+    edition, name, keys = DATA_SETS[folder]
+    challenge = read(TASK.format(edition=edition, name=name, keys=keys))
+
+    values = flare.evaluate(data / folder, data / folder, challenge=challenge)
+
+    official = json.loads((data / "official.json").read_text(encoding="utf-8"))[folder]
+    official.pop("average_precision", None)  # of each class
+    assert values.answer_values == pytest.approx(
+        {f"{metric}_task": value for metric, value in official.items()}, abs=1e-12
+    )
+
+
+QUESTIONS_2026 = 'extends = "flare25-mllm-2d"\nname = "2026"\n' + "".join(
+    f'[[answers]]\nname = "{name}"\n{key}\n'
+    for name, key in (
+        ("findings", 'empty = "counted"'),
+        *((f"{task}{end}", 'matching = "iou"')
+          for task in ("detection", "instances") for end in ("", "_03", "_steps")),
+    )
+)  # fmt: skip
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        ('extends = "flare25-mllm-2d"', "qwen25"),
+        (QUESTIONS_2026, "medgemma26"),
+    ],
+)
+def test_questions_on_images_by_the_edition_and_by_what_2026_changes(
+    shared, read, text, script
+):
+    data = shared / "data" / "answers"
+    official = json.loads((data / "official.json").read_text(encoding="utf-8"))
+    by_task = {task: values[script] for task, values in official["mllm2d"].items()}
+
+    results = flare.evaluate(data / "mllm2d", data / "mllm2d", challenge=read(text))
+
+    values = results.answer_values
+    compared = {
+        "balanced_accuracy_disease": by_task["classification"]["balanced_accuracy"],
+        "f1_findings": by_task["multi-label classification"]["f1_score"],
+        "f1_detection": by_task["detection"]["f1_score"],
+        "f1_instances_03": by_task["instance_detection"]["f1_score_at_03"],
+        "f1_instances_steps": by_task["instance_detection"]["average_f1"],
+        "mean_absolute_error_cells": by_task["cell counting"]["mean_absolute_error"],
+        "mean_absolute_error_measure": by_task["regression"]["mean_absolute_error"],
+    }
+    assert {key: values[key] for key in compared} == pytest.approx(compared, abs=1e-12)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("folder", "keys", "compared"),
+    [
+        ("binary", "", {"auroc": "AUC", "accuracy": "Accuracy", "f1": "F1"}),
+        (
+            "multiclass",
+            'kind = "classes"\nclasses = ["benign", "borderline", "malignant"]\n'
+            'metrics = ["auroc", "accuracy", "auprc"]',
+            {
+                "auroc": "Weighted AUC",
+                "accuracy": "Accuracy",
+                "auprc": "Weighted AUPRC",
+            },
+        ),
+    ],
+)
+def test_tables_of_automsc_without_label_maps(shared, read, folder, keys, compared):
+    """`organs = []` leaves the label maps of the edition out."""
+    data = shared / "data" / "answers" / "automsc" / folder
+    text = TASK.format(edition="flare26-automsc", name="diagnosis", keys=keys)
+    challenge = read(text.replace("\nname", "\norgans = []\nname", 1))
+
+    values = flare.evaluate(data, data, challenge=challenge).answer_values
+
+    official = json.loads((data.parents[1] / "official.json").read_text())
+    for metric, name in compared.items():
+        expected = official[f"automsc/{folder}"][name]
+        assert values[f"{metric}_diagnosis"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_automsc_scores_label_maps_and_answers_by_hand(tmp_path):
+    """A probability of 0.5 is positive there, and a missed lesion scores 0."""
+    labels = np.zeros((2, 8, 8, 8), dtype=np.uint8)
+    labels[:, 2:6, 2:6, 2:6] = 1
+    for number, mask in enumerate(labels, start=1):
+        write_nifti(tmp_path / "references" / f"P_{number}.nii.gz", mask)
+        write_nifti(tmp_path / "team" / f"P_{number}.nii.gz", mask * (number == 1))
+    table = tmp_path / "references" / "reference.csv"
+    table.write_text("identifier,label\nP_1,1\nP_2,0\n")
+    answers = '"[0.5, 0.5]"', "0.2"
+    rows = [f"P_{number},{text}\n" for number, text in enumerate(answers, start=1)]
+    (tmp_path / "team" / "results.csv").write_text("identifier,probs\n" + "".join(rows))
+
+    results = flare.evaluate(
+        tmp_path / "team", tmp_path / "references", challenge="flare26-automsc"
+    )
+
+    assert [(case.dsc, case.nsd) for case in results.cases] == [(1, 1), (0, 0)]
+    assert set(results.answer_values.values()) == {1.0}
+    assert len(results.answer_values) == 8
+
+
+# --- Files that extend others, and what is printed ------------------------------------
+
+
+def test_answers_of_the_same_name_replace_the_keys_that_they_give(read):
+    """Others stay, in their places, and a further one comes last."""
+    base = read_challenge("flare25-mllm-3d")
+
+    mine = read(
+        """
+        extends = "flare25-mllm-3d"
+        [[answers]]
+        name = "report"
+        kind = "choice"
+        file = "reports.csv"
+        metrics = ["accuracy"]
+        [[answers]]
+        name = "global"
+        file = "answers.jsonl"
+        """
+    )
+
+    global_rules, local_rules, report = mine.answers
+    assert global_rules == replace(base.answers[0], file="answers.jsonl")
+    assert local_rules == base.answers[1]
+    assert report == AnswerRules(
+        name="report", kind="choice", file="reports.csv", metrics=("accuracy",)
+    )
+    assert mine.ranking == base.ranking
+
+
+@pytest.mark.parametrize("name", EDITIONS)
+def test_validate_tells_files_columns_and_metrics_and_no_rule_without_effect(name):
+    challenge = read_challenge(name)
+
+    text = challenge_summary(challenge)
+
+    for rules in challenge.answers:
+        lines = text[text.index(f"{rules.name} ({rules.kind}): ") :].splitlines()
+        assert lines[0].endswith(KINDS[rules.kind].about)
+        assert lines[1].startswith(f"  submission: {rules.file}, columns ")
+        assert lines[2].startswith(f"  references: {rules.references}, columns ")
+        assert f"  metrics: {', '.join(rules.metrics)}" in lines
+    assert "answers." not in text
+    assert ("grid.compare" in text) == bool(challenge.organs)
+    assert ranked_by_others(challenge, name) == ()
+
+
+def test_validate_prints_the_answers_of_a_challenge(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(SMALL.replace('"ages.csv"', '"ages.csv"\nworst = 50'))
+
+    run = run_flare("challenge", "validate", file)
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert (
+        run.stdout
+        == f"""Two tables (mine)
+
+tumour (binary): a probability from 0 to 1, or a class, 0 or 1
+  submission: tumours.csv, columns name, prediction
+  references: tumours.csv, columns name, gt
+  metrics: auroc, f1
+age (number): a number
+  submission: ages.csv, columns name, prediction
+  references: ages.csv, columns name, gt
+  metrics: mean_absolute_error
+  worst: 50.0
+
+Ranked by auroc_tumour (higher).
+
+This challenge can be used: --challenge {file}
+"""
+    )
+
+
+# --- Mistakes ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('"binary"', '"yes_or_no"', "answers[1].kind is 'yes_or_no', expected bina"),
+        ('kind = "binary"\n', "", "answers[1].kind is missing"),
+        ('"age"', '"tumour"', "answers[2].name is 'tumour', expected another value"),
+        ('"age"', '"Age"', "answers[2].name is 'Age', expected lower-case letters"),
+        ('["auroc", "f1"]', '["auroc", "rmse"]',
+         "answers[1].metrics[2] is 'rmse', expected each once, of kind binary: ac"),
+        ('["auroc", "f1"]', '["dsc"]', "answers[1].metrics[1] is 'dsc', expected"),
+        ('["auroc", "f1"]', '["f1", "f1"]', "answers[1].metrics[1] is 'f1', expected"),
+        ('["auroc", "f1"]', "[]", "answers[1].metrics is [], expected at least one"),
+        ('"ages.csv"', '"tables/ages.csv"', "answers[2].file is 'tables/ages.csv', e"),
+        ('"ages.csv"', '"ages.xlsx"', "answers[2].file is 'ages.xlsx', expected a"),
+        ('"ages.csv"', '".csv"', "answers[2].file is '.csv', expected a name without "),
+        ('"ages.csv"', '"ages.csv"\nreference_file = "a"',
+         "answers[2].reference_file is 'a', expected a name without folders"),
+        ('"ages.csv"', '"ages.csv"\nprediction = ["low", "high"]',
+         "answers[2].prediction is ['low', 'high'], expected 1 column"),
+        ('"ages.csv"', '"ages.csv"\ncase = []', "answers[2].case is [], expected at"),
+        ('"ages.csv"', '"ages.csv"\nworst = -1', "answers[2].worst is -1.0, expected"),
+        ('"ages.csv"', '"ages.csv"\nclass = ["a"]', "answers[2].class is an unknown"),
+        ('"binary"', '"binary"\nthreshold = 1.5', "answers[1].threshold is 1.5, expec"),
+        ('"binary"', '"binary"\npositive = "over"', "answers[1].positive is 'over', e"),
+        ('"binary"', '"classes"', "answers[1].classes is [], expected the names of"),
+        ('"binary"', '"classes"\nclasses = ["a", "b"]\nprediction = ["a", "b", "c"]',
+         "answers[1].prediction is ['a', 'b', 'c'], expected 1 or 2 columns"),
+        ('"binary"', '"binary"\niou = [2]', "answers[1].iou[1] is 2.0, expected"),
+        ('"binary"', '"binary"\nmatching = "best"', "answers[1].matching is 'best', "),
+        ('"higher"', '"lower"', "ranking[1].better is 'lower', expected the good end"),
+        ("[[ranking]]", "[[reported]]\nrule = 1", "reported[1].rule is 1, expected a"),
+        ("extends", '[answers]\nname = "global"', "answers is {'name': 'global'}, "),
+        ("extends", 'answers = ["age"]', "answers[3] is 'age', expected"),
+        ("extends", "answers = 5", "answers is 5, expected a list"),
+        ("extends", "[[answers]]\nname = [4]", "answers[3].name is [4], expected"),
+        ("extends", '[[answers]]\nfile = "a.csv"', "answers[3].name is missing"),
+        ("extends", '[[answers]]\nname = "global"\nkind = "boxes"',
+         "answers[1].metrics[1] is 'overlap', expected each once, of kind boxes"),
+        ("extends", '[[answers]]\nname = "local"\n' * 2 + 'kind = "chain"\n'
+         'file = "a.csv"\nmetrics = ["chain_accuracy"]',
+         "answers[3].name is 'local', expected another value than answers[2].name"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_answers_is_told_in_one_line(read, old, new, problem):
+    text = SMALL.replace(old, new, 1)
+    if old == "extends":
+        text = f'extends = "flare25-mllm-3d"\n{new}'
+    assert text != SMALL
+
+    with pytest.raises(ChallengeError) as caught:
+        read(text)
+
+    problems = caught.value.problem.split("; ")
+    assert [line for line in problems if line.startswith(problem)], problems
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("metric", "problem"),
+    [
+        ("auprc_tumour", "which nothing here makes"),
+        ("auroc_tumor", "which nothing here makes (did you mean auroc_tumour?)"),
+        ("dsc", "which nothing here makes"),
+    ],
+)
+def test_a_ranking_by_what_is_not_computed_is_refused(read, metric, problem):
+    challenge = read(SMALL.replace("auroc_tumour", metric))
+
+    with pytest.raises(ChallengeError) as caught:
+        ranked_by_others(challenge, "mine.toml")
+
+    assert caught.value.problem.startswith(
+        f"ranking[1].metric is '{metric}', {problem}"
+    )
