@@ -306,7 +306,7 @@ class AnswerFileError(FileError):
     points in its numbers, the names of the columns in its first line, and is written in
     UTF-8, as by `frame.to_csv(file, index=False)`. A .json file is a list of objects, a
     .jsonl file has an object on each line, as by `json.dump`. A file has at most 16
-    MiB. `flare challenge FILE` prints the names of files and columns.
+    MiB. `flare challenge validate FILE` prints the names of files and columns.
     """
 
     code = "F20"
