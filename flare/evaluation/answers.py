@@ -26,9 +26,20 @@ from flare.evaluation.errors import (
     AnswerCasesError,
     AnswerFileError,
     AnswerValueError,
+    DemonstrationSetError,
     GroundTruthError,
 )
-from flare.evaluation.submission.find import is_of_others, walk
+from flare.evaluation.submission.find import (
+    TABLE_FILE_NAME,
+    is_demonstration_set,
+    is_of_others,
+    walk,
+)
+from flare.evaluation.submission.jobs import (
+    INPUTS_FILE_NAME,
+    TABLE_SOCKET,
+    read_sockets,
+)
 from flare.results.answers_csv import AnswerRow
 from flare.results.scores import AnswerScore, LowScores
 
@@ -101,14 +112,18 @@ def read_sheets(
     ------
     GroundTruthError
         If the references are at fault.
+    DemonstrationSetError
+        If there are none but the demonstration set, which has no answers.
     FolderError
         If the submission holds too many files.
     """
     read = cache(read_table)
     references = _files_by_name(ground_truth, challenge, is_reference=True)
+    if not any(references.values()) and is_demonstration_set(ground_truth):
+        raise DemonstrationSetError
     files: Mapping[str, Sequence[Path]] = {}
     if predictions:
-        files = _files_by_name(predictions, challenge, is_reference=False)
+        files = _submitted_files(predictions, challenge)
     sheets = []
     for rules in challenge.answers:
         file = _reference_file(rules, references[rules.references])
@@ -130,6 +145,21 @@ def _files_by_name(
         if path.name in files and not is_of_others(path.relative_to(folder)):
             if not is_link:
                 files[path.name].append(path)
+    return files
+
+
+def _submitted_files(predictions: Path, challenge: Challenge) -> dict[str, list[Path]]:
+    """The files of answers in a submission, by their names.
+
+    A table that was submitted by itself has the name that the platform gives it.
+    """
+    files = _files_by_name(predictions, challenge, is_reference=False)
+    names = {rules.file for rules in challenge.answers}
+    is_table = TABLE_SOCKET in read_sockets(predictions / INPUTS_FILE_NAME)
+    if is_table and len(names) == 1:
+        (name,) = names
+        if name.endswith(Path(TABLE_FILE_NAME).suffix):
+            files[name] = [predictions / TABLE_FILE_NAME]
     return files
 
 
@@ -422,7 +452,7 @@ def check_answers(
         A line for each ``[[answers]]`` that says what there is.
     """
     read = cache(read_table)
-    files = _files_by_name(predictions, challenge, is_reference=False)
+    files = _submitted_files(predictions, challenge)
     problems: dict[str, SubmissionError] = {}
     lines = []
     for rules in challenge.answers:

@@ -22,6 +22,7 @@ from flare.common.errors import (
 )
 from flare.common.text import aligned, count, listing, safe
 from flare.evaluation.errors import (
+    DemonstrationSetError,
     EmptyError,
     FileFormatError,
     GroundTruthError,
@@ -30,7 +31,12 @@ from flare.evaluation.errors import (
 )
 from flare.evaluation.evaluate import OnCase, ignored_labels_text, score_cases
 from flare.evaluation.options import EvaluationOptions
-from flare.evaluation.plan import find_submission, plan_evaluation, prepare
+from flare.evaluation.plan import (
+    find_submission,
+    plan_evaluation,
+    prepare,
+    refuse_algorithm,
+)
 from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.find import (
     LabelMapFile,
@@ -132,6 +138,8 @@ def _prepare_without_references(
     are_jobs_read: bool,
 ) -> tuple[Matching, Sequence[str]]:
     """Look at names and headers, and at answers: a line for each kind of these."""
+    if are_jobs_read:
+        refuse_algorithm(predictions, challenge)
     references = _stand_ins(predictions, images, challenge) if images else None
     prepared = Matching()
     if challenge.organs:
@@ -302,7 +310,11 @@ def _answer_references(ground_truth: Path, challenge: Challenge) -> list[str]:
     from flare.evaluation.answers import check_sheet, read_sheets
 
     lines = []
-    for sheet in read_sheets(None, ground_truth, challenge):
+    try:
+        sheets = read_sheets(None, ground_truth, challenge)
+    except DemonstrationSetError:
+        return [f"{challenge.name}: the demonstration set has no references of answers"]
+    for sheet in sheets:
         check_sheet(sheet)
         answers = count(len(sheet.rows), "reference")
         lines.append(f"{challenge.name}: {answers} of {sheet.rules.name} can be used")

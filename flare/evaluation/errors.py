@@ -149,7 +149,8 @@ class JobsFileError(SubmissionError):
     """predictions.json is not the list of jobs that the platform writes.
 
     The platform writes a file of this name when it runs algorithms, and says so in its
-    inputs.json. If your zip has one of its own, remove it.
+    inputs.json. If your zip has one of its own, remove it. Answers are read from the
+    files that the challenge names, and never from the outputs of jobs.
     """
 
     code = "F14"
@@ -157,9 +158,10 @@ class JobsFileError(SubmissionError):
         "If it is a file of yours, remove it from the zip: the name is the platform's."
     )
 
-    def __init__(self, problem: str) -> None:
+    def __init__(self, problem: str, remedy: str = "") -> None:
         self.problem = problem
         self.finding = f"predictions.json: {problem}"
+        self.remedy = remedy or self.remedy
 
 
 class EmptyError(SubmissionError):
@@ -421,7 +423,7 @@ class UploadError(HostError):
     """
 
     code = "H06"
-    remedy = "Zip the label maps, and rehearse the zip; pack labels with tar -czf."
+    remedy = "Zip the files, and rehearse the zip; pack labels with tar -czf."
 
 
 class ClusterError(HostError):

@@ -94,6 +94,7 @@ def plan_evaluation(
     Errors are those of `flare.evaluate`.
     """
     rules = with_options(challenge, options)
+    refuse_algorithm(predictions, rules)
     references: tuple[LabelMapFile, ...] = ()
     submitted, prepared = Folder(files=()), Matching()
     if rules.organs:
@@ -171,7 +172,7 @@ def _find_files(
     predictions: Path, ground_truth: Path, challenge: Challenge, *, is_measured: bool
 ) -> tuple[tuple[LabelMapFile, ...], Folder]:
     """The references, and the files that were submitted."""
-    is_algorithm = os.path.lexists(predictions / JOBS_FILE_NAME)
+    is_algorithm = is_of_algorithm(predictions, challenge)
     if is_algorithm and challenge.algorithm.hide_cases:
         references = _hidden_references(ground_truth, challenge)
     else:
@@ -214,6 +215,33 @@ def _hidden_references(
     return tuple(hidden)
 
 
+def is_of_algorithm(predictions: Path, challenge: Challenge) -> bool:
+    """Whether a submission is what the platform's jobs of an algorithm have written.
+
+    Its predictions.json lists them. A challenge of answers may ask for a file of that
+    name: there, the content tells.
+    """
+    if not os.path.lexists(predictions / JOBS_FILE_NAME):
+        return False
+    if not challenge.answers:
+        return True
+    # Not at the top: an evaluation of files starts sooner without it.
+    from flare.evaluation.submission.jobs import has_jobs
+
+    return has_jobs(predictions)
+
+
+def refuse_algorithm(predictions: Path, challenge: Challenge) -> None:
+    """Refuse the jobs of an algorithm where answers are scored, before all else.
+
+    So no message has the name of a hidden case. Errors are those of `refuse_jobs`.
+    """
+    if challenge.answers and is_of_algorithm(predictions, challenge):
+        from flare.evaluation.submission.jobs import refuse_jobs
+
+        refuse_jobs(predictions)
+
+
 def find_submission(
     predictions: Path,
     references: Sequence[LabelMapFile],
@@ -222,7 +250,7 @@ def find_submission(
     are_jobs_read: bool = True,
 ) -> Folder:
     """Find the submitted files, or those that the jobs of an algorithm have written."""
-    if are_jobs_read and os.path.lexists(predictions / JOBS_FILE_NAME):
+    if are_jobs_read and is_of_algorithm(predictions, challenge):
         # Not at the top: an evaluation of files starts sooner without it.
         from flare.evaluation.submission.jobs import find_job_outputs
 

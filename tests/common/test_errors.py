@@ -58,7 +58,7 @@ EXAMPLES = {
     "H03": ("The evaluation ran out of memory",),
     "H04": ("The evaluation was interrupted",),
     "H05": ("flare-eval: there is no such image",),
-    "H06": ("a.nii.gz: the platform takes a zip file, and this is none",),
+    "H06": ("a.nii.gz: the platform takes a zip file or a table, and this is neither",),
     "H07": ("results/team_a", "another measurement is running"),
     "H08": ("there is no GPU 1, but 1, counted from 0",),
     "H09": ("https://a.org/api/v1/: it does not accept the token",),

@@ -35,6 +35,9 @@ from flare.evaluation.metrics.arrays import Labels
 JOBS_FILE_NAME = "predictions.json"
 """The platform's list of an algorithm's jobs."""
 
+TABLE_FILE_NAME = "predictions.csv"
+"""The platform's name for a table that was submitted by itself."""
+
 IGNORED_NAMES = ("inputs.json", "desktop.ini", "thumbs.db")
 """Files that the platform or an operating system puts there, in lower case."""
 
@@ -202,8 +205,17 @@ def _has_references(folder: Path) -> bool:
     """Whether a folder has any label map, or a file that may have answers."""
     if find_label_maps(folder, follow_links=True).files:
         return True
-    files = walk(folder, follow_links=True)
-    return any(file.suffix in ANSWER_SUFFIXES for file in files)
+    for file in walk(folder, follow_links=True):
+        is_answers = file.suffix in ANSWER_SUFFIXES
+        if is_answers and not is_of_others(file.relative_to(folder)):
+            return True
+    return False
+
+
+def is_demonstration_set(folder: Path) -> bool:
+    """Whether a folder has label maps of the demonstration set, and no others."""
+    files = find_label_maps(folder, follow_links=True).files
+    return bool(files) and all(is_demonstration(file.case) for file in files)
 
 
 def find_references(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NoReturn
 
 from flare.challenge.formats import SUFFIXES
 from flare.challenge.reading import ChallengeError
@@ -38,6 +38,9 @@ INPUTS_FILE_NAME = "inputs.json"
 
 JOBS_SOCKET, ZIP_SOCKET = "predictions-json-file", "predictions-zip-file"
 """The names that it lists in a phase for algorithms, and in one for predictions."""
+
+TABLE_SOCKET = "predictions-csv-file"
+"""The name that it lists for a table that was submitted by itself."""
 
 SUCCEEDED = "Succeeded"
 
@@ -77,6 +80,38 @@ def read_sockets(file: Path) -> set[str]:
         return {_text(_socket(value)["slug"]) for value in _read(file)}
     except (JobsFileError, TypeError, AttributeError, KeyError):
         return set()
+
+
+def has_jobs(folder: Path) -> bool:
+    """Whether the predictions.json of a folder is the platform's, by its content.
+
+    A submission of answers may have a file of that name, with other keys.
+    """
+    if JOBS_SOCKET in read_sockets(folder / INPUTS_FILE_NAME):
+        return True
+    try:
+        values = _read(folder / JOBS_FILE_NAME)
+    except JobsFileError:
+        return False
+    if not isinstance(values, list) or not values or not isinstance(values[0], dict):
+        return False
+    return {"pk", "inputs", "outputs"} <= values[0].keys()
+
+
+def refuse_jobs(folder: Path) -> NoReturn:
+    """Refuse the jobs of an algorithm where answers are scored.
+
+    Raises
+    ------
+    PhaseSettingsError
+        If the platform has written them: its phase is for algorithms.
+    JobsFileError
+        If not.
+    """
+    problem = "it lists jobs of an algorithm, and answers are read from files alone"
+    if JOBS_SOCKET in read_sockets(folder / INPUTS_FILE_NAME):
+        raise PhaseSettingsError(JOBS_FILE_NAME, problem)
+    raise JobsFileError(problem, "Submit the files that the challenge asks for.")
 
 
 def read_jobs(file: Path) -> tuple[Job, ...]:

@@ -1,4 +1,4 @@
-"""Unpacks a zip file of label maps, as it would be uploaded, into a folder to check."""
+"""Unpacks a zip file, as it would be uploaded, into a folder to check."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ _ENCRYPTED = 0x1
 
 _SUPPORTED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-_ANEW = "Zip the label maps anew with the tool of your system, without a password."
+_ANEW = "Zip the files anew with the tool of your system, without a password."
 
-_ALONE = "Zip the label maps alone, one for each case."
+_ALONE = (
+    "Zip what the challenge asks for alone: label maps, one for each case, or tables."
+)
 
 IMAGE_SUFFIX = ".tar.gz"
 """The end of the name of a container image that is sent."""
@@ -138,7 +140,7 @@ def check_room(
     if size > most_bytes:
         raise UploadError(
             f"{name}: it has {size / 2**20:.0f} MiB when it is unpacked, more than its"
-            " label maps can have",
+            " label maps and tables can have",
             _ALONE,
         )
     if size + SPARE_BYTES > shutil.disk_usage(folder).free:

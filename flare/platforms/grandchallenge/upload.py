@@ -17,8 +17,14 @@ from pathlib import Path, PurePosixPath
 
 from flare.common.text import safe, why
 from flare.evaluation.errors import UploadError
-from flare.evaluation.submission.find import JOBS_FILE_NAME
-from flare.evaluation.submission.jobs import INPUTS_FILE_NAME, JOBS_SOCKET, ZIP_SOCKET
+from flare.evaluation.submission.find import TABLE_FILE_NAME
+from flare.evaluation.submission.jobs import (
+    INPUTS_FILE_NAME,
+    JOBS_SOCKET,
+    TABLE_SOCKET,
+    ZIP_SOCKET,
+    has_jobs,
+)
 from flare.evaluation.submission.unpack import check_room, overlapping
 
 _JUNK = re.compile(r"__MACOSX|\.DS_Store|desktop.ini")
@@ -26,6 +32,9 @@ _JUNK = re.compile(r"__MACOSX|\.DS_Store|desktop.ini")
 
 _ZIP_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08", b"PK00PK\x03\x04")
 """The platform knows a zip file by its first bytes alone, not by its name."""
+
+_LOOKED_AT = 2048
+"""The platform knows all other files by these first bytes."""
 
 _PLATFORM_METHODS = (
     zipfile.ZIP_STORED,
@@ -45,24 +54,27 @@ NOT_SUPPORTED = "That compression method is not supported"
 def prepare_input(source: Path, target: Path) -> None:
     """Fill `target`, an empty folder, with the files that would be in /input.
 
-    The source is a zip file, a folder that would be zipped, or an /input of an
-    algorithm phase, which has a predictions.json. An UploadError is raised if the
-    platform would refuse the upload, or could not unpack it, or it has no room here.
+    The source is a zip file, a folder that would be zipped, a table, or an /input of an
+    algorithm phase, whose predictions.json lists its jobs.
+
+    Raises
+    ------
+    UploadError
+        If the platform would refuse the upload, or could not unpack it, or it has no
+        room here.
     """
     socket = ZIP_SOCKET
-    if source.is_dir() and (source / JOBS_FILE_NAME).is_file():
+    if source.is_dir() and has_jobs(source):
         socket = JOBS_SOCKET
         shutil.copytree(source, target, dirs_exist_ok=True, symlinks=True)
     elif source.is_dir():
         _copy(source, target)
-    else:
-        with source.open("rb") as file:
-            is_zip = file.read(8).startswith(_ZIP_BEGINNINGS)
-        if not is_zip:
-            raise UploadError(
-                f"{safe(source)}: the platform takes a zip file, and this is none"
-            )
+    elif _beginning(source).startswith(_ZIP_BEGINNINGS):
         _extract(source, target)
+    else:
+        socket = TABLE_SOCKET
+        _check_table(source)
+        shutil.copyfile(source, target / TABLE_FILE_NAME)
     # The platform writes inputs.json last, and replaces one that the zip has brought.
     inputs = target / INPUTS_FILE_NAME
     if inputs.is_dir() and not inputs.is_symlink():
@@ -70,6 +82,24 @@ def prepare_input(source: Path, target: Path) -> None:
         raise _upload_error(source, UNEXPECTED, cause)
     inputs.unlink(missing_ok=True)
     inputs.write_text(json.dumps([{"socket": {"slug": socket}}]), encoding="utf-8")
+
+
+def _beginning(source: Path) -> bytes:
+    with source.open("rb") as file:
+        return file.read(_LOOKED_AT)
+
+
+def _check_table(source: Path) -> None:
+    """Refuse a file that the platform would not take for a text, or for JSON.
+
+    Its form offers JSON, and its evaluation fails on it.
+    """
+    beginning = _beginning(source)
+    if beginning.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"[", b"{")):
+        raise _upload_error(source, "application/json files are not supported.")
+    if b"\0" in beginning or not beginning or beginning.startswith(b"\x1f\x8b"):
+        problem = "the platform takes a zip file or a table, and this is neither"
+        raise UploadError(f"{safe(source)}: {problem}")
 
 
 def _copy(source: Path, target: Path) -> None:

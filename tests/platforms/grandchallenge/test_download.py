@@ -295,7 +295,7 @@ def test_metrics_that_are_none_keep_nobody_else_from_theirs(
     platform, fetch, tmp_path, metrics
 ):
     """All teams are named of which something is missing, and why, in their lines."""
-    uploaded(platform, alice=None, bob=b"case,dsc", carl=None)
+    uploaded(platform, alice=None, bob=b"\x1f\x8b", carl=None)
     platform.listed[0]["outputs"][0]["value"] = metrics
 
     run = fetch(tmp_path, "--predictions")
@@ -305,6 +305,21 @@ def test_metrics_that_are_none_keep_nobody_else_from_theirs(
     assert line.startswith("alice, bob: the platform")
     assert "of 2026-09-01 10:00, is not whole: predictions.zip is not" in run[1]
     assert numbers(tmp_path) == {"bob": 2, "carl": 3}
+
+
+def test_answers_come_with_their_table(platform, fetch, tmp_path):
+    """Their metrics.json has no value of a case, and their upload may be no zip."""
+    table = b"name,prediction\na,0.5\n"
+    uploaded(platform, alice=table)
+    metrics = {"case": {}, "aggregates": {"auroc_task": 0.5}, "number": 1}
+    platform.listed[0]["outputs"][0]["value"] = metrics
+
+    status, _, stderr = fetch(tmp_path, "--predictions")
+
+    assert (status, stderr) == (0, "")
+    team = tmp_path / "alice"
+    assert json.loads((team / "metrics.json").read_text()) == metrics
+    assert (team / "predictions" / "predictions.csv").read_bytes() == table
 
 
 def test_a_deleted_account_is_a_team_of_its_own(platform, fetch, tmp_path):

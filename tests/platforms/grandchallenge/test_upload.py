@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from flare.evaluation.errors import UploadError
+from flare.evaluation.submission.jobs import read_sockets
 from flare.evaluation.submission.unpack import unpack_zip
 from flare.platforms.grandchallenge.upload import prepare_input
 from tests.builders.jobs import job, write_jobs
@@ -332,6 +333,37 @@ def test_the_platforms_inputs_json_wins(tmp_path, kind):
     assert (tmp_path / "input" / "predictions.json").is_file() == is_job
     organs = tmp_path / "input" / "pk" / "output" / "images" / "organs"
     assert organs.is_dir() == is_job
+
+
+def test_a_predictions_json_of_answers_is_a_participants(tmp_path):
+    """The platform's lists jobs; a folder with another one is taken for its zip."""
+    source = write_folder(tmp_path / "upload", ["mine/predictions.json"])
+    answers = source / "mine" / "predictions.json"
+    answers.write_text('[{"ImageName": "a.png", "Answer": "B"}]')
+
+    assert unpacked(source, tmp_path) == ["predictions.json"]
+
+
+@pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf"])
+def test_a_table_by_itself_gets_the_platforms_name(tmp_path, begin):
+    table = tmp_path / "results.csv"
+    table.write_bytes(begin + b"name,prediction\na,0.5\n")
+    (tmp_path / "input").mkdir()
+
+    prepare_input(table, tmp_path / "input")
+
+    copied = tmp_path / "input" / "predictions.csv"
+    assert copied.read_bytes() == table.read_bytes()
+    assert read_sockets(tmp_path / "input" / "inputs.json") == {"predictions-csv-file"}
+
+
+@pytest.mark.parametrize("content", [b'[{"a": 1}]', b'\n {"a": 1}\n{"a": 2}\n'])
+def test_json_by_itself_fails_as_on_the_platform(tmp_path, content):
+    file = tmp_path / "predictions.json"
+    file.write_bytes(content)
+
+    with pytest.raises(UploadError, match='"application/json files are not supported'):
+        unpacked(file, tmp_path)
 
 
 @pytest.mark.parametrize(
