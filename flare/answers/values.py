@@ -109,6 +109,31 @@ def _word_numbers(rows: Sequence[Sequence[str]]) -> Rows:
     return np.asarray(numbers.reshape(words.shape), dtype=float)
 
 
+def decisions(
+    rules: AnswerRules, answers: Sequence[AnswerRow]
+) -> list[tuple[str, str]]:
+    """The class of each reference, and the one that its answer decides for, by name.
+
+    Only for kinds of which each answer is a decision; a missing answer has no name.
+    """
+    names = []
+    for answer in answers:
+        reference = reference_value(answer.reference, rules)
+        prediction = ""
+        if not answer.problem:
+            value = prediction_value(answer.prediction, rules)
+            _, decided = _function("pairs:decisions")(reference, value, rules)
+            prediction = _class_name(decided, rules)
+        names.append((_class_name(reference, rules), prediction))
+    return names
+
+
+def _class_name(value: Any, rules: AnswerRules) -> str:
+    """The name of a class that is a number, or a word itself."""
+    is_named = isinstance(value, int) and rules.classes
+    return rules.classes[value] if is_named else str(value)
+
+
 def metric_value(metric: str, rules: AnswerRules, numbers: Rows) -> float:
     """The value of a metric for the numbers of some cases; NaN if it has none."""
     function = _function(ANSWER_METRICS[metric].functions[rules.kind][1])

@@ -72,6 +72,10 @@ class Kind:
     to it, which stands for a missing one."""
     may_be_empty: bool = False
     """Whether an empty cell is an answer."""
+    is_decision: bool = False
+    """Whether each answer is, or decides for, one of several classes."""
+    has_curve: bool = False
+    """Whether each answer is a score by which positive cases are told from others."""
     needs_classes: bool = False
     """Whether the challenge file has to name the classes."""
     needs_worst: bool = False
@@ -87,6 +91,8 @@ KINDS = {
             reference="cells:zero_or_one",
             prediction="cells:probability",
             missing="cells:wrong_probability",
+            is_decision=True,
+            has_curve=True,
         ),
         Kind(
             name="classes",
@@ -94,6 +100,7 @@ KINDS = {
             reference="cells:class_number",
             prediction="cells:class_scores",
             missing="cells:wrong_class_scores",
+            is_decision=True,
             needs_classes=True,
         ),
         Kind(
@@ -124,6 +131,7 @@ KINDS = {
             reference="cells:choice",
             prediction="cells:choice",
             missing="cells:no_choice",
+            is_decision=True,
         ),
         Kind(
             name="label_set",

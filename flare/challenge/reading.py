@@ -176,14 +176,11 @@ def recorded_challenge(
     """
     z_range: dict[str, Any] = {}
     values: dict[str, Any] = {"z_range": z_range}
-    answers: dict[str, dict[str, Any]] = {}
     for name, rule in rules.items():
         field, _, inner = name.partition(".")
         if field == "answers":
-            answers_name, _, answers_key = inner.partition(".")
-            recorded = answers.setdefault(answers_name, {"name": answers_name})
-            recorded[answers_key] = json.loads(str(rule))
-        elif inner:
+            continue
+        if inner:
             values.setdefault(field, {})[inner] = rule
         elif " of " not in name:
             values[field] = _names_in(rule) if field == "metrics" else rule
@@ -192,7 +189,7 @@ def recorded_challenge(
         z_range.pop("top_slice", None)
     values["name"] = key
     values["organs"] = [_recorded_organ(name, rules) for name in organs]
-    values["answers"] = [*answers.values()]
+    values["answers"] = _recorded_answers(rules)
     try:
         challenge = build(Challenge, values, key=key, checksum="")
     except OverflowError as error:
@@ -201,6 +198,27 @@ def recorded_challenge(
     if missing_keys:
         raise ValueError(f"{listing(sorted(missing_keys))} is missing")
     return challenge
+
+
+def recorded_answers(rules: Mapping[str, Any]) -> tuple[AnswerRules, ...]:
+    """The rules of answers that results were scored by, as they were recorded.
+
+    Raises
+    ------
+    ValueError
+        If a rule has a value that no rule can have.
+    """
+    return tuple(build(AnswerRules, table) for table in _recorded_answers(rules))
+
+
+def _recorded_answers(rules: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tables of answers as a challenge file has them."""
+    tables: dict[str, dict[str, Any]] = {}
+    for key, rule in rules.items():
+        if key.startswith("answers."):
+            _, name, field = key.split(".", 2)
+            tables.setdefault(name, {"name": name})[field] = json.loads(str(rule))
+    return [*tables.values()]
 
 
 def _names_in(rule: Rule) -> list[str]:

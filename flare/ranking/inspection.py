@@ -371,7 +371,7 @@ def check_comparable(
                 ALIKE,
             )
         common &= set(file.cases)
-        if not common:
+        if not common and file.cases:  # of answers alone, no case is told
             problem = "it has no case of those before it"
             remedy = "Compare evaluations of the same cases."
             raise MetricsFileError(str(source), problem, remedy)

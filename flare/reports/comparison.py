@@ -27,6 +27,7 @@ from flare.ranking.uncertainty import (
     steps,
     two_sided,
 )
+from flare.reports.answers import AnswerSheet, read_sheets
 from flare.reports.model import NO_RESULT
 from flare.reports.scores import (
     CaseScores,
@@ -61,6 +62,8 @@ class Compared:
     """The scores of the cases that all evaluations have."""
     left_out: tuple[str, ...]
     """Cases that another evaluation does not have."""
+    sheets: tuple[AnswerSheet, ...] = ()
+    """Its answers one by one; empty for participants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +80,8 @@ class Comparison:
         """See that a participant's scores stand beside no others, and alone."""
         scores = [evaluation.scores for evaluation in self.evaluations]
         is_own = [isinstance(part, OwnScores) for part in scores]
-        if any(is_own) and (self.provenance or not all(is_own)):
+        has_secrets = self.provenance or any(e.sheets for e in self.evaluations)
+        if any(is_own) and (has_secrets or not all(is_own)):
             raise ValueError("more than a participant may know")
 
     @property
@@ -119,19 +123,24 @@ def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Compariso
     unlike = check_comparable(sources, files)
     common = set.intersection(*(set(file.cases) for file in files))
     cases = [case for case in files[0].cases if case in common]
-    names = cases if is_organiser else _own_names(cases, files[::-1])
+    case_names = cases if is_organiser else _own_names(cases, files[::-1])
     parts = []
     organs: dict[str, None] = {}
     for file in files:
         scores = scores_of(file) if is_organiser else own_scores(file)
         numbers = {case: number for number, case in enumerate(file.cases)}
-        parts.append(scores.part([numbers[case] for case in cases], names))
+        parts.append(scores.part([numbers[case] for case in cases], case_names))
         organs |= dict.fromkeys(scores.organs)
     evaluations = []
-    for name, file, part in zip(evaluation_names(sources), files, parts, strict=True):
-        scores = replace(part, organs=tuple(organs))
-        left_out = _left_out(file, common, is_organiser=is_organiser)
-        evaluations.append(Compared(name=name, scores=scores, left_out=left_out))
+    names = evaluation_names(sources)
+    for name, source, file, part in zip(names, sources, files, parts, strict=True):
+        compared = Compared(
+            name=name,
+            scores=replace(part, organs=tuple(organs)),
+            left_out=_left_out(file, common, is_organiser=is_organiser),
+            sheets=read_sheets(source, file) if is_organiser else (),
+        )
+        evaluations.append(compared)
     return Comparison(
         evaluations=tuple(evaluations),
         unlike=unlike,

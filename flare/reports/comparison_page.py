@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flare.challenge.metrics import Better, Metric
 from flare.common.text import count, listing
+from flare.reports.answers_comparison import comparison_section
 from flare.reports.charts import difference_axis, spread_chart
 from flare.reports.comparison import (
     TEST_METHOD,
@@ -46,6 +47,8 @@ from flare.reports.model import (
 )
 from flare.reports.scores import INTERVAL, METHOD, title_within
 
+ANSWERS_VERDICT = "Only answers are compared: no evaluation has a label map."
+
 CERTAINTY = (
     "p answers whether most cases change in one way; the interval, how far the mean may"
     " lie from 0 on unseen cases, whatever they are like. One can be sure where the"
@@ -74,20 +77,14 @@ def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:
     """
     comparison = read_comparison(sources, is_organiser=is_organiser)
     first, candidates = comparison.first, comparison.candidates
-    scores = [candidate.scores for candidate in candidates]
-    compared = compare_scores(first.scores, scores, comparison.metrics)
-    tests = tests_of_means(compared[0], len(candidates))
-    verdicts = [
-        verdict(pairs, first, candidate, tests)
-        for candidate, pairs in zip(candidates, compared, strict=True)
-    ]
+    compared, verdicts, certainty = _compared(comparison)
     title = f"{candidates[0].name} against {first.name}"
     lead: list[Part] = [Words(verdicts[0])]
     overview: list[Part] = []
     if len(candidates) > 1:
         title = f"{first.name} and {len(candidates)} others"
         lead = [Lines(verdicts)]
-        overview = _overview(comparison, compared)
+        overview = _overview(comparison, compared) if compared else []
     if comparison.unlike:
         what = listing(comparison.unlike, last=" and ")
         words = (
@@ -95,23 +92,44 @@ def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:
             " from that, not from the predictions."
         )
         lead.append(Words(words, "banner"))
-    method = f"{TEST_METHOD} {_holm_text(comparison, tests)}"
-    certainty = [Words(text) for text in (method, METHOD, CERTAINTY)]
+    number = count(len(comparison.cases), "case") if compared else "answers"
     provenance = [provenance_table(comparison)] if comparison.provenance else []
     return Page(
-        title=f"{title}: comparison on {count(len(comparison.cases), 'case')}",
+        title=f"{title}: comparison on {number}",
         kicker=first.scores.challenge,
         audience_note=ORGANISERS_NOTE if is_organiser else NOTE,
         lead=lead,
-        tiles=_tiles(comparison, compared),
+        tiles=_tiles(comparison, compared) if compared else (),
         sections=[
             Section("overview", "Overview", "All evaluations", overview),
+            comparison_section(first, candidates),
             *_differences(comparison, compared),
             Section("method", "Method", "How sure it is", certainty),
             Section("remarks", "Remarks", "Remarks", _remarks(comparison)),
             Section("provenance", "Provenance", "Provenance", provenance),
         ],
     )
+
+
+def _compared(
+    comparison: Comparison,
+) -> tuple[Sequence[Pairs], Sequence[str], Sequence[Part]]:
+    """The differences of label maps, a verdict on each candidate, and how sure it is.
+
+    Without label maps there is nothing to compare but answers.
+    """
+    first, candidates = comparison.first, comparison.candidates
+    if not comparison.cases and first.scores.answers:
+        return (), [ANSWERS_VERDICT], ()
+    scores = [candidate.scores for candidate in candidates]
+    compared = compare_scores(first.scores, scores, comparison.metrics)
+    tests = tests_of_means(compared[0], len(candidates))
+    verdicts = [
+        verdict(pairs, first, candidate, tests)
+        for candidate, pairs in zip(candidates, compared, strict=True)
+    ]
+    method = f"{TEST_METHOD} {_holm_text(comparison, tests)}"
+    return compared, verdicts, [Words(text) for text in (method, METHOD, CERTAINTY)]
 
 
 def _overview(comparison: Comparison, compared: Sequence[Pairs]) -> list[Part]:

@@ -9,6 +9,7 @@ from statistics import fmean, median
 from flare.challenge.metrics import Metric
 from flare.common.intervals import FEWEST_VALUES
 from flare.common.text import count, listing
+from flare.reports.answers import AnswerSheet, answer_tiles, answers_section
 from flare.reports.charts import spread_chart
 from flare.reports.model import (
     Cell,
@@ -67,7 +68,7 @@ def participant_page(
 ) -> Page:
     """The page for a participant; `OwnScores` cannot hold what they may not know."""
     subject = name or scores.challenge
-    title = f"your scores on {count(len(scores.cases), 'case')}"
+    title = f"your scores on {_number_text(scores)}"
     page = _scores_page(f"{subject}: {title}", NOTE, scores, groupings)
     if not name:
         page = replace(page, kicker="")  # the title begins with the challenge
@@ -79,11 +80,12 @@ def organiser_page(
     groupings: Sequence[Grouping] = (),
     links: Mapping[str, str] = NO_LINKS,
     name: str = "",
+    sheets: Sequence[AnswerSheet] = (),
 ) -> Page:
     """All that an evaluation holds; `links` are the pages of single cases."""
     scores = scores_of(file)
-    title = f"{name}: evaluation of {count(len(scores.cases), 'case')}"
-    page = _scores_page(title, ORGANISERS_NOTE, scores, groupings, links)
+    title = f"{name}: evaluation of {_number_text(scores)}"
+    page = _scores_page(title, ORGANISERS_NOTE, scores, groupings, links, sheets)
     caption = "As metrics.json has it; the digests tell whether two were made alike"
     provenance = [pairs_table(caption, file.provenance)]
     sections = [
@@ -94,14 +96,40 @@ def organiser_page(
     return replace(page, sections=sections)
 
 
+def _number_text(scores: CaseScores) -> str:
+    """The number of cases with label maps; without any, answers alone are scored."""
+    return count(len(scores.cases), "case") if scores.cases else "answers"
+
+
 def _scores_page(
     title: str,
     note: str,
     scores: CaseScores,
     groupings: Sequence[Grouping],
     links: Mapping[str, str] = NO_LINKS,
+    sheets: Sequence[AnswerSheet] = (),
 ) -> Page:
     """A page for either audience; cases and organs that are missed come first."""
+    tiles = answer_tiles(scores.answers, exact=scores.exact)
+    sections: Sequence[Section] = ()
+    if scores.cases:
+        tiles = _tiles(scores)
+        sections = _label_map_sections(scores, groupings, links)
+    answers = answers_section(scores.answers, sheets, exact=scores.exact)
+    return Page(
+        title=title.removeprefix(": "),  # of an evaluation without a name
+        kicker=scores.challenge,
+        audience_note=note,
+        lead=[Words(scores.missed_text)] if scores.missed_text else [],
+        tiles=tiles,
+        sections=[*sections[:1], answers, *sections[1:]],
+    )
+
+
+def _label_map_sections(
+    scores: CaseScores, groupings: Sequence[Grouping], links: Mapping[str, str]
+) -> Sequence[Section]:
+    """Means and single cases of label maps; the means come first."""
     charts = [distribution(scores, metric) for metric in scores.metrics]
     means: list[Part] = [Pair(charts)]
     if scores.exact:
@@ -121,18 +149,11 @@ def _scores_page(
     groups: list[Part] = []
     for grouping in groupings:
         groups += _group_parts(scores, grouping)
-    return Page(
-        title=title.removeprefix(": "),  # of an evaluation without a name
-        kicker=scores.challenge,
-        audience_note=note,
-        lead=[Words(scores.missed_text)] if scores.missed_text else [],
-        tiles=_tiles(scores),
-        sections=[
-            Section("means", "Means", "Means, and how the cases are spread", means),
-            Section("worst", "Worst cases", "The worst cases first", worst),
-            Section("cases", "All cases", "All cases and organs", cases),
-            Section("groups", "Groups", "Groups of cases", groups),
-        ],
+    return (
+        Section("means", "Means", "Means, and how the cases are spread", means),
+        Section("worst", "Worst cases", "The worst cases first", worst),
+        Section("cases", "All cases", "All cases and organs", cases),
+        Section("groups", "Groups", "Groups of cases", groups),
     )
 
 
@@ -164,7 +185,8 @@ def _remarks(file: EvaluationFile) -> list[Part]:
     if warnings:
         parts += [Heading("Warnings of the evaluation"), Lines(warnings)]
     if not (file.failed or file.low_scores or warnings):
-        words = "All cases were scored, and the evaluation has warned of nothing."
+        what = "cases" if file.cases else "answers"
+        words = f"All {what} were scored, and the evaluation has warned of nothing."
         parts.append(Words(words))
     return parts
 

@@ -193,6 +193,7 @@ class Report:
 
     def _evaluation(self, links: Mapping[str, str]) -> Page:
         """The page of the only source for its readers, and figures for a paper."""
+        from flare.reports.answers import read_sheets
         from flare.reports.evaluation import organiser_page, participant_page
         from flare.reports.scores import evaluation_names, own_scores
 
@@ -206,4 +207,5 @@ class Report:
 
             write_evaluation_figures(evaluation, self.figures, groups)
         (name,) = evaluation_names([source])
-        return organiser_page(evaluation, groups, links, name)
+        sheets = read_sheets(source, evaluation)
+        return organiser_page(evaluation, groups, links, name, sheets)

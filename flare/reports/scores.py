@@ -90,6 +90,8 @@ class CaseScores:
     """The value of each case by metric, such as ``dsc`` or ``nsd_liver``."""
     means: Mapping[str, float] = field(default_factory=dict)
     """The means by metric, where the evaluation has written them."""
+    answers: Mapping[str, float] = field(default_factory=dict)
+    """The values of answers by metric, such as ``auroc_diagnosis``."""
     failed: Mapping[str, str]
     """The reason of each case that was not scored."""
     low_reasons: Mapping[str, str] = field(default_factory=dict)
@@ -240,6 +242,10 @@ class OwnScores(CaseScores):
             for score in values:
                 if score is not None and not _is_told(score, metric):
                     raise ValueError(f"{column} is {score!r}, not as it is told")
+        for column, value in self.answers.items():
+            metric = metric_of(column)
+            if metric is None or not _is_told(value, metric):
+                raise ValueError(f"{column} is {value!r}, not as it is told")
         if self.means or self.low_reasons:
             raise ValueError("means of exact scores, or what was said of them")
 
@@ -255,7 +261,8 @@ def scores_of(file: EvaluationFile) -> CaseScores:
     recorded = dict.fromkeys(column for _, column in file.values)
     start = f"{SCORES[0]}_"
     organs = [name.removeprefix(start) for name in recorded if name.startswith(start)]
-    metrics = [name for name in METRICS if name in SCORES or name in recorded]
+    names = (*SCORES, *recorded) if file.cases else ()
+    metrics = [name for name in METRICS if name in names]
     values, means = {}, {}
     for column in _columns(metrics, organs):
         values[column] = tuple(file.values.get((case, column)) for case in file.cases)
@@ -267,6 +274,7 @@ def scores_of(file: EvaluationFile) -> CaseScores:
         organs=tuple(organs),
         values=values,
         means=means,
+        answers=file.answers,
         failed=file.failed,
         low_reasons=_low_reasons(file),
     )
@@ -353,8 +361,19 @@ def own_scores(
         cases=tuple(names.values()),
         organs=exact.organs,
         values=values,
+        answers=rounded_answers(exact.answers),
         failed={names[case]: why for case, why in exact.failed.items()},
     )
+
+
+def rounded_answers(answers: Mapping[str, float]) -> dict[str, float]:
+    """The values of answers as participants may know them."""
+    values = {}
+    for column, value in answers.items():
+        metric = metric_of(column)
+        if metric and metric.for_participants:
+            values[column] = metric.told(value)
+    return values
 
 
 def own_names(files: Sequence[str]) -> list[str]:

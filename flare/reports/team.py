@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 
 from flare.common.text import count, listing
+from flare.reports.answers import read_sheets
 from flare.reports.charts import memory_charts, spread_chart
 from flare.reports.evaluation import (
     NOTE,
@@ -135,7 +136,8 @@ def _scores(folder: Path, cases: Collection[str], *, is_organiser: bool) -> Page
         return Page(title=title, sections=(), audience_note=note)
     evaluation = read_evaluation(file)
     if is_organiser:
-        return organiser_page(evaluation, name=name)
+        sheets = read_sheets(file, evaluation)
+        return organiser_page(evaluation, name=name, sheets=sheets)
     # The team's image was given these cases by their names, and was told how each
     # ended: unlike those of references, they are no secret.
     return participant_page(own_scores(evaluation, cases), name=name)

@@ -6,13 +6,15 @@ it, when they are scored and when teams are ranked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from flare.common.files import write_whole
 from flare.common.schema import Text
-from flare.results.csv_rows import rows_text
+from flare.common.text import safe
+from flare.results.csv_rows import read_table, rows_text
+from flare.results.errors import RankingError
 
 ANSWERS_CSV = "answers.csv"
 
@@ -48,3 +50,21 @@ def write_answers(file: Path, rows: Sequence[AnswerRow]) -> None:
         If it cannot be written.
     """
     write_whole(file, answers_text(rows))
+
+
+def read_answers(file: Path) -> Mapping[str, Sequence[AnswerRow]]:
+    """The rows of each `[[answers]]`, by its name, in the order of the file.
+
+    Raises
+    ------
+    RankingError
+        If it cannot be read, or has two answers for a case.
+    """
+    rows: dict[str, dict[str, AnswerRow]] = {}
+    for row in read_table(file, AnswerRow):
+        by_case = rows.setdefault(row.answers, {})
+        if row.case in by_case:
+            problem = f"it has two answers to {safe(row.answers)} for {safe(row.case)}"
+            raise RankingError(str(file), problem)
+        by_case[row.case] = row
+    return {name: tuple(by_case.values()) for name, by_case in rows.items()}

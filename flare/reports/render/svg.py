@@ -109,6 +109,34 @@ def chart_svg(chart: Chart) -> Markup:
     return drawing(chart.axis, height, *layers, *fixed)
 
 
+ROC_SIDE = 240
+"""The width and height of a ROC curve, in pixels."""
+
+
+def roc_svg(
+    points: Sequence[tuple[float, float]], dot: tuple[float, float], title: str
+) -> Markup:
+    """A curve in a square, with its diagonal and a dot; places are from 0 to 1."""
+
+    def place(point: tuple[float, float]) -> str:
+        x, y = point
+        return f"{decimal(ROC_SIDE * x)} {decimal(ROC_SIDE * (1 - y))}"
+
+    frame = _box(0, 0, ROC_SIDE, ROC_SIDE)
+    curve = "L".join(map(place, points))
+    x, y = dot
+    shapes = (
+        element("title", title),
+        element("path", d=frame, class_="frame"),
+        element("path", d=f"M0 {ROC_SIDE}L{ROC_SIDE} 0", class_="grid"),
+        element("path", d=f"M{curve}", class_="roc"),
+        element("circle", cx=ROC_SIDE * x, cy=ROC_SIDE * (1 - y), r=5, class_="blob"),
+    )
+    box = f"-6 -6 {ROC_SIDE + 12} {ROC_SIDE + 12}"
+    side = ROC_SIDE + 12
+    return element("svg", *shapes, viewBox=box, width=side, height=side, role="img")
+
+
 def _stretched(shapes: Sequence[Markup], height: float) -> Markup:
     """Shapes that are stretched to the width of the page."""
     attributes: dict[str, object] = {

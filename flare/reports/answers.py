@@ -1,0 +1,248 @@
+"""Makes the parts of pages about answers: values, confusion matrices and ROC curves.
+
+Participants see values of all answers together, as rounded as other scores. Whatever
+is made of single answers tells their references, and is for organisers alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from flare.answers.agreement import Rows
+from flare.answers.values import answer_values, case_numbers, decisions
+from flare.challenge.answers import KINDS, AnswerRules
+from flare.challenge.metrics import Metric, metric_of, organ_of
+from flare.challenge.reading import recorded_answers
+from flare.common.text import count, listing
+from flare.reports.model import (
+    Cell,
+    Heading,
+    Part,
+    Raw,
+    Section,
+    Table,
+    Tile,
+    Words,
+    number_cell,
+    table,
+    text_cell,
+)
+from flare.reports.render.svg import roc_svg
+from flare.results.answers_csv import ANSWERS_CSV, AnswerRow, read_answers
+from flare.results.errors import MetricsFileError, RankingError
+from flare.results.metrics_reading import EvaluationFile
+
+MOST_TILES = 4
+"""The head of a page without label maps has the first values, at most this many."""
+
+MOST_CLASSES = 30
+"""A confusion matrix with more classes is not shown."""
+
+NO_ANSWER = "no answer"
+"""The column of a confusion matrix for answers that are missing or unusable."""
+
+CLOSENESS = 1e-9
+"""Values of metrics.json and of answers.csv differ by less, if both are of one run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerSheet:
+    """The answers to one ``[[answers]]``, for organisers."""
+
+    rules: AnswerRules
+    rows: Sequence[AnswerRow]
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The cases in the order of the rows."""
+        return tuple(row.case for row in self.rows)
+
+    @property
+    def title(self) -> str:
+        """The name of the answers in print."""
+        return self.rules.name.replace("_", " ")
+
+
+def read_sheets(source: Path, file: EvaluationFile) -> tuple[AnswerSheet, ...]:
+    """Read answers.csv beside a metrics.json; nothing where it is not there.
+
+    Raises
+    ------
+    MetricsFileError
+        If it cannot be read, or is not of this metrics.json.
+    """
+    answers_file = source.with_name(ANSWERS_CSV)
+    if not file.answers or not answers_file.is_file():
+        return ()
+    try:
+        rows_by_name = read_answers(answers_file)
+        sheets = tuple(
+            AnswerSheet(rules=rules, rows=rows_by_name.get(rules.name, ()))
+            for rules in recorded_answers(file.evaluation.rules or {})
+        )
+        values: dict[str, float] = {}
+        for sheet in sheets:
+            values |= answer_values(sheet.rules, sheet.rows)
+    except (RankingError, ValueError) as error:
+        problem = "it is no table of answers that this evaluation has written"
+        raise MetricsFileError(str(answers_file), problem) from error
+    for column, value in file.answers.items():
+        if not math.isclose(values.get(column, math.nan), value, abs_tol=CLOSENESS):
+            problem = f"its {column} is not that of {source.name}"
+            raise MetricsFileError(str(answers_file), problem)
+    return sheets
+
+
+# --- Values -------------------------------------------------------------------------
+
+
+def _metric(column: str) -> Metric:
+    metric = metric_of(column)
+    assert metric is not None  # else it would not be a value of answers
+    return metric
+
+
+def answer_title(column: str) -> str:
+    """The title of a metric and the name of its answers.
+
+    Examples
+    --------
+    >>> answer_title("auroc_lesion_type")
+    'AUROC of lesion type'
+    """
+    return f"{_metric(column).title} of {organ_of(column).replace('_', ' ')}"
+
+
+def answer_tiles(answers: Mapping[str, float], *, exact: bool) -> list[Tile]:
+    """The first values, for the head of a page without label maps."""
+    tiles = []
+    for column, value in list(answers.items())[:MOST_TILES]:
+        cell = number_cell(value, exact=exact)
+        tile = Tile(name=answer_title(column), value=cell.text, exact=cell.exact)
+        tiles.append(tile)
+    return tiles
+
+
+def values_table(answers: Mapping[str, float], *, exact: bool) -> Table:
+    """A row for each metric of each answers: its value and its definition."""
+    rows = []
+    for column, value in answers.items():
+        metric = _metric(column)
+        name = organ_of(column).replace("_", " ")
+        cell = number_cell(value, exact=exact)
+        title = text_cell(metric.title)
+        rows.append((name, title, cell, text_cell(metric.definition)))
+    caption = "The values of all answers together; a missing answer counts as wrong"
+    heads = ("answers", "metric", "value", "definition")
+    return table(caption, heads, rows, words=("answers", "metric", "definition"))
+
+
+def answers_section(
+    answers: Mapping[str, float], sheets: Sequence[AnswerSheet], *, exact: bool
+) -> Section:
+    """The section of a page about answers; `sheets` are for organisers alone."""
+    parts: list[Part] = []
+    if answers:
+        parts.append(values_table(answers, exact=exact))
+    for sheet in sheets:
+        parts += _sheet_parts(sheet)
+    return Section("answers", "Answers", "Answers in tables and JSON", parts)
+
+
+# --- Single answers, for organisers --------------------------------------------------
+
+
+def _sheet_parts(sheet: AnswerSheet) -> Iterator[Part]:
+    """How many answers there are, and what they were taken for."""
+    kind = KINDS[sheet.rules.kind]
+    yield Heading(f"Answers to {sheet.title}")
+    yield Words(_counts_text(sheet))
+    if kind.is_decision:
+        yield confusion_table(sheet)
+    if kind.has_curve and len({row.reference for row in sheet.rows}) > 1:
+        curve = roc_points(case_numbers("auroc", sheet.rules, sheet.rows))
+        called = decision_point(decisions(sheet.rules, sheet.rows))
+        yield Raw(roc_svg(curve, called, f"ROC curve of {sheet.title}"))
+        yield Words(
+            "The ROC curve: the share of positive cases that are found (upwards) by the"
+            " share of negative cases called positive (to the right), for every"
+            " threshold. The dot is the threshold of the challenge.",
+            "note",
+        )
+
+
+def _counts_text(sheet: AnswerSheet) -> str:
+    """How many answers there are, and why some count as wrong."""
+    cases_by_problem: dict[str, list[str]] = {}
+    for row in sheet.rows:
+        if row.problem:
+            cases_by_problem.setdefault(row.problem, []).append(row.case)
+    text = f"{count(len(sheet.rows), 'answer')}, each {KINDS[sheet.rules.kind].about}."
+    for problem, cases in cases_by_problem.items():
+        verb = "counts" if len(cases) == 1 else "count"
+        text += f" {len(cases)} {verb} as wrong: {problem} ({listing(cases)})."
+    return text
+
+
+def confusion_table(sheet: AnswerSheet) -> Table | Words:
+    """How many cases of each class (row) were called each class (column)."""
+    pairs = decisions(sheet.rules, sheet.rows)
+    classes = list(sheet.rules.classes) or sorted({name for name, _ in pairs})
+    called = sorted({name for _, name in pairs} - {*classes, ""})
+    if len(classes) + len(called) > MOST_CLASSES:
+        return Words(f"{len(classes) + len(called)} classes are too many for a table.")
+    columns = [*classes, *called]
+    if any(not name for _, name in pairs):
+        columns.append("")
+    rows = []
+    for class_name in classes:
+        answers = [name for reference, name in pairs if reference == class_name]
+        cells = [_count_cell(answers, name, class_name) for name in columns]
+        rows.append([Cell(class_name), *cells, Cell(str(len(answers)))])
+    heads = ("reference", *(name or NO_ANSWER for name in columns), "cases")
+    caption = f"Answers to {sheet.title} by the class of the reference"
+    return table(caption, heads, rows, words=("reference",), is_whole=True)
+
+
+def _count_cell(answers: Sequence[str], name: str, reference: str) -> Cell:
+    """How many answers are of a class; bold where that is the right one."""
+    return Cell(str(answers.count(name)), css="best" if name == reference else "")
+
+
+def roc_points(numbers: Rows) -> list[tuple[float, float]]:
+    """The corners of the ROC curve of rows of the class, 0 or 1, and the score.
+
+    Returns
+    -------
+    list of tuple of float
+        The share of negative and of positive cases with a score from each threshold
+        on, from (0, 0) to (1, 1).
+
+    Examples
+    --------
+    >>> roc_points(np.array([[1, 0.9], [0, 0.5], [1, 0.5]]))
+    [(0.0, 0.0), (0.0, 0.5), (1.0, 1.0)]
+    """
+    is_positive, scores = numbers[:, 0] == 1, numbers[:, 1]
+    points = [(0.0, 0.0)]
+    for threshold in np.unique(scores)[::-1].tolist():
+        is_called = scores >= threshold
+        negative_share = float(is_called[~is_positive].mean())
+        points.append((negative_share, float(is_called[is_positive].mean())))
+    return points
+
+
+def decision_point(pairs: Sequence[tuple[str, str]]) -> tuple[float, float]:
+    """The share of negative and of positive cases that are called positive."""
+    shares = []
+    for reference in ("0", "1"):
+        answers = [answer for truth, answer in pairs if truth == reference]
+        # A missing answer counts as the wrong class.
+        wrong = {"0": ("1", ""), "1": ("1",)}[reference]
+        shares.append(sum(answer in wrong for answer in answers) / len(answers))
+    return shares[0], shares[1]

@@ -1,0 +1,189 @@
+"""Pages of answers: values, confusion matrices, ROC curves, and comparisons."""
+
+import csv
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from flare.evaluation.evaluate import evaluate
+from flare.reports.answers import (
+    AnswerSheet,
+    confusion_table,
+    decision_point,
+    read_sheets,
+    roc_points,
+)
+from flare.reports.answers_comparison import drawn_differences, mcnemar
+from flare.reports.report import Report
+from flare.results.errors import MetricsFileError
+from flare.results.metrics_json import write_results
+from flare.results.metrics_reading import read_evaluation
+
+CHALLENGE = """
+name = "Lesions"
+
+[[answers]]
+name = "diagnosis"
+kind = "binary"
+file = "results.csv"
+reference_file = "reference.csv"
+metrics = ["accuracy", "auroc"]
+
+[[answers]]
+name = "type"
+kind = "choice"
+file = "types.csv"
+reference_file = "types_reference.csv"
+classes = ["cyst", "tumour"]
+metrics = ["accuracy"]
+"""
+
+TRUTHS = [1, 1, 1, 0, 0, 0]
+PROBABILITIES = [0.9, 0.6, 0.2, 0.6, 0.1, 0.3]
+TYPES = ["cyst", "cyst", "tumour", "tumour", "tumour", "cyst"]
+ANSWERED_TYPES = ["cyst", "tumour", "tumour", "tumour", "cyst", "cyst"]
+CASES = [f"secret_{number}" for number in range(6)]
+
+
+def write_table(file, column, cells):
+    with file.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows(
+            [["name", column], *zip(CASES, cells, strict=False)]
+        )
+
+
+def scored(folder, probabilities=PROBABILITIES, types=ANSWERED_TYPES):
+    """A team's folder with metrics.json and answers.csv."""
+    challenge, labels = folder / "lesions.toml", folder / "labels"
+    for name in ("labels", "team", "out"):
+        (folder / name).mkdir(parents=True)
+    challenge.write_text(CHALLENGE, encoding="utf-8")
+    write_table(labels / "reference.csv", "gt", TRUTHS)
+    write_table(labels / "types_reference.csv", "gt", TYPES)
+    write_table(folder / "team" / "results.csv", "prediction", probabilities)
+    write_table(folder / "team" / "types.csv", "prediction", types)
+    results = evaluate(
+        folder / "team", labels, challenge=str(challenge), on_bad_case="worst"
+    )
+    write_results(results, folder / "out")
+    return folder / "out" / "metrics.json"
+
+
+def page_text(source, audience, *others):
+    output = source.with_name(f"{audience}.html")
+    Report(sources=(source, *others), output=output, audience=audience).write()
+    return output.read_text(encoding="utf-8")
+
+
+def sheets_of(source):
+    return read_sheets(source, read_evaluation(source))
+
+
+def test_a_confusion_matrix_counts_the_cases_of_each_class(tmp_path):
+    _, types = sheets_of(scored(tmp_path, types=ANSWERED_TYPES[:5]))
+
+    table = confusion_table(types)
+
+    assert table.heads == ("reference", "cyst", "tumour", "no answer", "cases")
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["cyst", "1", "1", "1", "3"],
+        ["tumour", "1", "2", "0", "3"],
+    ]
+
+
+def test_a_roc_curve_has_a_corner_at_each_threshold():
+    """At 0.9: 1 of 3 positive cases; at 0.6: 2 of 3, and 1 of 3 negative ones."""
+    rows = np.array(list(zip(TRUTHS, PROBABILITIES, strict=True)))
+    third = pytest.approx(1 / 3)
+
+    assert roc_points(rows) == [
+        (0, 0),
+        (0, third),
+        (third, pytest.approx(2 / 3)),
+        (pytest.approx(2 / 3), pytest.approx(2 / 3)),
+        (pytest.approx(2 / 3), 1),
+        (1, 1),
+    ]
+
+
+def test_a_missing_answer_counts_as_the_wrong_class():
+    pairs = [("1", "1"), ("1", ""), ("0", ""), ("0", "0")]
+
+    assert decision_point(pairs) == (0.5, 0.5)
+
+
+def test_organisers_see_single_answers_and_participants_values_alone(tmp_path):
+    source = scored(tmp_path, PROBABILITIES[:5])
+
+    organiser, participant = (
+        page_text(source, audience) for audience in ("organiser", "participant")
+    )
+
+    assert "ROC curve of diagnosis" in organiser
+    assert "1 counts as wrong: no answer was submitted (secret_5)" in organiser
+    for secret in ("ROC curve of", "secret", "by the class of", "6 answers"):
+        assert secret not in participant
+    # Positive cases have 0.9, 0.6 and 0.2; others 0.6, 0.1, and a missing answer, which
+    # is in front of all. So 4 and a half of 9 pairs are in order, and 3 of 6 are right.
+    for page in (organiser, participant):
+        assert '<dt>Accuracy of diagnosis</dt><dd class="big">0.500</dd>' in page
+        assert '<dt>AUROC of diagnosis</dt><dd class="big">0.500</dd>' in page
+
+
+def test_answers_of_another_run_are_not_shown(tmp_path):
+    source = scored(tmp_path)
+    other = scored(tmp_path / "other", [0.1, *PROBABILITIES[1:]])
+    source.with_name("answers.csv").write_bytes(
+        other.with_name("answers.csv").read_bytes()
+    )
+
+    with pytest.raises(MetricsFileError, match="is not that of metrics"):
+        sheets_of(source)
+
+
+def test_what_is_no_table_of_answers_is_refused_in_one_line(tmp_path):
+    source = scored(tmp_path)
+    source.with_name("answers.csv").write_text("a,b\n", encoding="utf-8")
+
+    with pytest.raises(MetricsFileError, match="no table of answers"):
+        sheets_of(source)
+
+
+# --- Two evaluations ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gained", range(6))
+@pytest.mark.parametrize("lost", range(6))
+def test_mcnemars_test_is_that_of_a_binomial_distribution(gained, lost):
+    expected = 1.0
+    if gained + lost:
+        expected = binomtest(gained, gained + lost, 0.5).pvalue
+
+    assert mcnemar(gained, lost) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_comparison_says_which_answers_are_right_in_one_alone(tmp_path):
+    first = scored(tmp_path / "old")
+    second = scored(tmp_path / "new", types=["cyst", "cyst", "tumour", *["cyst"] * 3])
+    first = first.rename(tmp_path / "old" / "out" / "old.json")
+    second = second.rename(tmp_path / "new" / "out" / "new.json")
+
+    organiser = page_text(first, "organiser", second)
+
+    assert "1 are right in new alone, 1 in old alone; p of McNemar" in organiser
+    participant = page_text(first, "participant", second)
+    assert "McNemar" not in participant
+    assert "<td>0.667</td>" in participant
+
+
+def test_draws_of_one_class_alone_are_left_out_of_an_interval(tmp_path):
+    sheet, _ = sheets_of(scored(tmp_path))
+    rows = np.array(list(zip(TRUTHS, PROBABILITIES, strict=True)))
+
+    differences = drawn_differences("auroc", sheet, [rows, rows])
+
+    # 2 in 64 draws have one class alone: of 1,000, about 31.
+    assert 940 <= len(differences) < 1000
+    assert set(differences) == {0.0}
+    assert isinstance(sheet, AnswerSheet)
