@@ -193,12 +193,9 @@ def confusion_table(sheet: AnswerSheet) -> Table | Words:
     """How many cases of each class (row) were called each class (column)."""
     pairs = decisions(sheet.rules, sheet.rows)
     classes = list(sheet.rules.classes) or sorted({name for name, _ in pairs})
-    called = sorted({name for _, name in pairs} - {*classes, ""})
-    if len(classes) + len(called) > MOST_CLASSES:
-        return Words(f"{len(classes) + len(called)} classes are too many for a table.")
-    columns = [*classes, *called]
-    if any(not name for _, name in pairs):
-        columns.append("")
+    columns = _called_classes(classes, pairs)
+    if len(columns) > MOST_CLASSES:
+        return Words(f"{len(columns)} classes are too many for a table.")
     rows = []
     for class_name in classes:
         answers = [name for reference, name in pairs if reference == class_name]
@@ -207,6 +204,15 @@ def confusion_table(sheet: AnswerSheet) -> Table | Words:
     heads = ("reference", *(name or NO_ANSWER for name in columns), "cases")
     caption = f"Answers to {sheet.title} by the class of the reference"
     return table(caption, heads, rows, words=("reference",), is_whole=True)
+
+
+def _called_classes(
+    classes: Sequence[str], pairs: Sequence[tuple[str, str]]
+) -> list[str]:
+    """The classes, words beside them, and at the end the empty name of no answer."""
+    called = {name for _, name in pairs}
+    missing = [""] if "" in called else []
+    return [*classes, *sorted(called - {*classes, ""}), *missing]
 
 
 def _count_cell(answers: Sequence[str], name: str, reference: str) -> Cell:

@@ -185,10 +185,14 @@ def _remarks(file: EvaluationFile) -> list[Part]:
     if warnings:
         parts += [Heading("Warnings of the evaluation"), Lines(warnings)]
     if not (file.failed or file.low_scores or warnings):
-        what = "cases" if file.cases else "answers"
-        words = f"All {what} were scored, and the evaluation has warned of nothing."
+        words = f"All {_kind_of_scores(file)} were scored, and the evaluation has"
+        words += " warned of nothing."
         parts.append(Words(words))
     return parts
+
+
+def _kind_of_scores(file: EvaluationFile) -> str:
+    return "cases" if file.cases else "answers"
 
 
 def _other_warnings(file: EvaluationFile) -> list[str]:

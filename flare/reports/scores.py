@@ -236,18 +236,21 @@ class OwnScores(CaseScores):
     def __post_init__(self) -> None:
         """See that no score has a digit too many, and that means are made from them."""
         for column, values in self.values.items():
-            metric = metric_of(column)
-            if metric is None or not metric.for_participants:
-                raise ValueError(f"{column} is not for participants")
-            for score in values:
-                if score is not None and not _is_told(score, metric):
-                    raise ValueError(f"{column} is {score!r}, not as it is told")
+            _check_told(column, values)
         for column, value in self.answers.items():
-            metric = metric_of(column)
-            if metric is None or not _is_told(value, metric):
-                raise ValueError(f"{column} is {value!r}, not as it is told")
+            _check_told(column, [value])
         if self.means or self.low_reasons:
             raise ValueError("means of exact scores, or what was said of them")
+
+
+def _check_told(column: str, scores: Sequence[float | None]) -> None:
+    """Refuse scores that a participant may not know, or not as precisely."""
+    metric = metric_of(column)
+    if metric is None or not metric.for_participants:
+        raise ValueError(f"{column} is not for participants")
+    for score in scores:
+        if score is not None and not _is_told(score, metric):
+            raise ValueError(f"{column} is {score!r}, not as it is told")
 
 
 def _is_told(score: object, metric: Metric) -> bool:
