@@ -32,7 +32,7 @@ from flare.ranking.simulation import write_simulation
 from flare.reports.cases.options import CaseOptions
 from flare.reports.cases.pages import case_html, case_pages
 from flare.reports.evaluation import organiser_page, participant_page
-from flare.reports.measuring import Progress, TeamProgress, measuring_page
+from flare.reports.measuring import MeasuringProgress, TeamProgress, measuring_page
 from flare.reports.rank import rank
 from flare.reports.ranking.organisers import WholeRanking, metric_values
 from flare.reports.ranking.organisers import organiser_page as ranking_for_organisers
@@ -221,7 +221,7 @@ def running_pages(teams: int, _: Path) -> Iterator[Drawn]:
         for n, case in enumerate(cases)
     }
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    run = Progress(
+    run = MeasuringProgress(
         as_of=at,
         cases=cases,
         teams=tuple(

@@ -242,7 +242,11 @@ def test_a_challenge_of_ones_own_is_exported(own_image, tmp_path):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("--challenge", "broken: organs is missing. The documentation's page"),
+        (
+            "--challenge",
+            "broken: organs is [], expected at least one organ, or [[answers]]. The"
+            " documentation's page",
+        ),
         (
             "--ground-truth",
             "Reference labels: validation_001.nii.gz: it has labels that",
