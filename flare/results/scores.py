@@ -230,7 +230,7 @@ class Results:
 
     def __repr__(self) -> str:
         """Return one short line: the rules, how many cases there are, and the means."""
-        texts = [_value_text(name, value) for name, value in self.totals.items()]
+        texts = [value_text(name, value) for name, value in self.totals.items()]
         cases = count(self.provenance.cases, "case")
         return f"<Results: {self.provenance.challenge}, {cases}, {', '.join(texts)}>"
 
@@ -285,7 +285,7 @@ class Results:
         return pd.DataFrame({**self.metrics, "failure": failures}, index=index)
 
 
-def _value_text(column: str, value: float) -> str:
+def value_text(column: str, value: float) -> str:
     """A value behind the title of its metric, and the answers that it is of."""
     metric = metric_of(column)
     assert metric is not None
@@ -322,7 +322,7 @@ def statistics(values: Sequence[float]) -> dict[str, float | None]:
 
 def results_table(results: Results) -> str:
     """Mean and standard deviation of each organ, and answers, for people to read."""
-    lines = [_value_text(*item) for item in results.answer_values.items()]
+    lines = [value_text(*item) for item in results.answer_values.items()]
     if results.cases:
         lines = [*_organ_table(results), *lines]
     return "\n".join(lines)

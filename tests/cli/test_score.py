@@ -47,6 +47,26 @@ def test_all_teams_and_how_much_there_was_to_do(words, tmp_path):
         assert (tmp_path / "results" / name).stat().st_size
 
 
+def test_teams_of_answers_alone_are_told_by_their_values(tmp_path):
+    challenge = tmp_path / "challenge.toml"
+    challenge.write_text(
+        'name = "Answers"\n[[answers]]\nname = "task"\nkind = "number"\n'
+        'file = "a.csv"\nreference = ["prediction"]\nworst = 9\n'
+        'metrics = ["mean_absolute_error"]\n'
+    )
+    for folder, value in (("labels", 1.5), ("teams/alpha", 2.0)):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "a.csv").write_text(f"name,prediction\nc1,{value}\n")
+
+    run = run_flare(
+        *("score", tmp_path / "teams", "--ground-truth", tmp_path / "labels"),
+        *("--challenge", challenge, "--output", tmp_path / "results", *ONE),
+    )
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith("alpha: MAE of task 0.5000 (")
+
+
 def test_means_are_written_without_what_takes_longer_to_load_than_a_case(words):
     """They were 3 times the work of `flare evaluate` for one small case."""
     code = (

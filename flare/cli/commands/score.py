@@ -127,12 +127,9 @@ def _tell_team(team: ScoredTeam) -> None:
     if team.refusal:
         _log.info("%s: refused: %s", name, team.refusal)
     else:
-        from flare.challenge.metrics import METRICS
+        from flare.results.scores import value_text
 
-        means = " ".join(
-            f"{METRICS[key].title} {mean:z.{METRICS[key].decimals + 1}f}"
-            for key, mean in team.means.items()
-        )
+        means = " ".join(value_text(*item) for item in team.means.items())
         _log.info(
             "%s: %s (%d of %d cases scored now)", name, means, team.scored, team.cases
         )
