@@ -147,14 +147,14 @@ def apply_decisions(
     """
     _check_names_in(table, decisions, file)
     withdrawn = {decision.case for decision in decisions.withdrawn}
-    cases = tuple(case for case in table.cases if case not in withdrawn)
+    has_cases = bool(set(table.cases) - withdrawn)
     names = decisions.names_of(table.teams)
-    if not cases or decisions.guests.issuperset(names.values()):
+    if not has_cases or decisions.guests.issuperset(names.values()):
         raise RankingError(file, "no case, or no team, is left", _REMEDY)
     if len(set(map(plain_name, names.values()))) < len(names):
         raise RankingError(file, "two teams are shown by one name", _REMEDY)
     check_names(file, "team", list(names.values()))
-    selected = table.select(names, cases)
+    selected = table.select(names, withdrawn)
     is_absent = np.asarray(np.isnan(selected.values).all(axis=(0, 1)))
     absent = list(compress(table.metrics, is_absent))
     if absent:
@@ -169,7 +169,7 @@ def _check_names_in(table: ResultTable, decisions: Decisions, file: str) -> None
     cases = [decision.case for decision in decisions.withdrawn]
     unranked = (*decisions.disqualified, *decisions.out_of_competition)
     problems = [
-        *_unknown("case", cases, table.cases),
+        *_unknown("case", cases, table.all_cases),
         *_unknown("team", [decision.team for decision in unranked], table.teams),
         *_unknown("team", [name.team for name in decisions.names], table.teams),
     ]

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flare.challenge.metrics import Better, MetricName, metric_of, metrics_in
+from flare.challenge.metrics import (
+    Better,
+    MetricName,
+    is_of_answers,
+    metric_of,
+    metrics_in,
+)
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Count, Text
 from flare.ranking.rank import Analysis
@@ -34,7 +40,8 @@ class Mean:
     n: Count
     """Cases that count. A missing result counts as the challenge's value of a failed
     run, or else as the metric's worst value, which of a distance may be the diagonal of
-    the case's grid, as metrics.json has it; where none is known, it is left out."""
+    the case's grid, as metrics.json has it; where none is known, it is left out. A
+    metric of answers has one value of all cases together, and 1 here."""
     missing: Count
     """Results that are missing, whether or not they count."""
     mean: float | None
@@ -121,6 +128,8 @@ def team_means(
         worst = missing_values(name, rule.failed if rule else None, distances)
         counted[name] = [None if np.isnan(value) else value for value in worst.tolist()]
         values = table.cube("value", teams, [column])[:, :, 0]
+        count = _values_of_a_team(name, table)
+        values, worst = values[:, :count], worst[:count]
         is_missing = np.isnan(values)
         missing = is_missing.sum(axis=1).tolist()
         values = np.where(is_missing, worst, values)
@@ -133,7 +142,7 @@ def team_means(
         if not better:
             continue
         # A mean that leaves out what is missing would flatter: it is never the best.
-        complete = [row for row in team_rows[:competing] if row.n == len(table.cases)]
+        complete = [row for row in team_rows[:competing] if row.n == count]
         column_best = _best(complete, better)
         best |= column_best
         if analysis:
@@ -148,6 +157,11 @@ def team_means(
         cases=len(table.cases),
         is_tested=analysis is not None,
     )
+
+
+def _values_of_a_team(name: str, table: ResultTable) -> int:
+    """How many values a team has; one by answers, though it stands in every case."""
+    return 1 if is_of_answers(name) else len(table.cases)
 
 
 def _direction(name: str, rule: RankedMetric | None) -> Better | None:

@@ -5,7 +5,6 @@ The columns of the tables beside it are described here, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
 
@@ -108,6 +107,11 @@ class RankingSettings(TypedDict):
     not_measured: NotRequired[Annotated[list[Text], Is(minItems=1)]]
     """Metrics of the challenge by which nobody is ranked, as no team was measured; only
     where there are such ones."""
+    of_all_cases: NotRequired[Annotated[list[Text], Is(minItems=1)]]
+    """Metrics of answers, whose value is of all cases together, and stands in every
+    case; only where there are such ones. Schemes of `schemes` that go on cases, such as
+    medians, change nothing about them, and are left out where all metrics are such
+    ones."""
 
 
 class Place(TypedDict):
@@ -244,7 +248,7 @@ def ranking_content(analysis: Analysis) -> RankingFile:
             }
             for scheme in analysis.schemes
         ],
-        "tests": _pair_tests(analysis.tests),
+        "tests": _pair_tests(analysis),
         "flags": list(analysis.flags),
     }
     if table.worst_distances:
@@ -269,6 +273,8 @@ def _settings(analysis: Analysis) -> RankingSettings:
     }
     if rules.left_out:
         settings["not_measured"] = list(rules.left_out)
+    if rules.of_answers:
+        settings["of_all_cases"] = list(rules.of_answers)
     return settings
 
 
@@ -276,10 +282,17 @@ def _mean_ranks(standing: Standing) -> dict[str, float]:
     return {metric: float(rank) for metric, rank in standing.mean_ranks.items()}
 
 
-def _pair_tests(tests: Sequence[PairTest]) -> PairTests:
+def _pair_tests(analysis: Analysis) -> PairTests:
+    tests, rules = analysis.tests, analysis.rules
     metrics = {test.metric for test in tests}
+    kinds = []
+    if not rules.is_of_answers_alone:
+        test = "one-sided Wilcoxon signed-rank, paired by case, normal approximation"
+        kinds.append(test)
+    if rules.of_answers:
+        kinds.append("of metrics of answers, share of draws in which it is not better")
     return {
-        "test": "one-sided Wilcoxon signed-rank, paired by case, normal approximation",
+        "test": "; ".join(kinds),
         "zeros": "cases without a difference are left out",
         "missing": "that of a failed run, or the worst of the metric, or of any team",
         "adjustment": "Holm, over all ordered pairs of teams by one metric",

@@ -7,16 +7,17 @@ may end in a half: so equal sums are equal, exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.metrics import Better, metric_of
+from flare.challenge.metrics import Better, is_of_answers, metric_of
 from flare.common.schema import Is
+from flare.ranking.answers import AnswerColumn
 from flare.ranking.rules import Average, MissingRule, RankingRules, Ties
 
 Integers = npt.NDArray[np.int64]
@@ -41,6 +42,9 @@ class Board:
     spreads: Values | None = None
     """How far repeated measurements of each value lay apart, NaN where that is not
     known; None of a board that was made of another one."""
+    answers: Mapping[str, AnswerColumn] = field(default_factory=dict)
+    """The metrics of answers, whose values stand in every case; none of a ranking that
+    was written."""
     distances: Values | None = None
     """What a missing distance counts as on each case, in mm, NaN where nobody has told
     it; None if that is so everywhere."""
@@ -158,6 +162,9 @@ def comparable(values: Values, rules: RankingRules) -> Values:
             column[...] = rounded(column, f".{rules.digits}g")
         elif rule.decimals is not None:
             column[...] = rounded(column, f".{rule.decimals}f")
+        elif is_of_answers(rule.metric):
+            # Sums of the same numbers in another order differ in their last bits.
+            column[...] = rounded(column, ".12g")
         if rule.tolerance:
             np.maximum(column - rule.tolerance, 0, out=column)
         if rule.better is Better.HIGHER:

@@ -8,9 +8,16 @@ from os.path import lexists
 from pathlib import Path
 from typing import NamedTuple
 
-from flare.challenge.metrics import METRICS
+from flare.challenge.metrics import METRICS, is_of_answers
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import count, listing, safe, shell_word
+from flare.ranking.answers import (
+    AnswerColumn,
+    AnswersByName,
+    check_values,
+    read_answer_columns,
+    read_team_answers,
+)
 from flare.ranking.inspection import (
     Origin,
     RefusedTeam,
@@ -78,6 +85,8 @@ class TeamResults:
     """Teams, and the warnings from when they were scored."""
     notes: tuple[str, ...] = ()
     """What is odd about the folders, in sentences for the organisers."""
+    answers: Mapping[str, AnswerColumn] = field(default_factory=dict)
+    """The ranked metrics of answers, by their names."""
     worst_distances: Mapping[str, float] = field(default_factory=dict)
     """By case that could not be scored: its distances in mm, as metrics.json has
     them."""
@@ -113,10 +122,15 @@ def read_teams(
     measurements = {
         folder.name: read_measurement(folder / MEASUREMENT_JSON) for folder in scored
     }
+    team_answers = _read_answers(scored, scores, metrics)
+    scores = _with_cases(scores, team_answers)
+    answers = read_answer_columns(team_answers, challenge, metrics)
     results: list[CaseResult] = []
     unfinished: dict[Path, list[str]] = {}
     for folder in scored:
         team = folder.name
+        check_values(answers, scores[team], folder)
+        results += _answer_results(team, answers, scores[team].cases)
         runs = _read_runs(folder, scores[team])
         results += _results(team, metrics, scores[team], runs, measurements[team])
         cases = _unfinished_cases(scores[team], runs)
@@ -137,6 +151,7 @@ def read_teams(
         origin=_add_measurements(origin, measurements),
         warned=tuple(_warnings(path, scores)),
         notes=(*_notes(strays, unfinished), *unlike_teams(measurements)),
+        answers=answers,
         worst_distances=_worst_distances(scores.values()),
     )
 
@@ -151,6 +166,48 @@ def _read_scores(
         file = folder / METRICS_JSON
         scores[folder.name] = read_evaluation(file, names, RankingError)
     return scores
+
+
+def _read_answers(
+    folders: Sequence[Path],
+    scores: Mapping[str, EvaluationFile],
+    metrics: Sequence[RankedMetric],
+) -> dict[Path, AnswersByName]:
+    """Read the answers.csv of each team, if it is ranked by, or tells the cases."""
+    if all(file.cases for file in scores.values()):
+        if not any(is_of_answers(rule.metric) for rule in metrics):
+            return {}
+    return {folder: read_team_answers(folder) for folder in folders}
+
+
+def _with_cases(
+    scores: Mapping[str, EvaluationFile], answers: Mapping[Path, AnswersByName]
+) -> dict[str, EvaluationFile]:
+    """The scores of all teams; where only answers were scored, their cases are told.
+
+    A metrics.json of answers alone has no cases.
+    """
+    files = dict(scores)
+    for folder, rows_by_name in answers.items():
+        cases: set[str] = set()
+        for rows in rows_by_name.values():
+            cases.update(row.case for row in rows)
+        if not scores[folder.name].cases:
+            files[folder.name] = replace(files[folder.name], cases=tuple(sorted(cases)))
+    return files
+
+
+def _answer_results(
+    team: str, answers: Mapping[str, AnswerColumn], cases: Sequence[str]
+) -> Iterator[CaseResult]:
+    """The values of answers of a team, each of which stands for every case.
+
+    So a metric of answers has the weight of one metric, whatever the number of cases.
+    """
+    for name, column in answers.items():
+        value = column.value(team)
+        for case in cases:
+            yield CaseResult(team=team, case=case, metric=name, value=value)
 
 
 def _read_runs(folder: Path, scores: EvaluationFile) -> dict[str, MeasuredCase] | None:
@@ -263,7 +320,7 @@ def _results(
         if run and not run.is_ok:
             kind, failures[case] = _describe_failure(run)
             run = None
-        for rule in metrics:
+        for rule in filter(_is_of_cases, metrics):
             measured = _measured_value(rule, case, run)
             value = scores.values.get((case, rule.metric), measured)
             reason = failures.get(case) or _reason_of_absence(value, rule, run)
@@ -280,6 +337,10 @@ def _results(
     for (case, metric), value in scores.values.items():
         if metric not in ranked and case not in failures:
             yield CaseResult(team=team, case=case, metric=metric, value=value)
+
+
+def _is_of_cases(rule: RankedMetric) -> bool:
+    return not is_of_answers(rule.metric)
 
 
 def _describe_failure(run: MeasuredCase) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from enum import Enum, StrEnum
 from fractions import Fraction
 from pathlib import Path
 
-from flare.challenge.metrics import Better
+from flare.challenge.metrics import Better, is_of_answers
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.options import argument, challenge_option, option, share, whole
 from flare.common.text import listing, safe
@@ -153,6 +153,16 @@ class RankingRules:
     def names(self) -> tuple[str, ...]:
         """The names of the metrics."""
         return tuple(rule.metric for rule in self.metrics)
+
+    @property
+    def of_answers(self) -> tuple[str, ...]:
+        """The metrics of answers, each of whose values is of all cases together."""
+        return tuple(filter(is_of_answers, self.names))
+
+    @property
+    def is_of_answers_alone(self) -> bool:
+        """Whether no metric has values of single cases."""
+        return self.of_answers == self.names
 
     @property
     def weights(self) -> tuple[int, ...]:

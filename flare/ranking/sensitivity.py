@@ -84,9 +84,8 @@ def _all_schemes(
     """Name and ranks of each scheme, and the team that it leaves out."""
     for name, rules in _one_change(board.rules):
         yield name, replace(board, rules=rules).final_ranks, None
-    for average in Average:
-        ranks = aggregate_ranks(board, average)
-        yield f"{average.value} of values, then rank", ranks, None
+    if not board.rules.is_of_answers_alone:
+        yield from _schemes_over_cases(board)
     for is_adjusted, name in ((False, "unadjusted"), (True, "Holm")):
         ranks = ranks_by_tests(board, tests, is_adjusted=is_adjusted)
         yield f"tests ({name}), then rank", ranks, None
@@ -96,6 +95,17 @@ def _all_schemes(
         for number, team in enumerate(board.teams):
             values = np.delete(board.comparable, number, axis=0)
             yield f"without team {printable(team)}", _ranks(values, board.rules), team
+
+
+def _schemes_over_cases(
+    board: Board,
+) -> Iterator[tuple[str, tuple[int, ...], None]]:
+    """The schemes that go on cases: the value of all together is its own median."""
+    rules = replace(board.rules, average=Average.MEDIAN)
+    yield "rank, then median", replace(board, rules=rules).final_ranks, None
+    for average in Average:
+        ranks = aggregate_ranks(board, average)
+        yield f"{average.value} of values, then rank", ranks, None
 
 
 def _schemes_without_a_metric(
@@ -132,7 +142,6 @@ def _one_change(rules: RankingRules) -> Iterator[tuple[str, RankingRules]]:
     elif "dsc" in rules.names:
         name = f"efficiency only where DSC is at least {GATE_DSC:g}"
         yield name, replace(rules, gate_dsc=GATE_DSC)
-    yield "rank, then median", replace(rules, average=Average.MEDIAN)
 
 
 def aggregate_ranks(board: Board, average: Average) -> tuple[int, ...]:
@@ -202,10 +211,11 @@ class Sensitivity:
     team: TeamName
     withdrawals: tuple[Rival, ...]
     """Each rival that could be ahead if cases were withdrawn, and the fewest such
-    cases; the rival that needs the fewest first."""
+    cases; the rival that needs the fewest first. Empty where metrics of answers are
+    ranked, as each case changes their values."""
     shares: tuple[Rival, ...]
     """Each rival that could share first place if cases were withdrawn, and the fewest
-    such cases."""
+    such cases; empty where metrics of answers are ranked."""
     lost_without_team: tuple[str, ...]
     """Each team without which another one would be first."""
     shared_without_team: tuple[SharedPlace, ...]
@@ -301,7 +311,7 @@ def alternatives(rules: RankingRules) -> Alternatives:
     return Alternatives(
         ties=tuple(Ties),
         missing=rules.missing_rules,
-        averages=tuple(Average),
+        averages=(Average.MEAN,) if rules.is_of_answers_alone else tuple(Average),
         roundings=tuple(roundings),
         gates=tuple(sorted(gates)),
     )
@@ -326,7 +336,13 @@ def ranks_by_choice(board: Board) -> list[tuple[int, ...]]:
 def _withdrawals(
     board: Board, winner: int, *, is_tie_enough: bool = False
 ) -> tuple[Rival, ...]:
-    """The rivals of a winner, and the cases to which it owes its lead over each."""
+    """The rivals of a winner, and the cases to which it owes its lead over each.
+
+    There are none where values of answers are ranked: each case changes these values,
+    and no sorting finds the fewest.
+    """
+    if board.rules.of_answers:
+        return ()
     rivals = []
     for number, team in enumerate(board.teams):
         leads = board.case_sums[number] - board.case_sums[winner]

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.metrics import MetricName, metric_of
+from flare.challenge.metrics import MetricName, is_of_answers, metric_of
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Text
 from flare.common.text import listing, safe
+from flare.ranking.answers import AnswerColumn
 from flare.ranking.inspection import Copies, Origin, RollCall
 from flare.ranking.ranks import Board, Values
 from flare.ranking.results_folder import (
@@ -102,6 +103,17 @@ class ResultTable:
     the cases whose metrics.json tells it."""
     left_out: tuple[str, ...] = ()
     """Metrics that were asked for, and that nobody has, as no team was measured."""
+    answers: Mapping[str, AnswerColumn] = field(default_factory=dict)
+    """The ranked metrics of answers by their names; their values, which are of all
+    cases together, stand in every case. A ranking that was written has none."""
+
+    @property
+    def all_cases(self) -> tuple[str, ...]:
+        """The cases, also those that only answers have, such as questions."""
+        cases = set(self.cases)
+        for column in self.answers.values():
+            cases.update(column.cases)
+        return tuple(sorted(cases))
 
     @property
     def missing(self) -> tuple[Missing, ...]:
@@ -169,22 +181,34 @@ class ResultTable:
             cases=self.cases,
             values=self.cube("value", teams, rules.names),
             rules=rules,
+            answers=self.answers,
             spreads=self.cube("spread", teams, rules.names),
             distances=self.distances(rules.worst_distance_mm),
         )
 
-    def select(self, names: dict[str, str], cases: Sequence[str]) -> ResultTable:
-        """The results of some teams, by the names they are shown by, on some cases."""
+    def select(self, names: dict[str, str], withdrawn: Collection[str]) -> ResultTable:
+        """The results of some teams, by the names they are shown by, on fewer cases.
+
+        Values of answers are made anew of the cases that are left.
+        """
         order = sorted(names, key=names.__getitem__)
+        cases = tuple(case for case in self.cases if case not in withdrawn)
         places = np.ix_(_places(self.teams, order), _places(self.cases, cases))
+        values = self.values[places]
+        answers = {}
+        for name, column in self.answers.items():
+            answers[name] = column.select(names, withdrawn)
+            team_values = [answers[name].value(names[team]) for team in order]
+            values[:, :, self.metrics.index(name)] = np.array(team_values)[:, None]
         return replace(
             self,
             teams=tuple(names[team] for team in order),
-            cases=tuple(cases),
-            values=self.values[places],
+            cases=cases,
+            values=values,
             spreads=self.spreads[places],
             reasons=self.reasons[places],
             kinds=self.kinds[places],
+            answers=answers,
         )
 
 
@@ -295,6 +319,7 @@ def read_results(
         warned=teams.warned,
         notes=teams.notes,
         worst_distances=teams.worst_distances,
+        answers=teams.answers,
     )
 
 
@@ -303,11 +328,22 @@ def _read_source(
 ) -> TeamResults:
     """Read a table, or a folder of teams."""
     if not isinstance(source, Path) or source.is_file():
-        results = _read_rows(source, [rule.metric for rule in metrics], challenge)
+        names = [rule.metric for rule in metrics]
+        _check_no_answers(source, names)
+        results = _read_rows(source, names, challenge)
         return TeamResults(results=results, is_measured=True)
     if source.is_dir():
         return read_teams(source, metrics, challenge)
     raise RankingError(str(source), "there is no such file or folder")
+
+
+def _check_no_answers(source: Path | pd.DataFrame, metrics: Iterable[str]) -> None:
+    """Refuse to rank a table by answers: draws are made from those in folders."""
+    answers = list(filter(is_of_answers, metrics))
+    if answers:
+        problem = f"{listing(answers)} is of all cases together, which no table has"
+        file = str(source if isinstance(source, Path) else IN_MEMORY)
+        raise RankingError(file, problem, "Give the folder of the teams' results.")
 
 
 def _check_results(file: str, results: Sequence[CaseResult]) -> None:
@@ -343,7 +379,7 @@ def find_copies(results: Iterable[CaseResult]) -> tuple[Copies, ...]:
     """Teams with scores that agree too often for chance."""
     scores: defaultdict[str, set[tuple[str, str, float]]] = defaultdict(set)
     for result in results:
-        if metric_of(result.metric) and result.value is not None:
+        if _is_score_of_case(result) and result.value is not None:
             scores[result.team].add((result.case, result.metric, result.value))
     groups: defaultdict[frozenset[Any], list[str]] = defaultdict(list)
     for team, team_scores in sorted(scores.items()):
@@ -354,6 +390,11 @@ def find_copies(results: Iterable[CaseResult]) -> tuple[Copies, ...]:
     return tuple(
         Copies(teams=tuple(teams)) for teams in groups.values() if len(teams) > 1
     )
+
+
+def _is_score_of_case(result: CaseResult) -> bool:
+    """Whether a result is of a label map, and not of all answers together."""
+    return metric_of(result.metric) is not None and not is_of_answers(result.metric)
 
 
 def _read_rows(

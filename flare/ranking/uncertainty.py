@@ -5,22 +5,40 @@ R's ``wilcox.test(paired = TRUE, exact = FALSE)`` computes it: cases on which bo
 have the same value are left out, ties of differences get their average rank, and the
 normal approximation is used with its corrections for ties and continuity. Where nobody
 has said before who should be better, the test is two-sided.
+
+A value of answers is of all cases together, and no case has one to be compared. So it
+is made anew of the cases of each draw, and p is the share of the draws in which a team
+is not better than the other.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import numpy as np
+import numpy.typing as npt
 
-from flare.challenge.metrics import MetricName
-from flare.common.schema import Count, Is, Positive, Share, Text
-from flare.ranking.ranks import Board, Integers, Tau, Values, kendall_tau, ranks_by_sums
-from flare.ranking.rules import SAMPLES, SEED
+from flare.challenge.metrics import MetricName, is_of_answers
+from flare.common.schema import OMIT, Count, Is, Positive, Share, Text
+from flare.common.text import listing
+from flare.ranking.answers import AnswerColumn
+from flare.ranking.ranks import (
+    Board,
+    Integers,
+    Tau,
+    Values,
+    comparable,
+    kendall_tau,
+    ranks_by_sums,
+    ranks_of,
+)
+from flare.ranking.rules import SAMPLES, SEED, RankingRules
 from flare.results.csv_rows import TeamName
+from flare.results.errors import RankingError
 
 CONFIDENCE = 0.95
 """Share of the samples in which a team's rank lies within its interval."""
@@ -64,25 +82,99 @@ class Bootstrap:
     interval, median, upper end; null if it is undefined."""
     teams: tuple[RankInterval, ...]
     """Each team, best first."""
+    left_out: Count = field(default=0, metadata=OMIT)
+    """Only where metrics of answers are ranked: samples that do not count, as the
+    references drawn leave a value undefined, such as AUROC with one class."""
 
     @property
     def has_shared_first(self) -> bool:
         """Whether teams share first place in some samples."""
+        samples = self.samples - self.left_out
         firsts = math.fsum(team.frequencies[0] for team in self.teams)
-        return round(firsts * self.samples) > self.samples
+        return round(firsts * samples) > samples
 
 
-def bootstrap(board: Board, *, samples: int = SAMPLES, seed: int = SEED) -> Bootstrap:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Draws:
+    """Cases drawn with replacement, and the values of answers on them."""
+
+    seed: int
+    cases: Integers
+    """Numbers of cases of the board, of shape (samples, cases)."""
+    rules: RankingRules
+    """The rules of the board for its metrics of answers alone."""
+    answers: Values
+    """Comparable values of answers, of shape (teams, samples, metrics of the rules);
+    NaN where the cases that were drawn leave a value undefined."""
+
+    @property
+    def is_defined(self) -> npt.NDArray[np.bool_]:
+        """Whether each draw has all values of answers."""
+        return np.asarray(~np.isnan(self.answers).any(axis=(0, 2)))
+
+
+def draw_cases(board: Board, *, samples: int = SAMPLES, seed: int = SEED) -> Draws:
+    """Draw cases with replacement, as many as there are; and make values of answers.
+
+    Answers whose cases are those of the board are drawn with them. Others, such as
+    questions, are drawn by themselves: each draw has as many of them as there are.
+    """
+    generator = np.random.Generator(np.random.PCG64(seed))
+    places = {}
+    for cases in (board.cases, *(c.cases for c in board.answers.values())):
+        if cases not in places:
+            size = (samples, len(cases))
+            places[cases] = generator.integers(0, len(cases), size=size)
+    metrics = [rule for rule in board.rules.metrics if rule.metric in board.answers]
+    values = np.empty((len(board.teams), samples, len(metrics)))
+    for number, rule in enumerate(metrics):
+        column = board.answers[rule.metric]
+        values[:, :, number] = _drawn_values(column, board.teams, places[column.cases])
+    # The gate is one of label maps, case by case.
+    rules = replace(board.rules, metrics=tuple(metrics), gate_dsc=0.0)
+    return Draws(
+        seed=seed,
+        cases=places[board.cases],
+        rules=rules,
+        answers=comparable(values, rules),
+    )
+
+
+def _drawn_values(
+    column: AnswerColumn, teams: Sequence[str], drawn: Integers
+) -> Values:
+    """The values of teams on each draw, of shape (teams, samples)."""
+    values = np.empty((len(teams), len(drawn)))
+    for number, team in enumerate(teams):
+        values[number] = [column.value(team, places) for places in drawn]
+    return values
+
+
+def bootstrap(
+    board: Board,
+    *,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    draws: Draws | None = None,
+) -> Bootstrap:
     """Rank teams on cases drawn with replacement: each sample has as many as there are.
 
     Ranks on single cases do not depend on the other cases, and are averaged by their
-    mean. Equal seeds of the generator give equal results.
+    mean. Equal seeds of the generator give equal results. Draws that were made before
+    are taken as they are.
+
+    Raises
+    ------
+    RankingError
+        If no draw has all values of answers.
     """
-    generator = np.random.Generator(np.random.PCG64(seed))
-    count = len(board.cases)
-    drawn = generator.integers(0, count, size=(samples, count))
-    counts = np.stack([np.bincount(row, minlength=count) for row in drawn])
-    ranks = np.array([ranks_by_sums(row) for row in counts @ board.case_sums.T])
+    draws = draws or draw_cases(board, samples=samples, seed=seed)
+    samples = len(draws.cases)
+    sums = _drawn_sums(board, draws)[draws.is_defined]
+    if not len(sums):
+        problem = f"no draw leaves {listing(draws.rules.names)} defined"
+        raise RankingError("The bootstrap", problem, "Rank with --bootstrap 0.")
+    ranks = np.array([ranks_by_sums(row) for row in sums])
     actual = ranks_by_sums(board.case_sums.sum(axis=1))
     taus = [kendall_tau(actual, row) for row in ranks]
     defined = np.array([tau for tau in taus if tau is not None])
@@ -92,9 +184,28 @@ def bootstrap(board: Board, *, samples: int = SAMPLES, seed: int = SEED) -> Boot
             for index, team in enumerate(board.teams)
         ),
         samples=samples,
-        seed=seed,
+        seed=draws.seed,
         kendall_tau=_interval(defined) if len(defined) else None,
+        left_out=samples - len(sums),
     )
+
+
+def _drawn_sums(board: Board, draws: Draws) -> Integers:
+    """The sums of ranks by which teams are ordered in each draw, (samples, teams).
+
+    A rank by answers counts as often as there are cases, so that it has the weight of
+    the mean rank by a metric of cases.
+    """
+    weights = dict(zip(board.rules.names, board.rules.weights, strict=True))
+    answer_weights = [weights.pop(name) for name in draws.rules.names]
+    case_weights = [weights.get(name, 0) for name in board.rules.names]
+    count = len(board.cases)
+    counts = np.stack([np.bincount(row, minlength=count) for row in draws.cases])
+    sums: Integers = counts @ (board.doubled_ranks @ case_weights).T
+    if answer_weights:
+        ranks = ranks_of(draws.answers, draws.rules)
+        sums += count * (ranks @ answer_weights).T
+    return sums
 
 
 def _interval(values: Values | Integers) -> tuple[float, float, float]:
@@ -127,50 +238,89 @@ class PairTest:
     other: Text
     """The team that it is compared with."""
     cases: Count
-    """Cases on which the two differ."""
+    """Cases on which the two differ; of a metric of answers, draws."""
     zeros: Count
-    """Cases on which they do not, which the test leaves out."""
+    """Cases on which they do not, which the test leaves out; of a metric of answers,
+    draws, which count as not better."""
     p: Share
-    """The p-value; 1 if they differ on no case."""
+    """The p-value; 1 if they differ on no case. Of a metric of answers, the share of
+    the draws in which `team` is not better."""
     p_holm: Share
     """The p-value, adjusted by Holm's method."""
     effect: Tau
     """Matched-pairs rank-biserial correlation: 1 if `team` is better on every case on
-    which they differ, -1 if it is worse."""  # Kerby 2014, doi:10.2466/11.IT.3.1
+    which they differ, -1 if it is worse. Of a metric of answers, the share of the draws
+    in which it is better, less that in which it is worse."""
+    # Kerby 2014, doi:10.2466/11.IT.3.1
 
 
-def compare_pairs(board: Board) -> tuple[PairTest, ...]:
-    """Test all ordered pairs of teams, by each metric."""
-    values = board.filled
+def compare_pairs(board: Board, draws: Draws | None = None) -> tuple[PairTest, ...]:
+    """Test all ordered pairs of teams, by each metric.
+
+    Metrics of answers are compared by draws; without any, they are left out.
+    """
     pairs = list(itertools.permutations(range(len(board.teams)), 2))
     if not pairs:
         return ()
-    teams, rivals = np.array(pairs).T
-    tests = []
+    tests: list[PairTest] = []
     for index, metric in enumerate(board.rules.names):
-        matrices = _each_with_each(values[:, :, index])
-        p, effects, zeros = (matrix[teams, rivals] for matrix in matrices)
-        columns = zip(
-            pairs,
-            p.tolist(),
-            holm(p).tolist(),
-            effects.tolist(),
-            zeros.astype(int).tolist(),
-            strict=True,
-        )
-        for (team, rival), p_value, p_holm, effect, equal in columns:
-            test = PairTest(
-                metric=metric,
-                team=board.teams[team],
-                other=board.teams[rival],
-                cases=len(board.cases) - equal,
-                zeros=equal,
-                p=p_value,
-                p_holm=p_holm,
-                effect=effect,
-            )
-            tests.append(test)
+        if not is_of_answers(metric):
+            matrices = _each_with_each(board.filled[:, :, index])
+            tests += _pair_tests(board.teams, metric, matrices, len(board.cases))
+        elif draws:
+            values = draws.answers[:, :, draws.rules.names.index(metric)]
+            values = values[:, ~np.isnan(values).any(axis=0)]
+            matrices = _share_each_with_each(values)
+            tests += _pair_tests(board.teams, metric, matrices, values.shape[1])
     return tuple(tests)
+
+
+def _pair_tests(
+    teams: Sequence[str], metric: str, matrices: Iterable[Values], count: int
+) -> Iterator[PairTest]:
+    """The tests of all ordered pairs of teams.
+
+    The matrices have the p-value, the effect and the ties of each team with each other,
+    on a number of cases or draws.
+    """
+    pairs = list(itertools.permutations(range(len(teams)), 2))
+    numbers, rivals = np.array(pairs).T
+    p, effects, zeros = (matrix[numbers, rivals] for matrix in matrices)
+    columns = zip(
+        pairs,
+        p.tolist(),
+        holm(p).tolist(),
+        effects.tolist(),
+        zeros.astype(int).tolist(),
+        strict=True,
+    )
+    for (team, rival), p_value, p_holm, effect, equal in columns:
+        yield PairTest(
+            metric=metric,
+            team=teams[team],
+            other=teams[rival],
+            cases=count - equal,
+            zeros=equal,
+            p=p_value,
+            p_holm=p_holm,
+            effect=effect,
+        )
+
+
+def _share_each_with_each(values: Values) -> tuple[Values, Values, Values]:
+    """The p-value, the effect and the equal draws of each team with each other.
+
+    `values` are comparable, of shape (teams, draws): smaller is better.
+    """
+    p, effects, zeros = np.zeros((3, len(values), len(values)))
+    count = max(values.shape[1], 1)
+    for team, row in enumerate(values):
+        better = (row < values).sum(axis=1)
+        worse = (row > values).sum(axis=1)
+        p[team] = (count - better) / count
+        effects[team] = (better - worse) / count
+        zeros[team] = values.shape[1] - better - worse
+    return p, effects, zeros
 
 
 def _each_with_each(column: Values) -> tuple[Values, Values, Values]:

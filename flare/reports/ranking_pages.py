@@ -2,8 +2,9 @@
 
 Of a ranking that was written nothing is decided anew: the values of values.csv are
 ranked by the settings of ranking.json, and have to give the ranking and the draws that
-stand there. What was decided is told as it was written, and so is what was found odd:
-the decisions have been applied to these values, and are not applied again.
+stand there; only where metrics of answers are ranked, the draws are taken as they are.
+What was decided is told as it was written, and so is what was found odd: the decisions
+have been applied to these values, and are not applied again.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from flare.common.files import read_regular
 from flare.common.schema import build, dump
 from flare.common.text import cell_text, printable, safe, why
 from flare.ranking.decisions import Decisions, TeamDecision
-from flare.ranking.rank import Analysis, analyse, rank_results
+from flare.ranking.rank import Analysis, Uncertainty, analyse, rank_results
 from flare.ranking.ranking_json import shown
 from flare.ranking.results_folder import EMPTY, CaseResult, Key
 from flare.ranking.rules import MissingRule, RankingOptions, RankingRules, Ties
 from flare.ranking.table import ResultTable, table_of
+from flare.ranking.uncertainty import Bootstrap, PairTest
 from flare.reports.model import INDEX, RANKING_JSON, TEAMS, Page
 from flare.reports.ranking.organisers import WholeRanking, metric_values, organiser_page
 from flare.reports.ranking.page import public_ranking, ranking_page
@@ -167,13 +169,38 @@ def _analysis(folder: Path, content: Mapping[str, Any]) -> Analysis:
     has_teams = bool(ranked) and teams == sorted([*ranked, *guests])
     has_cases = list(map(printable, table.cases)) == list(content["cases"])
     _check(folder, is_equal=has_teams and has_cases)
-    analysis = analyse(table, challenge, rules, _decisions(guests), options)
+    uncertainty = _recorded_uncertainty(content, table, rules)
+    analysis = analyse(
+        table, challenge, rules, _decisions(guests), options, uncertainty
+    )
     recorded = [(p["team"], p["rank"], p["score_exact"]) for p in content["ranking"]]
     _check(folder, is_equal=_places(analysis) == recorded)
     if analysis.bootstrap:
         drawn_teams = shown(dump(analysis.bootstrap))["teams"]
         _check(folder, is_equal=drawn_teams == draws["teams"])
     return analysis
+
+
+def _recorded_uncertainty(
+    content: Mapping[str, Any], table: ResultTable, rules: RankingRules
+) -> Uncertainty | None:
+    """The draws and tests of a ranking by answers, which cannot be made anew.
+
+    Answers tell the references, so that no ranking has them. None of other rankings.
+    """
+    if not rules.of_answers:
+        return None
+    teams = {printable(team): team for team in table.teams}
+    draws = None
+    if "bootstrap" in content:
+        draws = build(Bootstrap, content["bootstrap"])
+        intervals = [replace(i, team=teams[i.team]) for i in draws.teams]
+        draws = replace(draws, teams=tuple(intervals))
+    tests = []
+    for pair in content["tests"]["pairs"]:
+        test = build(PairTest, pair)
+        tests.append(replace(test, team=teams[test.team], other=teams[test.other]))
+    return Uncertainty(bootstrap=draws, tests=tuple(tests))
 
 
 def _rules(settings: Mapping[str, Any]) -> RankingRules:

@@ -40,6 +40,7 @@ from flare.reports.ranking.organisers import (
     values_chart,
 )
 from flare.reports.ranking.page import GroupRanks, PublicRanking, draws_chart
+from flare.reports.ranking.words import tests_text
 from flare.reports.render.paper import figure_file, paper_figure
 from flare.reports.render.style import WIDTHS_MM, drawing_style
 from flare.reports.render.text import latex, latex_file
@@ -221,17 +222,23 @@ def write_ranking_figures(ranking: WholeRanking, page: Page, folder: Path) -> No
         "methods.txt": f"{methods_text(analysis)}\n",
         "ranking.tex": latex_text(analysis),
     }
-    groupings = ranking.groupings
-    columns = zip(_stems(groupings), groupings, public.groups, strict=True)
-    for stem, grouping, group_ranks in columns:
-        texts[f"{stem}_ranks.csv"] = _group_ranks(public, group_ranks)
-        for values in ranking.metrics:
-            name = f"{stem}_{file_stem(values.metric.name)}.csv"
-            texts[name] = _group_means(values, grouping)
+    texts |= dict(_group_texts(ranking))
     if group_tables := _group_tables(page):
         texts["groups.tex"] = latex_file(group_tables)
     for name, text in texts.items():
         write_whole(folder / name, text)
+
+
+def _group_texts(ranking: WholeRanking) -> Iterator[tuple[str, str]]:
+    """The names and texts of the tables of groups; no group has a value of answers."""
+    groupings, groups = ranking.groupings, ranking.public.groups
+    of_cases = [values for values in ranking.metrics if not values.metric.is_of_answers]
+    columns = zip(_stems(groupings), groupings, groups, strict=True)
+    for stem, grouping, group_ranks in columns:
+        yield f"{stem}_ranks.csv", _group_ranks(ranking.public, group_ranks)
+        for values in of_cases:
+            name = f"{stem}_{file_stem(values.metric.name)}.csv"
+            yield name, _group_means(values, grouping)
 
 
 def _group_tables(page: Page) -> list[str]:
@@ -310,7 +317,7 @@ def _draws_plate(public: PublicRanking) -> Plate:
 def _metric_plates(values: MetricValues) -> Iterator[Plate]:
     """The values of all teams by a metric, which cases are hard, and the tests."""
     yield _values_plate(values)
-    if values.metric.is_score:
+    if values.has_hard_cases:
         yield _hard_cases_plate(values)
     if values.effects:
         yield _tests_plate(values)
@@ -325,10 +332,13 @@ def _values_plate(values: MetricValues) -> Plate:
     for team, row in zip(values.teams, values.rows, strict=True):
         for case, value in zip(values.cases, row, strict=True):
             rows.append((team, case, value))
+    caption = f"{metric.title} of each team on each case with a result, in the order"
+    caption += f" of the ranking.{note} {KEY}{counts}"
+    if metric.is_of_answers:
+        caption = f"{metric.title} of each team: one value of all cases together."
     return Plate(
         name=f"values_{file_stem(metric.name)}",
-        caption=f"{metric.title} of each team on each case with a result, in the order"
-        f" of the ranking.{note} {KEY}{counts}",
+        caption=caption,
         columns=("team", "case", metric.name),
         rows=rows,
         chart=replace(values_chart(values), labels=tuple(values.teams)),
@@ -361,7 +371,7 @@ def _tests_plate(values: MetricValues) -> Plate:
         name=f"tests_{file_stem(values.metric.name)}",
         caption=f"{values.metric.title}: a square is where the team of the row is"
         " significantly better than the team of the column, which has the number of"
-        " its row (one-sided Wilcoxon tests paired by case, 5 %, after Holm); the"
+        f" its row ({tests_text([values.metric.name])}, 5 %, after Holm); the"
         " larger and darker, the larger the effect (rank-biserial correlation).",
         columns=("team", "other", "effect", "significant"),
         rows=rows,

@@ -25,6 +25,7 @@ from flare.reports.paper.tables import (
     ranking_title,
 )
 from flare.reports.ranking.words import (
+    all_cases_text,
     certainty_text,
     draws_text,
     guests_note,
@@ -34,6 +35,7 @@ from flare.reports.ranking.words import (
     recount_text,
     scheme_moves,
     tau_text,
+    tests_text,
     too_few_text,
 )
 from flare.reports.render.text import terminal
@@ -115,6 +117,7 @@ def analysis_text(analysis: Analysis) -> str:
     parts = [
         analysis.table.roll.interim_text,
         left_out_text(analysis.rules.left_out),
+        all_cases_text(analysis.rules.names),
         "\n".join(ranking),
         "\n".join([PRIZE_RULE, *analysis.decisions.lines, *missing]),
     ]
@@ -124,7 +127,10 @@ def analysis_text(analysis: Analysis) -> str:
     has_rivals = len(analysis.board.teams) > 1
     if has_rivals:
         cases = len(analysis.board.cases)
-        recounts = (recount_text(winner, cases) for winner in analysis.sensitivity)
+        recounts = (
+            recount_text(winner, cases, analysis.rules.names)
+            for winner in analysis.sensitivity
+        )
         parts.append("\n".join(recounts))
     if too_few_text(analysis):
         parts.append(certainty_text(analysis, is_organiser=True))
@@ -164,12 +170,15 @@ def _pairs_text(analysis: Analysis) -> str:
         rows.append([" > ".join(map(printable, pair)), *cells])
     family = len(teams) * (len(teams) - 1)
     title = (
-        "Is each team better than the next? Effect (-1 to 1) and p of one-sided"
-        " Wilcoxon tests paired by case,\n"
-        f"after Holm over the {family} ordered pairs of each metric; cases without"
-        " a difference are left out:"
+        "Is each team better than the next? Effect (-1 to 1) and p of"
+        f" {tests_text(metrics)},\n"
+        f"after Holm over the {family} ordered pairs of each metric"
     )
-    return _block(title, rows)
+    if not analysis.rules.is_of_answers_alone:
+        title += "; cases without a difference are left out"
+    if analysis.rules.of_answers:
+        title += "; of answers, p is the share of draws in which it is not better"
+    return _block(f"{title}:", rows)
 
 
 def _schemes_text(schemes: Sequence[Scheme]) -> str:

@@ -14,7 +14,7 @@ from flare.ranking.inspection import RollCall
 from flare.ranking.rank import Analysis
 from flare.ranking.rules import MissingRule, Ties
 from flare.ranking.uncertainty import ALPHA, CONFIDENCE
-from flare.reports.ranking.words import left_out_text
+from flare.reports.ranking.words import left_out_text, printed
 from flare.reports.scores import METHOD, title_within
 from flare.results.metrics_reading import EvaluationFile
 from flare.results.traces_csv import STABLE_SHARE
@@ -69,21 +69,24 @@ def methods_text(analysis: Analysis) -> str:
 
 def _sentences(analysis: Analysis) -> Iterator[str]:
     """Tell the teams and the rules, how sure ranks are, and how values were made."""
-    rules, board, challenge = analysis.rules, analysis.board, analysis.challenge
+    rules = analysis.rules
+    challenge = analysis.challenge
     yield analysis.table.roll.interim_text
-    yield (
-        f"Ranked were {count(len(board.teams), 'team')} on each of"
-        f" {count(len(board.cases), 'test case')} by each of"
-        f" {count(len(rules.metrics), 'metric')}"
-        f" ({'; '.join(map(_metric_text, rules.metrics))})."
-    )
+    yield _ranked_text(analysis)
     yield left_out_text(rules.left_out)
     weighted = "weighted mean" if len(set(rules.weights)) > 1 else "mean"
+    over = "all metrics" if rules.is_of_answers_alone else "all cases and metrics"
     yield (
-        f"A team's score is the {weighted} of its ranks over all cases and metrics,"
+        f"A team's score is the {weighted} of its ranks over {over},"
         " divided by the number of teams; ranks were added exactly."
     )
-    yield f"Teams with equal values on a case got {_TIES[rules.ties]}."
+    if rules.of_answers and not rules.is_of_answers_alone:
+        yield (
+            "A rank by a metric of answers counted as much as the mean of the ranks by"
+            " another metric of the same weight."
+        )
+    where = "" if rules.is_of_answers_alone else " on a case"
+    yield f"Teams with equal values{where} got {_TIES[rules.ties]}."
     yield _missing_text(analysis)
     if rules.gate_dsc:
         yield (
@@ -107,6 +110,29 @@ def _sentences(analysis: Analysis) -> Iterator[str]:
     )
 
 
+def _ranked_text(analysis: Analysis) -> str:
+    """How many teams were ranked, on how many cases, by which metrics."""
+    rules, board = analysis.rules, analysis.board
+    text = f"Ranked were {count(len(board.teams), 'team')}"
+    of_cases: list[str] = []
+    of_answers: list[str] = []
+    for rule in rules.metrics:
+        group = of_answers if rule.metric in rules.of_answers else of_cases
+        group.append(_metric_text(rule))
+    if of_cases:
+        text += (
+            f" on each of {count(len(board.cases), 'test case')} by each of"
+            f" {count(len(of_cases), 'metric')} ({'; '.join(of_cases)})"
+        )
+    if of_answers:
+        text += " and" if of_cases else ""
+        text += (
+            f" by the values of {count(len(of_answers), 'metric')} of answers, each of"
+            f" all cases together ({'; '.join(of_answers)})"
+        )
+    return f"{text}."
+
+
 def _robustness_sentences(analysis: Analysis) -> Iterator[str]:
     """How the certainty of the ranks was assessed."""
     if bootstrap := analysis.bootstrap:
@@ -115,8 +141,14 @@ def _robustness_sentences(analysis: Analysis) -> Iterator[str]:
             f" bootstrap samples of the cases (NumPy's {bootstrap.generator}, seed"
             f" {bootstrap.seed}), of which {CONFIDENCE:.0%} intervals are given."
         )
+        if analysis.rules.of_answers:
+            yield (
+                "Values of answers were made anew from the answers of each sample;"
+                f" {bootstrap.left_out} samples, whose cases leave a value undefined,"
+                " were left out."
+            )
     teams = len(analysis.board.teams)
-    if teams > 1:
+    if teams > 1 and not analysis.rules.is_of_answers_alone:
         replaced = "replaced by the worst value of the metric, or of any team where it"
         replaced += " has none"
         if any(rule.failed is not None for rule in analysis.rules.metrics):
@@ -128,6 +160,14 @@ def _robustness_sentences(analysis: Analysis) -> Iterator[str]:
             f" adjusted by Holm's method over the {teams * (teams - 1)} ordered pairs"
             f" of teams for each metric, at a level of {ALPHA:g}; effects are"
             " matched-pairs rank-biserial correlations."
+        )
+    if teams > 1 and analysis.rules.of_answers:
+        yield (
+            "By metrics of answers, p is the share of the bootstrap samples in which a"
+            " team was not better than the other one, adjusted by Holm's method over"
+            f" the {teams * (teams - 1)} ordered pairs of teams for each metric, at a"
+            f" level of {ALPHA:g}; effects are the share of the samples in which it was"
+            " better, less that in which it was worse."
         )
 
 
@@ -157,8 +197,10 @@ def _scoring_sentences(analysis: Analysis) -> Iterator[str]:
             " follows are the rules of the challenge."
         )
     rules = scoring_rules(challenge)
-    yield from _definitions(challenge.metrics, challenge.rules_note)
-    yield from _rule_sentences(rules)
+    if challenge.organs:
+        yield from _definitions(challenge.metrics, challenge.rules_note)
+        yield from _rule_sentences(rules)
+    yield from _answer_sentences(analysis)
     for key, rule in further_rules(challenge).items():
         yield f"{key.replace('_', ' ').capitalize()}: {rule}."
     words = origin.options.split() if origin else []
@@ -168,6 +210,19 @@ def _scoring_sentences(analysis: Analysis) -> Iterator[str]:
         text = _OPTIONS.get(f"{option} {value}", "")
         yield text.format(worst=_worst_text(rules))
     yield _digest(origin.references_sha256 if origin else "")
+
+
+def _answer_sentences(analysis: Analysis) -> Iterator[str]:
+    """Define the ranked metrics of answers, and tell how missing ones counted."""
+    columns = analysis.rules.of_answers
+    for column in columns:
+        metric = printed(column)
+        if metric.record:
+            yield f"{metric.title} is {metric.record.definition}."
+    if columns:
+        yield "A missing answer counted as the worst one."
+        note = analysis.challenge.rules_note
+        yield f"Answers were scored by {note}." if note else ""
 
 
 def _definitions(columns: Iterable[str], note: str) -> Iterator[str]:
@@ -265,7 +320,8 @@ def _missing_text(analysis: Analysis) -> str:
     ]
     if not missing:
         return "No result was missing."
-    total = len(board.teams) * len(board.cases) * len(rules.metrics)
+    metrics = len(rules.metrics) - len(rules.of_answers)
+    total = len(board.teams) * len(board.cases) * metrics
     values = ""
     if rules.missing is MissingRule.VALUE:
         failed = (f"{rule.metric} {rule.failed:g}" for rule in rules.metrics)

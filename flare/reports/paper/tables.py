@@ -14,10 +14,13 @@ from flare.ranking.rank import Analysis
 from flare.ranking.uncertainty import ALPHA
 from flare.reports.model import BEST, NO_RESULT, Cell, Table, table
 from flare.reports.ranking.words import (
+    Printed,
+    all_cases_text,
     counted_text,
     guests_note,
     left_out_text,
     printed,
+    tests_text,
 )
 from flare.reports.render.text import escaped_markdown, latex, latex_file, markdown
 from flare.results.csv_rows import rows_text
@@ -27,7 +30,8 @@ def page_text(analysis: Analysis) -> str:
     """The ranking, and the decisions that it rests on, in Markdown."""
     lines = []
     left_out = left_out_text(analysis.rules.left_out)
-    for note in filter(None, (analysis.table.roll.interim_text, left_out)):
+    answers = all_cases_text(analysis.rules.names)
+    for note in filter(None, (analysis.table.roll.interim_text, left_out, answers)):
         lines += [escaped_markdown(note), ""]
     lines += markdown(ranking_table(analysis, "mean rank: {title}"))
     if guests_text := guests_note(analysis):
@@ -47,7 +51,13 @@ def latex_text(analysis: Analysis) -> str:
     """The ranking as a table in LaTeX."""
     title = ranking_title(analysis)
     caption = f"{title}: scores, and mean ranks by each metric; smaller is better."
-    notes = (caption, left_out_text(analysis.rules.left_out), guests_note(analysis))
+    rules = analysis.rules
+    notes = (
+        caption,
+        left_out_text(rules.left_out),
+        all_cases_text(rules.names),
+        guests_note(analysis),
+    )
     ranking = ranking_table(analysis, "{title}", " ".join(filter(None, notes)))
     _rank, _team, _score, *metric_heads = ranking.heads
     heads = ("Rank", "Team", "Score", *metric_heads)
@@ -182,15 +192,21 @@ def _cell(mean: Mean, means: Means, kind: str) -> Cell:
     if not mean.n:
         return Cell(NO_RESULT)
     metric = printed(mean.metric)
-    number = f" (n = {mean.n})" if mean.n < means.cases else ""
+    is_whole = metric.is_of_answers or mean.n == means.cases
+    number = "" if is_whole else f" (n = {mean.n})"
     if kind == "medians":
-        quartiles = (mean.median, mean.first_quartile, mean.third_quartile)
-        median, low, high = (metric.text(value or 0) for value in quartiles)
-        return Cell(f"{median} ({low} to {high}){number}")
+        return Cell(_median_text(mean, metric) + number)
     numbers = [value for value in (mean.mean, mean.sd) if value is not None]
     text = " \u00b1 ".join(map(metric.text, numbers))
     sign = LEVEL if mean in means.level else ""
     return Cell(text + number + sign, css=BEST if mean in means.best else "")
+
+
+def _median_text(mean: Mean, metric: Printed) -> str:
+    """A median with its quartiles; a value of answers is alone."""
+    quartiles = (mean.median, mean.first_quartile, mean.third_quartile)
+    median, low, high = (metric.text(value or 0) for value in quartiles)
+    return median if metric.is_of_answers else f"{median} ({low} to {high})"
 
 
 def _note(means: Means, metrics: Sequence[str], kind: str) -> str:
@@ -204,12 +220,13 @@ def _note(means: Means, metrics: Sequence[str], kind: str) -> str:
     if means.guests:
         guests = listing(sorted(means.guests), last=" and ")
         note += f" Out of competition: {guests}."
+    note = " ".join(filter(None, (note, all_cases_text(metrics))))
     if kind == "medians":
         return note
     if not means.is_tested:
         return f"{note} Bold: the best mean of all cases; no test was made."
     return (
-        f"{note} Bold: the best mean of all cases; {LEVEL}: one-sided Wilcoxon tests"
-        f" paired by case do not tell it from the best ({100 * ALPHA:g} %, after"
+        f"{note} Bold: the best mean of all cases; {LEVEL}: {tests_text(metrics)} do"
+        f" not tell it from the best ({100 * ALPHA:g} %, after"
         " Holm over all ordered pairs of teams, in each column)."
     )

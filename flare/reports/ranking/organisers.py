@@ -53,6 +53,7 @@ from flare.reports.ranking.words import (
     recount_text,
     scheme_moves,
     tau_text,
+    tests_text,
 )
 from flare.reports.scores import Mean, group_title
 from flare.results.groups_csv import Grouping
@@ -63,10 +64,26 @@ TIMES_NOTE = (
 )
 TESTS_NOTE = (
     "A field is filled where the team of the row is significantly better than the team"
-    " of the column, which has the number of its row: one-sided Wilcoxon tests paired"
-    " by case, 5 %, after Holm over all ordered pairs of a metric. The darker, the"
-    " larger the effect (matched-pairs rank-biserial correlation)."
+    " of the column, which has the number of its row: {}, 5 %, after Holm over all"
+    " ordered pairs of a metric. The darker, the larger the effect (matched-pairs"
+    " rank-biserial correlation{})."
 )
+ANSWERS_EFFECT = (
+    "; of answers, the share of draws in which it is better, less that in which it is"
+    " worse, and p that in which it is not better"
+)
+ALL_CASES = "all cases together"
+"""Stands for the case of a value of answers."""
+
+STATISTICS = (
+    "mean",
+    "lowest",
+    "first quartile",
+    "median",
+    "third quartile",
+    "highest",
+)
+"""The columns of a table of values."""
 
 EFFECTS = (0.25, 0.5, 0.75)
 """An effect above a bound has a darker shade than one up to it."""
@@ -93,6 +110,11 @@ class MetricValues:
     """What a missing result counts as, by case; None where it is left out."""
     effects: Mapping[tuple[str, str], tuple[float, bool]]
     """How much better a team is than another one, and whether significantly so."""
+
+    @property
+    def has_hard_cases(self) -> bool:
+        """Whether its values tell which cases are hard, and for whom."""
+        return self.metric.is_score and not self.metric.is_of_answers
 
     def counted_row(self, row: Sequence[float | None]) -> Sequence[float | None]:
         """The values of a team, each missing one as it counts in a mean.
@@ -147,7 +169,11 @@ def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
     for test in analysis.tests:
         if test.metric == name:
             effects[test.team, test.other] = (test.effect, test.p_holm <= ALPHA)
-    return MetricValues(printed(name), board.teams, board.cases, rows, counted, effects)
+    metric, cases = printed(name), board.cases
+    if metric.is_of_answers:
+        cases, counted = (ALL_CASES,), counted[:1]
+        rows = [row[:1] for row in rows]
+    return MetricValues(metric, board.teams, cases, rows, counted, effects)
 
 
 def _without_nan(values: Sequence[float]) -> list[float | None]:
@@ -164,13 +190,14 @@ def organiser_page(ranking: WholeRanking, links: Mapping[str, str]) -> Page:
         look = [lines_or(flags, "Nothing odd was found.")]
     if missing := missing_lines(analysis):
         look += [Heading("Missing results"), Lines(missing)]
-    hard = [case_chart(values) for values in metrics if values.metric.is_score][:1]
+    hard = [case_chart(values) for values in metrics if values.has_hard_cases][:1]
     doubts: list[Part] = []
     tests: list[Part] = []
     schemes: list[Part] = []
     if len(ranking.public.teams) > 1:
         cases = len(analysis.board.cases)
-        recounts = [recount_text(winner, cases) for winner in analysis.sensitivity]
+        names = analysis.rules.names
+        recounts = [recount_text(w, cases, names) for w in analysis.sensitivity]
         doubts = [Heading("What first place depends on"), Lines(recounts)]
         tests = _tests_parts(analysis, metrics)
         schemes = [_schemes_table(analysis.schemes)]
@@ -200,14 +227,16 @@ def _tests_parts(analysis: Analysis, metrics: Sequence[MetricValues]) -> list[Pa
     fewest = fewest_cases_to_test(teams * (teams - 1))
     # Of fewer cases, steps of one size can be enough.
     is_any_sure = any(test.p_holm <= ALPHA for test in analysis.tests)
-    if cases < fewest and not is_any_sure:
+    names = analysis.rules.names
+    if cases < fewest and not is_any_sure and not analysis.rules.of_answers:
         too_few = (
             f"Of {count(cases, 'case')} no test can tell: it takes {fewest}"
             " until any difference is significant, however large."
         )
         return [Words(too_few)]
     charts = [tests_chart(values) for values in metrics]
-    return [Words(TESTS_NOTE), Pair(charts)]
+    effect = ANSWERS_EFFECT if analysis.rules.of_answers else ""
+    return [Words(TESTS_NOTE.format(tests_text(names), effect)), Pair(charts)]
 
 
 def _mean_parts(
@@ -218,7 +247,8 @@ def _mean_parts(
     for grouping in groupings:
         parts.append(Heading(f"Means by {grouping.column}"))
         parts.append(Words(f"{GROUPS_NOTE} {TIMES_NOTE}", "note"))
-        parts += (mean_table(grouping, values) for values in metrics)
+        of_cases = [values for values in metrics if not values.metric.is_of_answers]
+        parts += (mean_table(grouping, values) for values in of_cases)
     return parts
 
 
@@ -295,9 +325,13 @@ def values_chart(values: MetricValues) -> Chart:
             quarters = np.quantile(results, (0, 0.25, 0.5, 0.75, 1)).tolist()
             statistics = [float(np.mean(results)), *quarters]
         rows.append((team, str(absent or "none"), *map(metric.cell, statistics)))
-    heads = ("mean", "lowest", "first quartile", "median", "third quartile", "highest")
     caption = f"{metric.title}: statistics of all cases"
     caption = "; ".join(filter(None, (caption, values.counted_text)))
+    content = table(caption, ("team", NO_RESULT, *STATISTICS), rows, words=("team",))
+    if metric.is_of_answers:
+        caption = f"{metric.title}: the value of all cases together"
+        cells = [(team, mean) for team, _, mean, *_ in rows]
+        content = table(caption, ("team", "value"), cells, words=("team",))
     tips = values.cases, values.rows, metric.decimals
     return spread_chart(
         metric.record or metric.name,
@@ -307,7 +341,7 @@ def values_chart(values: MetricValues) -> Chart:
         has_boxes=True,
         title=metric.title,
         summary=f"{len(values.teams)} teams, best first; the table has the statistics",
-        table=table(caption, ("team", NO_RESULT, *heads), rows, words=("team",)),
+        table=content,
         # Of more teams, the page would become too large.
         tips=tips if len(values.teams) <= MANY_ROWS else None,
     )

@@ -32,6 +32,7 @@ from flare.reports.model import (
 )
 from flare.reports.ranking.words import (
     Printed,
+    all_cases_text,
     certainty_text,
     counted_text,
     draws_text,
@@ -116,7 +117,11 @@ def public_ranking(
     has_means = is_organiser or analysis.shows_means
     metrics = tuple(map(printed, rules.names))
     counted = {name: means.counted[name] for name in rules.names}
-    notes = [left_out_text(rules.left_out), guests_note(analysis)]
+    notes = [
+        left_out_text(rules.left_out),
+        all_cases_text(rules.names),
+        guests_note(analysis),
+    ]
     if has_means and any(mean.missing for mean in means.rows):
         notes.append(f"In a mean, a missing result {counted_text(counted)}.")
     bootstrap = None if too_few_text(analysis) else analysis.bootstrap
@@ -147,6 +152,8 @@ def _group_ranks(
 ) -> GroupRanks:
     """The ranks within groups; for everybody, none of a column with a small group."""
     note = "" if is_organiser else reason_for_silence(grouping)
+    if analysis.rules.of_answers:
+        note = f"Not told. {all_cases_text(analysis.rules.names)}"
     groups = () if note else grouping.groups
     ranks = (analysis.board.on(numbers).final_ranks for _, numbers in groups)
     return GroupRanks(

@@ -7,7 +7,7 @@ is rounded here as its metric says, and one in voxels is not here at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flare.common.files import file_names
@@ -103,6 +103,8 @@ def own_standing(
             f" {rules.gate_dsc:g}; on others they are ranked like missing ones."
         )
         notes.insert(0, gate)
+    results = _own_results(analysis, standing.team, metrics)
+    notes += _answer_notes(metrics, results[0])
     return OwnStanding(
         team=standing.team,
         challenge=analysis.challenge.name,
@@ -112,13 +114,24 @@ def own_standing(
         metrics=metrics,
         mean_ranks=tuple(float(standing.mean_ranks[name]) for name in rules.names),
         cases=analysis.table.cases,
-        results=_own_results(analysis, standing.team, metrics),
+        results=results,
         notes=tuple(filter(None, notes)),
         draws=tuple(draw for draw in public.draws if draw.team == standing.team),
         draws_note=public.draws_note,
         interim=public.interim,
         counted=public.counted,
     )
+
+
+def _answer_notes(
+    metrics: Sequence[Printed], results: Sequence[OwnResult]
+) -> Iterator[str]:
+    """The values and ranks by answers, which each case has alike."""
+    for metric, result in zip(metrics, results, strict=True):
+        if metric.is_of_answers:
+            value = _own_text(metric, result.thousandths)
+            rank = plain(result.rank)
+            yield f"{metric.title} of all cases together: {value}, rank {rank}."
 
 
 def _own_results(
@@ -186,9 +199,9 @@ def sheet_text(standing: OwnStanding) -> str:
         f"Rank in {escaped_markdown(standing.challenge)}: {standing.place}.",
         f"{standing.score_note}: {escaped_markdown(mean_ranks)}.",
         *map(escaped_markdown, standing.notes),
-        "",
-        *markdown(_sheet_table(standing)),
     ]
+    if not all(metric.is_of_answers for metric in standing.metrics):
+        lines += ["", *markdown(_sheet_table(standing))]
     if reasons:
         lines += ["", "Missing results:", "", *reasons]
     return "\n".join(lines) + "\n"
@@ -198,11 +211,15 @@ def _sheet_table(standing: OwnStanding) -> Table:
     """The values, where they may be told, and the ranks of each case."""
     heads, rows = ["case"], []
     for metric in standing.metrics:
+        if metric.is_of_answers:
+            continue
         title = metric.title
         heads += [title, "rank"] if metric.is_told else [f"{title}: rank"]
     for case, results in zip(standing.cases, standing.results, strict=True):
         cells = [case]
         for metric, result in zip(standing.metrics, results, strict=True):
+            if metric.is_of_answers:
+                continue
             if metric.is_told:
                 cells.append(_own_text(metric, result.thousandths))
             cells.append(str(plain(result.rank)))

@@ -129,9 +129,7 @@ def team_page(standing: OwnStanding, field: InField | None = None) -> Page:
     draws = []
     if standing.draws:
         draws.append(draws_chart(standing.draws, standing.draws_note))
-    columns = list(_columns(standing, field))
-    charts = [_value_chart(standing, column) for column in columns if column.is_shown]
-    cases = _cases_table(standing, columns)
+    values, cases = _value_parts(standing, list(_columns(standing, field)))
     missing = _missing(field.missing if field else standing.missing)
     return Page(
         title=f"{standing.team} in the ranking",
@@ -142,8 +140,8 @@ def team_page(standing: OwnStanding, field: InField | None = None) -> Page:
         sections=[
             Section("ranks", "Ranks", "Means and ranks by each metric", means),
             Section("draws", "How sure it is", "How sure it is", draws),
-            Section("values", "Values", "Values by each metric", [Pair(charts)]),
-            Section("cases", "All cases", "All cases", [cases]),
+            Section("values", "Values", "Values by each metric", values),
+            Section("cases", "All cases", "All cases", cases),
             Section("missing", "Missing results", "Missing results", missing),
         ],
     )
@@ -165,8 +163,10 @@ def _tiles(standing: OwnStanding) -> list[Tile]:
 
 
 def _columns(standing: OwnStanding, field: InField | None) -> Iterator[_Column]:
-    """The metrics of the page; organisers see the values of the field, in full."""
+    """The metrics of cases; organisers see the values of the field, in full."""
     for number, metric in enumerate(standing.metrics):
+        if metric.is_of_answers:
+            continue  # no case has a value
         yield _Column(
             metric=metric,
             values=field.values[number] if field else _own_values(standing, number),
@@ -179,6 +179,16 @@ def _own_values(standing: OwnStanding, number: int) -> ValuesByCase:
     """The values of a team by a metric, as it may know them."""
     thousandths = [row[number].thousandths for row in standing.results]
     return [None if value is None else value / 1000 for value in thousandths]
+
+
+def _value_parts(
+    standing: OwnStanding, columns: Sequence[_Column]
+) -> tuple[list[Part], list[Part]]:
+    """The charts and the table of cases; empty where all metrics are of answers."""
+    if not columns:
+        return [], []
+    charts = [_value_chart(standing, column) for column in columns if column.is_shown]
+    return [Pair(charts)], [_cases_table(standing, columns)]
 
 
 def _value_chart(standing: OwnStanding, column: _Column) -> Chart:

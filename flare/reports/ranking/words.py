@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from flare.challenge.metrics import Metric, metric_of, organ_of
+from flare.challenge.metrics import (
+    AnswerMetric,
+    Metric,
+    is_of_answers,
+    metric_of,
+    organ_of,
+)
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme, Sensitivity
@@ -28,7 +34,7 @@ class Printed:
     name: str
     """The name in ranking.json."""
     record: Metric | None
-    """The record of a metric of label maps; others have none."""
+    """The record of a metric of label maps or answers; others have none."""
     title: str
     """The title with organ and unit; the name if there is no other."""
     decimals: int
@@ -40,6 +46,11 @@ class Printed:
 
     Efficiency tells nothing of references; a metric of somebody else may.
     """
+
+    @property
+    def is_of_answers(self) -> bool:
+        """Whether its value is of all cases together, and no case has one."""
+        return isinstance(self.record, AnswerMetric)
 
     def text(self, value: float) -> str:
         """A value, or a mean of values."""
@@ -103,6 +114,40 @@ def left_out_text(metrics: Sequence[str]) -> str:
     return f"Not ranked: {names}, as no team was measured."
 
 
+def all_cases_text(metrics: Iterable[str]) -> str:
+    """Tell which metrics have one value of all cases; empty if none has.
+
+    Examples
+    --------
+    >>> all_cases_text(["dsc", "auroc_diagnosis"])
+    'AUROC of diagnosis: one value of all cases together, and one rank by it.'
+    """
+    titles = [printed(name).title for name in metrics if is_of_answers(name)]
+    if not titles:
+        return ""
+    names = listing(titles, last=" and ")
+    return f"{names}: one value of all cases together, and one rank by it."
+
+
+def tests_text(metrics: Iterable[str]) -> str:
+    """How teams are compared by some metrics, within a sentence.
+
+    Examples
+    --------
+    >>> tests_text(["dsc"])
+    'one-sided Wilcoxon tests paired by case'
+    >>> tests_text(["auroc_diagnosis"])
+    "comparisons on the bootstrap's draws"
+    """
+    kinds = {is_of_answers(name) for name in metrics}
+    texts = []
+    if False in kinds:
+        texts.append("one-sided Wilcoxon tests paired by case")
+    if True in kinds:
+        texts.append("comparisons on the bootstrap's draws")
+    return " or, of answers, ".join(texts)
+
+
 def counted_text(counted: Mapping[str, Sequence[float | None]]) -> str:
     """Tell how missing results count, by metric and case.
 
@@ -118,6 +163,8 @@ def counted_text(counted: Mapping[str, Sequence[float | None]]) -> str:
     values, left_out = [], []
     for metric, by_case in counted.items():
         title, different = printed(metric).title, set(by_case)
+        if is_of_answers(metric):
+            continue  # it has no missing result
         if different == {None}:
             left_out.append(title)
         elif len(different) == 1:
@@ -159,6 +206,11 @@ def draws_text(bootstrap: Bootstrap) -> str:
         f" {bootstrap.seed}); a team's rank lies in its interval in"
         f" {100 * CONFIDENCE:g} % of the draws."
     )
+    if bootstrap.left_out:
+        text += (
+            f" {bootstrap.left_out} of the draws are left out: their cases leave a"
+            " value undefined."
+        )
     if bootstrap.has_shared_first:
         text += (
             " Teams share first place in some draws: the shares add up to more than"
@@ -305,9 +357,16 @@ def too_few_text(analysis: Analysis) -> str:
     )
 
 
-def recount_text(winner: Sensitivity, cases: int) -> str:
-    """Tell all that the first place of a team depends on."""
+def recount_text(winner: Sensitivity, cases: int, metrics: Sequence[str] = ()) -> str:
+    """Tell all that the first place of a team depends on, by some metrics."""
+    answers = [printed(name).title for name in metrics if is_of_answers(name)]
     parts = [*_without_cases(winner, cases), *_without_teams(winner)]
+    if answers:
+        # Withdrawals are not searched for: see `flare.ranking.sensitivity`.
+        parts[0] = (
+            f"How few withdrawn cases would cost {printable(winner.team)} first place"
+            f" is not told, as each case changes {listing(answers, last=' and ')}"
+        )
     choices = [(name, n) for name, n in winner.alternatives.items() if n > 1]
     counts = " x ".join(f"{name} {n}" for name, n in choices)
     parts.append(
