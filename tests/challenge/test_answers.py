@@ -1,6 +1,7 @@
 """Answers in challenge files: the editions that have them, and mistakes in them."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from flare.challenge.reading import (
     read_challenge,
 )
 from flare.results.efficiency_csv import ranked_by_others
-from tests.builders import run_flare, write_nifti
+from tests.builders import ROOT, run_flare, write_nifti
 
 EDITIONS = [name for name in challenge_names() if read_challenge(name).answers]
 
@@ -254,6 +255,17 @@ def test_answers_of_the_same_name_replace_the_keys_that_they_give(read):
         name="report", kind="choice", file="reports.csv", metrics=("accuracy",)
     )
     assert mine.ranking == base.ranking
+
+
+def test_the_page_has_a_file_of_several_tasks(read):
+    page = (ROOT / "docs" / "reference" / "answers.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
+
+    challenge = read(text)
+
+    assert [rules.kind for rules in challenge.answers] == ["binary", "classes", "time"]
+    assert len({rules.file for rules in challenge.answers}) == 3
+    assert ranked_by_others(challenge, "mine.toml") == ()
 
 
 @pytest.mark.parametrize("name", EDITIONS)
