@@ -1,4 +1,4 @@
-"""Reads tables of answers: CSV, a list in JSON, or lines in JSON.
+"""Reads and writes tables of answers: CSV, a list in JSON, or lines in JSON.
 
 All cells become texts. The file is a stranger's: its size is bounded, and what it holds
 is only told in messages that name the place.
@@ -77,6 +77,35 @@ def _text_of(file: Path, *, is_real: bool) -> str:
 def _cell(text: str) -> str:
     """A text without line breaks, which answers.csv can hold."""
     return printable(" ".join(text.split()))
+
+
+def table_text(rows: Sequence[Mapping[str, str]], suffix: str) -> str:
+    """The text of a file from which `read_table` reads rows again.
+
+    A cell that a row has not is empty in CSV, and not there in JSON.
+
+    Examples
+    --------
+    >>> print(table_text([{"name": "a", "probs": "[0.2, 0.8]"}], ".csv"), end="")
+    name,probs
+    a,"[0.2, 0.8]"
+    """
+    if suffix != ".csv":
+        lines = [json.dumps(dict(row), ensure_ascii=False) for row in rows]
+        if suffix == ".jsonl":
+            return "".join(f"{line}\n" for line in lines)
+        return "[\n" + ",\n".join(lines) + "\n]\n"
+    import csv  # not at the top: an evaluation of label maps, which needs none
+    import io
+
+    names: dict[str, None] = {}
+    for row in rows:
+        names |= dict.fromkeys(row)
+    text = io.StringIO(newline="")
+    table = csv.DictWriter(text, list(names), restval="", lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue()
 
 
 # --- CSV ----------------------------------------------------------------------------

@@ -120,11 +120,16 @@ def all_rules(challenge: Challenge) -> dict[str, Rule]:
 
 
 def measuring_rules(challenge: Challenge) -> dict[str, Any]:
-    """The rules that measuring depends on: the memory that counts, and the labels."""
+    """The rules that measuring depends on: memory that counts, labels, answers kept."""
+    columns = [
+        f"{rules.file}: {', '.join((*rules.case, *rules.prediction))}"
+        for rules in challenge.answers
+    ]
     labels = sorted(organ.label for organ in challenge.organs)
     return {
         "max_gpu_memory": challenge.max_gpu_memory.value,
         "labels": ", ".join(map(str, labels)),
+        "answers": "; ".join(dict.fromkeys(columns)),
     }
 
 

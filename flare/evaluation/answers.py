@@ -118,7 +118,7 @@ def read_sheets(
         If the submission holds too many files.
     """
     read = cache(read_table)
-    references = _files_by_name(ground_truth, challenge, is_reference=True)
+    references = answer_files_in(ground_truth, challenge, is_reference=True)
     if not any(references.values()) and is_demonstration_set(ground_truth):
         raise DemonstrationSetError
     files: Mapping[str, Sequence[Path]] = {}
@@ -135,7 +135,7 @@ def read_sheets(
     return tuple(sheets)
 
 
-def _files_by_name(
+def answer_files_in(
     folder: Path, challenge: Challenge, *, is_reference: bool
 ) -> dict[str, list[Path]]:
     """The files of answers in a folder and its subfolders, by their names."""
@@ -153,7 +153,7 @@ def _submitted_files(predictions: Path, challenge: Challenge) -> dict[str, list[
 
     A table that was submitted by itself has the name that the platform gives it.
     """
-    files = _files_by_name(predictions, challenge, is_reference=False)
+    files = answer_files_in(predictions, challenge, is_reference=False)
     names = {rules.file for rules in challenge.answers}
     is_table = TABLE_SOCKET in read_sockets(predictions / INPUTS_FILE_NAME)
     if is_table and len(names) == 1:
@@ -193,7 +193,7 @@ def answer_reference_files(
     """
     if not challenge.answers:
         return []
-    files = _files_by_name(ground_truth, challenge, is_reference=True)
+    files = answer_files_in(ground_truth, challenge, is_reference=True)
     return [
         (rules.name, _reference_file(rules, files[rules.references]))
         for rules in challenge.answers
@@ -220,8 +220,8 @@ def _reference_texts(rules: AnswerRules, file: Path, read: ReadTable) -> dict[st
     """
     texts: dict[str, str] = {}
     try:
-        for row in _rows_that_count(rules, rules.reference, read(file)):
-            case = _case_of_row(rules, row)
+        for row in rows_that_count(rules, rules.reference, read(file)):
+            case = case_of_row(rules, row)
             if case in texts:
                 raise ValueError(f"{row.place}: a second answer for case {safe(case)}")
             text = cells_text([row.cells[column] for column in rules.reference])
@@ -271,7 +271,7 @@ def check_cases(sheets: Sequence[Sheet], cases: Collection[str]) -> None:
 # --- The rows of a file --------------------------------------------------------------
 
 
-def _rows_that_count(
+def rows_that_count(
     rules: AnswerRules, columns: Sequence[str], rows: Sequence[TableRow]
 ) -> Iterator[TableRow]:
     """The rows with the values of `only`, each of which has all columns.
@@ -306,7 +306,7 @@ def _check_columns(columns: Sequence[str], row: TableRow) -> None:
         raise ValueError(f"{where} no column {listing(absent)}{hint}")
 
 
-def _case_of_row(rules: AnswerRules, row: TableRow) -> str:
+def case_of_row(rules: AnswerRules, row: TableRow) -> str:
     """The case of a row; of several columns, their texts with blanks between."""
     # pandas writes the whole numbers of a column as 3.0 if one of its cells is empty.
     texts = [re.sub(r"^(\d+)\.0$", r"\1", row.cells[name]) for name in rules.case]
@@ -334,7 +334,7 @@ def _submitted_answers(
     try:
         rows = read(_submitted_file(rules, files))
         problems_by_reason: dict[str, list[str]] = {}
-        for row in _rows_that_count(rules, rules.prediction, rows):
+        for row in rows_that_count(rules, rules.prediction, rows):
             reason = _add_row(answers, row, rules, cases)
             if reason:
                 place = _place(row, row.cells[rules.case[0]], _text(row, rules))
@@ -373,7 +373,7 @@ def _add_row(
     cases: Collection[str] | None,
 ) -> str:
     """Add the answer of a row; return why it is not one that the kind allows."""
-    case = _case_of_row(rules, row)
+    case = case_of_row(rules, row)
     if cases is not None and case not in cases:
         case = case.removesuffix(CHANNEL)
     if cases is not None and case not in cases:
@@ -488,13 +488,18 @@ def score_sheet(sheet: Sheet) -> AnswerScore:
     return AnswerScore(name=sheet.rules.name, by_metric=values, rows=sheet.rows)
 
 
-def low_answers(sheets: Sequence[Sheet]) -> list[LowScores]:
-    """The answers that count as the worst ones, by the reason."""
+def low_answers(
+    sheets: Sequence[Sheet], absent: Collection[str] = ()
+) -> list[LowScores]:
+    """The answers that count as the worst ones, by the reason.
+
+    Cases in `absent` are known to have none.
+    """
     low_scores = []
     for sheet in sheets:
         cases_by_reason: dict[str, list[str]] = {}
         for row in sheet.rows:
-            if row.problem:
+            if row.problem and row.case not in absent:
                 cases_by_reason.setdefault(row.problem, []).append(row.case)
         for reason, cases in cases_by_reason.items():
             share = f"{len(cases)} of {count(len(sheet.rows), 'answer')}"

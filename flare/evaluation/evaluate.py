@@ -249,7 +249,7 @@ def results_of(
         from flare.evaluation.answers import low_answers, score_sheet
 
         answers = tuple(map(score_sheet, plan.sheets))
-        unusable += low_answers(plan.sheets)
+        unusable += low_answers(plan.sheets, absent)
     return Results(
         cases=cases,
         answers=answers,

@@ -15,7 +15,7 @@ import shutil
 import tarfile
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -35,6 +35,10 @@ MOST_ENTRIES = 10_000
 
 MOST_FILES = 100
 """Files that are taken out: a right output has one."""
+
+MOST_ANSWER_BYTES = 2**14
+"""A file of answers to one case has at most this many: those of a thousand cases can be
+read together."""
 
 MOST_MAPS = 4
 """All files together may be as large as this number of label maps."""
@@ -89,9 +93,13 @@ def _write_inputs(file: Path, image: str, contract: Contract) -> None:
 
 
 def take_out(
-    engine: Engine, holder: str, folder: Path, most_bytes: int
+    engine: Engine,
+    holder: str,
+    folder: Path,
+    most_bytes: int,
+    answer_files: Container[str] = (),
 ) -> dict[str, str]:
-    """Copy the files of a volume to a folder.
+    """Copy the files of a volume to a folder: the bytes of label maps and of answers.
 
     A container of ours, the `holder`, holds the volume. The folder is empty, and closed
     to other users; no honest file is larger than `most_bytes`. Returns the names of
@@ -104,12 +112,13 @@ def take_out(
     EngineError
         If the engine does not answer any more.
     """
+    allowance = _Allowance(most_bytes, MOST_MAPS * most_bytes, answer_files)
     process = engine.copy_out(holder, OUTPUTS)
     alarm = threading.Timer(ANSWER_S, process.kill)
     alarm.start()
     try:
         with explained():
-            irregular = _copy(cast("IO[bytes]", process.stdout), folder, most_bytes)
+            irregular = _copy(cast("IO[bytes]", process.stdout), folder, allowance)
             is_read = process.wait() == 0
     except BrokenError:
         is_read = False
@@ -126,9 +135,8 @@ def take_out(
     return irregular
 
 
-def _copy(content: IO[bytes], folder: Path, most_bytes: int) -> dict[str, str]:
-    """Copy label maps; of other files only the names count: they stay empty."""
-    allowance = _Allowance(most_bytes, MOST_MAPS * most_bytes)
+def _copy(content: IO[bytes], folder: Path, allowance: _Allowance) -> dict[str, str]:
+    """Copy what is read; of other files only the names count: they stay empty."""
     irregular: dict[str, str] = {}
     with tarfile.open(
         fileobj=content, mode="r|", tarinfo=StrictHeader, errors="surrogateescape"
@@ -149,7 +157,7 @@ def _copy(content: IO[bytes], folder: Path, most_bytes: int) -> dict[str, str]:
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("xb") as target:
                 source = archive.extractfile(member)
-                if source and case_name(Path(name)):
+                if source and allowance.is_for_content(file):
                     shutil.copyfileobj(source, target)
     return irregular
 
@@ -162,6 +170,8 @@ class _Allowance:
     """A file may have,"""
     left_bytes: int
     """and all further files together."""
+    answer_files: Container[str] = ()
+    """Names of files of answers, each of which may have `MOST_ANSWER_BYTES`."""
     entries: int = 0
     files: int = 0
 
@@ -173,6 +183,10 @@ class _Allowance:
                 f"there are more than {MOST_ENTRIES} files and folders"
             )
 
+    def is_for_content(self, file: Path) -> bool:
+        """Whether a file may hold a label map or answers."""
+        return bool(case_name(file)) or file.name in self.answer_files
+
     def enter_file(self, parts: Sequence[str], size: int) -> None:
         """Look at the name and the size of a regular file, and count it."""
         name = safe("/".join(parts))
@@ -180,6 +194,10 @@ class _Allowance:
             raise WrongOutputError(
                 f"{name}: {size} bytes are more than any label map of this CT"
             )
+        is_answers = bool(parts) and parts[-1] in self.answer_files
+        if is_answers and size > MOST_ANSWER_BYTES:
+            most = f"the {MOST_ANSWER_BYTES} that answers to one case may take"
+            raise WrongOutputError(f"{name}: {size} bytes are more than {most}")
         if len(parts) > DEEPEST or ".." in parts or not parts:
             raise WrongOutputError(f"{name}: it lies deeper than {DEEPEST} folders")
         self.left_bytes -= size  # holes are read as zeros, and take no room
@@ -197,6 +215,13 @@ def files_of(folder: Path) -> list[str]:
     return sorted(
         str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()
     )
+
+
+def move_answers(folder: Path, target: Path, names: Iterable[str]) -> None:
+    """Move an algorithm's files of answers, which lie in no folder of its output."""
+    for name in names:
+        if (folder / name).is_file():
+            (folder / name).replace(target / name)
 
 
 def move_map(

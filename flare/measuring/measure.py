@@ -18,6 +18,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from flare.challenge.answers import KINDS
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.errors import (
@@ -28,6 +29,8 @@ from flare.common.errors import (
     SubmissionError,
 )
 from flare.common.text import aligned, count, listing, nearest, safe
+from flare.evaluation.answers import check_cases as check_answer_cases
+from flare.evaluation.answers import check_sheet, read_sheets
 from flare.evaluation.submission.find import LabelMapFile, find_references
 from flare.measuring.archive.model import MODEL_SUFFIX, model_beside
 from flare.measuring.archive.reading import SUFFIX, Archive, read_archive, team_of
@@ -147,14 +150,40 @@ def check_cases(
             f"{safe(ground_truth)}: there is no such folder",
             "Give the reference labels with --ground-truth.",
         )
-    references = {file.case for file in find_references(ground_truth, challenge)}
+    references = _reference_cases(ground_truth, challenge)
     unmatched = sorted(references ^ {case.case for case in cases})
-    if unmatched:
+    if references and unmatched:
         raise MeasurementError(
             str(ground_truth),
             f"{listing(unmatched)}: there is an image or a reference, but not both",
             "Every case needs both.",
         )
+
+
+def _reference_cases(ground_truth: Path, challenge: Challenge) -> set[str]:
+    """The cases that have a label map, or else answers; none if questions have names.
+
+    An error of the organisers' is raised if answers could not be scored in the end.
+    """
+    cases: set[str] = set()
+    if challenge.organs:
+        cases = {file.case for file in find_references(ground_truth, challenge)}
+    if not challenge.answers:
+        return cases
+    sheets = read_sheets(None, ground_truth, challenge)
+    check_answer_cases(sheets, cases)
+    for sheet in sheets:
+        check_sheet(sheet)
+        rules = sheet.rules
+        if KINDS[rules.kind].needs_worst and rules.worst is None:
+            raise InputError(
+                f"answers.{rules.name}: a run may fail, and a missing {rules.kind} has"
+                " no worst value",
+                "Set `worst` in the challenge file.",
+            )
+        if not challenge.organs and len(rules.case) == 1:
+            cases |= {*sheet.cases}
+    return cases
 
 
 # --- The whole --------------------------------------------------------------------

@@ -6,6 +6,7 @@ No container is run, so neither archives nor an engine are needed.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from flare.results.efficiency_csv import EFFICIENCY_CSV, RunStatus, means, read_
 from flare.results.errors import RankingError
 from flare.results.metrics_json import METRICS_JSON, write_results
 from flare.results.metrics_reading import read_means
-from flare.results.scores import Results
+from flare.results.scores import AnswerScore, Results
 from flare.results.team_folder import PREDICTIONS, FolderLock, is_measured
 
 _log = logging.getLogger(__name__)
@@ -33,10 +34,10 @@ class Rescored:
     """The scores of a team before and after."""
 
     team: str
-    before: tuple[float | None, ...]
-    """Its mean DSC and NSD before; None where they were not known."""
-    after: tuple[float | None, ...]
-    """Its mean DSC and NSD now; None if it was not scored."""
+    before: Mapping[str, float | None]
+    """Its mean DSC and NSD, and values of answers, before; None if not known."""
+    after: Mapping[str, float | None]
+    """The same now; None if it was not scored."""
     error: FlareError | None
     """The reason why it could not be scored."""
     is_skipped: bool
@@ -85,7 +86,8 @@ def _is_team(folder: Path) -> bool:
 def _rescore_team(
     folder: Path, ground_truth: Path, challenge: Challenge, workers: int | None
 ) -> Rescored:
-    before = read_means(folder / METRICS_JSON)
+    names = [*(SCORES if challenge.organs else ()), *_answer_columns(challenge)]
+    before = read_means(folder / METRICS_JSON, names)
     scores: Results | None = None
     errors: list[FlareError] = []
     if is_measured(folder) or (folder / PREDICTIONS).is_dir():
@@ -105,10 +107,15 @@ def _rescore_team(
     return Rescored(
         team=folder.name,
         before=before,
-        after=tuple(scores.mean(name) if scores else None for name in SCORES),
+        after={name: scores.totals[name] if scores else None for name in names},
         error=errors[0] if errors else None,
         is_skipped=not scores and not errors,
     )
+
+
+def _answer_columns(challenge: Challenge) -> Sequence[str]:
+    """The keys of all values of answers in metrics.json."""
+    return sum((rules.columns for rules in challenge.answers), ())
 
 
 def _read_options(file: Path) -> EvaluationOptions:
@@ -129,13 +136,21 @@ def _read_options(file: Path) -> EvaluationOptions:
 
 def rescored_table(teams: tuple[Rescored, ...]) -> str:
     """A table of the scores before and after, with a row for each team."""
-    rows = [["team", "DSC before", "after", "NSD before", "after", ""]]
+    rows = [["team"]]
+    for name in teams[0].before:
+        title = name.upper() if name in SCORES else name
+        rows[0] += [f"{title} before", "after"]
+    rows[0].append("")
     for team in teams:
         row = [safe(team.team)]
-        for pair in zip(team.before, team.after, strict=True):
-            row += ["-" if mean is None else f"{mean:.4f}" for mean in pair]
+        for name, mean in team.before.items():
+            row += [_cell(mean), _cell(team.after[name])]
         rows.append([*row, _remark(team)])
     return "\n".join(aligned(rows))
+
+
+def _cell(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
 
 
 def _remark(team: Rescored) -> str:
@@ -151,7 +166,8 @@ def evaluate_team(
 ) -> Results:
     """Score the predictions of a measured team, and write metrics.json beside them.
 
-    A case on which the container has failed scores 0, with its status as the reason.
+    A case on which the container has failed scores 0, and its answer counts as wrong,
+    with the status as the reason. With answers, answers.csv is written, too.
     """
     records = read_records(folder / EFFICIENCY_CSV)
     (folder / PREDICTIONS).mkdir(exist_ok=True)
@@ -175,7 +191,19 @@ def evaluate_team(
     for index, case in enumerate(cases):
         if case.failure and case.case in reasons:
             cases[index] = replace(case, failure=reasons[case.case])
-    efficiency = means(records.values(), len(results.cases))
-    results = replace(results, cases=tuple(cases), efficiency=efficiency)
+    answers = tuple(_with_reasons(score, reasons) for score in results.answers)
+    efficiency = means(records.values(), results.provenance.cases)
+    results = replace(
+        results, cases=tuple(cases), answers=answers, efficiency=efficiency
+    )
     write_results(results, folder)
     return results
+
+
+def _with_reasons(score: AnswerScore, reasons: Mapping[str, str]) -> AnswerScore:
+    """The answers to something, of which those of failed runs tell why."""
+    rows = [
+        replace(row, problem=reasons.get(row.case, row.problem)) if row.problem else row
+        for row in score.rows
+    ]
+    return replace(score, rows=tuple(rows))

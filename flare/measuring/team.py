@@ -19,6 +19,7 @@ from flare.common.files import remove_tree
 from flare.common.schema import dump
 from flare.common.text import safe
 from flare.evaluation.submission.find import LabelMapFile
+from flare.measuring.answers import keep_answers
 from flare.measuring.archive.reading import Archive
 from flare.measuring.archive.strict import ArchiveError
 from flare.measuring.cleanup import LeftoverError, clean_up
@@ -229,6 +230,7 @@ def _settings(task: TeamJob) -> Settings:
         caches=options.runs.caches.value,
         max_gpu_memory=rules["max_gpu_memory"],
         labels=rules["labels"],
+        answers=rules["answers"],
         images_sha256=task.images_sha256,
         processor=describe_host()["processor"],
         contract=options.contract.setting,
@@ -330,6 +332,7 @@ def _run(plan: TeamPlan, image: LoadedImage, case: LabelMapFile) -> CaseRecord:
         _keep(plan, _failed(case, RunStatus.ENGINE_ERROR, unfinished, rerun))
     keep_runs(folder, case.case, runs)
     keep_prediction(folder, case.case, last.files)
+    keep_answers(folder, plan.task.job.challenge, case.case, last.answers)
     _keep(plan, record)
     return record
 

@@ -16,6 +16,7 @@ from flare.evaluation.errors import EmptyError, FileFormatError
 from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.plan import with_options
 from flare.evaluation.submission.find import LabelMapFile
+from flare.measuring.answers import CaseAnswers, read_case_answers
 from flare.measuring.cleanup import guarded
 from flare.measuring.container import Conditions, ContainerRun, End
 from flare.measuring.engines.interface import Engine, NoAnswerError
@@ -23,6 +24,7 @@ from flare.measuring.exchange import (
     WrongOutputError,
     files_of,
     lay_out,
+    move_answers,
     move_map,
     take_out,
 )
@@ -68,7 +70,7 @@ def status_of_run(run: ContainerRun) -> tuple[RunStatus, str]:
 def check_output(
     folder: Path, irregular: Mapping[str, str], inputs: Path, challenge: Challenge
 ) -> None:
-    """See that a run has written one label map that can be evaluated.
+    """See that a run has written what can be evaluated: one label map, and answers.
 
     A WrongOutputError is raised if not. `irregular` is what is not a regular file in
     the folder, see `take_out`, and `inputs` the folder of the images that it was
@@ -77,7 +79,7 @@ def check_output(
     """
     errors = []
     for name, kind in irregular.items():
-        if case_name(Path(name)):
+        if case_name(Path(name)) or Path(name).name in challenge.answer_files:
             remedy = "Put the file itself there."
             errors.append(FileFormatError(name, f"it is {kind}", remedy))
     if errors:
@@ -95,7 +97,7 @@ def check_output(
     # That nothing was found may be right.
     if not all(isinstance(problem, EmptyError) for problem in report.problems):
         raise WrongOutputError(" ".join(report.lines))
-    if len(_label_maps(folder)) != 1:
+    if challenge.organs and len(_label_maps(folder)) != 1:
         names = listing(files_of(folder))
         raise WrongOutputError(f"expected one label map, found {names}")
 
@@ -113,9 +115,12 @@ class Trial:
     status: RunStatus
     message: str = ""
     """The problem; empty if nothing is wrong."""
+    folder: Path = Path()
+    """Its output, gone when the next case is run."""
     files: tuple[Path, ...] = ()
-    """The label map that it has predicted, gone when the next case is run; none if
-    anything is wrong."""
+    """The label map that it has predicted, in the folder; none if anything is wrong."""
+    answers: tuple[CaseAnswers, ...] = ()
+    """The answers that it has written, likewise."""
     doubt: str = ""
     """A reason to doubt it, although nothing is wrong."""
 
@@ -259,15 +264,32 @@ def _try_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> T
         if status is not RunStatus.OK:
             return Trial(run=run, status=status, message=message)
         try:
-            irregular = take_out(image.engine, volume.holder, folder, most_bytes)
+            files = challenge.answer_files
+            irregular = take_out(
+                image.engine, volume.holder, folder, most_bytes, answer_files=files
+            )
             if not irregular and not files_of(folder):
                 message = f"it has written nothing to {contract.outputs}"
                 return Trial(run=run, status=RunStatus.NO_OUTPUT, message=message)
             if contract.is_algorithm:
-                map_folder = image.fresh_folder("taken")
-                move_map(folder, irregular, map_folder / case.case, contract)
-                folder, irregular = map_folder, {}
+                taken = image.fresh_folder("taken")
+                move_answers(folder, taken, files)
+                if challenge.organs:
+                    move_map(folder, irregular, taken / case.case, contract)
+                folder, irregular = taken, _top_files(irregular)
             check_output(folder, irregular, image_folder, challenge)
+            answers = read_case_answers(folder, challenge, case.case)
         except WrongOutputError as error:
             return Trial(run=run, status=RunStatus.WRONG_OUTPUT, message=str(error))
-    return Trial(run=run, status=RunStatus.OK, files=_label_maps(folder))
+    return Trial(
+        run=run,
+        status=RunStatus.OK,
+        folder=folder,
+        files=_label_maps(folder) if challenge.organs else (),
+        answers=answers,
+    )
+
+
+def _top_files(irregular: Mapping[str, str]) -> dict[str, str]:
+    """The entries that are no regular files, and lie in no folder."""
+    return {name: kind for name, kind in irregular.items() if "/" not in name}

@@ -62,6 +62,8 @@ class Settings(Limits, _Sent):
     2 % of the samples, or the largest of all."""
     labels: Text = setting(is_compared=False)
     """Labels of the challenge's organs, separated by commas."""
+    answers: Text = setting(default="", absent="none", is_compared=False)
+    """Files of answers that are kept, with their columns; not there without any."""
     images_sha256: Sha256
     """SHA-256 over the names and contents of all CT images."""
     processor: str = setting(is_of_host=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -272,13 +273,17 @@ def _score(value: object, metric: str, file: Path, case: str) -> float:
     return score
 
 
-def read_means(file: Path) -> tuple[float | None, ...]:
-    """The mean DSC and NSD that a metrics.json has; None, whatever is wrong with it."""
-    means = [json_at(file, "aggregates", f"{name}_mean") for name in SCORES]
-    try:
-        return tuple(map(float, means))
-    except (TypeError, ValueError):
-        return (None,) * len(SCORES)
+def read_means(file: Path, names: Sequence[str]) -> dict[str, float | None]:
+    """The means of scores, and values of answers, that a metrics.json has.
+
+    None, whatever is wrong with it.
+    """
+    means: dict[str, float | None] = dict.fromkeys(names)
+    for name in names:
+        key = f"{name}_mean" if name in SCORES else name
+        with suppress(TypeError, ValueError, OverflowError):
+            means[name] = float(json_at(file, "aggregates", key))
+    return means
 
 
 def read_object(file: Path) -> dict[str, Any]:

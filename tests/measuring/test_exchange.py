@@ -44,7 +44,7 @@ INFO = """{ echo '{"ServerVersion": "1"}'; exit; }"""
 def take(tmp_path):
     """Take an output that a stand-in for the engine hands over as a tar file."""
 
-    def run(content, status=0, is_alive=True):
+    def run(content, status=0, is_alive=True, answer_files=()):
         (tmp_path / "content").write_bytes(content)
         program = tmp_path / "engine"
         program.write_text(
@@ -54,7 +54,9 @@ def take(tmp_path):
         program.chmod(0o755)
         folder = tmp_path / "outputs"
         folder.mkdir()
-        others = take_out(Docker(str(program)), "holder", folder, MOST_BYTES)
+        others = take_out(
+            *(Docker(str(program)), "holder", folder, MOST_BYTES), answer_files
+        )
         return folder, others
 
     return run
@@ -75,6 +77,18 @@ def test_files_are_taken_as_they_are(take):
     assert (folder / "b.nii.gz").read_bytes() == b"xxx"
     assert (folder / "c.json").read_bytes() == b"", "only its name counts"
     assert (folder / "d" / "a.nii.gz").stat().st_size == MOST_BYTES
+
+
+def test_answers_are_taken_with_their_bytes(take):
+    folder, _ = take(tar(entry("./a/b.csv", size=5)), answer_files={"b.csv"})
+
+    assert (folder / "a" / "b.csv").read_bytes() == b"xxxxx"
+
+
+def test_answers_of_any_size_are_not_taken(take, monkeypatch):
+    monkeypatch.setattr(exchange, "MOST_ANSWER_BYTES", 4)
+    with pytest.raises(WrongOutputError, match=r"^b\.csv: 5 bytes are more than the 4"):
+        take(tar(entry("./b.csv", size=5)), answer_files={"b.csv"})
 
 
 def test_nothing_but_the_bytes_is_taken(take):

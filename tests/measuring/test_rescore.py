@@ -181,7 +181,7 @@ def test_a_team_in_the_middle_of_its_measurement_gets_interim_scores(results, la
     (found,) = rescore(results, labels, read_challenge("flare21"), workers=1)
 
     assert metrics(results)["failed"] == {"case_2": "no file was submitted"}
-    assert found.after[0] == metrics(results)["aggregates"]["dsc_mean"]
+    assert found.after["dsc"] == metrics(results)["aggregates"]["dsc_mean"]
 
 
 def test_what_cannot_be_written_is_not_told_as_new_scores(results, labels, monkeypatch):
@@ -193,7 +193,7 @@ def test_what_cannot_be_written_is_not_told_as_new_scores(results, labels, monke
     monkeypatch.setattr("flare.measuring.rescore.write_results", full)
     for found in rescore(results, labels, read_challenge("flare21"), workers=1):
         assert found.error
-        assert set(found.after) == {None}
+        assert set(found.after.values()) == {None}
 
 
 def test_a_folder_without_teams_is_refused(tmp_path, labels):

@@ -184,7 +184,5 @@ def _try_archive(archive: Archive, request: CheckRequest, image: Path) -> None:
             raise OutcomeError("")
         _log.info("%s: ok, %.2f s.", safe(case.case), trial.run.runtime_s)
         rules = with_options(challenge, EvaluationOptions(unknown_labels="ignore"))
-        report = check_submission(
-            trial.files[0].parent, rules, workers=1, are_jobs_read=False
-        )
+        report = check_submission(trial.folder, rules, workers=1, are_jobs_read=False)
         _log.info("%s", report.summary or report.lines[0])
