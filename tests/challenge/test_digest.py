@@ -135,10 +135,13 @@ def test_the_order_of_organs_is_no_rule():
     )
 
 
-def test_measuring_reads_the_memory_rule_and_the_labels(read):
-    assert measuring_rules(read(TEXT)) == {"max_gpu_memory": "stable", "labels": "1, 7"}
+def test_measuring_reads_the_memory_rule_labels_and_answers(read):
+    rules = {"max_gpu_memory": "stable", "labels": "1, 7", "answers": ""}
+    assert measuring_rules(read(TEXT)) == rules
     changed = TEXT.replace("1.5", "2.5").replace('"higher"', '"higher"\nweight = 2')
-    assert measuring_rules(read(changed)) == measuring_rules(read(TEXT))
+    assert measuring_rules(read(changed)) == rules
+    automsc = measuring_rules(flare.read_challenge("flare26-automsc"))
+    assert automsc["answers"] == "results.csv: identifier, probs"
 
 
 # --- Made again of what results remember ------------------------------------------
