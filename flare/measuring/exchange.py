@@ -190,14 +190,14 @@ class _Allowance:
     def enter_file(self, parts: Sequence[str], size: int) -> None:
         """Look at the name and the size of a regular file, and count it."""
         name = safe("/".join(parts))
-        if size > self.most_bytes:
-            raise WrongOutputError(
-                f"{name}: {size} bytes are more than any label map of this CT"
-            )
         is_answers = bool(parts) and parts[-1] in self.answer_files
         if is_answers and size > MOST_ANSWER_BYTES:
             most = f"the {MOST_ANSWER_BYTES} that answers to one case may take"
             raise WrongOutputError(f"{name}: {size} bytes are more than {most}")
+        if size > self.most_bytes:
+            raise WrongOutputError(
+                f"{name}: {size} bytes are more than any label map of this CT"
+            )
         if len(parts) > DEEPEST or ".." in parts or not parts:
             raise WrongOutputError(f"{name}: it lies deeper than {DEEPEST} folders")
         self.left_bytes -= size  # holes are read as zeros, and take no room

@@ -1,6 +1,7 @@
 """Answers beside label maps: the rows of each run are kept, joined and scored."""
 
 import csv
+import json
 
 import pytest
 
@@ -10,10 +11,17 @@ from flare.measuring.answers import CaseAnswers, keep_answers, read_case_answers
 from flare.measuring.exchange import WrongOutputError
 from flare.measuring.trial import check_output
 from flare.results.errors import MeasurementError
-from tests.builders import case_names, write_cases
+from tests.builders import case_names, organ_boxes, write_cases
 from tests.builders.errors import told
 from tests.builders.schemas import file_problems
-from tests.builders.teams import PREDICT
+from tests.builders.teams import (
+    PREDICT,
+    flare_command,
+    left_behind,
+    measure_teams,
+    rows_of,
+    save_team,
+)
 
 ANSWERS = """
 [[answers]]
@@ -44,16 +52,21 @@ done
 NO_ROW_OF_2 = f"{ROWS}\ncase $name in *2) rm /workspace/outputs/results.csv ;; esac"
 
 
+def write_automsc(folder, **what):
+    """Write two sequences and a reference of three cases: images and labels."""
+    names = case_names(3)
+    labels = write_cases(folder / "labels", names, **what)
+    (labels / "reference.csv").write_text(
+        "identifier,label\n" + "".join(map("{},{}\n".format, names, (1, 0, 1)))
+    )
+    stems = [f"{name}_{channel}" for name in names for channel in ("0000", "0001")]
+    return write_cases(folder / "images", stems, **what), labels
+
+
 @pytest.fixture
 def automsc(bench, tmp_path):
     """Two sequences and a reference of three cases; options for a challenge file."""
-    names = case_names(3)
-    bench.labels = write_cases(tmp_path / "labels", names)
-    (bench.labels / "reference.csv").write_text(
-        "identifier,label\n" + "".join(map("{},{}\n".format, names, (1, 0, 1)))
-    )
-    images = [f"{name}_{channel}" for name in names for channel in ("0000", "0001")]
-    bench.images = write_cases(tmp_path / "images", images)
+    bench.images, bench.labels = write_automsc(tmp_path)
 
     def options(text=BOTH):
         file = tmp_path / "automsc.toml"
@@ -162,6 +175,15 @@ def test_a_service_tells_values_of_answers(automsc, bench, serve, text):
     assert "problem" not in str(answer)
 
 
+def test_an_image_without_any_answer_is_told_so(automsc, bench, serve):
+    bench.archive("team", "exit 3")
+
+    assert serve(*automsc(ALONE))[0] == 0
+
+    message = bench.answer("team")["error_message"]
+    assert message.startswith("0 of 3 cases gave an answer: 3 failed (the first: ")
+
+
 def test_an_algorithm_s_answers_lie_beside_its_folders(automsc, bench, measure, flare):
     bench.images = write_cases(bench.folder / "cts", case_names(3))
     script = """name=$(basename /input/images/ct/* .nii.gz)
@@ -216,6 +238,63 @@ def test_nothing_is_run_that_could_not_be_scored(
     assert status == 1
     assert problem in stderr
     assert not (bench.results / "team").exists()
+
+
+HOSTILE = {
+    "link": ("ln -s /etc/passwd {}", "results.csv: it is a link"),
+    "pipe": ("mkfifo {}", "results.csv: it is no regular file"),
+    "large": ("truncate -s 64M {}", "results.csv: 67108864 bytes are more than the"),
+    "binary": ("head -c 99 /dev/zero > {}", "results.csv: it holds a byte 0"),
+}
+
+
+def test_files_of_answers_that_nobody_reads(automsc, bench, measure):
+    """A team each; what its container has left in their place is not kept."""
+    for team, (command, _) in HOSTILE.items():
+        script = command.format("/workspace/outputs/results.csv")
+        bench.archive(team, f"{PREDICT}\n{script}")
+
+    assert measure("--ground-truth", bench.labels, *automsc())[0] == 0
+
+    for team, (_, problem) in HOSTILE.items():
+        for row in bench.rows(team).values():
+            assert row["status"] == "wrong output"
+            assert row["message"].startswith(problem)
+        assert [*(bench.results / team / "predictions").iterdir()] == []
+        assert values(bench.metrics(team)) == [0, 0]
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_images_with_two_sequences_are_measured_scored_and_ranked(team_base, tmp_path):
+    """Built and run by the real engine, by the edition of AutoMSC.
+
+    One writes no row for the second case: no positive ranks before the negative.
+    """
+    images, labels = write_automsc(tmp_path, labels=(organ_boxes() == 1).astype("u1"))
+    archives = [
+        save_team(tmp_path, team, PREDICT + rows_script)
+        for team, rows_script in (("whole", ROWS), ("lacking", NO_ROW_OF_2))
+    ]
+    edition = ("--challenge", "flare26-automsc")
+    results, ranking = tmp_path / "results", tmp_path / "ranking"
+
+    measure_teams(
+        *(tmp_path / "sent", images.parent, *archives),
+        results=results,
+        more=("--ground-truth", labels, *edition),
+    )
+    flare_command("rank", results, "--output", ranking, *edition)
+
+    means = {}
+    for team in ("whole", "lacking"):
+        assert left_behind(results / team) == []
+        means[team] = json.loads((results / team / "metrics.json").read_text())
+    assert [values(means[team]) for team in means] == [[2 / 3, 1], [1 / 3, 0]]
+    assert means["lacking"]["aggregates"]["dsc_mean"] == pytest.approx(2 / 3)
+    assert rows_of(results / "lacking")["validation_002"]["status"] == "wrong output"
+    ranks = {row["team"]: row["rank"] for row in rows(ranking / "ranking.csv")}
+    assert ranks == {"whole": "1", "lacking": "2"}
 
 
 # --- What a run may write -------------------------------------------------------------

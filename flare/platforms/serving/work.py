@@ -263,9 +263,9 @@ class NoCaseError(SubmissionError):
     code = "F17"
     remedy = "Try it as it is measured: flare check TEAMNAME.tar.gz --run CT.nii.gz."
 
-    def __init__(self, cases: int, endings: str) -> None:
-        self.cases, self.endings = cases, endings
-        self.finding = f"0 of {cases} cases gave a label map: {endings}"
+    def __init__(self, cases: int, endings: str, output: str = "a label map") -> None:
+        self.cases, self.endings, self.output = cases, endings, output
+        self.finding = f"0 of {cases} cases gave {output}: {endings}"
 
 
 def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[str, Any]:
@@ -291,11 +291,13 @@ def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[st
     content = read_evaluation(folder / METRICS_JSON).content
     records_by_case = read_records(folder / EFFICIENCY_CSV)
     # The metrics of answers alone name no case.
-    cases = case_names(content).values() if content["case"] else sorted(records_by_case)
+    cases, output = sorted(records_by_case), "an answer"
+    if content["case"]:
+        cases, output = [*case_names(content).values()], "a label map"
     records = [records_by_case[case] for case in cases]
     cases_ok = sum(record.status is RunStatus.OK for record in records)
     if not cases_ok:
-        raise NoCaseError(len(records), _endings(records))
+        raise NoCaseError(len(records), _endings(records), output)
     by_case = {**content["case"]}
     by_case["status"] = _numbered([record.status.value for record in records])
     aggregates = {**content["aggregates"]}
