@@ -90,7 +90,7 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
     with explained(), open_regular(path) as file:
         budget.packed_bytes += 2 * os.fstat(file.fileno()).st_size
         content = TarContent(unpacked(file, compression_of(file)), budget)
-        for entry, archive in entries_of(content, budget):
+        for entry, archive in entries_of(content):
             name = posixpath.normpath(entry.name)
             top = name.partition("/")[0]
             if top in _ROOT_FOLDERS or name == ".dockerenv":
@@ -107,7 +107,7 @@ def open_members(path: Path, budget: Budget) -> Iterator[Member]:
                 # Which of them counts depends on who reads it.
                 raise BrokenError(f"it holds two files {safe(name)}")
             names.add(name)
-            budget.note(len(name))
+            budget.take_noted(len(name))
             yield _member(name, entry, archive)
         if is_file_system:
             raise BrokenError(
@@ -159,14 +159,14 @@ def read_contents(path: Path) -> Contents:
     for member in open_members(path, budget):
         if member.target:
             links[member.name] = member.target
-            budget.note(len(member.target))
+            budget.take_noted(len(member.target))
             continue
         file = member.content
         if member.size <= SMALL_BYTES:
             with explained():
                 data = file.read()
             if data.lstrip()[:1] in (b"{", b"["):
-                budget.keep(len(data))
+                budget.take_kept(len(data))
                 contents.files[member.name] = data
             file = io.BufferedReader(cast("io.RawIOBase", io.BytesIO(data)))
         contents.blobs[member.name] = _read_blob(member.name, file, budget)
@@ -183,12 +183,12 @@ def _read_blob(name: str, file: io.BufferedReader, budget: Budget) -> Blob:
     try:
         with explained():
             kind = compression_of(file)
-            stored = Hashed(file, budget.unpack_layer if kind else None)
+            stored = Hashed(file, budget.take_packed if kind else None)
             plain = Hashed(unpacked(stored, kind)) if kind else stored
             content = TarContent(plain, budget)
             # Some builders put a table of contents behind the end.
-            for entry, archive in entries_of(content, budget, is_strict=False):
-                budget.note(layer.add(entry, archive))
+            for entry, archive in entries_of(content, is_strict=False):
+                budget.take_noted(layer.add(entry, archive))
             layer.check_links()
     except LimitError:
         raise

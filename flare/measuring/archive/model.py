@@ -149,7 +149,7 @@ def _go_through(path: Path, folder: Path | None = None) -> Model:
         kind = compression_of(file)
         stored = Hashed(file)
         content = TarContent(unpacked(stored, kind), budget)
-        for entry, archive in entries_of(content, budget):
+        for entry, archive in entries_of(content):
             tree.add(entry, archive)
         while stored.read(PIECE_BYTES):
             pass
@@ -220,14 +220,14 @@ class _Tree:
             inner = f"{safe(name)} in {safe(parent)}, which is {self._kinds[parent]}"
             raise BrokenError(f"it holds {inner}")
         for folder in reversed(missing):
-            self._budget.add_entry(TarInfo(folder))
+            self._budget.take_entry(TarInfo(folder))
             self._enter(folder, _FOLDER)
 
     def _enter(self, name: str, kind: str, target: str = "") -> None:
         """Note a name that is new: which of two counts depends on the reader."""
         if name in self._kinds:
             raise BrokenError(f"it holds {safe(name)} twice")
-        self._budget.note(len(name) + len(target))
+        self._budget.take_noted(len(name) + len(target))
         self._kinds[name] = kind
         if kind == _FOLDER and self._folder:
             _make_folder(self._folder / name)

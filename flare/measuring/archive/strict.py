@@ -10,6 +10,7 @@ import errno
 import hashlib
 import io
 import json
+import math
 import re
 import tarfile
 from collections import Counter
@@ -43,11 +44,11 @@ NOTED_BYTES = 2**28
 """The paths noted of layers take at most this much memory: about a million paths."""
 
 HEADER_BYTES = 2**27
-"""Headers that only describe the next entry, as by a long name, are read up to this."""
+"""At most this much is read of headers that hold the long name of the next entry."""
 
 PACKED_BYTES = 2**26
-"""At most this much of compressed layers is read, in addition to twice the archive's
-size. Layers full of blocks without content take longest of all to unpack."""
+"""Of compressed layers, at most this and twice the archive's size is read: layers full
+of blocks without content take longest of all to unpack."""
 
 _SENSELESS_HEADERS = "its headers make no sense"
 
@@ -102,12 +103,12 @@ class Budget:
     header_bytes: int = field(default_factory=lambda: HEADER_BYTES)
     packed_bytes: int = field(default_factory=lambda: PACKED_BYTES)
 
-    def unpack(self, size: int) -> None:
+    def take_unpacked(self, size: int) -> None:
         """Take off what was unpacked."""
         self.unpacked_bytes -= size
         self._check()
 
-    def add_entry(self, member: tarfile.TarInfo) -> None:
+    def take_entry(self, member: tarfile.TarInfo) -> None:
         """Take off one entry, whose header may claim any size for its file."""
         if member.size < 0:
             raise BrokenError(_SENSELESS_HEADERS)
@@ -121,25 +122,25 @@ class Budget:
                 f"it holds more than {UNPACKED_BYTES >> 30} GiB, or too many files"
             )
 
-    def keep(self, size: int) -> None:
+    def take_kept(self, size: int) -> None:
         """Take off a small file that is kept."""
         self.kept_bytes -= size
         if self.kept_bytes < 0:
             raise LimitError(f"its small files take more than {KEPT_BYTES >> 20} MB")
 
-    def note(self, size: int) -> None:
+    def take_noted(self, size: int) -> None:
         """Take off a text that is noted."""
         self.noted_bytes -= size + 200  # what Python needs for a note
         if self.noted_bytes < 0:
             raise LimitError("it has too many files, or their paths are too long")
 
-    def add_header(self, size: int) -> None:
+    def take_header(self, size: int) -> None:
         """Take off a header that only describes the entry behind it."""
         self.header_bytes -= size
         if self.header_bytes < 0:
             raise LimitError(f"its headers take more than {HEADER_BYTES >> 20} MB")
 
-    def unpack_layer(self, size: int) -> None:
+    def take_packed(self, size: int) -> None:
         """Take off what was read of a compressed layer."""
         self.packed_bytes -= size
         if self.packed_bytes < 0:
@@ -176,7 +177,7 @@ _MAGIC = {
 
 _END = "it is no tar file that can be read to its end"
 
-_LONG_NAMES = (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+_NAME_TYPES = (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 """Types of headers that only describe the entry behind them."""
 
 
@@ -191,7 +192,8 @@ class StrictHeader(tarfile.TarInfo):
         try:
             return super().frombuf(buf, *arguments, **keywords)
         except tarfile.HeaderError as error:
-            if bytes(buf).strip(b"\0"):
+            has_content = any(buf)
+            if has_content:
                 raise BrokenError(_END) from error
             raise
 
@@ -199,7 +201,7 @@ class StrictHeader(tarfile.TarInfo):
         if self.type in (tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE):
             # Programs in Go read both of them in another way than Python.
             raise BrokenError("it has headers that only some programs understand")
-        if self.type in _LONG_NAMES and not 0 <= self.size <= NAME_BYTES:
+        if self.type in _NAME_TYPES and not 0 <= self.size <= NAME_BYTES:
             raise BrokenError("a name in it is too long")
         entry: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
         return entry
@@ -216,10 +218,10 @@ class _CountedHeader(StrictHeader):
     """A header of an archive that a stranger has written, which is counted."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
-        if self.type in _LONG_NAMES and 0 <= self.size <= NAME_BYTES:
+        if self.type in _NAME_TYPES and 0 <= self.size <= NAME_BYTES:
             # Only `entries_of` makes such headers, and it reads a TarContent.
             content = cast("TarContent", archive.fileobj)
-            content.budget.add_header(tarfile.BLOCKSIZE + self.size)
+            content.budget.take_header(tarfile.BLOCKSIZE + self.size)
             if self.type == tarfile.XHDTYPE:
                 _check_pax(content.peek(self.size))
         return super()._proc_member(archive)
@@ -295,19 +297,19 @@ class TarContent:
             self._position += len(data)
             return data
         data = self._content.read(size)
-        self.budget.unpack(len(data))
+        self.budget.take_unpacked(len(data))
         self._position += len(data)
         # umoci leaves out the zeros at the end of the last block, and Go accepts that.
-        gap = -self._position % tarfile.BLOCKSIZE
-        missing = min(gap, size - len(data))
+        rest_of_block = -self._position % tarfile.BLOCKSIZE
+        missing = min(rest_of_block, size - len(data))
         self._position += missing
         return data + bytes(missing)
 
     def peek(self, size: int) -> bytes:
         """The next bytes; tarfile will read them again, in whole blocks."""
-        gap = -size % tarfile.BLOCKSIZE
-        self._ahead = self.read(size + gap)
-        self._position -= len(self._ahead)
+        rest_of_block = -size % tarfile.BLOCKSIZE
+        self._ahead = self.read(size + rest_of_block)
+        self._position -= len(self._ahead)  # `read` counts them again
         return self._ahead[:size]
 
     def tell(self) -> int:
@@ -327,13 +329,13 @@ class TarContent:
         size, is_zero = 0, True
         while data := self.read(PIECE_BYTES):
             size += len(data)
-            is_zero &= not data.strip(b"\0")
+            is_zero = is_zero and not data.strip(b"\0")
             if is_strict and not (is_zero and size <= PADDING_BYTES):
                 raise BrokenError("there are other data behind its end")
 
 
 def entries_of(
-    content: TarContent, budget: Budget, *, is_strict: bool = True
+    content: TarContent, *, is_strict: bool = True
 ) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
     """All entries of a tar file, which ends with two blocks of zeros, or its content.
 
@@ -346,7 +348,7 @@ def entries_of(
     archive = tarfile.TarFile(fileobj=file, tarinfo=_CountedHeader)
     while (entry := archive.next()) is not None:
         archive.members = []  # type: ignore[attr-defined]  # they are not needed
-        budget.add_entry(entry)
+        content.budget.take_entry(entry)
         yield entry, archive
     # tarfile has read the first of the two blocks of zeros; this is the second one.
     if content.read(tarfile.BLOCKSIZE).strip(b"\0"):
@@ -385,7 +387,9 @@ def explained() -> Iterator[None]:
         raise BrokenError(_SENSELESS_HEADERS) from error
 
 
-SENSELESS_JSON = "its manifest, or its configuration, makes no sense"
+_MANIFEST = "its manifest, or its configuration,"
+
+SENSELESS_JSON = f"{_MANIFEST} makes no sense"
 
 
 def strict_json(content: bytes) -> Any:
@@ -399,25 +403,31 @@ def strict_json(content: bytes) -> Any:
     try:
         # From bytes, Python would also read encodings that engines do not know.
         text = content.decode("utf-8")
-        return json.loads(text, object_pairs_hook=_table, parse_constant=_constant)
+        return json.loads(
+            text,
+            object_pairs_hook=_with_unique_keys,
+            parse_float=_finite,
+            parse_constant=_finite,
+        )
     except (ValueError, RecursionError):
         return None
 
 
-def _constant(name: str) -> NoReturn:
-    """Refuse NaN and its like, which Python reads and engines do not."""
-    raise BrokenError(f"its manifest, or its configuration, has {name} for a number")
+def _finite(text: str) -> float:
+    """A number; NaN and 1e999 are refused, which Python reads and engines do not."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise BrokenError(f"{_MANIFEST} has {safe(text)} for a number")
+    return number
 
 
-def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object whose keys nobody can read in two ways."""
     table = dict(pairs)
     if len(table) < len(pairs):
         counts = Counter(key for key, _ in pairs)
         repeated_key = next(key for key, count in counts.items() if count > 1)
-        raise BrokenError(
-            f"its manifest, or its configuration, has {safe(repeated_key)} twice"
-        )
+        raise BrokenError(f"{_MANIFEST} has {safe(repeated_key)} twice")
     return table
 
 
@@ -431,7 +441,5 @@ def fields_of(value: Any, *names: str) -> dict[str, Any]:
         if key != expected_key:
             is_repeated = expected_key in value
             end = "twice" if is_repeated else f"in the place of {expected_key}"
-            raise BrokenError(
-                f"its manifest, or its configuration, has {safe(key)} {end}"
-            )
+            raise BrokenError(f"{_MANIFEST} has {safe(key)} {end}")
     return value

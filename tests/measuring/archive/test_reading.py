@@ -205,6 +205,13 @@ def test_json_that_has_a_key_twice_is_refused(times):
         strict_json(b'{"b": 0, %b}' % b", ".join([b'"a": 1'] * times))
 
 
+@pytest.mark.parametrize("number", ["1e999", "-1e400", "NaN", "-Infinity"])
+def test_json_with_a_number_that_is_not_finite_is_refused(number):
+    assert strict_json(b'{"a": 1e99}') == {"a": 1e99}
+    with pytest.raises(BrokenError, match=f"has {number} for a number"):
+        strict_json(b'{"a": %b}' % number.encode())
+
+
 @pytest.mark.parametrize(
     ("value", "run_with"),
     [("/a:", "/a"), (":/a:/b", "/a:/b"), ("/a::/b", "/a:/b"), (":", "")],
