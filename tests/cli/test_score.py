@@ -64,7 +64,8 @@ def test_teams_of_answers_alone_are_told_by_their_values(tmp_path):
     )
 
     assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith("alpha: MAE of task 0.5000 (")
+    text = "alpha: MAE of task 0.5000 (1 of 1 cases scored now)\n"
+    assert run.stdout.startswith(text)
 
 
 def test_means_are_written_without_what_takes_longer_to_load_than_a_case(words):

@@ -129,6 +129,16 @@ def test_a_check_of_predictions_alone_says_what_to_add(predictions):
     assert "the files themselves; add --images" in stdout.splitlines()[-1]
 
 
+def test_a_check_of_answers_alone_says_what_tells_missing_ones(tmp_path):
+    """It has no CTs to compare with."""
+    (tmp_path / "prediction.csv").write_text("name,prediction\nc1,0.5\n")
+
+    status, stdout, _ = run_check(tmp_path, "--challenge", "flare25-foundation")
+
+    assert status == 0
+    assert "add --ground-truth, where references are" in stdout.splitlines()[-1]
+
+
 def test_cts_in_the_place_of_predictions(images):
     """Their voxels are no labels; and a folder is not compared with itself."""
     report = check_submission(images, FLARE21)

@@ -92,9 +92,10 @@ def command(request: CheckRequest) -> None:
 
 def _check_folder(request: CheckRequest, folder: Path) -> None:
     """Say what the evaluation would refuse of a folder of predictions."""
+    challenge = read_challenge(request.challenge)
     report = check_submission(
         folder,
-        read_challenge(request.challenge),
+        challenge,
         ground_truth=request.ground_truth,
         images=request.images,
         workers=request.workers,
@@ -105,9 +106,12 @@ def _check_folder(request: CheckRequest, folder: Path) -> None:
         raise OutcomeError("")
     is_whole = request.images or request.ground_truth
     what = "this submission."
-    if not is_whole:
+    if not is_whole and challenge.organs:
         what = "the files themselves; add --images with the CTs to compare names and"
         what += " grids, and to see whether every case is there."
+    elif not is_whole:
+        what = "the files themselves; add --ground-truth, where references are public,"
+        what += " to see whether every answer is there."
     _log.info("%s\nNothing is wrong with %s", report.summary, what)
 
 

@@ -407,10 +407,12 @@ class _Run:
         flags = tuple(mirrored_lines(attempts))
         flag_rows = [Flag(team=name, flag=line) for line in flags]
         self._tables.replace(name, refusals=[], flags=flag_rows)
+        cases = results.provenance.cases
         return ScoredTeam(
             team=name,
-            cases=results.provenance.cases,
-            scored=team.scored,
+            cases=cases,
+            # Answers are scored anew each time.
+            scored=team.scored if team.plan.references else cases,
             means=results.totals,
             zeros=tuple(low_score.reason for low_score in results.low_scores),
             flags=flags,
