@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -312,7 +313,8 @@ def case_of_row(rules: AnswerRules, row: TableRow) -> str:
     texts = [re.sub(r"^(\d+)\.0$", r"\1", row.cells[name]) for name in rules.case]
     if not texts[0]:
         raise ValueError(f"{row.place} has an empty {rules.case[0]}")
-    return " ".join([case_of(texts[0]), *texts[1:]])
+    name = " ".join([case_of(texts[0]), *texts[1:]])
+    return unicodedata.normalize("NFC", name)  # a Mac takes letters apart
 
 
 def _place(row: TableRow, case: str, text: str) -> str:

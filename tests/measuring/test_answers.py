@@ -355,6 +355,21 @@ def test_answers_are_regular_files_in_any_folder(alone, tmp_path):
     assert judged(tmp_path / "b", *alone, right) == ""
 
 
+def test_a_name_that_a_mac_has_taken_apart_is_the_same(tmp_path):
+    """As a container writes it that answers by the name of its input."""
+    (tmp_path / "alone.toml").write_text(ALONE)
+    challenge = read_challenge(str(tmp_path / "alone.toml"))
+    images = write_cases(tmp_path / "images", ["cafe\u0301_0000"])
+    (tmp_path / "output").mkdir()
+    file = tmp_path / "output" / "results.csv"
+    file.write_text(f"{HEAD}cafe\u0301_0000.nii.gz,1\n", encoding="utf-8")
+
+    check_output(file.parent, {}, images, challenge)
+
+    (answers,) = read_case_answers(file.parent, challenge, "caf\u00e9")
+    assert [*answers.rows] == [{"identifier": "caf\u00e9", "probs": "1"}]
+
+
 def test_questions_are_of_the_case_that_was_run(tmp_path):
     """Their names have several columns, of which the first is that of the case."""
     text = ALONE.replace('["identifier"]', '["identifier", "question"]')
