@@ -4,7 +4,8 @@
 # Usage: ./build.sh [--ground-truth FOLDER] [--challenge NAME|FILE.toml] [--decimals N]
 #                   [--base IMAGE] [--no-pull]
 #
-#   --ground-truth  folder of your reference labels (default: ground-truth/)
+#   --ground-truth  folder of your reference labels, and of tables or JSON of answers
+#                   (default: ground-truth/)
 #   --challenge     whose rules apply (default: flare21)
 #   --decimals      of all numbers in metrics.json, for a phase that is public
 #                   (default: those of [board] in the challenge file, else all)
@@ -12,7 +13,7 @@
 #                   by its digest; scripts/renew-base.sh renews it)
 #   --no-pull       take the base image that the engine has, and ask no registry for it
 #
-# The build fails if the challenge file or the labels have a mistake. FLARE_IMAGE names
+# The build fails if the challenge file, labels or answers have a mistake. FLARE_IMAGE names
 # the image (default: flare-eval); FLARE_ENGINE is docker or podman (default: whichever is
 # there). The image is for linux/amd64, also when built on a Mac.
 set -euo pipefail
@@ -102,16 +103,21 @@ if ! "$ENGINE" build --force-rm --platform linux/amd64 --tag "$IMAGE" \
   exit 1
 fi
 
-# How many label maps there are, of those that the further arguments of find let pass.
-count_labels() {
-  find "$context/ground-truth" -type f ! -name '.*' "$@" \( -iname '*.nii.gz' \
-    -o -iname '*.nii' -o -iname '*.mha' -o -iname '*.nrrd' \) | wc -l | tr -d ' '
+# How many files there are that the arguments of find let pass.
+count_files() {
+  find "$context/ground-truth" -type f ! -name '.*' "$@" | wc -l | tr -d ' '
 }
-labels=$(count_labels)
-own=$(count_labels ! -name 'demo_[0-9][0-9][0-9].nii.gz')
+label_maps=(\( -iname '*.nii.gz' -o -iname '*.nii' -o -iname '*.mha' -o -iname '*.nrrd' \))
+labels=$(count_files "${label_maps[@]}")
+own=$(count_files "${label_maps[@]}" ! -name 'demo_[0-9][0-9][0-9].nii.gz')
+answers=$(count_files \( -name '*.csv' -o -name '*.json' -o -name '*.jsonl' \))
+contents="reference label maps: $labels"
+if [[ $answers != 0 ]]; then
+  contents+=", tables and JSON: $answers"
+fi
 echo
-echo "Built $IMAGE: challenge $challenge, reference label maps: $labels."
-if [[ $own == 0 ]]; then
+echo "Built $IMAGE: challenge $challenge, $contents."
+if [[ $own == 0 && $answers == 0 ]]; then
   echo "These are the demonstration set. Give your own labels with --ground-truth before you upload."
 fi
 echo "Next: ./rehearse.sh FOLDER runs it as the platform would; ./export.sh writes the file to upload."

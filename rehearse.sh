@@ -3,10 +3,10 @@
 # would, and shows what the platform would make of it.
 #
 # Usage: ./rehearse.sh [--phase NAME] [--ground-truth TAR.GZ|DIR] [--output DIR]
-#                       [--phase-settings FILE] FOLDER|ZIP|JOBS_FOLDER
+#                       [--phase-settings FILE] FOLDER|ZIP|TABLE.csv|JOBS_FOLDER
 #
 #   --phase         sanity, validation (the default), test or external
-#   --ground-truth  the phase's tarball of reference labels, if it has one
+#   --ground-truth  the phase's tarball of references, if it has one
 #   --output        a folder that gets metrics.json
 #   --phase-settings  settings of your own, whose phases may have other names
 #

@@ -239,6 +239,69 @@ def test_a_challenge_of_ones_own_is_exported(own_image, tmp_path):
     assert "Its numbers are rounded to 3 decimals." in run.stdout.decode()
 
 
+ANSWERS = """
+name = "Answers"
+[[answers]]
+name = "task"
+kind = "binary"
+file = "results.csv"
+reference_file = "reference.csv"
+metrics = ["auroc", "accuracy"]
+[[ranking]]
+metric = "auroc_task"
+better = "higher"
+"""
+
+
+@pytest.mark.gate
+def test_an_image_of_answers_scores_tables(image, tmp_path):
+    """Baked in, rehearsed as a table by itself, or in a tarball; else G03."""
+    (tmp_path / "tables.toml").write_text(ANSWERS, "utf-8")
+    texts = {
+        "reference/gt/reference.csv": "name,gt\na,0\nb,1\nc,1\n",
+        "zipped/mine/results.csv": "name,prediction\na,0.4\nb,0.3\nc,0.9\n",
+        "broken/reference.csv": "name,gt\na,0\nb,maybe\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    options = ("--challenge", tmp_path / "tables.toml", "--ground-truth")
+    table = tmp_path / "zipped" / "mine" / "results.csv"
+
+    with built(f"{IMAGE}-answers", *options, tmp_path / "reference") as name:
+        scored = run_image(name, tmp_path / "zipped", tmp_path / "out")
+        rehearsed = [
+            call("./rehearse.sh", s, image=name) for s in (table, table.parent)
+        ]
+    broken = build(f"{IMAGE}-broken", *options, tmp_path / "broken")
+    with built(f"{IMAGE}-empty", *options[:2]) as name:
+        place = "/opt/ml/input/data/ground_truth"
+        unsupplied = run_image(name, tmp_path / "zipped", tmp_path / "none")
+        tarball = ("-v", f"{tmp_path / 'reference'}:{place}:ro")
+        supplied = run_image(name, tmp_path / "zipped", tmp_path / "own", *tarball)
+
+    # Of the two pairs of a with another case, c is above it and b is not.
+    assert (scored.returncode, scored.stderr) == (0, b""), scored.stdout.decode()
+    metrics = read_metrics(tmp_path / "out")
+    assert metrics["case"] == {}
+    assert metrics["aggregates"] == {"auroc_task": 0.5, "accuracy_task": 2 / 3}
+    assert metrics["evaluation"]["references"] == "bundled"
+    for run in rehearsed:
+        assert (run.returncode, run.stderr) == (0, b"")
+        row = run.stdout.decode().partition("board's row:\n")[2].split("\n")
+        assert [line.split() for line in row[:2]] == [
+            *(["Task", "AUROC", "0.5000"], ["Task", "Accuracy", "0.6667"]),
+        ]
+    assert broken.returncode == 1
+    text = "Reference labels: reference.csv: line 3 (b: maybe): not a number"
+    assert text in (broken.stdout + broken.stderr).decode()
+    assert all_told(unsupplied.stderr.decode()) == [("G03", "")]
+    assert (supplied.returncode, supplied.stderr) == (0, b"")
+    own_metrics = read_metrics(tmp_path / "own")
+    assert own_metrics["aggregates"] == metrics["aggregates"]
+    assert own_metrics["evaluation"]["references"] == "tarball"
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [

@@ -149,6 +149,7 @@ def engine(tmp_path):
         (["demo_001.nii.gz", "demo_002.nii.gz"], ["--demonstration"], True),
         (["demo_001.nii.gz", "case_1.nii.gz"], [], True),
         (["nested/demo_/case_1.nii.gz"], [], True),
+        (["reference.csv"], [], True),
     ],
 )
 def test_export_knows_the_demonstration_set(
@@ -254,6 +255,27 @@ def test_a_build_takes_the_pinned_image_or_asks_no_registry(engine, tmp_path, op
     assert re.fullmatch(r"python:3\.13-slim@sha256:[0-9a-f]{64}", pinned)
     base = "python:3.13-slim" if options else pinned
     assert f"BASE={base}" in line.split()
+
+
+@pytest.mark.parametrize(
+    ("names", "contents"),
+    [
+        (["demo_001.nii.gz"], "label maps: 1.\nThese are the demonstration set."),
+        (["demo_001.nii.gz", "a.mha"], "label maps: 2.\nNext:"),
+        (["x/reference.csv", "val.json"], "label maps: 0, tables and JSON: 2.\nNext:"),
+    ],
+)
+def test_a_build_counts_label_maps_and_answers(engine, tmp_path, names, contents):
+    for name in names:
+        file = tmp_path / "references" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    options = ("--ground-truth", str(tmp_path / "references"), *LOCAL_BASE)
+
+    run = call("build.sh", *options, FLARE_ENGINE=engine())
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert f"challenge flare21, reference {contents}" in run.stdout
 
 
 def test_the_container_of_the_service_copies_no_labels():

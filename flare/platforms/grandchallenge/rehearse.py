@@ -53,10 +53,10 @@ class RehearsalOptions:
 
     submission: Path = argument(
         "What a participant would upload, or an /input with a predictions.json.",
-        metavar="FOLDER|ZIP|JOBS_FOLDER",
+        metavar="FOLDER|ZIP|TABLE.csv|JOBS_FOLDER",
     )
     ground_truth: Path | None = option(
-        "The phase's ground truth tarball (default: none, so the image's labels).",
+        "The phase's ground truth tarball (default: none, so the image's references).",
         default=None,
         metavar="TAR.GZ|DIR",
     )
