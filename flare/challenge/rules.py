@@ -8,14 +8,23 @@ explains every key.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any
 
 from flare.challenge.answers import AnswerRules
 from flare.challenge.formats import NO_NPZ, PLAIN_NAMES, FileNames, NpzRules
 from flare.challenge.metrics import METRICS, SCORES, Better, MetricName, metric_of
-from flare.common.schema import Amount, Checked, Is, Length, Positive, Share, check
+from flare.common.schema import (
+    Amount,
+    Checked,
+    Is,
+    Length,
+    Positive,
+    Share,
+    check,
+    keys_of,
+)
 from flare.common.text import listing
 
 RULES_NOTE = "rules as participants report them, not confirmed by the organisers"
@@ -46,6 +55,13 @@ class ReportedRule(Checked):
 STATISTICS = ("mean", "std", "min", "max", "median")
 """The statistics of each metric over all cases; no organ can have such a name."""
 
+FREE_CASES = "free_cases"
+LEFT_EMPTY = "free_left_empty"
+"""With an organ before them, keys of metrics.json that count cases without it."""
+
+RESERVED_ENDINGS = (*STATISTICS, FREE_CASES, LEFT_EMPTY)
+"""The endings that give keys of metrics.json a meaning; no name of answers has one."""
+
 Decimals = Annotated[int, Is(minimum=0, maximum=15)]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -59,8 +75,9 @@ def _check_name(key: str, value: str) -> None:
 def _check_unique(table: str, key: str, values: list[Any]) -> None:
     for number, value in enumerate(values, start=1):
         first_number = values.index(value) + 1
+        is_first = number == first_number
         expected = f"another value than {table}[{first_number}].{key}"
-        check(number == first_number, f"{table}[{number}].{key}", value, expected)
+        check(is_first, f"{table}[{number}].{key}", value, expected)
 
 
 class UnknownLabels(Enum):
@@ -88,16 +105,16 @@ class TopSlice(Enum):
 
     KEPT = "kept"
     DROPPED = "dropped"
-    """As in the official scripts, whose slices end before their upper bound."""
+    """It is left out, as the slices of official scripts end before their bound."""
 
 
 class MaxMemory(Enum):
     """Which value of a trace is its maximum of GPU memory."""
 
     STABLE = "stable"
-    """The largest value that more than 2 % of the samples have: 2021 and 2022."""
+    """In 2021 and 2022: the largest value that more than 2 % of the samples have."""
     PLAIN = "plain"
-    """The largest value of all samples: since 2023."""
+    """Since 2023: the largest value of all samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,10 +300,12 @@ class Challenge(Checked):
 
     def _check_answers(self) -> None:
         _check_unique("answers", "name", [rules.name for rules in self.answers])
+        endings = tuple(f"_{ending}" for ending in RESERVED_ENDINGS)
+        words = listing(RESERVED_ENDINGS, last=" or ")
         for number, rules in enumerate(self.answers, start=1):
-            is_free = rules.name.rpartition("_")[2] not in STATISTICS
-            expected = f"a name that does not end in {listing(STATISTICS, last=' or ')}"
-            check(is_free, f"answers[{number}].name", rules.name, expected)
+            is_allowed = not f"_{rules.name}".endswith(endings)
+            expected = f"a name that does not end in {words}"
+            check(is_allowed, f"answers[{number}].name", rules.name, expected)
 
     def _check_metrics(self) -> None:
         has_scores = self.metrics[: len(SCORES)] == SCORES
@@ -304,12 +323,12 @@ class Challenge(Checked):
             check(is_good_end, f"ranking[{number}].better", rule.better.value, expected)
 
     def _check_reported(self) -> None:
-        keys = [field.name for field in fields(self)]
+        keys = [*keys_of(type(self))]
         for number, entry in enumerate(self.reported, start=1):
             for key in entry.keys:
                 expected = "a key of this file, such as organs.tolerance_mm"
-                is_key = key.partition(".")[0] in keys
-                check(is_key, f"reported[{number}].keys", key, expected)
+                table_and_key = ".".join(key.split(".")[:2])
+                check(table_and_key in keys, f"reported[{number}].keys", key, expected)
 
     @property
     def rules_note(self) -> str:

@@ -310,6 +310,16 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)
 
 
+def keys_of(kind: type) -> Iterator[str]:
+    """The keys of a dataclass, and those of its tables, such as ``grid.compare``."""
+    for key, hint in _hints(kind).items():
+        yield key
+        while get_args(hint):
+            hint = get_args(hint)[0]
+        if dataclasses.is_dataclass(hint):
+            yield from (f"{key}.{field.name}" for field in dataclasses.fields(hint))
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Reader:
     """Converts values of TOML and JSON to the types of fields."""

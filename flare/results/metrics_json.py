@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from flare.challenge.metrics import ANSWER_METRICS, METRICS, SCORES
-from flare.challenge.rules import STATISTICS
+from flare.challenge.rules import FREE_CASES, LEFT_EMPTY, STATISTICS
 from flare.common.errors import unwritable
 from flare.common.files import write_whole
 from flare.common.schema import (
@@ -37,10 +37,6 @@ from flare.results.scores import (
 )
 
 METRICS_JSON = "metrics.json"
-
-FREE_CASES = "_free_cases"
-LEFT_EMPTY = "_free_left_empty"
-"""The endings of keys of `aggregates` that count cases without an organ."""
 
 
 # --- Its keys ---------------------------------------------------------------------
@@ -204,15 +200,15 @@ def _means() -> Iterator[Family]:
                 value_type,
             )
     yield Family(
-        f"^{_NAME}{FREE_CASES}$",
-        f"ORGAN{FREE_CASES}",
+        f"^{_NAME}_{FREE_CASES}$",
+        f"ORGAN_{FREE_CASES}",
         "The number of cases whose reference does not have the organ, those included"
         " that could not be scored; only where the challenge says `free_cases` of it.",
         Count,
     )
     yield Family(
-        f"^{_NAME}{LEFT_EMPTY}$",
-        f"ORGAN{LEFT_EMPTY}",
+        f"^{_NAME}_{LEFT_EMPTY}$",
+        f"ORGAN_{LEFT_EMPTY}",
         "The number of these cases whose prediction does not have it either. A case"
         " that could not be scored does not count, nor does one that scores 0 because"
         " of another label.",
@@ -394,8 +390,8 @@ def free_case_counts(free_cases: Sequence[FreeCases]) -> dict[str, int]:
     """
     counts = {}
     for row in free_cases:
-        counts[f"{row.organ}{FREE_CASES}"] = row.cases
-        counts[f"{row.organ}{LEFT_EMPTY}"] = row.left_empty
+        counts[f"{row.organ}_{FREE_CASES}"] = row.cases
+        counts[f"{row.organ}_{LEFT_EMPTY}"] = row.left_empty
     return counts
 
 
@@ -409,12 +405,12 @@ def find_free_cases(aggregates: Mapping[str, Any]) -> tuple[FreeCases, ...]:
     """
     free_cases = []
     for key in aggregates:
-        if key.endswith(FREE_CASES):
-            organ = key.removesuffix(FREE_CASES)
+        if key.endswith(f"_{FREE_CASES}"):
+            organ = key.removesuffix(f"_{FREE_CASES}")
             counts = {
                 "organ": organ,
                 "cases": aggregates[key],
-                "left_empty": aggregates.get(f"{organ}{LEFT_EMPTY}"),
+                "left_empty": aggregates.get(f"{organ}_{LEFT_EMPTY}"),
             }
             free_cases.append(build(FreeCases, counts))
     return tuple(free_cases)

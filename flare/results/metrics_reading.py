@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import CASE, case_of
 from flare.challenge.metrics import SCORES, is_of_answers, metric_of
-from flare.challenge.rules import STATISTICS
+from flare.challenge.rules import RESERVED_ENDINGS
 from flare.common.files import csv_text, json_at, read_regular, write_whole
 from flare.common.schema import build
 from flare.common.text import listing, safe, why
@@ -189,9 +189,9 @@ def _values(
 def _answer_values(file: Path, aggregates: Mapping[str, Any]) -> dict[str, float]:
     """The values of answers, each of which its metric can have.
 
-    Statistics that another program has written, such as ``f1_mean``, are none of them.
+    Statistics of other programs, such as ``f1_mean``, and counts are left out.
     """
-    endings = tuple(f"_{name}" for name in STATISTICS)
+    endings = tuple(f"_{ending}" for ending in RESERVED_ENDINGS)
     values = {}
     for column, value in aggregates.items():
         if is_of_answers(column) and not column.endswith(endings):

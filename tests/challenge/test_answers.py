@@ -322,6 +322,8 @@ This challenge can be used: --challenge {file}
         ('"binary"', '"yes_or_no"', "answers[1].kind is 'yes_or_no', expected bina"),
         ('kind = "binary"\n', "", "answers[1].kind is missing"),
         ('"age"', '"tumour"', "answers[2].name is 'tumour', expected another value"),
+        *(('"age"', f'"{name}"', f"answers[2].name is '{name}', expected a name that d")
+          for name in ("age_mean", "a_free_cases", "free_cases", "b_free_left_empty")),
         ('"age"', '"Age"', "answers[2].name is 'Age', expected lower-case letters"),
         ('["auroc", "f1"]', '["auroc", "rmse"]',
          "answers[1].metrics[2] is 'rmse', expected each once, of kind binary: ac"),

@@ -195,6 +195,8 @@ def test_the_smallest_file_gets_the_rules_of_flare21(read):
         ("[grid]", f"{reported(teams=0)}[grid]", "reported[1].teams is 0, "),
         ("[grid]", f"{reported(keys='weather')}[grid]",
          "reported[1].keys is 'weather', expected a key of this file"),
+        *(("[grid]", f"{reported(keys=key)}[grid]", f"reported[1].keys is '{key}', ")
+          for key in ("organs.bogus", "grid.", "decimals.x", "answers.kinds")),
         ("[grid]", '[npz]\nprediction = "segs"\n[grid]', "npz.reference is '', "),
         ("[grid]", '[npz]\nprediction = "spacing"\nreference = "gts"\n[grid]',
          "npz.prediction is 'spacing', expected another array than spacing"),

@@ -29,18 +29,19 @@ from flare.results.csv_rows import rows_text
 def page_text(analysis: Analysis) -> str:
     """The ranking, and the decisions that it rests on, in Markdown."""
     lines = []
-    left_out = left_out_text(analysis.rules.left_out)
-    answers = all_cases_text(analysis.rules.names)
-    for note in filter(None, (analysis.table.roll.interim_text, left_out, answers)):
+    notes = (
+        analysis.table.roll.interim_text,
+        left_out_text(analysis.rules.left_out),
+        all_cases_text(analysis.rules.names),
+    )
+    for note in filter(None, notes):
         lines += [escaped_markdown(note), ""]
     lines += markdown(ranking_table(analysis, "mean rank: {title}"))
-    if guests_text := guests_note(analysis):
-        guests_text = guests_text.replace("Below the line: out", "Last ones: out")
+    if guests_text := guests_note(analysis, "Last ones"):
         lines += ["", guests_text]
     if analysis.shows_means:
-        mean_lines = _public_lines(analysis)
-        mean_lines.pop()  # the empty line behind the last table
-        lines += ["", *mean_lines]
+        lines += ["", *_public_lines(analysis)]
+        lines.pop()  # the last line is empty, even without any table
     if analysis.decisions.lines:
         lines.append("")
         lines += [f"- {escaped_markdown(line)}" for line in analysis.decisions.lines]
@@ -121,11 +122,8 @@ def _public_lines(analysis: Analysis) -> list[str]:
     public_metrics = {name for name in analysis.rules.names if printed(name).is_told}
     rows = tuple(mean for mean in means.rows if mean.metric in public_metrics)
     public_means = replace(means, rows=rows)
-    tables = []
-    for name, content in mean_tables(public_means, ranking_title(analysis)):
-        if name.startswith("means"):
-            tables.append(content)
-    return _mean_lines(tables)
+    tables = mean_tables(public_means, ranking_title(analysis), ["means"])
+    return _mean_lines(content for _, content in tables)
 
 
 def _mean_lines(tables: Iterable[Table]) -> list[str]:
@@ -136,33 +134,40 @@ def _mean_lines(tables: Iterable[Table]) -> list[str]:
     return lines
 
 
-def mean_tables(means: Means, title: str) -> Iterator[tuple[str, Table]]:
-    """Tables of means, and of medians, by metric and by organ, each with its name.
+def mean_tables(
+    means: Means, title: str, kinds: Iterable[str] = tuple(_STATISTICS)
+) -> Iterator[tuple[str, Table]]:
+    """Tables of some kinds, by metric and by organ, each with its name.
 
     A table that is too wide for a page is divided.
     """
     columns = list(dict.fromkeys((mean.metric, mean.organ) for mean in means.rows))
     organ_columns = [(metric, organ) for metric, organ in columns if organ]
     metric_columns = [(metric, organ) for metric, organ in columns if not organ]
-    yield from _parts(means, metric_columns, title, "")
+    yield from _tables_by_width(means, metric_columns, title, "", kinds)
     for metric, _ in metric_columns:
         columns = [column for column in organ_columns if column[0] == metric]
         organs_title = f"{title}: {printed(metric).title} by organ"
-        yield from _parts(means, columns, organs_title, f"_{metric}")
+        yield from _tables_by_width(means, columns, organs_title, f"_{metric}", kinds)
 
 
-def _parts(
-    means: Means, columns: Sequence[tuple[str, str]], title: str, name: str
+def _tables_by_width(
+    means: Means,
+    columns: Sequence[tuple[str, str]],
+    title: str,
+    name: str,
+    kinds: Iterable[str],
 ) -> Iterator[tuple[str, Table]]:
-    """Tables of at most `MOST_COLUMNS`: all means, then all medians."""
-    for kind in _STATISTICS:
+    """Tables of at most `MOST_COLUMNS`: all of one kind, then all of the next."""
+    for kind in kinds:
         for start in range(0, len(columns), MOST_COLUMNS):
             number = f"_{start // MOST_COLUMNS + 1}" if start else ""
-            part = columns[start : start + MOST_COLUMNS]
-            yield f"{kind}{name}{number}", _part(means, part, title, kind)
+            table_columns = columns[start : start + MOST_COLUMNS]
+            content = _one_table(means, table_columns, title, kind)
+            yield f"{kind}{name}{number}", content
 
 
-def _part(
+def _one_table(
     means: Means, columns: Sequence[tuple[str, str]], title: str, kind: str
 ) -> Table:
     """A table of means or medians, a row for each team."""
@@ -212,8 +217,8 @@ def _median_text(mean: Mean, metric: Printed) -> str:
 def _note(means: Means, metrics: Sequence[str], kind: str) -> str:
     """How missing results count, who does not compete, and which means are bold."""
     metrics_with_gaps = {mean.metric for mean in means.rows if mean.missing}
-    printed_metrics = [metric for metric in metrics if metric in metrics_with_gaps]
-    counted = {metric: means.counted[metric] for metric in printed_metrics}
+    gap_metrics = [metric for metric in metrics if metric in metrics_with_gaps]
+    counted = {metric: means.counted[metric] for metric in gap_metrics}
     note = "No result is missing."
     if counted:
         note = f"A missing result {counted_text(counted)}."

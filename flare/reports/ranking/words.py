@@ -184,12 +184,12 @@ def plain(number: Fraction | float) -> int | float:
     return int(number) if number == int(number) else float(number)
 
 
-def guests_note(analysis: Analysis) -> str:
+def guests_note(analysis: Analysis, place: str = "Below the line") -> str:
     """Tell how teams out of competition are ranked; empty without any."""
     if not analysis.standings.guests:
         return ""
     return (
-        "Below the line: out of competition, without rank or score; ranked on each case"
+        f"{place}: out of competition, without rank or score; ranked on each case"
         " as if it alone had joined the"
         f" {count(len(analysis.board.teams), 'team')}."
     )

@@ -247,6 +247,24 @@ def test_ranking_md_has_teams_out_of_competition_and_means_where_they_may_be_tol
     assert "0.100" not in text
 
 
+def test_ranking_md_has_no_means_where_no_ranked_metric_may_be_told(tmp_path):
+    """A challenge may rank by a column of its own alone, whose meaning nobody knows."""
+    rules, rows = tmp_path / "mine.toml", tmp_path / "results.csv"
+    rules.write_text(
+        'name = "Mini"\n[[organs]]\nlabel = 1\nname = "liver"\ntolerance_mm = 1\n'
+        '[[ranking]]\nmetric = "mine"\nbetter = "lower"\n'
+    )
+    rows.write_text("team,case,metric,value\na,c1,mine,1\nb,c1,mine,2\n")
+
+    output = tmp_path / "r"
+    words = ["rank", rows, "--challenge", rules, "--output", output, "--means"]
+    assert main([*map(str, words)]) == 0
+
+    text = (output / "ranking.md").read_text()
+    places = "| 1 | a | 0.5000 | 1.00 |\n| 2 | b | 1.0000 | 2.00 |\n"
+    assert text.endswith(places)
+
+
 def test_of_distances_the_smallest_is_bold_and_of_signed_values_none(monkeypatch):
     """A missing distance is left out, and never makes a mean the best."""
     common = {"definition": "x", "function": "none:none", "worst": None}
