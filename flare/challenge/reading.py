@@ -39,6 +39,7 @@ OF_ORGANS = ("label", "tolerance_mm", "in_mean")
 NOT_READ = (
     *("key", "name", "checksum", "algorithm", "ranking", "max_gpu_memory"),
     *("efficiency_gate_dsc", "board", "reported", "not_known", "names", "answers"),
+    "values",
 )
 """Fields of a challenge that change no score of label maps; any further one does where
 it is set."""

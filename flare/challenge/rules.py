@@ -208,6 +208,26 @@ class RankedMetric(Checked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherValues(Checked):
+    """Values of cases that others compute, such as by a language model."""
+
+    name: str
+    """Name of the metric, and of its table: RESULTS/TEAM/NAME.csv has case,value."""
+    better: Better
+    """Which end of it is the good one."""
+
+    def _check_rules(self) -> None:
+        _check_name("name", self.name)
+        is_new = metric_of(self.name) is None and self.name not in _TABLES
+        expected = "another name than a metric's here, or a table's of a team"
+        check(is_new, "name", self.name, expected)
+
+
+_TABLES = ("answers", "efficiency")
+"""Names of tables in a team's folder that are something else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AlgorithmRules:
     """How algorithm submissions are read, which the platform runs itself."""
 
@@ -263,6 +283,8 @@ class Challenge(Checked):
     """How algorithm submissions are read, which the platform runs itself."""
     board: BoardRules = BoardRules()
     """What a public leaderboard may tell."""
+    values: tuple[OtherValues, ...] = ()
+    """The values of cases that others compute."""
     ranking: tuple[RankedMetric, ...] = ()
     """The metrics of the final ranking."""
     max_gpu_memory: MaxMemory = MaxMemory.STABLE
@@ -316,9 +338,12 @@ class Challenge(Checked):
 
     def _check_ranking(self) -> None:
         _check_unique("ranking", "metric", [rule.metric for rule in self.ranking])
+        _check_unique("values", "name", [entry.name for entry in self.values])
+        better = self.columns_of_others
         for number, rule in enumerate(self.ranking, start=1):
             metric = metric_of(rule.metric)
-            is_good_end = metric is None or rule.better is metric.better
+            good_end = metric.better if metric else better.get(rule.metric, rule.better)
+            is_good_end = rule.better is good_end
             expected = f"the good end of {rule.metric}, if it has one"
             check(is_good_end, f"ranking[{number}].better", rule.better.value, expected)
 
@@ -329,6 +354,11 @@ class Challenge(Checked):
                 expected = "a key of this file, such as organs.tolerance_mm"
                 table_and_key = ".".join(key.split(".")[:2])
                 check(table_and_key in keys, f"reported[{number}].keys", key, expected)
+
+    @property
+    def columns_of_others(self) -> dict[str, Better]:
+        """The names of columns that others compute, and the good end of each."""
+        return {entry.name: entry.better for entry in self.values}
 
     @property
     def rules_note(self) -> str:

@@ -89,6 +89,7 @@ def _columns(
     """Each metric, and each metric and organ, as the challenge has them in order."""
     names = {*table.metrics, *table.others}
     scores = [metric.name for metric in metrics_in(table.others)]
+    scores += [name for name in challenge.columns_of_others if name in names]
     for metric in dict.fromkeys((*table.metrics, *scores)):
         yield metric, ""
         for organ in challenge.organs if has_organs else ():
@@ -138,7 +139,7 @@ def team_means(
             for number, team in enumerate(teams)
         ]
         rows += team_rows
-        better = _direction(name, rule)
+        better = _direction(name, rule, challenge)
         if not better:
             continue
         # A mean that leaves out what is missing would flatter: it is never the best.
@@ -164,12 +165,14 @@ def _values_of_a_team(name: str, table: ResultTable) -> int:
     return 1 if is_of_answers(name) else len(table.cases)
 
 
-def _direction(name: str, rule: RankedMetric | None) -> Better | None:
+def _direction(
+    name: str, rule: RankedMetric | None, challenge: Challenge
+) -> Better | None:
     """The direction in which a metric is better; None of a column that is no metric."""
     if rule:
         return rule.better
     metric = metric_of(name)
-    return metric.better if metric else None
+    return metric.better if metric else challenge.columns_of_others.get(name)
 
 
 def _tests_of(

@@ -26,6 +26,7 @@ from flare.ranking.inspection import (
     check_origins,
     read_archives,
 )
+from flare.ranking.values_of_others import add_values
 from flare.results.archives_csv import Refusal, read_flags, read_refused
 from flare.results.efficiency_csv import EFFICIENCY_CSV, MeasuredCase, read_by_case
 from flare.results.errors import RankingError
@@ -124,6 +125,7 @@ def read_teams(
     }
     team_answers = _read_answers(scored, scores, metrics)
     scores = _with_cases(scores, team_answers)
+    scores = add_values(scores, scored, challenge, metrics)
     answers = read_answer_columns(team_answers, challenge, metrics)
     results: list[CaseResult] = []
     unfinished: dict[Path, list[str]] = {}

@@ -245,7 +245,7 @@ def known_metrics(challenge: Challenge) -> tuple[str, ...]:
     means = challenge.metrics if organs else ()
     columns = (rules.columns for rules in challenge.answers)
     answers = itertools.chain.from_iterable(columns)
-    return (*means, *answers, *VALUES, *scores)
+    return (*means, *answers, *VALUES, *scores, *challenge.columns_of_others)
 
 
 def ranked_by_others(challenge: Challenge, file: str) -> tuple[str, ...]:

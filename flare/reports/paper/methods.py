@@ -103,6 +103,7 @@ def _sentences(analysis: Analysis) -> Iterator[str]:
     yield from _roll_sentences(analysis.table.roll)
     yield from _robustness_sentences(analysis)
     yield from _scoring_sentences(analysis)
+    yield _others_text(analysis)
     yield from _measuring_sentences(analysis)
     yield (
         f"Computed with the FLARE evaluation kit {__version__}, challenge file"
@@ -225,6 +226,15 @@ def _answer_sentences(analysis: Analysis) -> Iterator[str]:
         yield f"Answers were scored by {note}." if note else ""
 
 
+def _others_text(analysis: Analysis) -> str:
+    """Tell that values were computed by others; empty if none were ranked."""
+    others = analysis.challenge.columns_of_others
+    names = [name for name in others if name in analysis.rules.names]
+    if not names:
+        return ""
+    return f"Values of {listing(names, last=' and ')} were computed by others."
+
+
 def _definitions(columns: Iterable[str], note: str) -> Iterator[str]:
     """Define the metrics among some columns, and tell whether rules are confirmed."""
     yield SCORES_DEFINED
@@ -275,7 +285,8 @@ _MEASURED = {
 def _measuring_sentences(analysis: Analysis) -> Iterator[str]:
     """How running time and memory were measured, as measurement.json has it."""
     origin, names = analysis.table.origin, analysis.rules.names
-    if origin is None or all(map(metric_of, names)):
+    others = analysis.challenge.columns_of_others
+    if origin is None or all(metric_of(name) or name in others for name in names):
         return
     if not origin.measured:
         yield "How running time and memory were measured is not on record."

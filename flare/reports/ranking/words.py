@@ -94,10 +94,17 @@ def printed(name: str) -> Printed:
         name=name,
         record=None,
         title=MEASURED.get(name) or name,
-        decimals=0 if name.endswith("_mb") else 1,
+        decimals=_decimals(name),
         is_score=False,
         is_told=name in VALUES,
     )
+
+
+def _decimals(name: str) -> int:
+    """Decimals of a measured column, or of values that others have computed."""
+    if name not in MEASURED:
+        return 3
+    return 0 if name.endswith("_mb") else 1
 
 
 def left_out_text(metrics: Sequence[str]) -> str:
