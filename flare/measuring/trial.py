@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from pathlib import Path
 from flare.challenge.formats import ANY_SUFFIX, case_name, suffix_of
 from flare.challenge.rules import Challenge
 from flare.common.errors import EngineError, InputError, SubmissionError
-from flare.common.text import listing, safe
+from flare.common.text import count, listing, safe
 from flare.evaluation.check import check_submission, find_images
 from flare.evaluation.errors import EmptyError, FileFormatError
 from flare.evaluation.options import EvaluationOptions
@@ -33,6 +34,8 @@ from flare.measuring.image import NOTHING, LoadedImage, image_tar
 from flare.measuring.options import Contract
 from flare.results.efficiency_csv import RunStatus
 from flare.results.team_folder import FolderLock
+
+_log = logging.getLogger(__name__)
 
 TRIES = 2
 """If an image cannot be started in this many tries, and ours can, it is to blame."""
@@ -141,13 +144,18 @@ def find_cases(
     would get.
     """
     cases = find_images(images, challenge.names)
-    for case in cases:
-        if case.channels and contract.is_algorithm:
-            names = listing(file.name for file in (case, *case.channels))
-            raise InputError(
-                f"{safe(images)}: {names}: an algorithm gets one image of a case",
-                "Measure images with several by FLARE's contract.",
-            )
+    channels = cases[0].channels  # all cases have the same
+    if not channels:
+        return cases
+    names = listing(file.name for file in (cases[0], *channels))
+    if contract.is_algorithm:
+        raise InputError(
+            f"{safe(images)}: {names}: an algorithm gets one image of a case",
+            "Measure images with several by FLARE's contract.",
+        )
+    case = safe(cases[0].case)
+    number = count(len(cases), "case")
+    _log.info("%s with several images, such as %s: %s", number, case, names)
     return cases
 
 

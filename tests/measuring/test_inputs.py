@@ -46,12 +46,19 @@ def stems(case):
     return [image.file_name.partition(".")[0] for image in (case, *case.channels)]
 
 
-def test_the_channels_of_a_case_belong_together(sequences):
-    """Both in the input of its container, and whichever is asked for."""
+def test_the_channels_of_a_case_belong_together(sequences, caplog):
+    """Both in the input of its container, and whichever is asked for.
+
+    The log tells, in case somebody's cases are called like channels.
+    """
+    caplog.set_level("INFO")
     cases = {case.case: case for case in find_cases(sequences, FLARE21, FLARE)}
 
     assert stems(cases["b"]) == ["b_0000", "b_0001"]
     assert stems(cases["b1"]) == ["b1_0000", "b1_0001"]
+    assert caplog.messages == [
+        "2 cases with several images, such as b1: b1_0000.nii.gz, b1_0001.nii.gz"
+    ]
     second = sequences / "b_0001.nii.gz"
     assert case_of(second, FLARE21, FLARE) == cases["b"]
 
