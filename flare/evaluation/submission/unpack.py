@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from flare.challenge.answers import ANSWER_SUFFIXES
 from flare.common.errors import DISK, InputError, unwritable
 from flare.common.text import safe, why
 from flare.evaluation.errors import UploadError
@@ -46,7 +47,9 @@ def is_container_image(path: Path) -> bool:
 
 @contextmanager
 def label_maps_folder(path: Path, remedy: str = _REMEDY) -> Iterator[Path]:
-    """A folder of label maps, or the one that their zip is unpacked into.
+    """A folder of label maps or tables, or the one that their zip is unpacked into.
+
+    A table by itself is copied into a folder of its own.
 
     `remedy` is what to do where there is neither.
 
@@ -59,7 +62,10 @@ def label_maps_folder(path: Path, remedy: str = _REMEDY) -> Iterator[Path]:
     """
     if path.is_file():
         with tempfile.TemporaryDirectory(prefix="flare-check-") as folder:
-            unpack_zip(path, Path(folder))
+            if path.suffix in ANSWER_SUFFIXES:
+                shutil.copy(path, folder)
+            else:
+                unpack_zip(path, Path(folder))
             yield Path(folder)
     elif path.is_dir():
         yield path

@@ -187,7 +187,8 @@ def _tables_text(challenge: Challenge) -> str:
         names_by_kind: dict[str, list[str]] = {}
         for rules in challenge.answers:
             if rules.file == file:
-                columns |= dict.fromkeys((*rules.case, *rules.prediction))
+                names = (*rules.only, *rules.case, *rules.prediction)
+                columns |= dict.fromkeys(names)
                 names_by_kind.setdefault(rules.kind, []).append(rules.name)
         answers = [
             f"{', '.join(names)}: {KINDS[kind].about}"

@@ -7,6 +7,7 @@ import pytest
 
 import flare
 from flare.challenge.reading import read_challenge
+from flare.cli.main import main
 from flare.evaluation.check import check_references, check_submission
 from flare.evaluation.submission import find
 from flare.evaluation.submission.find import usual_references
@@ -163,6 +164,19 @@ def test_the_input_may_be_a_link_to_what_nobody_may_write(
     (tmp_path / "input").symlink_to(folder)
 
     assert accuracy(tmp_path / "input", references, challenge_of()) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"), [(TABLE, []), ("name,prediction\na,C\n", [("F22", "r.csv")])]
+)
+def test_a_table_by_itself_is_checked(tmp_path, capfd, challenge_of, text, problems):
+    challenge_of("r.csv")
+    table = written(tmp_path, {"r.csv": text}) / "r.csv"
+    challenge = ["--challenge", str(tmp_path / "mine.toml")]
+
+    assert main(["check", str(table), *challenge]) == bool(problems)
+
+    assert all_told(capfd.readouterr().out) == problems
 
 
 # --- References -------------------------------------------------------------------

@@ -98,6 +98,20 @@ def test_a_phase_of_answers_alone_ranks_by_what_the_file_ranks_by(challenge_of):
     assert problems(dump(settings_for(challenge)), "phase-settings") == []
 
 
+@pytest.mark.parametrize(
+    ("edition", "columns"),
+    [
+        ("flare25-mllm-2d", "`TaskType`, `ImageName`, `Answer` (disease: a word"),
+        ("flare25-mllm-3d", "`scope`, `case_id`, `prediction`, `question_id` (global:"),
+    ],
+)
+def test_the_page_names_the_columns_that_tell_rows_apart(edition, columns):
+    phase = settings_for(read_challenge(edition))["test"]
+
+    assert f"with the columns {columns}" in phase.submission_page_markdown
+    assert phase.scoring_method_choice is ScoringMethod.MEAN
+
+
 def test_without_a_ranking_the_first_value_is_the_score(challenge_of):
     assert settings_for(challenge_of())["test"].ranked == {ACCURACY: Order.DESCENDING}
     external = external_settings_for(challenge_of(), has_gpu=False)
