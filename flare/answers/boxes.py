@@ -6,21 +6,22 @@ FLARE26-MedGemma at e447d3c (matching "iou"), both of github.com/medfm-flare.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.answers.cells import Cells, number, word
+from flare.answers.cells import Cells, json_value, number, word
 from flare.challenge.answers import AnswerRules, BoxMatching
 
 MOST_BOXES = 2000
 """A case has at most this many: the time to match them grows with their square."""
 
-Boxes = Sequence[tuple[float, float, float, float]]
-"""Boxes (x1, y1, x2, y2) in pixels."""
+Box = tuple[float, float, float, float]
+"""A box (x1, y1, x2, y2) in pixels."""
+
+Boxes = Sequence[Box]
 
 BoxesByLabel = Mapping[str, Boxes]
 """Boxes without a label have an empty one."""
@@ -35,34 +36,37 @@ def read_boxes(cells: Cells, rules: AnswerRules) -> BoxesByLabel:
         If it is something else, a box has no area, or there are too many.
     """
     try:
-        content = json.loads(cells[0].strip() or "[]", parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        content = json_value(cells[0].strip() or "[]")
+    except ValueError as error:
         raise ValueError("not boxes in JSON") from error
     lists = content if isinstance(content, dict) else {"": content}
     boxes: dict[str, Boxes] = {}
     for label, items in lists.items():
+        if word(label) in boxes:
+            raise ValueError("a label twice")
         boxes[word(label)] = tuple(_boxes(items))
     if sum(map(len, boxes.values())) > MOST_BOXES:
         raise ValueError(f"more than {MOST_BOXES} boxes")
     return boxes
 
 
-def _refuse_constant(text: str) -> float:
-    raise ValueError(f"{text} is not finite")
-
-
-def _boxes(items: Any) -> Iterator[tuple[float, float, float, float]]:
+def _boxes(items: Any) -> Iterator[Box]:
     if not isinstance(items, list):
         raise ValueError("not a list of boxes")
     for item in items:
-        if not isinstance(item, list) or len(item) != 4:
+        is_box = isinstance(item, list) and len(item) == 4
+        if not is_box or any(type(side) not in (int, float) for side in item):
             raise ValueError("not a box [x1, y1, x2, y2]")
-        if any(type(side) not in (int, float) for side in item):
-            raise ValueError("not a box [x1, y1, x2, y2]")
-        x1, y1, x2, y2 = (number(repr(side)) for side in item)
-        if x2 <= x1 or y2 <= y1:
-            raise ValueError("a box without an area")
-        yield x1, y1, x2, y2
+        yield _box(*item)
+
+
+def _box(*sides: float) -> Box:
+    """A box of finite sides that has an area."""
+    x1, y1, x2, y2 = (number(repr(side)) for side in sides)
+    # The product of two tiny sides may be 0.
+    if x2 <= x1 or y2 <= y1 or not (x2 - x1) * (y2 - y1):
+        raise ValueError("a box without an area")
+    return x1, y1, x2, y2
 
 
 def wrong_boxes(reference: BoxesByLabel, rules: AnswerRules) -> BoxesByLabel:

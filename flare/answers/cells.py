@@ -10,14 +10,18 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from flare.challenge.answers import AnswerRules
-from flare.common.text import listing
+from flare.common.text import listing, safe
 
 Cells = Sequence[str]
 
 BELOW_ALL, ABOVE_ALL = -math.inf, math.inf
 """Scores behind and before every other one, of the worst answer to a reference."""
+
+LARGEST = 1e15
+"""The size of a number, at most: the squares of larger ones may be infinite."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
@@ -40,8 +44,8 @@ def number(text: str) -> float:
             raise ValueError("a comma where a decimal point belongs")
         raise ValueError("not a number")
     value = float(text)
-    if math.isinf(value):
-        raise ValueError("not finite")
+    if abs(value) > LARGEST:
+        raise ValueError(f"beyond {LARGEST:.0e}")
     return value
 
 
@@ -62,6 +66,29 @@ def word(text: str) -> str:
     'kidney stone'
     """
     return " ".join(text.lower().split())
+
+
+def json_value(text: str) -> Any:
+    """The content of a text in JSON.
+
+    Raises
+    ------
+    ValueError
+        If it is not JSON, or an object has a key twice, of which one would be lost.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except RecursionError as error:
+        raise ValueError("its lists lie too deep in one another") from error
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"the key {safe(key)} twice in one object")
+        values[key] = value
+    return values
 
 
 def _listed(cells: Cells) -> Cells:
@@ -190,8 +217,8 @@ def word_set(cells: Cells, rules: AnswerRules) -> frozenset[str]:
 
 def _json_words(text: str) -> Iterator[str]:
     try:
-        items = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        items = json_value(text)
+    except ValueError as error:
         raise ValueError("not a list in JSON") from error
     for item in items:
         if not isinstance(item, str):

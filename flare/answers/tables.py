@@ -11,14 +11,19 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from flare.answers.cells import json_value
 from flare.common.files import open_regular
 from flare.common.text import count, listing, printable, safe, why
 
 MOST_BYTES = 2**24
 """A file of answers has at most this many: JSON takes some thirty times its size."""
+
+MOST_ROWS, MOST_COLUMNS = 200_000, 10_000
+"""A table has at most this many: a row takes a hundred times its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +53,11 @@ def read_table(file: Path, *, is_real: bool = False) -> list[TableRow]:
     """
     text = _text_of(file, is_real=is_real)
     read_rows = _csv_rows if file.suffix == ".csv" else _json_rows
-    rows = list(read_rows(text))
+    rows = list(islice(read_rows(text), MOST_ROWS + 1))
     if not rows:
         raise ValueError("it has no row")
+    if len(rows) > MOST_ROWS:
+        raise ValueError(f"it has more than {MOST_ROWS:,} rows")
     return rows
 
 
@@ -117,7 +124,8 @@ def _csv_rows(text: str) -> Iterator[TableRow]:
 
     table = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        names = [_cell(name) for name in next(table, [])]
+        # pandas passes by blank lines in front, too.
+        names = [_cell(name) for name in next(filter(any, table), [])]
         _check_names(names)
         for cells in table:
             place = f"line {table.line_num}"
@@ -135,6 +143,8 @@ def _csv_rows(text: str) -> Iterator[TableRow]:
 
 def _check_names(names: Sequence[str]) -> None:
     """Refuse a first line that cannot be names of columns."""
+    if len(names) > MOST_COLUMNS:
+        raise ValueError(f"it has more than {MOST_COLUMNS:,} columns")
     if len(names) == 1 and ";" in names[0]:
         raise ValueError("its columns are separated by semicolons, expected commas")
     counts = Counter(name for name in names if name)
@@ -153,23 +163,28 @@ def _json_rows(text: str) -> Iterator[TableRow]:
         if not isinstance(entry, dict):
             raise ValueError(f"{place} is not an object in braces")
         for values in _questions(entry) if "local_vqa" in entry else [entry]:
+            _check_names([_cell(key) for key in values])
             cells = {_cell(key): _json_cell(value) for key, value in values.items()}
             yield TableRow(place, cells)
 
 
-def _json_entries(text: str) -> list[Any]:
+def _json_entries(text: str) -> Iterator[Any]:
     """The entries of a list, or those of lines that each have one."""
+    import io  # as for CSV
+
     if text.lstrip().startswith("["):
-        entries: list[Any] = _parsed(text, "it")
-        return entries
-    lines = enumerate(text.splitlines(), start=1)
-    return [_parsed(line, f"line {number}") for number, line in lines if line.strip()]
+        yield from _parsed(text, "it")
+        return
+    # Not splitlines: a text in JSON may hold other line breaks, as U+2028.
+    for number, line in enumerate(io.StringIO(text, newline="\n"), start=1):
+        if line.strip():
+            yield _parsed(line, f"line {number}")
 
 
 def _parsed(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return json_value(text)
+    except ValueError as error:
         raise ValueError(f"{where} is not JSON ({safe(str(error))})") from error
 
 
@@ -212,14 +227,15 @@ def _questions(case: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _chains(questions: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
     """The answers of each chain, by the id of its root."""
-    roots = {question["id"]: question["follow_up"] for question in questions}
     chains: dict[int, list[str]] = {}
-    by_root = sorted(
+    roots_first = sorted(
         questions, key=lambda entry: (entry["follow_up"] != -1, entry["id"])
     )
-    for question in by_root:
-        root = question["id"]
-        for _ in questions:  # a circle, which no file should have, ends here
-            root = root if roots[root] == -1 else roots[root]
-        chains.setdefault(root, []).append(question["answer"])
+    for question in roots_first:
+        if question["follow_up"] != -1:
+            chains[question["follow_up"]].append(question["answer"])
+        elif question["id"] in chains:
+            raise KeyError(question["id"])
+        else:
+            chains[question["id"]] = [question["answer"]]
     return chains

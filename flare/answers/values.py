@@ -19,6 +19,10 @@ from flare.challenge.answers import KINDS, AnswerRules
 from flare.challenge.metrics import ANSWER_METRICS
 from flare.results.answers_csv import AnswerRow
 
+MOST_CHARACTERS = 130_000
+"""The text of an answer has at most this many: Python reads no longer cell of a CSV
+file, as answers.csv is."""
+
 
 @cache
 def _function(name: str) -> Callable[..., Any]:
@@ -60,6 +64,8 @@ def prediction_value(text: str, rules: AnswerRules) -> Any:
 def _checked_cells(
     text: str, columns: Sequence[str], rules: AnswerRules
 ) -> Sequence[str]:
+    if len(text) > MOST_CHARACTERS:
+        raise ValueError(f"longer than {MOST_CHARACTERS:,} characters")
     cells = _cells(text, columns)
     if not KINDS[rules.kind].may_be_empty and not all(map(str.strip, cells)):
         raise ValueError("empty")

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from flare.answers.tables import TableRow, read_table
@@ -48,6 +48,11 @@ MISSING = "no answer was submitted"
 
 ReadTable = Callable[[Path], Sequence[TableRow]]
 """`read_table`, which reads a file once for all answers in it."""
+
+
+def _read_submitted() -> ReadTable:
+    """The reader of a submission, which follows no link made since it was searched."""
+    return cache(partial(read_table, is_real=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +123,7 @@ def read_sheets(
     FolderError
         If the submission holds too many files.
     """
-    read = cache(read_table)
+    read, read_submitted = cache(read_table), _read_submitted()
     references = answer_files_in(ground_truth, challenge, is_reference=True)
     if not any(references.values()) and is_demonstration_set(ground_truth):
         raise DemonstrationSetError
@@ -131,7 +136,9 @@ def read_sheets(
         texts = _reference_texts(rules, file, read)
         answers = _Answers(reasons=dict.fromkeys(texts, MISSING))
         if predictions:
-            answers = _submitted_answers(rules, files[rules.file], texts, read)
+            answers = _submitted_answers(
+                rules, files[rules.file], texts, read_submitted
+            )
         sheets.append(_sheet(rules, file, texts, answers))
     return tuple(sheets)
 
@@ -154,6 +161,7 @@ def _submitted_files(predictions: Path, challenge: Challenge) -> dict[str, list[
 
     A table that was submitted by itself has the name that the platform gives it.
     """
+    predictions = predictions.resolve()  # a file is read if no link is in its path
     files = answer_files_in(predictions, challenge, is_reference=False)
     names = {rules.file for rules in challenge.answers}
     is_table = TABLE_SOCKET in read_sockets(predictions / INPUTS_FILE_NAME)
@@ -453,7 +461,7 @@ def check_answers(
     list of str
         A line for each ``[[answers]]`` that says what there is.
     """
-    read = cache(read_table)
+    read = _read_submitted()
     files = _submitted_files(predictions, challenge)
     problems: dict[str, SubmissionError] = {}
     lines = []

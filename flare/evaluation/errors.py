@@ -308,7 +308,8 @@ class AnswerFileError(FileError):
     points in its numbers, the names of the columns in its first line, and is written in
     UTF-8, as by `frame.to_csv(file, index=False)`. A .json file is a list of objects, a
     .jsonl file has an object on each line, as by `json.dump`. A file has at most 16
-    MiB. `flare challenge validate FILE` prints the names of files and columns.
+    MiB, 200,000 rows and 10,000 columns, and no column or key twice. `flare challenge
+    validate FILE` prints the names of files and columns.
     """
 
     code = "F20"
@@ -338,8 +339,9 @@ class AnswerValueError(FileError):
 
     The message names lines, cases and what is written there, and says what an answer
     has to be: probabilities from 0 to 1 (not percentages, not logits), numbers with a
-    decimal point and without NaN or infinity, a letter without the words behind it (`B`
-    for `B: Myelofibrosis`), boxes as lists of four numbers.
+    decimal point, up to 1e15 and without NaN or infinity, a letter without the words
+    behind it (`B` for `B: Myelofibrosis`), boxes as lists of four numbers, 2,000 of a
+    case at most.
     """
 
     code = "F22"

@@ -5,6 +5,7 @@ import json
 from flare.answers.values import cells_text
 from flare.challenge.answers import KINDS, AnswerRules
 from flare.challenge.metrics import ANSWER_METRICS
+from flare.challenge.rules import Challenge
 from flare.common.schema import build
 from flare.results.answers_csv import AnswerRow
 
@@ -54,3 +55,22 @@ def _text(value):
     if isinstance(value, tuple):
         return cells_text([str(cell) for cell in value])
     return json.dumps(value) if isinstance(value, list | dict) else str(value)
+
+
+def answers_challenge(*rules):
+    """A challenge of answers alone."""
+    return Challenge(key="answers", name="Answers", checksum="0" * 64, answers=rules)
+
+
+def write_folders(folder, files):
+    """Write texts or bytes of files, by their paths, below the folders of both sides.
+
+    Returns the folder of the predictions and that of the references.
+    """
+    folders = folder / "predictions", folder / "references"
+    for path in folders:
+        path.mkdir(exist_ok=True)
+    for name, content in files.items():
+        data = content if isinstance(content, bytes) else content.encode()
+        (folder / name).write_bytes(data)
+    return folders
