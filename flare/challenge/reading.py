@@ -398,6 +398,10 @@ def challenge_summary(challenge: Challenge) -> str:
     """Say what a challenge asks for, by the keys of its file, for a person."""
     lines = [f"{challenge.name} ({challenge.key})", "", *_organ_lines(challenge)]
     lines += _answers_lines(challenge)
+    for values in challenge.values:
+        lines.append(
+            f"{values.name}: others compute it, RESULTS/TEAM/{values.name}.csv"
+        )
     rules = all_rules(challenge)
     keys = [key for key in rules if _is_told_as_rule(key, challenge)]
     if keys:

@@ -287,7 +287,8 @@ def test_validate_tells_files_columns_and_metrics_and_no_rule_without_effect(nam
 
 def test_validate_prints_the_answers_of_a_challenge(tmp_path):
     file = tmp_path / "mine.toml"
-    file.write_text(SMALL.replace('"ages.csv"', '"ages.csv"\nworst = 50'))
+    text = SMALL.replace('"ages.csv"', '"ages.csv"\nworst = 50')
+    file.write_text(f'{text}[[values]]\nname = "green"\nbetter = "higher"\n')
 
     run = run_flare("challenge", "validate", file)
 
@@ -305,6 +306,7 @@ age (number): a number
   references: ages.csv, columns name, gt
   metrics: mean_absolute_error
   worst: 50.0
+green: others compute it, RESULTS/TEAM/green.csv
 
 Ranked by auroc_tumour (higher).
 
