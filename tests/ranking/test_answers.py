@@ -10,8 +10,9 @@ import pytest
 
 from flare.ranking.rank import rank_results
 from flare.ranking.rules import RankingOptions
+from flare.reports.model import Table
 from flare.reports.paper.files import write_analysis
-from flare.reports.ranking_pages import read_written
+from flare.reports.ranking_pages import ranking_pages, read_written
 from flare.results.errors import RankingError
 from tests.builders.answer_teams import (
     DIAGNOSIS,
@@ -180,17 +181,6 @@ def test_a_rounded_metrics_json_agrees_with_answers_csv(tmp_path):
     assert analysis.table.values[0, 0, 0] == pytest.approx(11 / 12, abs=1e-15)
 
 
-def test_answers_that_are_not_there_are_refused(tmp_path):
-    write_teams(tmp_path, AUROC)
-    (tmp_path / "c" / "answers.csv").unlink()
-
-    assert problem_of(tmp_path, AUROC) == (
-        "/c/answers.csv: it is not there, and values of answers are ranked by it. Score"
-        " the team with answers.csv: flare score has it, and flare evaluate --answers"
-        " answers.csv. [G06]"
-    )
-
-
 @pytest.mark.parametrize(
     ("before", "after", "problem"),
     [
@@ -210,7 +200,7 @@ def test_answers_of_another_evaluation_are_refused(tmp_path, before, after, prob
     assert problem_of(tmp_path, AUROC).startswith(f"/b/answers.csv: {problem}")
 
 
-def test_a_metrics_json_without_a_ranked_value_is_refused(tmp_path):
+def test_values_that_are_not_there_are_refused(tmp_path):
     write_teams(tmp_path, AUROC)
     file = tmp_path / "b" / "metrics.json"
     file.write_text(file.read_text().replace("auroc_diagnosis", "auprc_diagnosis"))
@@ -218,6 +208,9 @@ def test_a_metrics_json_without_a_ranked_value_is_refused(tmp_path):
     problem = problem_of(tmp_path, AUROC)
 
     assert problem.startswith("/b/metrics.json: it has no auroc_diagnosis, which is")
+    (tmp_path / "c" / "answers.csv").unlink()
+    problem = problem_of(tmp_path, AUROC)
+    assert problem.startswith("/c/answers.csv: it is not there, and values of answers")
 
 
 def test_a_table_has_no_values_of_all_cases(tmp_path):
@@ -400,14 +393,19 @@ def decide(folder, *tables):
 def test_a_withdrawn_case_makes_values_anew(tmp_path):
     """Without c3, the positives of b are 0.9 (4 of 4) and 0.2 (2 of 4): 6 of 8."""
     write_teams(tmp_path / "results", AUROC)
-    file = decide(tmp_path, '[[withdrawn]]\ncase = "c3"')
+    file = decide(
+        tmp_path,
+        '[[withdrawn]]\ncase = "c3"',
+        '[[names]]\nteam = "a"\nname = "Zebra"',
+        '[[disqualified]]\nteam = "c"',
+    )
 
     options = RankingOptions(decisions=file)
     analysis = rank_results(tmp_path / "results", AUROC, options)
 
-    values = analysis.table.cube("value", ["a", "b", "c"], ["auroc_diagnosis"])
-    assert values.shape == (3, 6, 1)
-    assert np.allclose(values[:, :, 0].T, [1, 6 / 8, 0], rtol=0, atol=1e-15)
+    assert analysis.table.teams == ("Zebra", "b")
+    assert analysis.table.values[:, :, 0].tolist() == [[1] * 6, [6 / 8] * 6]
+    assert [s.team for s in analysis.standings.standings] == ["Zebra", "b"]
 
 
 def test_a_question_can_be_withdrawn_beside_label_maps(tmp_path):
@@ -432,23 +430,6 @@ def test_cases_without_which_no_value_is_left_are_refused(tmp_path):
 
     with pytest.raises(RankingError, match="no value of auroc_diagnosis is left"):
         rank_results(tmp_path / "results", AUROC, options)
-
-
-def test_renamed_and_disqualified_teams_keep_their_answers(tmp_path):
-    write_teams(tmp_path / "results", AUROC)
-    file = decide(
-        tmp_path,
-        '[[names]]\nteam = "a"\nname = "Zebra"',
-        '[[disqualified]]\nteam = "b"',
-    )
-
-    options = RankingOptions(decisions=file)
-    analysis = rank_results(tmp_path / "results", AUROC, options)
-
-    standings = {s.team: s.rank for s in analysis.standings.standings}
-    assert standings == {"Zebra": 1, "c": 2}
-    frame = analysis.table.frame["value"]
-    assert frame["Zebra", "c1", "auroc_diagnosis"] == pytest.approx(11 / 12)
 
 
 # --- What is said -----------------------------------------------------------------
@@ -490,3 +471,76 @@ def test_a_ranking_that_was_written_is_read_without_answers(tmp_path):
     with (folder / "values.csv").open() as file:
         values = {(row["team"], row["value"]) for row in csv.DictReader(file)}
     assert len(values) == 6  # one value a team and metric, and none of a case
+
+
+def test_files_say_what_was_done_with_answers(tmp_path):
+    write_teams(tmp_path / "results", AUROC)
+    analysis = rank_results(tmp_path / "results", AUROC)
+    write_analysis(analysis, tmp_path)
+
+    report = (tmp_path / "report.txt").read_text()
+    methods = (tmp_path / "methods.txt").read_text()
+    left_out = analysis.bootstrap.left_out
+    assert "AUROC of diagnosis: one value of all cases together" in report
+    assert f"{left_out} of the draws are left out" in report
+    assert "each case changes AUROC of diagnosis" in report
+    assert "p is the share of draws in which it is not better" in report
+    assert f"leave a value undefined: {left_out}." in methods
+    assert "p is the share of the bootstrap samples in which" in methods
+    assert "AUROC of diagnosis is the area under the ROC curve" in methods
+    assert "Wilcoxon" not in report + methods
+    assert "Dice" not in methods
+    with (tmp_path / "means.csv").open() as file:
+        rows = {row["team"]: row for row in csv.DictReader(file)}
+    assert (rows["b"]["n"], rows["b"]["mean"], rows["b"]["sd"]) == ("1", "0.75", "")
+    sheet = (tmp_path / "sheets" / "b.md").read_text()
+    assert "AUROC of diagnosis of all cases together: 0.750, rank 2." in sheet
+    assert "c1" not in sheet
+
+
+def test_no_share_of_draws_is_told_to_be_nothing(tmp_path):
+    """B is better in all draws: p is below one in a thousand, and not 0."""
+    challenge = answer_challenge(SURVIVAL, ranking={"c_index_survival": "higher"})
+    times = [float(number) for number in range(30)]
+    for team, sign in (("a", -1), ("b", 1)):
+        answers = {"survival": paired(times, [sign * time for time in times])}
+        write_answer_team(tmp_path / "results" / team, challenge, answers)
+
+    write_analysis(rank_results(tmp_path / "results", challenge), tmp_path)
+
+    assert "b > a  +1.00 p<0.001*" in (tmp_path / "report.txt").read_text()
+
+
+@pytest.mark.parametrize("is_organiser", [True, False])
+def test_pages_have_one_value_of_all_cases(tmp_path, is_organiser):
+    dsc = dict.fromkeys("abc", (0.9, 0.8))
+    write_teams(tmp_path / "results", WITH_MAPS, dsc)
+    groups = tmp_path / "groups.csv"
+    groups.write_text("case,centre\nc1,x\nc2,y\n")
+    write_analysis(rank_results(tmp_path / "results", WITH_MAPS), tmp_path / "ranking")
+
+    pages = dict(
+        ranking_pages(
+            tmp_path / "ranking",
+            RankingOptions(),
+            is_written=True,
+            is_organiser=is_organiser,
+            has_teams=True,
+            groups=groups,
+        )
+    )
+
+    tables = []
+    for page in pages.values():
+        for section in page.shown:
+            tables += [part for part in section.shown if isinstance(part, Table)]
+    of_cases = [table for table in tables if table.heads[0] == "case"]
+    assert len(of_cases) == 3
+    assert not any("AUROC" in head for table in of_cases for head in table.heads)
+    groups = [s for s in pages["index.html"].shown if s.id == "groups"]
+    assert groups[0].shown[1].text == (
+        "Not told. AUROC of diagnosis: one value of all cases together, and one rank"
+        " by it."
+    )
+    values = [table for table in tables if table.caption.startswith("Values of all")]
+    assert len(values) == is_organiser

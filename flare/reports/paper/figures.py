@@ -316,7 +316,8 @@ def _draws_plate(public: PublicRanking) -> Plate:
 
 def _metric_plates(values: MetricValues) -> Iterator[Plate]:
     """The values of all teams by a metric, which cases are hard, and the tests."""
-    yield _values_plate(values)
+    if not values.metric.is_of_answers:
+        yield _values_plate(values)
     if values.has_hard_cases:
         yield _hard_cases_plate(values)
     if values.effects:
@@ -332,13 +333,10 @@ def _values_plate(values: MetricValues) -> Plate:
     for team, row in zip(values.teams, values.rows, strict=True):
         for case, value in zip(values.cases, row, strict=True):
             rows.append((team, case, value))
-    caption = f"{metric.title} of each team on each case with a result, in the order"
-    caption += f" of the ranking.{note} {KEY}{counts}"
-    if metric.is_of_answers:
-        caption = f"{metric.title} of each team: one value of all cases together."
     return Plate(
         name=f"values_{file_stem(metric.name)}",
-        caption=caption,
+        caption=f"{metric.title} of each team on each case with a result, in the order"
+        f" of the ranking.{note} {KEY}{counts}",
         columns=("team", "case", metric.name),
         rows=rows,
         chart=replace(values_chart(values), labels=tuple(values.teams)),

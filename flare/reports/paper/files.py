@@ -16,7 +16,7 @@ from flare.ranking.rank import PRIZE_RULE, Analysis
 from flare.ranking.ranking_json import ranking_content
 from flare.ranking.results_folder import Key
 from flare.ranking.sensitivity import Scheme
-from flare.ranking.uncertainty import ALPHA, CONFIDENCE, Bootstrap
+from flare.ranking.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest
 from flare.reports.paper.tables import (
     latex_text,
     mean_files,
@@ -164,7 +164,7 @@ def _pairs_text(analysis: Analysis) -> str:
     for pair in pairwise(teams):
         tests = (by_pair[metric, *pair] for metric in metrics)
         cells = (
-            f"{test.effect:+.2f} p={test.p_holm:.2g}{'*' * (test.p_holm <= ALPHA)}"
+            f"{test.effect:+.2f} {_p_text(test)}{'*' * (test.p_holm <= ALPHA)}"
             for test in tests
         )
         rows.append([" > ".join(map(printable, pair)), *cells])
@@ -179,6 +179,13 @@ def _pairs_text(analysis: Analysis) -> str:
     if analysis.rules.of_answers:
         title += "; of answers, p is the share of draws in which it is not better"
     return _block(f"{title}:", rows)
+
+
+def _p_text(test: PairTest) -> str:
+    """The p-value after Holm; of draws, no share is known to be 0."""
+    if not test.p_holm:
+        return f"p<{1 / (test.cases + test.zeros):.2g}"
+    return f"p={test.p_holm:.2g}"
 
 
 def _schemes_text(schemes: Sequence[Scheme]) -> str:

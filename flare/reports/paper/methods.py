@@ -143,10 +143,11 @@ def _robustness_sentences(analysis: Analysis) -> Iterator[str]:
             f" {bootstrap.seed}), of which {CONFIDENCE:.0%} intervals are given."
         )
         if analysis.rules.of_answers:
+            yield "Values of answers were made anew from the answers of each sample."
+        if bootstrap.left_out:
             yield (
-                "Values of answers were made anew from the answers of each sample;"
-                f" {bootstrap.left_out} samples, whose cases leave a value undefined,"
-                " were left out."
+                f"Samples left out, as their cases leave a value undefined:"
+                f" {bootstrap.left_out}."
             )
     teams = len(analysis.board.teams)
     if teams > 1 and not analysis.rules.is_of_answers_alone:

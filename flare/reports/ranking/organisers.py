@@ -75,16 +75,6 @@ ANSWERS_EFFECT = (
 ALL_CASES = "all cases together"
 """Stands for the case of a value of answers."""
 
-STATISTICS = (
-    "mean",
-    "lowest",
-    "first quartile",
-    "median",
-    "third quartile",
-    "highest",
-)
-"""The columns of a table of values."""
-
 EFFECTS = (0.25, 0.5, 0.75)
 """An effect above a bound has a darker shade than one up to it."""
 
@@ -202,7 +192,10 @@ def organiser_page(ranking: WholeRanking, links: Mapping[str, str]) -> Page:
         tests = _tests_parts(analysis, metrics)
         schemes = [_schemes_table(analysis.schemes)]
     before = "To be looked at before it is published"
-    charts = [Pair([values_chart(values) for values in metrics])]
+    of_cases = [values for values in metrics if not values.metric.is_of_answers]
+    charts: list[Part] = [Pair([values_chart(values) for values in of_cases])]
+    if len(of_cases) < len(metrics):
+        charts.append(_answers_table(metrics))
     page = ranking_page(
         ranking.public,
         links,
@@ -219,6 +212,17 @@ def organiser_page(ranking: WholeRanking, links: Mapping[str, str]) -> Page:
     )
     title = f"{page.title}, for organisers"
     return replace(page, title=title, audience_note=ORGANISERS_NOTE)
+
+
+def _answers_table(metrics: Sequence[MetricValues]) -> Table:
+    """The values of answers, of which each team has one."""
+    columns = [values for values in metrics if values.metric.is_of_answers]
+    rows: list[list[str | Cell]] = [[team] for team in columns[0].teams]
+    for values in columns:
+        for row, (value,) in zip(rows, values.rows, strict=True):
+            row.append(values.metric.cell(value))
+    heads = ("team", *(values.metric.title for values in columns))
+    return table("Values of all cases together", heads, rows, words=("team",))
 
 
 def _tests_parts(analysis: Analysis, metrics: Sequence[MetricValues]) -> list[Part]:
@@ -325,13 +329,9 @@ def values_chart(values: MetricValues) -> Chart:
             quarters = np.quantile(results, (0, 0.25, 0.5, 0.75, 1)).tolist()
             statistics = [float(np.mean(results)), *quarters]
         rows.append((team, str(absent or "none"), *map(metric.cell, statistics)))
+    heads = ("mean", "lowest", "first quartile", "median", "third quartile", "highest")
     caption = f"{metric.title}: statistics of all cases"
     caption = "; ".join(filter(None, (caption, values.counted_text)))
-    content = table(caption, ("team", NO_RESULT, *STATISTICS), rows, words=("team",))
-    if metric.is_of_answers:
-        caption = f"{metric.title}: the value of all cases together"
-        cells = [(team, mean) for team, _, mean, *_ in rows]
-        content = table(caption, ("team", "value"), cells, words=("team",))
     tips = values.cases, values.rows, metric.decimals
     return spread_chart(
         metric.record or metric.name,
@@ -341,7 +341,7 @@ def values_chart(values: MetricValues) -> Chart:
         has_boxes=True,
         title=metric.title,
         summary=f"{len(values.teams)} teams, best first; the table has the statistics",
-        table=content,
+        table=table(caption, ("team", NO_RESULT, *heads), rows, words=("team",)),
         # Of more teams, the page would become too large.
         tips=tips if len(values.teams) <= MANY_ROWS else None,
     )
