@@ -67,11 +67,12 @@ def paired_dsc(values):
     return {f"c{number}": value for number, value in enumerate(values, start=1)}
 
 
-def problem_of(folder, challenge, **options):
-    """What is wrong with results, after the name of the file."""
+def problem_of(folder, challenge):
+    """What is wrong with results, after the name of the file below a folder."""
     with pytest.raises(RankingError) as caught:
-        rank_results(folder, challenge, RankingOptions(bootstrap=0, **options))
-    return str(caught.value).removeprefix(str(folder))
+        rank_results(folder, challenge, RankingOptions(bootstrap=0))
+    file = caught.value.file.removeprefix(str(folder))
+    return f"{file}: {caught.value.problem}"
 
 
 # --- Ranks ------------------------------------------------------------------------
@@ -150,6 +151,21 @@ def test_equal_values_are_no_copies(tmp_path):
     assert [s.rank for s in analysis.standings.standings] == [1, 1]
 
 
+def test_equal_values_of_other_sums_share_a_rank(tmp_path):
+    """In binary fractions, 0.1 + 0.2 + 0.3 is more than 0.3 + 0.2 + 0.1."""
+    age = {"name": "age", "kind": "number", "file": "a.csv", "worst": 9}
+    age |= {"metrics": ["mean_absolute_error"]}
+    challenge = answer_challenge(age, ranking={"mean_absolute_error_age": "lower"})
+    for team, errors in (("a", (0.1, 0.2, 0.3)), ("b", (0.3, 0.2, 0.1))):
+        answers = {"age": paired((0, 0, 0), errors)}
+        write_answer_team(tmp_path / team, challenge, answers)
+
+    analysis = rank_results(tmp_path, challenge)
+
+    assert analysis.table.values[0, 0, 0] != analysis.table.values[1, 0, 0]
+    assert [s.rank for s in analysis.standings.standings] == [1, 1]
+
+
 # --- Refusals ---------------------------------------------------------------------
 
 
@@ -161,8 +177,7 @@ def test_a_value_that_answers_csv_does_not_give_is_refused(tmp_path):
     # c2 is now above 0.25, 0.1 and 0.15, no more than before: it was above 0.1 and
     # 0.15, so that 10 of 12 pairs are in order.
     assert problem_of(tmp_path, AUROC) == (
-        "/b/answers.csv: it gives auroc_diagnosis 0.8333333333, metrics.json has 0.75."
-        " Score the team anew, so that both files are of the same answers. [G06]"
+        "/b/answers.csv: it gives auroc_diagnosis 0.8333333333, metrics.json has 0.75"
     )
 
 
@@ -218,8 +233,7 @@ def test_a_table_has_no_values_of_all_cases(tmp_path):
     table.write_text("team,case,metric,value\na,c1,auroc_diagnosis,0.5\n")
 
     assert problem_of(table, AUROC) == (
-        ": auroc_diagnosis is of all cases together, which no table has. Give the"
-        " folder of the teams' results. [G06]"
+        ": auroc_diagnosis is of all cases together, which no table has"
     )
 
 
