@@ -22,26 +22,30 @@ from flare.results.errors import MeasurementError
 from flare.results.team_folder import FolderLock
 
 LABEL = "flare.measure"
-"""The label of all that a measurement makes in the engine; its value is the key."""
+"""The label of all that a measurement makes in the engine. Its value is the key of the
+measurement, which nobody can guess, and which is also in the names of what it makes."""
 
 STATE = ".measuring.json"
 """A file in the folder of a team: it names what a killed measurement has left."""
 
+_WORK = ".work-"
+"""The beginning of the name of a folder of a measurement; its key follows."""
+
 KEY_START = 8
-"""The first letters of a key, this many, tell which folder is measured."""
+"""This many letters at the beginning of a key tell which folder is measured."""
 
 PAUSE_S = 1.0
 """After a kill, the guard waits this long between two looks at the engine."""
 
 LOADING_S = 40
-"""After a kill while an image was loaded, the guard goes on at least this long, as the
+"""If an image was being loaded at the kill, the guard goes on at least this long: the
 engine may finish late. The next run waits longer for the lock: a minute."""
 
 GUARD_ANSWER_S = 30
 """The guard repeats a command that the engine has not done after this time."""
 
 GUARD_S = 150
-"""The guard ends after this time, in which five commands may hang."""
+"""The guard ends after this time at the latest: five commands may hang until then."""
 
 SLACK_S = 15
 """The guard is waited for this much longer, and then left alone: it hangs."""
@@ -60,8 +64,12 @@ def label_of(key: str) -> str:
 
 def new_key(team_folder: Path) -> str:
     """A new key that nobody can guess; all keys of one folder begin alike."""
-    digest = hashlib.sha256(os.fsencode(team_folder.resolve())).hexdigest()
-    return f"{digest[:KEY_START]}{uuid.uuid4().hex[:8]}"
+    return f"{_key_start(team_folder)}{uuid.uuid4().hex[:8]}"
+
+
+def _key_start(team_folder: Path) -> str:
+    path = os.fsencode(team_folder.resolve())
+    return hashlib.sha256(path).hexdigest()[:KEY_START]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +91,7 @@ class Workplace:
     @property
     def work(self) -> Path:
         """A folder that other users of the computer cannot enter."""
-        return self.folder / f".work-{self.key}"
+        return self.folder / f"{_WORK}{self.key}"
 
     @contextmanager
     def loading(self) -> Iterator[None]:
@@ -102,8 +110,8 @@ def guarded(
     """Give names to what a measurement makes, and remove it when the block ends.
 
     If this process is killed, a second one, the guard, removes it, and holds the lock
-    of the team's folder until that is done. `images` are IDs of the image that the
-    measurement loads; there are none if the engine has it already.
+    of the team's folder until that is done. `images` are the IDs that the loaded image
+    may get; there are none if the engine has it already.
 
     Raises
     ------
@@ -116,8 +124,9 @@ def guarded(
     state = _State(key=place.key, images=place.images)
     write_whole(team_folder / STATE, json.dumps(dump(state)))
     guard = _start_guard(engine, place, lock)
-    is_stopped = True  # if no `Exception` says otherwise: Ctrl-C is none
-    is_done = False
+    # Ctrl-C, whose error is no `Exception`, leaves this as it is.
+    is_stopped = True
+    is_clean = False
     try:
         _make_work_folder(place)
         yield place
@@ -128,10 +137,10 @@ def guarded(
     finally:
         try:
             clean_up(engine, team_folder)
-            # After a stop, the engine may still make something.
-            is_done = not is_stopped
+            is_clean = True
         finally:
-            _end_guard(guard, place, is_done=is_done)
+            # After a stop, the engine may still make something: the guard looks again.
+            _end_guard(guard, place, is_done=is_clean and not is_stopped)
 
 
 def _start_guard(
@@ -199,18 +208,21 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
     MeasurementError
         If a folder cannot be removed.
     """
-    place = _read_workplace(team_folder)
-    if not place:
-        return
+    for place in _left_workplaces(team_folder):
+        _remove(engine, place)
+        (team_folder / STATE).unlink(missing_ok=True)
+
+
+def _remove(engine: Engine, place: Workplace) -> None:
     try:
         engine.remove_labelled(label_of(place.key))
         engine.remove_tags(*place.tags)
         engine.remove_untagged(*(f"sha256:{image}" for image in place.images))
     except (NoAnswerError, NotRemovedError) as error:
-        # An engine that does not answer at all raises its own error here.
+        # Called only to raise: an engine that does not answer at all has another error.
         engine.describe()
         raise LeftoverError(
-            team_folder.resolve().name,
+            place.folder.resolve().name,
             f"what its measurement has made stays in the engine ({error.finding})",
             error.remedy,
         ) from error
@@ -221,7 +233,6 @@ def clean_up(engine: Engine, team_folder: Path) -> None:
             "it cannot be removed",
             f"Remove it as root: sudo rm -r {safe(place.work)}",
         )
-    (team_folder / STATE).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,10 +246,25 @@ class _State:
         check(self.key.isalnum(), "key", self.key, "letters and digits")
 
 
-def _read_workplace(team_folder: Path) -> Workplace | None:
-    """The workplace that a killed measurement has left; None without a `STATE` file."""
+def _left_workplaces(team_folder: Path) -> list[Workplace]:
+    """The workplace that a killed measurement has left, if there is one."""
     try:
         state = build(_State, json_at(team_folder / STATE), is_lenient=True)
     except ValueError:
-        return None
-    return Workplace(folder=team_folder, key=state.key, images=state.images)
+        return _workplaces_without_state(team_folder)
+    return [Workplace(folder=team_folder, key=state.key, images=state.images)]
+
+
+def _workplaces_without_state(team_folder: Path) -> list[Workplace]:
+    """The workplaces whose keys are in the names of folders, as no file tells them."""
+    # Such a folder is made before anything else, and removed last.
+    start = f"{_WORK}{_key_start(team_folder)}"
+    keys = [work.name.removeprefix(_WORK) for work in team_folder.glob(f"{start}*")]
+    places = [Workplace(folder=team_folder, key=key) for key in keys if key.isalnum()]
+    if places:
+        _log.info(
+            "%s: %s cannot be read; an image without a tag may remain in the engine",
+            safe(team_folder.resolve().name),
+            STATE,
+        )
+    return places

@@ -328,6 +328,27 @@ def test_a_state_of_another_program_is_left_alone(scripted_engine, tmp_path, tex
     assert not (scripted_engine.state / "calls").exists()
 
 
+def test_if_the_state_cannot_be_read_the_name_of_a_folder_tells_the_key(
+    scripted_engine, tmp_path, caplog
+):
+    caplog.set_level("INFO")
+    key, other_key = cleanup.new_key(tmp_path), cleanup.new_key(tmp_path / "b")
+    for folder_key in (key, other_key):
+        (tmp_path / f".work-{folder_key}").mkdir()
+        make_volume(scripted_engine, folder_key)
+    (tmp_path / ".measuring.json").write_text('{"key": "')
+
+    clean_up(scripted_engine, tmp_path)
+
+    assert len(scripted_engine.left()) == 1
+    assert [path.name for path in tmp_path.glob(".*")] == [f".work-{other_key}"]
+    (line,) = caplog.messages
+    assert line.endswith(
+        ": .measuring.json cannot be read; an image without a tag may remain in the"
+        " engine"
+    )
+
+
 def test_an_image_of_ours_that_lacks_a_tag_is_removed(scripted_engine, tmp_path):
     """Loading was ended before it got one; an image with a tag stays."""
     for image, tag in (("a" * 64, ""), ("b" * 64, "theirs:latest")):

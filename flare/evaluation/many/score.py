@@ -201,15 +201,17 @@ class _Run:
 
     def __post_init__(self) -> None:
         """Begin with no team."""
-        # All teams have the same references, so each one is read only once for these.
+        # All teams have the same references: each file is read only once for these two.
         self._checksum = cache(file_checksum)
         self._most_bytes = cache(self._most_bytes_unpacked)
         self._tables = TeamTables(self.output)
         self._open_teams: dict[str, OpenTeam] = {}
         self._waiting: list[Submission] = []
         self._outcomes: list[ScoredTeam] = []
-        self._scored_cases, self._kept_cases = 0, 0
-        self._started_teams, self._cases_to_score = 0, 0
+        self._scored_cases = 0
+        self._kept_cases = 0
+        self._cases_to_score = 0
+        self._started_teams = 0
 
     def score(
         self,
@@ -220,16 +222,13 @@ class _Run:
         remove_tree(self.output / UNPACKED)  # left by a run that was stopped
         batches = self._batches(submissions)
         try:
-            # If all was scored before, no process is started.
-            if first := next(batches, None):
+            # The pool is opened late: if an earlier run has scored all cases, there is
+            # no batch, and no process has to be started.
+            first_batch = next(batches, None)
+            if first_batch:
                 with open_pool() as pool:
-                    all_batches = chain((first,), batches)
-                    self._work(pool, all_batches, len(submissions))
-                    # Teams that found no room may have to wait again.
-                    while self._waiting:
-                        batches = self._batches(self._waiting)
-                        self._waiting = []
-                        self._work(pool, batches, len(submissions))
+                    self._work(pool, chain([first_batch], batches), len(submissions))
+                    self._work_on_waiting(pool, len(submissions))
         finally:
             for team in self._open_teams.values():
                 team.open_files.close()
@@ -237,23 +236,30 @@ class _Run:
             self._tables.write()
         return tuple(sorted(self._outcomes, key=lambda outcome: outcome.team))
 
-    def _work(self, pool: Pool, batches: Iterable[Batch], teams: int) -> None:
-        """Score batches; `teams` is the number of teams of the run."""
+    def _work_on_waiting(self, pool: Pool, team_count: int) -> None:
+        """Score the teams that found no room; some may have to wait several times."""
+        while self._waiting:
+            batches = self._batches(self._waiting)
+            self._waiting = []
+            self._work(pool, batches, team_count)
+
+    def _work(self, pool: Pool, batches: Iterable[Batch], team_count: int) -> None:
+        """Score batches, and tell the progress of a run over all teams."""
         for done in completed(pool, score_batch, batches, Batch.divided):
             # A batch that is lost, as its workers died, ends its team alone.
             if done.error and not done.is_lost:
                 raise done.error
             self._take(done)
-            self._tell_progress(teams)
+            self._tell_progress(team_count)
 
-    def _tell_progress(self, teams: int) -> None:
+    def _tell_progress(self, team_count: int) -> None:
         if self.on_progress:
             # Teams to come are expected to have as many cases as those before them.
-            expected = round(self._cases_to_score * teams / self._started_teams)
+            expected = round(self._cases_to_score * team_count / self._started_teams)
             self.on_progress(
                 ScoringProgress(
                     teams=len(self._outcomes),
-                    all_teams=teams,
+                    all_teams=team_count,
                     scored=self._scored_cases,
                     kept=self._kept_cases,
                     left=max(0, expected - self._scored_cases),
@@ -303,7 +309,7 @@ class _Run:
             if not self._open_teams:
                 raise
             self._waiting.append(submission)
-            self._started_teams -= 1
+            self._started_teams -= 1  # it will be started anew
             return None
 
     def _most_bytes_unpacked(self) -> int:
@@ -336,7 +342,7 @@ class _Run:
                 if attempt:
                     team.attempts[pair.case] = attempt
             self._kept_cases += len(team.attempts)
-            # From here on, the team closes them; before, any error would.
+            # From here on, the team closes its files; an error has closed them so far.
             team.open_files = open_files.pop_all()
         return team
 
@@ -345,7 +351,7 @@ class _Run:
     ) -> str:
         """The key under which the outcome of a case is kept.
 
-        It includes the names of files, as problems name them.
+        The names of files are a part of it, as messages about the case have them.
         """
         reference_sha256 = self._checksum(pair.reference.path)
         names = [pair.case, pair.reference.name, pair.prediction.name]
