@@ -18,6 +18,11 @@ arrays of labels along z, y, x, also tensors, by a challenge or by labels alone:
     flare.score_pair(first, second, spacing=(2.5, 0.8, 0.8), labels={"liver": 1})
     score.dsc, score.nsd, score.organs
 
+Why scores are low: mirrored, shifted, resampled, other label numbers and the like:
+
+    diagnosis = flare.diagnose("predictions", "labels")
+    diagnosis.lines                          # what flare doctor says
+
 Two masks along z, y, x, which are arrays of bool, or of 0 and 1:
 
     flare.dice(reference, prediction)
@@ -58,6 +63,7 @@ if TYPE_CHECKING:
     from flare.common.errors import HostError as HostError
     from flare.common.errors import OrganiserError as OrganiserError
     from flare.common.errors import SubmissionError as SubmissionError
+    from flare.evaluation.doctor.folder import diagnose as diagnose
     from flare.evaluation.evaluate import evaluate as evaluate
     from flare.evaluation.many.score import evaluate_many as evaluate_many
     from flare.evaluation.metrics.dice import dice as dice
@@ -82,6 +88,7 @@ _MODULES = {
     "SubmissionError": "flare.common.errors",
     "__version__": "flare.common.environment",
     "assd": "flare.evaluation.metrics.hd95_and_assd",
+    "diagnose": "flare.evaluation.doctor.folder",
     "dice": "flare.evaluation.metrics.dice",
     "evaluate": "flare.evaluation.evaluate",
     "evaluate_many": "flare.evaluation.many.score",

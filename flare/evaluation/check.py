@@ -62,6 +62,8 @@ class CheckOutcome:
     """Empty if there are problems."""
     hint: str = ""
     """A question, where the names of all files are wrong."""
+    common_cause: str = ""
+    """What most cases suffer from, though nothing is refused; empty if nothing."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -120,6 +122,12 @@ def check_submission(
     count = len(prepared.pairs)
     if challenge.organs and not problems and not organs:
         problems.append(EmptyError(count))
+    common = ""
+    if ground_truth and not problems:
+        # Not at the top: what it needs is slow to load.
+        from flare.evaluation.doctor.hint import common_cause
+
+        common = common_cause(prepared.pairs, challenge)
     lines = [*answer_lines]
     if challenge.organs:
         lines = [_summary(challenge, count, organs, unknown), *lines]
@@ -127,6 +135,7 @@ def check_submission(
         problems=tuple(problems),
         summary="" if problems else "\n".join(lines),
         hint=_names_hint(prepared, challenge),
+        common_cause=common,
     )
 
 

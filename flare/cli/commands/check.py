@@ -112,7 +112,10 @@ def _check_folder(request: CheckRequest, folder: Path) -> None:
     elif not is_whole:
         what = "the files themselves; add --ground-truth, where references are public,"
         what += " to see whether every answer is there."
-    _log.info("%s\nNothing is wrong with %s", report.summary, what)
+    verdict = f"Nothing is wrong with {what}"
+    if report.common_cause:
+        verdict = f"Nothing is refused, but {report.common_cause}"
+    _log.info("%s\n%s", report.summary, verdict)
 
 
 def _check_archive(request: CheckRequest) -> None:

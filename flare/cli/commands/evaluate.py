@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,8 +18,12 @@ from flare.evaluation.options import EvaluationOptions
 
 if TYPE_CHECKING:
     from flare.evaluation.scoring.case import Attempt
+    from flare.results.scores import Results
 
 PLACE = ("For participants", 2)
+
+LOW_DSC = 0.5
+"""If most cases are below this DSC, it is asked what was done to them as a whole."""
 
 _log = logging.getLogger(__name__)
 
@@ -105,6 +110,31 @@ def command(request: EvaluationRequest) -> None:
 
         write_answers(request.answers, results.answer_rows)
     _log.info("\n%s\n\nWrote %s", results_table(results), file)
+    if "FLARE_INPUT" not in os.environ:  # in the image, nobody is told more
+        _tell_common_cause(request, ground_truth, results)
+
+
+def _tell_common_cause(
+    request: EvaluationRequest, ground_truth: Path, results: Results
+) -> None:
+    """Say in a line what most cases with a low DSC suffer from, if that is known."""
+    low = {case.case for case in results.cases if case.dsc < LOW_DSC}
+    low -= {case.case for case in results.cases if case.failure}
+    if 2 * len(low) <= len(results.cases):
+        return
+    # Not at the top: what it needs is slow to load.
+    from flare.challenge.reading import read_challenge
+    from flare.evaluation.doctor.hint import common_cause
+    from flare.evaluation.plan import plan_evaluation
+
+    challenge = read_challenge(request.challenge)
+    plan = plan_evaluation(
+        request.predictions, ground_truth, challenge, request.options, is_measured=True
+    )
+    pairs = [pair for pair in plan.prepared.pairs if pair.case in low]
+    line = common_cause(pairs, plan.rules)
+    if line:
+        _log.info("\n%s", line)
 
 
 command.params.insert(0, version_option())

@@ -36,11 +36,9 @@ from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.evaluate import worker_error
 from flare.evaluation.plan import LIBRARIES
 from flare.evaluation.scoring.case import (
-    MIRRORED_BELOW,
     Attempt,
-    Mirrored,
+    Explanation,
     attempt_case,
-    find_mirrored,
 )
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
@@ -56,6 +54,9 @@ BATCH_CASES = 64
 IN_MEMORY_BYTES = 2**28
 """Predictions up to this size are read once as a whole, so that what is scored has the
 digest that is kept. No compressed label map is larger, and such a one is not kept."""
+
+EXPLAINED_BELOW = 0.5
+"""Of a case with a lower DSC it is asked what was done to it as a whole."""
 
 SCORES_SQLITE = "scores.sqlite"
 """In RESULTS."""
@@ -95,7 +96,7 @@ def fault_of(done: Done[Batch, tuple[Attempt, ...]]) -> FlareError | None:
 
 def _scored(pair: CasePair, batch: Batch) -> Attempt:
     """Score a case; an error that nobody expected ends its team, and no other one."""
-    mirrored = None
+    explanation = None
     try:
         with (
             read_once(pair.reference) as (reference, reference_sha256),
@@ -105,15 +106,18 @@ def _scored(pair: CasePair, batch: Batch) -> Attempt:
             attempt = attempt_case(
                 files, challenge=batch.challenge, check_only=batch.check_only
             )
-            if attempt.score and attempt.score.dsc < MIRRORED_BELOW:
-                mirrored = find_mirrored(files, batch.challenge)
+            if attempt.score and attempt.score.dsc < EXPLAINED_BELOW:
+                # Not at the top: most teams have no such case.
+                from flare.evaluation.doctor.hint import explain_file
+
+                explanation = explain_file(files, batch.challenge)
     except (OrganiserError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001  it is this team's alone
         fault = as_flare_error(error)
         return Attempt(pair=pair, score=None, problem=None, seconds=0.0, fault=fault)
     digests = reference_sha256, sha256
-    return replace(attempt, pair=pair, digests=digests, mirrored=mirrored)
+    return replace(attempt, pair=pair, digests=digests, explanation=explanation)
 
 
 @contextmanager
@@ -255,7 +259,7 @@ class _Outcome:
     """The outcome of a case, as SCORES_SQLITE has it: a problem, or the others."""
 
     score: CaseScore | None = None
-    mirrored: Mirrored | None = None
+    explanation: Explanation | None = None
     problem: tuple[str, ...] = ()
     """The name of the error's class, and its arguments."""
 
@@ -267,10 +271,10 @@ def _content(attempt: Attempt) -> str:
         problem = attempt.problem
         content = {"problem": [type(problem).__name__, *problem.args]}
     else:
-        score, mirrored = attempt.score, attempt.mirrored
+        score, explanation = attempt.score, attempt.explanation
         content = {
             "score": asdict(score) if score else None,
-            "mirrored": asdict(mirrored) if mirrored else None,
+            "explanation": asdict(explanation) if explanation else None,
         }
     return json.dumps(content, allow_nan=False)
 
@@ -287,6 +291,6 @@ def _attempt(pair: CasePair, content: object) -> Attempt:
         pair=pair,
         score=outcome.score,
         problem=problem,
-        mirrored=outcome.mirrored,
+        explanation=outcome.explanation,
         seconds=0.0,
     )

@@ -40,8 +40,8 @@ from flare.evaluation.many.teams import (
     ScoringProgress,
     Submission,
     TeamTables,
+    explanation_lines,
     find_submissions,
-    mirrored_lines,
     opened_submission,
 )
 from flare.evaluation.options import EvaluationOptions, check_count
@@ -410,7 +410,7 @@ class _Run:
         name = team.submission.team
         with FolderLock(self.output / name, USE):
             write_results(results, self.output / name)
-        flags = tuple(mirrored_lines(attempts))
+        flags = tuple(explanation_lines(attempts))
         flag_rows = [Flag(team=name, flag=line) for line in flags]
         self._tables.replace(name, refusals=[], flags=flag_rows)
         cases = results.provenance.cases

@@ -214,22 +214,22 @@ class ScoredTeam:
     """Why it was refused, with what its author can do."""
 
 
-def mirrored_lines(attempts: Iterable[Attempt]) -> Iterator[str]:
-    """Tell which cases look mirrored, in a line for each way."""
-    rows_by_axes: defaultdict[str, list[tuple[str, float, float]]] = defaultdict(list)
+def explanation_lines(attempts: Iterable[Attempt]) -> Iterator[str]:
+    """Tell which cases have a low score for one cause, in a line for each cause."""
+    rows_by_cause: defaultdict[str, list[tuple[str, float, float]]] = defaultdict(list)
     total = 0
     for attempt in attempts:
         total += 1
-        mirrored = attempt.mirrored
-        if attempt.score and mirrored:
-            row = attempt.pair.case, attempt.score.dsc, mirrored.dsc
-            rows_by_axes[mirrored.axes].append(row)
-    for axes, rows in rows_by_axes.items():
-        cases, dsc, mirrored_dsc = zip(*rows, strict=True)
+        explanation = attempt.explanation
+        if attempt.score and explanation:
+            row = attempt.pair.case, attempt.score.dsc, explanation.dsc
+            rows_by_cause[explanation.text].append(row)
+    for text, rows in rows_by_cause.items():
+        cases, dsc, other_dsc = zip(*rows, strict=True)
         yield (
-            f"{len(rows)} of {count(total, 'case')} look mirrored {axes}"
+            f"{len(rows)} of {count(total, 'case')} look {text}"
             f" ({listing(cases)}): their DSC is {median(dsc):.2f} at the median, and"
-            f" would be {median(mirrored_dsc):.2f} the other way round"
+            f" would be about {median(other_dsc):.2f} without that"
         )
 
 

@@ -11,7 +11,6 @@ from functools import cache
 from importlib import import_module
 
 import numpy as np
-import numpy.typing as npt
 
 from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import Challenge, TopSlice, UnknownLabels
@@ -19,26 +18,13 @@ from flare.common.errors import FileError, FlareError
 from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.arrays import Labels, ReusedMemory
+from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.comparison import Agreement, compare_labels
 from flare.evaluation.metrics.pairs import MapPair
 from flare.evaluation.scoring.reading import read_prediction, read_reference
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore, FreeCases, OrganScore
-
-MIRRORED_GAIN = 0.3
-"""A prediction looks mirrored if the mean DSC, of the organs that either label map has,
-is higher by this once it is mirrored."""
-
-MIRRORED_BELOW = 0.5
-"""Only predictions with a smaller DSC may look mirrored."""
-
-_FLIPS = ((), (0,), (1,), (2,), (1, 2))
-"""Axes (z, y, x) that are reversed; none for comparison."""
-
-_DIRECTIONS = ("left to right", "front to back", "head to feet")
-"""The words for the patient's axes."""
 
 
 class _MemoryOfThread(ReusedMemory, threading.local):
@@ -265,65 +251,13 @@ def worst_score(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mirrored:
-    """What a case would score if its prediction were the other way round."""
+class Explanation:
+    """What was done to a prediction as a whole, which explains a low score."""
 
-    axes: str
-    """The words for the mirrored axes, such as ``left to right``."""
+    text: str
+    """Such as ``mirrored left to right``."""
     dsc: float
-    """The mean DSC of whole label maps, over the organs that count in it."""
-
-
-def find_mirrored(pair: CasePair, challenge: Challenge) -> Mirrored | None:
-    """Read a case again after it was scored, and see whether it looks mirrored."""
-    reference = read_reference(pair.reference, challenge, _memory)
-    prediction = read_prediction(pair.prediction, challenge, _memory)
-    return mirrored(reference, prediction, challenge)
-
-
-def mirrored(
-    reference: LabelMap, prediction: LabelMap, challenge: Challenge
-) -> Mirrored | None:
-    """How a prediction would have to be mirrored to be far better, if that helps.
-
-    Each axis is tried, and both axes of the slices at once, as a program reverses them
-    that takes RAS for LPS. Returns the best way; None if no mean DSC of the challenge's
-    organs is higher by `MIRRORED_GAIN`, or the shapes differ.
-    """
-    if reference.labels.shape != prediction.labels.shape:
-        return None
-    counted = [organ.label for organ in challenge.organs if organ.in_mean]
-    reference_voxels = _voxels(reference.labels, reference.labels)[counted]
-    prediction_voxels = _voxels(prediction.labels, prediction.labels)[counted]
-    sums = reference_voxels + prediction_voxels
-    if not sums.any():
-        return None
-    absent = challenge.absent_organs.in_both
-    means = []
-    for flip in _FLIPS:
-        shared = _voxels(reference.labels, np.flip(prediction.labels, flip))[counted]
-        dsc = np.where(sums > 0, 2 * shared / np.maximum(sums, 1), absent)
-        means.append(float(dsc.mean()))
-    best = int(np.argmax(means))  # 0 is the prediction as it is
-    # Organs that neither label map has do not change.
-    least_gain = MIRRORED_GAIN * np.mean(sums > 0)
-    if not best or means[best] < means[0] + least_gain:
-        return None
-    steps = np.abs(np.array(reference.grid.affine)[:, 2::-1])  # of z, y, x
-    # An axis of the array is called after the patient's axis that it is closest to.
-    patient_axes = steps.argmax(axis=0)[list(_FLIPS[best])]
-    axes = " and ".join(_DIRECTIONS[axis] for axis in sorted(patient_axes))
-    return Mirrored(axes=axes, dsc=means[best])
-
-
-def _voxels(first: Labels, second: Labels) -> npt.NDArray[np.int64]:
-    """How many voxels of each label two label maps share, of shape (256,)."""
-    shared = np.zeros(256, dtype=np.int64)
-    for slice_1, slice_2 in zip(first, second, strict=True):
-        if slice_1.any():
-            is_shared = (slice_1 == slice_2) & (slice_1 > 0)
-            shared += np.bincount(slice_1[is_shared], minlength=256)
-    return shared
+    """About the DSC that it would have without that, of the organs that are there."""
 
 
 def _free_organs(reference: LabelMap, challenge: Challenge) -> tuple[str, ...]:
@@ -362,8 +296,8 @@ class Attempt:
     """The labels of such a prediction that are no organs."""
     digests: tuple[str, str] = ("", "")
     """SHA-256 of the reference and of the prediction that were read, if asked for."""
-    mirrored: Mirrored | None = None
-    """How it looks mirrored, if it does; asked for, and only of a case of low DSC."""
+    explanation: Explanation | None = None
+    """Why its DSC is low, if that is known; asked for, and only of a low one."""
     fault: FlareError | None = None
     """An error that has kept it from being scored, and is no problem of its content."""
 

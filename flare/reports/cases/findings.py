@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import nibabel as nib
@@ -14,19 +14,14 @@ import numpy.typing as npt
 from flare.challenge.metrics import metrics_in
 from flare.challenge.rules import Challenge, Organ
 from flare.common.text import printable
+from flare.evaluation.doctor.hint import explain
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import Labels, ReusedMemory, Spacing
 from flare.evaluation.metrics.occupancy import Occupancy, find_labels
 from flare.evaluation.metrics.pairs import LabelPair
 from flare.evaluation.metrics.surfels import Surface, locate_surfels
-from flare.evaluation.scoring.case import (
-    MIRRORED_GAIN,
-    Mirrored,
-    mirrored,
-    organ_tolerances,
-    scored_slices,
-)
+from flare.evaluation.scoring.case import Explanation, organ_tolerances, scored_slices
 from flare.reports.cases.drawing import Box, FieldOfView
 from flare.reports.cases.surfaces import OrganSurfaces, Weights, compare_surfaces
 
@@ -119,8 +114,6 @@ class OrganFinding:
     scored: tuple[int, int] | None = None
     """The first slice that was scored, and the one after the last, from the feet; None
     if all were."""
-    instead: tuple[str, float] | None = None
-    """The organ that the prediction has in its place, and the DSC of both."""
 
     @property
     def title(self) -> str:
@@ -134,8 +127,8 @@ class CaseFinding:
 
     scores: Mapping[str, float]
     """The mean of each metric over the organs that count, as metrics.json has it."""
-    mirrored: Mirrored | None
-    """How the prediction would have to be mirrored to be far better, if that helps."""
+    explanation: Explanation | None
+    """What was done to the prediction as a whole, if that explains low scores."""
     orientation: Orientation
     reference: Labels
     prediction: Labels
@@ -204,7 +197,7 @@ def look_at(
     Scores are by metric, such as ``dsc_liver``; of the whole case such as ``dsc``.
     """
     metrics = [metric.name for metric in metrics_in(scores)]
-    better_way = _better_way(reference, prediction, challenge, scores)
+    explanation = _explanation(reference, prediction, challenge, scores)
     case = _turn(reference, prediction, challenge)
     depth, height, width = case.reference.shape
     weights = np.zeros(depth), np.zeros(height), np.zeros(width)
@@ -212,11 +205,9 @@ def look_at(
     for organ in challenge.organs:
         organ_scores = {name: scores[f"{name}_{organ.name}"] for name in metrics}
         organs.append(_look_at_organ(case, organ, organ_scores, weights))
-    if better_way is None:
-        organs = [_with_confusion(organ, organs, case) for organ in organs]
     return CaseFinding(
         scores={name: scores[name] for name in metrics},
-        mirrored=better_way,
+        explanation=explanation,
         orientation=case.orientation,
         reference=case.reference,
         prediction=case.prediction,
@@ -226,19 +217,19 @@ def look_at(
     )
 
 
-def _better_way(
+def _explanation(
     reference: LabelMap,
     prediction: LabelMap,
     challenge: Challenge,
     scores: Mapping[str, float],
-) -> Mirrored | None:
-    """How a prediction would have to be mirrored to be far better, if that helps."""
+) -> Explanation | None:
+    """The cause of low scores, if it lies in the prediction as a whole."""
     present = {*reference.present, *prediction.present}
     # Organs that neither label map has score 1, and would hide a bad case.
     dsc = [scores[f"dsc_{o.name}"] for o in challenge.organs if o.label in present]
-    if sum(dsc) >= LOW_DSC * len(dsc):
+    if min(dsc, default=1.0) >= LOW_DSC:
         return None
-    return mirrored(reference, prediction, challenge)
+    return explain(reference, prediction, challenge)
 
 
 def _turn(
@@ -346,31 +337,6 @@ def _locate_surfels(
         for surface in surfaces:
             surface.corners[:, part.axis] += part.slices.start
     return surfaces
-
-
-def _with_confusion(
-    organ: OrganFinding, organs: Sequence[OrganFinding], case: _TurnedCase
-) -> OrganFinding:
-    """An organ, and which other one was predicted in its place, if it was.
-
-    Another organ was if its voxels in the prediction have a far better DSC with those
-    of this organ in the reference.
-    """
-    if organ.scores["dsc"] >= LOW_DSC or not organ.voxels[0]:
-        return organ
-    box = case.box(organ.label)
-    predicted_labels = case.prediction[box][case.reference[box] == organ.label]
-    voxels_by_label = np.bincount(predicted_labels, minlength=256)
-    candidates = [(0.0, "")]
-    for candidate in organs:
-        if candidate is not organ:
-            total = organ.voxels[0] + candidate.voxels[1]
-            dsc = 2 * int(voxels_by_label[candidate.label]) / total
-            candidates.append((dsc, candidate.name))
-    dsc, name = max(candidates)
-    if dsc < LOW_DSC or dsc < organ.scores["dsc"] + MIRRORED_GAIN:
-        return organ
-    return replace(organ, instead=(name, dsc))
 
 
 def _worst_slices(

@@ -120,34 +120,29 @@ def faults(finding: CaseFinding) -> list[str]:
 
 def _faults(finding: CaseFinding) -> Iterator[_Fault]:
     """All faults of a case, and then those of its organs in their order."""
-    way = finding.mirrored
-    if way:
-        words = f"The prediction looks mirrored {way.axes}: DSC {way.dsc:.2f} if it is"
-        yield _Fault(2.0, words)
+    explanation = finding.explanation
     elsewhere = [organ.title for organ in finding.organs if _is_elsewhere(organ)]
-    if elsewhere:
+    if explanation:
+        dsc = f"DSC about {explanation.dsc:.2f} without that"
+        yield _Fault(2.0, f"The prediction looks {explanation.text}: {dsc}")
+    elif elsewhere:
         words = f"{listing(elsewhere)}: no voxel in common with the reference"
         yield _Fault(1.0, words)
-    organs = {organ.name: organ for organ in finding.organs}
     for organ in finding.organs:
-        yield from _organ_faults(organ, organs)
+        yield from _organ_faults(organ)
 
 
 def _is_elsewhere(organ: OrganFinding) -> bool:
     """Whether both maps have an organ without a common voxel, for no known reason."""
     reference, prediction, missed, _ = organ.voxels
-    return prediction > 0 and reference == missed > 0 and not organ.instead
+    return prediction > 0 and reference == missed > 0
 
 
-def _organ_faults(
-    organ: OrganFinding, organs: Mapping[str, OrganFinding]
-) -> Iterator[_Fault]:
-    """The faults of an organ, among all organs by their names."""
+def _organ_faults(organ: OrganFinding) -> Iterator[_Fault]:
+    """The faults of an organ."""
     name, loss = organ.title, 1 - organ.scores["dsc"]
     reference, prediction, missed, added = organ.voxels
-    if organ.instead:
-        yield from _confusion_faults(organ, organs)
-    elif prediction and not reference:
+    if prediction and not reference:
         voxels = count(prediction, "voxel")
         words = f"{name}: {voxels} predicted, of an organ that the reference has not"
         yield _Fault(loss, words)
@@ -167,25 +162,6 @@ def _piece_faults(name: str, surfaces: OrganSurfaces) -> Iterator[_Fault]:
     if lost:
         what = f"{name} that was not found"
         yield _Fault(WEAK_LOSS, _pieces(what, lost, "prediction"))
-
-
-def _confusion_faults(
-    organ: OrganFinding, organs: Mapping[str, OrganFinding]
-) -> Iterator[_Fault]:
-    """The line on an organ in whose place another was predicted.
-
-    Of two organs that are swapped, only the first by name has a line.
-    """
-    if not organ.instead:
-        return
-    other_name, dsc = organ.instead
-    other = organs[other_name]
-    if not other.instead or other.instead[0] != organ.name:
-        words = f"{organ.title} is predicted as {other.title}"
-        yield _Fault(1.2, f"{words}: DSC {dsc:.2f} if renamed")
-    elif organ.name < other.name:
-        words = f"{organ.title} and {other.title} look swapped: DSC {dsc:.2f} and"
-        yield _Fault(1.5, f"{words} {other.instead[1]:.2f} if exchanged")
 
 
 def notes(finding: CaseFinding) -> list[str]:

@@ -23,7 +23,7 @@ from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics import tally
 from flare.evaluation.metrics.occupancy import find_labels
-from flare.evaluation.scoring.case import Mirrored, mirrored, score_case, score_labels
+from flare.evaluation.scoring.case import score_case, score_labels
 from flare.evaluation.scoring.reading import check_headers
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
@@ -311,58 +311,3 @@ def test_ignored_labels_are_named(files, name, text):
     found = ignored_labels_text(files, flare.read_challenge(name))
 
     assert found == (f"{text} files" if text else "")
-
-
-@pytest.mark.parametrize(
-    ("axes", "said"),
-    [
-        ((2,), "left to right"),
-        ((1,), "front to back"),
-        ((0,), "head to feet"),
-        ((1, 2), "left to right and front to back"),
-    ],
-)
-def test_a_prediction_that_is_far_better_the_other_way_round(axes, said):
-    """Two boxes of 8 voxels, of which the second prediction lacks half: 2 x 4 / 12.
-
-    The other two organs are absent from both, and count 1.
-    """
-    labels = np.zeros((6, 8, 10), dtype=np.uint8)
-    labels[:2, :2, :2], labels[:2, :2, 3:5] = 1, 2
-    half = labels.copy()
-    half[1][half[1] == 2] = 0
-    maps = label_map(labels), label_map(np.flip(half, axes).copy())
-
-    assert mirrored(*maps, FLARE21) == Mirrored(axes=said, dsc=(1 + 2 / 3 + 2) / 4)
-
-
-def test_axes_are_those_of_the_patient():
-    """Of a file whose slices are sagittal, x of the array runs to the head."""
-    labels = np.zeros((6, 8, 10), dtype=np.uint8)
-    labels[0, 0, 0] = 1
-    affine = ((0, 0, 1.0, 0), (0, 1.0, 0, 0), (1.0, 0, 0, 0))
-    reference = label_map(labels)
-    grid = dataclasses.replace(reference.grid, affine=affine)
-    reference = dataclasses.replace(reference, grid=grid)
-
-    found = mirrored(reference, label_map(labels[:, :, ::-1].copy()), FLARE21)
-
-    assert found == Mirrored(axes="head to feet", dsc=1.0)
-
-
-@pytest.mark.parametrize(
-    ("reference", "prediction"),
-    [
-        ([1, 1, 1, 0, 0], [1, 1, 1, 0, 0]),  # right as it is
-        ([1, 1, 1, 1, 0], [0, 1, 1, 1, 1]),  # 0.75 as it is, 1 if not
-        ([0, 0, 0, 0, 0], [0, 0, 0, 0, 0]),
-        ([1, 0, 0, 0, 0], [0, 0, 0, 0, 2]),  # another organ
-        ([1, 0, 0, 0, 0], [0, 0, 0, 1]),  # of another shape
-    ],
-)
-def test_a_prediction_that_is_not_mirrored(reference, prediction):
-    maps = (
-        label_map(np.array([[labels]], dtype=np.uint8))
-        for labels in (reference, prediction)
-    )
-    assert mirrored(*maps, FLARE21) is None

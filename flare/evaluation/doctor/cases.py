@@ -1,0 +1,92 @@
+"""Diagnoses all cases of a submission: each, what they share, and exchanged files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from flare.challenge.rules import Challenge
+from flare.evaluation.doctor.diagnose import Finding, diagnose_case, in_workers
+from flare.evaluation.doctor.exchange import find_exchanged
+from flare.evaluation.doctor.repair import NO_CAUSE, Cause
+from flare.evaluation.submission.match import CasePair
+
+SHARED_BY = 0.6
+"""A cause of this share of all cases is looked for in the others, too."""
+
+FEWEST_SHARING = 3
+"""Fewer cases share nothing."""
+
+
+def diagnose_cases(
+    pairs: Sequence[CasePair], challenge: Challenge, *, workers: int | None = None
+) -> list[Finding]:
+    """Look at each case, then at what all share, then whose predictions they are."""
+    look = partial(diagnose_case, challenge=challenge)
+    findings = {f.pair.case: f for f in in_workers(look, pairs, workers)}
+    cause = shared_cause([*findings.values()])
+    if cause:
+        findings |= _with_shared_cause(cause, findings, challenge, workers)
+    for finding in find_exchanged([*findings.values()], challenge, workers):
+        findings[finding.pair.case] = finding
+    return [findings[pair.case] for pair in pairs]
+
+
+def _with_shared_cause(
+    cause: Cause,
+    findings: dict[str, Finding],
+    challenge: Challenge,
+    workers: int | None,
+) -> dict[str, Finding]:
+    """The cases that a shared cause explains, if it explains most of all cases."""
+    rest = [
+        finding.pair
+        for finding in findings.values()
+        if not (finding.repair or finding.is_unreadable)
+    ]
+    look = partial(diagnose_case, challenge=challenge, shared=cause)
+    explained = {}
+    for finding in in_workers(look, rest, workers):
+        if finding.repair:
+            sample = findings[finding.pair.case].sample
+            explained[finding.pair.case] = replace(finding, sample=sample)
+    sharing = len(explained)
+    for finding in findings.values():
+        if finding.repair and finding.repair.cause == cause:
+            sharing += 1
+    return explained if sharing >= SHARED_BY * len(findings) else {}
+
+
+def shared_cause(findings: Sequence[Finding]) -> Cause | None:
+    """The cause that most cases have, told or not; None if they share none.
+
+    They share a placement of their axes; the shift is the median of theirs.
+    """
+    causes = []
+    for finding in findings:
+        if not finding.is_unreadable:
+            causes.append(_likely_cause(finding))
+    fewest = max(FEWEST_SHARING, SHARED_BY * len(findings))
+    kinds = Counter(cause[:2] for cause in causes).most_common(1)
+    if not kinds or kinds[0][1] < fewest:
+        return None
+    cause = _common_parts([c for c in causes if c[:2] == kinds[0][0]], fewest)
+    return None if cause == NO_CAUSE else cause
+
+
+def _common_parts(causes: Sequence[Cause], fewest: float) -> Cause:
+    """The placement of some causes, their median shift, and labels that most have."""
+    shift = np.median([cause.shift for cause in causes], axis=0).astype(int)
+    labels, number = Counter(cause.labels for cause in causes).most_common(1)[0]
+    return causes[0]._replace(
+        shift=tuple(shift.tolist()), labels=labels if number >= fewest else ()
+    )
+
+
+def _likely_cause(finding: Finding) -> Cause:
+    """The cause that was told of a case, or the one that would help most."""
+    return finding.repair.cause if finding.repair else finding.best_cause

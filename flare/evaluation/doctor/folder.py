@@ -1,0 +1,141 @@
+"""Diagnoses a folder of predictions: the start of `flare doctor`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from flare.challenge.reading import as_challenge
+from flare.challenge.rules import Challenge
+from flare.common.errors import FileError, InputError, SubmissionError, problem_lines
+from flare.common.schema import build
+from flare.common.text import safe
+from flare.evaluation.doctor.cases import diagnose_cases
+from flare.evaluation.doctor.diagnose import ALL_LABELS, Finding
+from flare.evaluation.doctor.report import report_lines, write_repaired
+from flare.evaluation.errors import GroundTruthError
+from flare.evaluation.plan import find_submission, is_of_algorithm
+from flare.evaluation.submission.find import LabelMapFile, find_references
+from flare.evaluation.submission.match import match_cases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """What has lowered the scores of predictions, case by case."""
+
+    challenge: Challenge
+    findings: tuple[Finding, ...]
+    """One of each case with a prediction, in the order of the cases."""
+    problems: tuple[SubmissionError, ...]
+    """What is wrong with names: missing cases, and files of no case."""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is to be mended but the segmentation itself."""
+        mended = [f for f in self.findings if f.repair or not f.before]
+        return not mended and not self.problems
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All that `flare doctor` says."""
+        lines = problem_lines(self.problems)
+        return (*lines, *report_lines(self.findings, self.challenge))
+
+    def write_repaired(self, folder: str | Path) -> None:
+        """Write repaired copies of all predictions into a new folder.
+
+        Raises
+        ------
+        InputError
+            If the folder is there already.
+        OutputError
+            If it cannot be written.
+        """
+        write_repaired(self.findings, Path(folder), self.challenge)
+
+
+def diagnose(
+    predictions: str | Path,
+    labels: str | Path,
+    *,
+    challenge: str | Challenge | None = None,
+    workers: int | None = 1,
+) -> Diagnosis:
+    """Find what, done to whole label maps, has made their scores low.
+
+    Parameters
+    ----------
+    predictions, labels : str or Path
+        Folders of predictions and of reference labels. Nothing in them is changed.
+        Predictions may have other sizes, headers and labels than they should.
+    challenge : str or Challenge, optional
+        Name of a bundled challenge, path of a TOML file, or a challenge read before. If
+        left out, each label of the references is an organ, by its number, with a
+        tolerance of 1 mm.
+    workers : int, optional
+        Processes to use, 1 or more; None for as many as CPUs and memory allow.
+
+    Returns
+    -------
+    Diagnosis
+        Of each case: the cause and the score as submitted and repaired.
+
+    Raises
+    ------
+    OrganiserError
+        If the challenge or the reference labels are at fault.
+    HostError
+        If a folder or file cannot be read, or holds the jobs of a platform's algorithm,
+        whose cases are secret.
+    """
+    folder, references = Path(predictions), Path(labels)
+    if challenge is None:
+        rules = challenge_of_labels(references)
+    else:
+        rules = as_challenge(challenge)
+    if is_of_algorithm(folder, rules):
+        raise InputError(
+            f"{safe(folder)}: it holds the jobs of an algorithm on a platform, whose"
+            " cases are secret",
+            "Give a folder of label maps.",
+        )
+    files = find_references(references, rules)
+    submitted = find_submission(folder, files, rules)
+    matching = match_cases(submitted, files, rules)
+    problems = [
+        problem for problem in matching.problems if not isinstance(problem, FileError)
+    ]
+    return Diagnosis(
+        challenge=rules,
+        findings=tuple(diagnose_cases(matching.pairs, rules, workers=workers)),
+        problems=tuple(problems),
+    )
+
+
+def challenge_of_labels(folder: Path) -> Challenge:
+    """A challenge whose organs are the labels of the references, by their numbers.
+
+    Raises
+    ------
+    GroundTruthError
+        If there is no label, or a reference cannot be read.
+    """
+    labels: set[int] = set()
+    for file in find_references(folder):
+        labels |= _labels_of(file)
+    if not labels:
+        raise GroundTruthError("no reference has a label from 1 to 255")
+    organs = [
+        {"label": label, "name": f"label_{label}", "tolerance_mm": 1.0}
+        for label in sorted(labels)
+    ]
+    ignored = {"reference": "ignore", "prediction": "ignore"}
+    rules = {"name": "labels by number", "organs": organs, "unknown_labels": ignored}
+    return build(Challenge, rules, key="labels", checksum="")
+
+
+def _labels_of(file: LabelMapFile) -> set[int]:
+    try:
+        return {*file.read_labels(ALL_LABELS).present}
+    except FileError as error:
+        raise GroundTruthError(error.finding) from error

@@ -1,0 +1,263 @@
+"""Judges repairs by the DSC that they would give, on a sample of voxels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from flare.evaluation.doctor.repair import NO_SHIFT, Placement, Repair
+from flare.evaluation.metrics.arrays import Floats, Labels
+
+POINTS = 2000
+"""At most this many voxels of each organ are looked at, spread over all of it: the DSC
+of a repair is then known to 0.01, whatever the size of the image."""
+
+COARSE = 32
+"""Voxels along each axis of the grid on which a shift is searched from nothing."""
+
+INSTEAD = 0.3
+"""Another label takes the place of an organ's own label if its DSC is at least this,
+and higher than that of the own one by this: organs that touch do not change places."""
+
+MOSTLY = 0.5
+"""A label that no organ has is taken for the organ that this share of it lies in."""
+
+TOGETHER = 0.5
+"""Once a shift is taken back, the organs' centres lie off by at most this share of it,
+at the median."""
+
+COST = 0.02
+"""Each further cause has to raise the DSC by this, or the simpler repair is told."""
+
+
+class Sample:
+    """Voxels of each organ of a reference, by which repairs are judged quickly."""
+
+    def __init__(
+        self, labels: Labels, organs: Sequence[int], points: int = POINTS
+    ) -> None:
+        self.shape = labels.shape
+        self.organs = np.array(organs)
+        places = np.flatnonzero(labels)
+        values = labels.ravel()[places]
+        self.sizes = np.bincount(values, minlength=256)[self.organs].astype(float)
+        centres = []
+        for positions_along in np.unravel_index(places, labels.shape):
+            sums = np.bincount(values, positions_along, minlength=256)[self.organs]
+            centres.append(sums / np.maximum(self.sizes, 1))
+        self.centres = np.column_stack(centres)
+        picked, counts = [], []
+        for organ in organs:
+            organ_places = places[values == organ]
+            organ_places = organ_places[:: max(1, len(organ_places) // points)]
+            picked.append(organ_places)
+            counts.append(len(organ_places))
+        self._rows = np.repeat(np.arange(len(counts)), counts)
+        self._counts = np.maximum(counts, 1).astype(float)
+        positions = np.unravel_index(np.concatenate(picked), labels.shape)
+        self.points = np.column_stack(positions).astype(np.int16)
+
+    def overlaps(self, labels: Labels, matrix: Floats) -> Floats:
+        """The voxels that each organ shares with each label, of shape (organs, 256)."""
+        positions = self.points @ matrix[:, :3].T.astype(np.float32)
+        positions += (matrix[:, 3] + 0.5 + 1e-4).astype(np.float32)
+        places = np.floor(positions).astype(np.int64)
+        is_inside = ((places >= 0) & (places < np.array(labels.shape))).all(axis=1)
+        z, y, x = places.T
+        _, height, width = labels.shape
+        flat_places = (z * height + y) * width + x
+        values = labels.ravel().take(flat_places, mode="clip") * is_inside
+        cells = 256 * len(self.organs)
+        hits = np.bincount(self._rows * 256 + values, minlength=cells)
+        shares = hits.reshape(-1, 256) / self._counts[:, np.newaxis]
+        return np.asarray(shares * self.sizes[:, np.newaxis])
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A repair, and the DSC that it would give."""
+
+    repair: Repair
+    dsc: float
+    """The mean over the organs that count and are in either label map."""
+
+    @property
+    def worth(self) -> float:
+        """The DSC, less a little for each cause that the repair needs."""
+        return self.dsc - COST * self.repair.causes
+
+
+class Judge:
+    """Judges repairs of one prediction against one reference.
+
+    `is_counted` says of each organ whether it counts in the mean; `spacing` is that of
+    the reference in mm.
+    """
+
+    def __init__(
+        self,
+        sample: Sample,
+        prediction: Labels,
+        is_counted: Sequence[bool],
+        spacing: Sequence[float] = (1, 1, 1),
+    ) -> None:
+        self.sample, self.prediction = sample, prediction
+        self.sizes = np.bincount(prediction.ravel(), minlength=256).astype(float)
+        self.sizes[0] = 0
+        self._is_counted = np.array(is_counted)
+        self._spacing = np.array(spacing)
+
+    def judged(self, repair: Repair) -> Judged:
+        """The DSC of a repair, or of it with other labels if that is worth more."""
+        overlaps = self.sample.overlaps(self.prediction, repair.matrix)
+        voxel_volume = max(abs(np.linalg.det(repair.matrix[:, :3])), 1e-9)
+        sizes = self.sizes / voxel_volume
+        best = self._with_dsc(repair, overlaps, sizes)
+        labels = () if repair.cause.labels else self._better_labels(overlaps, sizes)
+        if labels:
+            other = self._with_dsc(repair.relabelled(labels), overlaps, sizes)
+            best = max(best, other, key=lambda judged: judged.worth)
+        return best
+
+    def as_submitted(self) -> Judged:
+        """The prediction as it is, with its own labels; 0 if its size is another."""
+        if self.prediction.shape != self.sample.shape:
+            return Judged(Repair(), 0.0)
+        overlaps = self.sample.overlaps(self.prediction, np.eye(3, 4))
+        return self._with_dsc(Repair(), overlaps, self.sizes)
+
+    def _with_dsc(self, repair: Repair, overlaps: Floats, sizes: Floats) -> Judged:
+        """A repair with the DSC of what organs share with its labels."""
+        if repair.cause.labels:
+            fold = np.zeros((256, 256))
+            fold[np.arange(256), repair.label_table] = 1
+            overlaps, sizes = overlaps @ fold, sizes @ fold
+        organs = self.sample.organs
+        shared = overlaps[np.arange(len(organs)), organs]
+        sums = self.sample.sizes + sizes[organs]
+        dsc = np.minimum(2 * shared / np.maximum(sums, 1), 1)
+        counted_dsc = dsc[(sums > 0) & self._is_counted]
+        return Judged(repair, float(counted_dsc.mean()) if len(counted_dsc) else 1.0)
+
+    # --- Labels -------------------------------------------------------------------
+
+    def _better_labels(
+        self, overlaps: Floats, sizes: Floats
+    ) -> tuple[tuple[int, int], ...]:
+        """Labels that fit other organs far better than their own, and these organs."""
+        labels = np.flatnonzero(sizes)
+        sums = self.sample.sizes[:, np.newaxis] + sizes[labels]
+        dsc = 2 * overlaps[:, labels] / np.maximum(sums, 1)
+        organs = self.sample.organs.tolist()
+        organ_by_label: dict[int, int] = {}
+        rows, columns = linear_sum_assignment(dsc, maximize=True)
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+            label, organ = int(labels[column]), organs[row]
+            own_dsc = float(dsc[row][labels == organ].sum())
+            if label != organ and dsc[row, column] >= INSTEAD + max(own_dsc, 0.0):
+                organ_by_label[label] = organ
+        for label in labels.tolist():
+            if label not in organ_by_label:
+                organ = self._organ_of_rest(label, overlaps, sizes, organ_by_label)
+                if organ is not None:
+                    organ_by_label[label] = organ
+        return tuple(organ_by_label.items())
+
+    def _organ_of_rest(
+        self,
+        label: int,
+        overlaps: Floats,
+        sizes: Floats,
+        organ_by_label: dict[int, int],
+    ) -> int | None:
+        """The organ of an unknown label, or of one whose organ has another label now.
+
+        A label that was displaced closes the circle: if it were dropped, organs that
+        are wrong would vanish, and the score could rise above that of the truth.
+        """
+        organs = self.sample.organs.tolist()
+        is_displaced = label in organ_by_label.values()
+        if label in organs and not is_displaced:
+            return None
+        row = int(overlaps[:, label].argmax())
+        share = overlaps[row, label] / sizes[label]
+        if share >= MOSTLY and organs[row] != label:
+            return int(organs[row])
+        if not is_displaced:
+            return None
+        label_by_organ = {organ: other for other, organ in organ_by_label.items()}
+        free = label
+        while free in label_by_organ:
+            free = label_by_organ.pop(free)
+        return free if free in organs else 0
+
+    # --- Shifts -------------------------------------------------------------------
+
+    def climbed(self, start: Judged, step: int) -> Judged:
+        """The best shift that is reached from a repair by ever smaller steps."""
+        best = start
+        directions = np.concatenate([np.eye(3), -np.eye(3)]).astype(int)
+        while step:
+            plain = best.repair.relabelled(start.repair.cause.labels)
+            moves = [
+                self.judged(plain.shifted((direction * step).tolist()))
+                for direction in directions
+            ]
+            top = max(moves, key=lambda judged: judged.dsc)
+            if top.dsc > best.dsc + 1e-6:
+                best = top
+            else:
+                step //= 2
+        return best
+
+    def correlated(self, repair: Repair) -> Repair:
+        """The shift by which both foregrounds lie best upon each other.
+
+        By the correlation of coarse label maps, computed in Fourier space.
+        """
+        reach = list(self.sample.shape)
+        if repair.cause.placement is Placement.CUT:  # it may be larger than the CT
+            sizes = [self.prediction.shape[axis.number] for axis in repair.cause.axes]
+            reach = np.maximum(reach, sizes).tolist()
+        strides = [math.ceil(count / COARSE) for count in reach]
+        coarse_shape = [
+            math.ceil(count / stride)
+            for count, stride in zip(reach, strides, strict=True)
+        ]
+        reference = np.zeros(coarse_shape)
+        reference[tuple((self.sample.points // strides).T)] = 1
+        coarse = Repair(repair.matrix * [*strides, 1])
+        prediction = coarse.apply(self.prediction, coarse_shape) > 0
+        padded, axes = [2 * count for count in coarse_shape], (0, 1, 2)
+        spectrum = np.fft.rfftn(prediction, padded, axes)
+        spectrum = spectrum * np.conj(np.fft.rfftn(reference, padded, axes))
+        correlation = np.fft.irfftn(spectrum, padded, axes)
+        peak = np.unravel_index(int(correlation.argmax()), correlation.shape)
+        shift = []
+        for place, count, stride in zip(peak, padded, strides, strict=True):
+            steps = int(place) - count if place > count // 2 else int(place)
+            shift.append(steps * stride)
+        return repair.shifted(shift)
+
+    def is_moved_together(self, repair: Repair) -> bool:
+        """Whether all organs lie off in the direction of a shift, and as far.
+
+        Organs that lie elsewhere by a vector each are an honest mistake.
+        """
+        if repair.cause.shift == NO_SHIFT:
+            return True
+        relabelled = repair.label_table[self.prediction]
+        moved = Sample(relabelled, self.sample.organs.tolist(), 1)
+        is_in_both = (self.sample.sizes > 0) & (moved.sizes > 0)
+        distances = []
+        for row in np.flatnonzero(is_in_both):
+            centre = moved.centres[row] - repair.matrix[:, 3]
+            place = np.linalg.solve(repair.matrix[:, :3], centre)
+            offset = (place - self.sample.centres[row]) * self._spacing
+            distances.append(float(np.linalg.norm(offset)))
+        length = float(np.linalg.norm(repair.cause.shift * self._spacing))
+        return bool(distances) and float(np.median(distances)) < TOGETHER * length

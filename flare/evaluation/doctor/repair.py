@@ -1,0 +1,206 @@
+"""Repairs of a label map: where each voxel comes from, and what its label means.
+
+Mirrored, turned, shifted, resampled, cropped, stored under another header: each of
+these is one matrix from the voxels of the reference to those of the prediction, beside
+a table of labels. So all of them are tried, joined, judged and undone by the same code.
+Arrays and matrices are in order z, y, x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from itertools import permutations, product
+from typing import NamedTuple
+
+import numpy as np
+
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.metrics.arrays import Floats, Labels
+
+
+class Placement(Enum):
+    """How a prediction's voxels lie on the grid of its reference."""
+
+    AS_IS = "as is"
+    AXES = "axes"
+    """Axes are exchanged or reversed."""
+    HEADER = "header"
+    """As its header says, which is right, and another one than the reference's."""
+    FIT = "fit"
+    """It covers the same field of view with another number of voxels."""
+    CUT = "cut"
+    """It has the same voxels, of a smaller or larger field of view."""
+
+
+CAUSES = {
+    Placement.AS_IS: 0,
+    Placement.AXES: 1,
+    Placement.HEADER: 0,  # the file says so: nothing is guessed
+    Placement.FIT: 2,
+    Placement.CUT: 1,
+}
+"""How many causes a placement counts as: the simpler of two explanations is told."""
+
+
+class Axis(NamedTuple):
+    """The axis of a prediction that lies along an axis of the reference."""
+
+    number: int
+    """From 0, for z, y, x."""
+    is_reversed: bool = False
+
+
+PLAIN_AXES = (Axis(0), Axis(1), Axis(2))
+NO_SHIFT = (0, 0, 0)
+
+
+class Cause(NamedTuple):
+    """The parts of a repair that cases of different sizes may share."""
+
+    placement: Placement = Placement.AS_IS
+    axes: tuple[Axis, ...] = PLAIN_AXES
+    shift: tuple[int, ...] = NO_SHIFT
+    labels: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The prediction's axes along z, y, x of the reference: (0, 1, 2) if right."""
+        return tuple(axis.number for axis in self.axes)
+
+
+NO_CAUSE = Cause()
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A way to make the right label map of a prediction."""
+
+    matrix: Floats = field(default_factory=lambda: np.eye(3, 4))
+    """Of shape (3, 4): the voxel of the prediction that lies at one of the reference,
+    by its numbers and a 1."""
+    cause: Cause = NO_CAUSE
+
+    @property
+    def causes(self) -> int:
+        """The number of causes that it puts together."""
+        number = CAUSES[self.cause.placement]
+        return number + any(self.cause.shift) + bool(self.cause.labels)
+
+    def shifted(self, shift: Sequence[int]) -> Repair:
+        """The repair of a prediction that lies some voxels further along z, y, x."""
+        matrix = self.matrix.copy()
+        matrix[:, 3] += matrix[:, :3] @ np.array(shift, dtype=float)
+        total = np.add(self.cause.shift, shift).tolist()
+        return Repair(matrix, self.cause._replace(shift=tuple(total)))
+
+    def relabelled(self, labels: Sequence[tuple[int, int]]) -> Repair:
+        """The same repair with another table of labels."""
+        return replace(self, cause=self.cause._replace(labels=tuple(sorted(labels))))
+
+    @property
+    def label_table(self) -> Labels:
+        """The label that each label becomes, of shape (256,)."""
+        table = np.arange(256, dtype=np.uint8)
+        for label, organ in self.cause.labels:
+            table[label] = organ
+        return table
+
+    def apply(self, labels: Labels, shape: Sequence[int]) -> Labels:
+        """The repaired labels, of the shape of the reference."""
+        steps = np.abs(self.matrix[:, :3])
+        source_axes = steps.argmax(axis=1)
+        is_along_axes = np.count_nonzero(steps > 1e-3 * steps.max()) == 3
+        if is_along_axes and len({*source_axes.tolist()}) == 3:
+            moved = self._picked(labels, shape, np.argsort(source_axes))
+        else:
+            # Not at the top: it is slow to load, and an oblique grid is rare.
+            from scipy.ndimage import affine_transform
+
+            moved = affine_transform(
+                labels, self.matrix[:, :3], self.matrix[:, 3], tuple(shape), order=0
+            )
+        return np.ascontiguousarray(self.label_table[moved])
+
+    def _picked(
+        self, labels: Labels, shape: Sequence[int], order: np.ndarray
+    ) -> Labels:
+        """The labels at the nearest voxels; 0 outside of the prediction.
+
+        `order` has, for each axis of the reference, that of the prediction.
+        """
+        places, outside = [], []
+        for axis, source in enumerate(order.tolist()):
+            positions = self.matrix[source, axis] * np.arange(shape[axis])
+            positions += self.matrix[source, 3]
+            place = np.floor(positions + 0.5 + 1e-6).astype(np.int64)
+            last = labels.shape[source] - 1
+            outside.append((place < 0) | (place > last))
+            places.append(place.clip(0, last))
+        moved: Labels = labels.transpose(order)[np.ix_(*places)]
+        for axis, is_outside in enumerate(outside):
+            np.moveaxis(moved, axis, 0)[is_outside] = 0
+        return moved
+
+
+def placements(prediction: Grid, reference: Grid) -> list[Repair]:
+    """All ways in which a prediction's voxels may lie on the reference's grid.
+
+    48 orders and directions of axes; where sizes differ, each as resampled and as
+    cropped; and the place that the prediction's own header names.
+    """
+    repairs: list[Repair] = []
+    for order in permutations(range(3)):
+        for flips in product((False, True), repeat=3):
+            axes = tuple(map(Axis, order, flips))
+            repairs += _along(axes, prediction, reference)
+    return [*repairs, *_by_header(prediction, reference)]
+
+
+def _along(
+    axes: tuple[Axis, ...], prediction: Grid, reference: Grid
+) -> Iterator[Repair]:
+    """The repairs of a prediction whose axes lie along those of the reference."""
+    sizes = [prediction.shape[axis.number] for axis in axes]
+    if tuple(sizes) == reference.shape:
+        is_plain = axes == PLAIN_AXES
+        placement = Placement.AS_IS if is_plain else Placement.AXES
+        yield Repair(_matrix(axes, sizes, np.ones(3)), Cause(placement, axes))
+        return
+    steps = np.divide(sizes, reference.shape)
+    yield Repair(_matrix(axes, sizes, steps), Cause(Placement.FIT, axes))
+    yield Repair(_matrix(axes, sizes, np.ones(3)), Cause(Placement.CUT, axes))
+
+
+def _matrix(axes: tuple[Axis, ...], sizes: Sequence[int], steps: Floats) -> Floats:
+    """The matrix of axes, of a prediction of some sizes; voxels' centres are meant."""
+    matrix = np.zeros((3, 4))
+    for row, axis in enumerate(axes):
+        first = (steps[row] - 1) / 2
+        matrix[axis.number, row] = -steps[row] if axis.is_reversed else steps[row]
+        matrix[axis.number, 3] = sizes[row] - 1 - first if axis.is_reversed else first
+    return matrix
+
+
+def _by_header(prediction: Grid, reference: Grid) -> Iterator[Repair]:
+    """The repair of a prediction that lies where its own header says, if elsewhere."""
+    if not (prediction.is_placed and reference.is_placed):
+        return
+    last_row = (0.0, 0.0, 0.0, 1.0)
+    prediction_affine = np.array((*prediction.affine, last_row))
+    if abs(np.linalg.det(prediction_affine)) < 1e-9:
+        return
+    reference_affine = np.array((*reference.affine, last_row))
+    turn = np.linalg.solve(prediction_affine, reference_affine)
+    matrix = turn[:3][::-1, [2, 1, 0, 3]]  # from x, y, z to z, y, x
+    if not np.allclose(matrix, np.eye(3, 4), atol=1e-3):
+        yield Repair(matrix, Cause(Placement.HEADER))
+
+
+def rebuilt(cause: Cause, prediction: Grid, reference: Grid) -> Repair | None:
+    """The repair of a cause for a case of other sizes; None if it cannot be there."""
+    for repair in placements(prediction, reference):
+        if repair.cause[:2] == cause[:2]:
+            return repair.shifted(cause.shift).relabelled(cause.labels)
+    return None

@@ -1,0 +1,140 @@
+"""Tells findings in lines, and writes repaired copies of predictions."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from flare.challenge.metrics import METRICS, SCORES
+from flare.challenge.rules import Challenge
+from flare.common.errors import InputError, unwritable
+from flare.common.text import aligned, count, listing, safe
+from flare.evaluation.doctor.diagnose import ALL_LABELS, Finding, repaired_image
+from flare.evaluation.doctor.words import REMEDIES, CauseText, cause_texts
+
+GOOD_DSC = 0.9
+"""From this mean DSC on, nothing is asked of cases without a cause."""
+
+MOST_WORST = 5
+"""At most this many cases are named whose segmentation is bad itself."""
+
+
+def texts_of(finding: Finding, challenge: Challenge) -> tuple[CauseText, ...]:
+    """The causes of a case in words; none where nothing explains its score."""
+    if finding.repair is None or finding.grid is None:
+        return ()
+    return cause_texts(
+        finding.repair,
+        finding.grid,
+        challenge,
+        is_misplaced=finding.is_misplaced,
+        donor=finding.donor,
+    )
+
+
+def report_lines(findings: Sequence[Finding], challenge: Challenge) -> Iterator[str]:
+    """The lines about each cause, those of most cases first, then a row for each case.
+
+    Cases have one cause if its repair is the same, whatever their files' axes are.
+    """
+    groups: dict[object, list[Finding]] = {}
+    for finding in findings:
+        repair = finding.repair
+        key = (repair.cause, bool(finding.donor)) if repair else None
+        groups.setdefault(key, []).append(finding)
+    without_cause = groups.pop(None, [])
+    for members in sorted(groups.values(), key=len, reverse=True):
+        yield from _cause_lines(members, len(findings), challenge)
+    if without_cause:
+        yield from _honest_lines(without_cause, len(findings))
+    yield ""
+    rows = [("case", "DSC as submitted", "repaired", "cause")]
+    for finding in findings:
+        rows.append(_row(finding, challenge))
+    yield from aligned(rows)
+
+
+def _cause_lines(
+    members: Sequence[Finding], cases: int, challenge: Challenge
+) -> Iterator[str]:
+    """Tell what cases have in common, what it costs, and how it is mended."""
+    texts = texts_of(members[0], challenge)
+    names = listing(finding.pair.case for finding in members)
+    what = "; ".join(cause.text for cause in texts)
+    yield f"{len(members)} of {count(cases, 'case')}: {what} ({names})"
+    for name in SCORES:
+        before = [f.before.by_metric[name] for f in members if f.before]
+        after = [f.after.by_metric[name] for f in members if f.after]
+        submitted = f"{fmean(before):.4f} as submitted" if before else "refused"
+        yield f"  {METRICS[name].title} {submitted}, {fmean(after):.4f} repaired"
+    for cause in texts:
+        remedy = REMEDIES[cause.name]
+        yield f"  Usually: {remedy.reason}."
+        yield f"  Mend it: {remedy.code}"
+
+
+def _honest_lines(members: Sequence[Finding], cases: int) -> Iterator[str]:
+    """Tell of cases that nothing explains, the worst organs first."""
+    scored = []
+    for finding in members:
+        if finding.before:
+            scored.append((finding.before.dsc, finding))
+        else:
+            case = safe(finding.pair.case)
+            yield f"{case}: refused, and no repair mends it. {finding.refusal}"
+    if not scored:
+        return
+    mean = fmean(dsc for dsc, _ in scored)
+    share = f"{len(scored)} of {count(cases, 'case')}"
+    if mean >= GOOD_DSC:
+        yield f"{share}: nothing to mend (mean DSC {mean:.4f})"
+        return
+    yield (
+        f"{share}: the segmentation itself (mean DSC {mean:.4f}). No mirroring, shift,"
+        " grid, header, label number or exchanged file explains it."
+    )
+    scored.sort(key=lambda row: row[0])
+    for _, finding in scored[:MOST_WORST]:
+        yield f"  {safe(finding.pair.case)}: worst is {finding.worst_organ}"
+
+
+def _row(finding: Finding, challenge: Challenge) -> tuple[str, str, str, str]:
+    """The row of a case in the table of all cases."""
+    what = "; ".join(cause.text for cause in texts_of(finding, challenge)) or "-"
+    before = f"{finding.before.dsc:.4f}" if finding.before else "refused"
+    after = f"{finding.after.dsc:.4f}" if finding.after else "-"
+    return safe(finding.pair.case), before, after, what
+
+
+def write_repaired(
+    findings: Sequence[Finding], folder: Path, challenge: Challenge
+) -> None:
+    """Write repaired predictions, and copies of the others, into a new folder.
+
+    Raises
+    ------
+    InputError
+        If the folder is there already.
+    OutputError
+        If it cannot be written.
+    """
+    import nibabel as nib  # not at the top: it is slow to load
+
+    if folder.exists():
+        problem = f"{safe(folder)}: it is there already"
+        raise InputError(problem, "Name a new folder with --fix.")
+    try:
+        folder.mkdir(parents=True)
+        for finding in findings:
+            if finding.repair is None or finding.grid is None:
+                prediction = finding.pair.prediction
+                shutil.copyfile(prediction.path, folder / prediction.file_name)
+                continue
+            labels = finding.file.read_labels(ALL_LABELS).labels
+            image = repaired_image(finding.repair, labels, finding.grid)
+            name = challenge.names.prediction_of(finding.pair.case)
+            nib.save(image, folder / name)
+    except OSError as error:
+        raise unwritable(folder, error) from error

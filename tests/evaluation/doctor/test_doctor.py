@@ -1,0 +1,341 @@
+"""flare doctor: each cause by itself and in pairs, all cases, and honest mistakes."""
+
+import shutil
+
+import nibabel as nib
+import numpy as np
+import pytest
+from scipy import ndimage
+
+import flare
+from flare.cli.main import main
+from flare.common.errors import InputError
+from flare.evaluation.doctor.folder import challenge_of_labels
+from flare.evaluation.doctor.report import texts_of
+from flare.evaluation.errors import GroundTruthError
+from tests.builders import read_metrics, run_evaluate
+
+SPACING_XYZ = (1.0, 1.5, 2.5)
+AFFINE = np.diag((*SPACING_XYZ, 1.0)) + np.array(
+    [[0, 0, 0, -40.0], [0, 0, 0, 30.0], [0, 0, 0, 100.0], [0, 0, 0, 0]]
+)
+"""A CT whose axes x, y, z run to the right, front and top."""
+
+
+def body(case=0):
+    """Four organs in 40 x 32 x 24 voxels (x, y, z), of no symmetry."""
+    labels = np.zeros((40, 32, 24), dtype=np.uint8)
+    d = case % 3
+    labels[4 : 18 + d, 5:20, 8:19] = 1
+    labels[24:32, 6 : 14 + d, 6:13] = 2
+    labels[25:36, 18:27, 12 : 20 + d] = 3
+    labels[12:22, 22:28, 3 : 7 + d] = 4
+    return labels
+
+
+def half_as_fine(labels):
+    """Every second voxel, which stands for two: its centre lies between theirs."""
+    steps = np.diag((2.0, 2.0, 2.0, 1.0))
+    steps[:3, 3] = 0.5
+    return labels[::2, ::2, ::2], AFFINE @ steps
+
+
+def moved(labels, shift):
+    """Labels that lie some voxels further along x, y, z."""
+    return ndimage.shift(labels, shift, order=0)
+
+
+def renumbered(labels, numbers):
+    table = np.arange(256, dtype=np.uint8)
+    table[list(numbers)] = list(numbers.values())
+    return table[labels]
+
+
+def turned_with_header(labels):
+    """The same labels in another orientation, as their own header says rightly."""
+    image = nib.Nifti1Image(labels, AFFINE)
+    turned = nib.orientations.io_orientation(AFFINE)[[1, 0, 2]]
+    image = image.as_reoriented(turned)
+    return np.asarray(image.dataobj), image.affine
+
+
+CUT = (slice(3, 37), slice(4, 28), slice(2, 23))
+HEADER = "the header is not that of the CT"
+KINDS = {
+    "as it is": ((body(), AFFINE), ""),
+    "x reversed": ((body()[::-1], AFFINE), "mirrored left to right"),
+    "y reversed": ((body()[:, ::-1], AFFINE), "mirrored front to back"),
+    "z reversed": ((body()[:, :, ::-1], AFFINE), "mirrored head to feet"),
+    "RAS for LPS": (
+        (body()[::-1, ::-1], AFFINE),
+        "mirrored left to right and front to back",
+    ),
+    "zyx for xyz": ((body().T, AFFINE), "axes are (z, y, x) instead of (x, y, z)"),
+    "lost header": ((body(), np.eye(4)), HEADER),
+    "other origin": ((body(), AFFINE + np.eye(4, k=3) * 25), HEADER),
+    "other orientation": (
+        turned_with_header(body()),
+        "on another grid than the CT, as its header says",
+    ),
+    "coarse": (half_as_fine(body()), "on another grid than the CT, as its header says"),
+    "coarse, lost header": (
+        (half_as_fine(body())[0], np.eye(4)),
+        "resampled to another size, and not back",
+    ),
+    "cropped": ((body()[CUT], AFFINE), "cropped or padded, and not put back"),
+    "shifted": (
+        (moved(body(), (0, 0, 4)), AFFINE),
+        "shifted by 4 slices (10 mm) towards the head",
+    ),
+    "swapped": (
+        (renumbered(body(), {1: 3, 3: 1}), AFFINE),
+        "given other numbers (liver and spleen are swapped)",
+    ),
+    "as in FLARE22": (
+        (renumbered(body(), {2: 13}), AFFINE),
+        "given other numbers (13 is kidney)",
+    ),
+    "mirrored, lost header": (
+        (body()[::-1], np.eye(4)),
+        f"mirrored left to right; {HEADER}",
+    ),
+    "mirrored, swapped": (
+        (renumbered(body()[::-1], {1: 3, 3: 1}), AFFINE),
+        "mirrored left to right; given other numbers (liver and spleen are swapped)",
+    ),
+    "mirrored, cropped": (
+        (body()[::-1][CUT], AFFINE),
+        "mirrored left to right; cropped or padded, and not put back",
+    ),
+}
+"""What was done to a label map, and what is said of it."""
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Folders of predictions and of references."""
+    for name in ("predictions", "labels"):
+        (tmp_path / name).mkdir()
+    return tmp_path / "predictions", tmp_path / "labels"
+
+
+def write(folder, case, labels, affine=AFFINE):
+    image = nib.Nifti1Image(np.ascontiguousarray(labels), affine)
+    nib.save(image, folder / f"{case}.nii.gz")
+
+
+def diagnosed(folders, **options):
+    return flare.diagnose(*folders, **{"challenge": "flare21", **options})
+
+
+def said(diagnosis, number=0):
+    texts = texts_of(diagnosis.findings[number], diagnosis.challenge)
+    return "; ".join(cause.text for cause in texts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_cause_is_named_and_its_repair_scores_what_was_promised(
+    folders, tmp_path, kind
+):
+    """Beside an honest mistake: one organ is eroded."""
+    (labels, affine), text = KINDS[kind]
+    write(folders[0], "case_1", labels, affine)
+    write(folders[1], "case_1", body(), AFFINE)
+
+    diagnosis = diagnosed(folders)
+    diagnosis.write_repaired(tmp_path / "fixed")
+
+    assert said(diagnosis) == text
+    assert diagnosis.is_sound == (not text)
+    results = flare.evaluate(tmp_path / "fixed", folders[1], challenge="flare21")
+    finding = diagnosis.findings[0]
+    promised = finding.after or finding.before
+    assert results.cases[0].organs == promised.organs
+    assert promised.dsc >= 0.75
+
+
+def own_vectors(labels):
+    """Each organ moved by a vector of its own, by a third of its size."""
+    vectors = {1: (5, 0, 0), 2: (0, -3, 0), 3: (0, 0, -3), 4: (-3, 0, 0)}
+    found = np.zeros_like(labels)
+    for label, vector in vectors.items():
+        found[moved(labels == label, vector) > 0] = label
+    return found
+
+
+def eroded(labels):
+    found = np.zeros_like(labels)
+    for label in range(1, 5):
+        found[ndimage.binary_erosion(labels == label, iterations=2)] = label
+    return found
+
+
+HONEST = {
+    "eroded": eroded(body()),
+    "each organ by its own vector": own_vectors(body()),
+    "one organ missing": renumbered(body(), {2: 0}),
+    "all merged": (body() > 0).astype(np.uint8),
+    "half a body": np.where(np.arange(24) < 12, body(), 0).astype(np.uint8),
+}
+
+
+@pytest.mark.parametrize("kind", HONEST)
+def test_an_honest_mistake_is_the_segmentation_itself(folders, kind):
+    write(folders[0], "case_1", HONEST[kind])
+    write(folders[1], "case_1", body())
+
+    diagnosis = diagnosed(folders)
+
+    assert said(diagnosis) == ""
+    assert diagnosis.is_sound
+    assert "1 of 1 case: the segmentation itself" in diagnosis.lines[0]
+
+
+def test_a_shift_by_one_slice_is_seen_if_most_cases_have_it(folders):
+    for number in range(5):
+        write(folders[0], f"case_{number}", moved(body(number), (0, 0, 1)))
+        write(folders[1], f"case_{number}", body(number))
+
+    diagnosis = diagnosed(folders, workers=1)
+
+    assert {said(diagnosis, number) for number in range(5)} == {
+        "shifted by 1 slice (2.5 mm) towards the head"
+    }
+    assert diagnosis.lines[0].startswith("5 of 5 cases: shifted by 1 slice")
+
+
+def test_exchanged_files_are_told_by_whose_they_are(folders, tmp_path):
+    """Patient b has other organs, c those of a."""
+    other = np.zeros_like(body())
+    other[20:38, 3:14, 4:12], other[3:14, 16:30, 9:20] = 1, 2
+    other[5:13, 4:13, 2:9], other[22:30, 20:28, 13:19] = 3, 4
+    patients = {"a": body(), "b": other, "c": body()}
+    for case, donor in (("a", "b"), ("b", "a"), ("c", "c")):
+        write(folders[0], case, patients[donor])
+        write(folders[1], case, patients[case])
+
+    diagnosis = diagnosed(folders)
+    diagnosis.write_repaired(tmp_path / "fixed")
+
+    assert [finding.donor for finding in diagnosis.findings] == ["b", "a", ""]
+    assert said(diagnosis) == "the file holds the labels of another case"
+    results = flare.evaluate(tmp_path / "fixed", folders[1], challenge="flare21")
+    assert results.metrics["dsc"] == (1, 1, 1)
+
+
+def test_without_a_challenge_the_labels_of_the_references_are_organs(folders):
+    write(folders[0], "case_1", renumbered(body(), {1: 11, 2: 12, 3: 13, 4: 14})[::-1])
+    write(folders[1], "case_1", renumbered(body(), {1: 11, 2: 12, 3: 13, 4: 14}))
+
+    diagnosis = flare.diagnose(*folders)
+
+    assert [organ.name for organ in diagnosis.challenge.organs] == [
+        *("label_11", "label_12", "label_13", "label_14"),
+    ]
+    assert said(diagnosis) == "mirrored left to right"
+
+
+def test_references_without_any_label_are_refused(folders):
+    write(folders[1], "case_1", np.zeros((4, 4, 4), dtype=np.uint8))
+
+    with pytest.raises(GroundTruthError, match="no reference has a label"):
+        challenge_of_labels(folders[1])
+
+
+def test_what_cannot_be_read_is_told_with_its_own_advice(folders):
+    write(folders[0], "case_1", body().astype(np.float32) * 0.5)
+    write(folders[1], "case_1", body())
+
+    diagnosis = diagnosed(folders)
+
+    assert not diagnosis.is_sound
+    assert diagnosis.lines[0].startswith("case_1: refused, and no repair mends it.")
+    assert "[F10]" in diagnosis.lines[0]
+
+
+def test_jobs_of_a_platform_are_refused_as_their_cases_are_secret(folders):
+    write(folders[1], "case_1", body())
+    (folders[0] / "predictions.json").write_text("[]")
+
+    with pytest.raises(InputError, match="whose cases are secret"):
+        diagnosed(folders)
+
+
+# --- The command ------------------------------------------------------------------
+
+
+@pytest.fixture
+def mirrored(folders):
+    for number in range(3):
+        write(folders[0], f"case_{number}", body(number)[::-1])
+        write(folders[1], f"case_{number}", body(number))
+    return folders
+
+
+def run_main(capfd, *words):
+    status = main([*map(str, words)])
+    return status, capfd.readouterr()
+
+
+def test_the_command_says_cause_reason_and_remedy(mirrored, tmp_path, capfd):
+    words = [mirrored[0], "--ground-truth", mirrored[1], "--challenge", "flare21"]
+    status, output = run_main(
+        capfd, "doctor", *words, "--fix", tmp_path / "fixed", "--workers", "1"
+    )
+
+    assert (status, output.err) == (1, "")
+    lines = output.out.splitlines()
+    assert lines[0] == "3 of 3 cases: mirrored left to right (case_0, case_1, case_2)"
+    assert lines[1].strip().endswith("1.0000 repaired")
+    assert "Usually: an axis was reversed" in output.out
+    assert "Mend it: labels = numpy.flip(labels, axis)" in output.out
+    status, output = run_main(
+        capfd, "doctor", tmp_path / "fixed", *words[1:], "--workers", "1"
+    )
+    assert (status, output.err) == (0, "")
+    assert output.out.startswith("3 of 3 cases: nothing to mend (mean DSC 1.0000)")
+
+
+def test_nothing_is_written_over(mirrored, tmp_path, capfd):
+    words = [mirrored[0], "--ground-truth", mirrored[1], "--fix", mirrored[0]]
+    before = {file: file.read_bytes() for file in mirrored[0].iterdir()}
+
+    status, output = run_main(capfd, "doctor", *words, "--workers", "1")
+
+    assert status == 1
+    assert "it is there already. Name a new folder with --fix." in output.err
+    assert {file: file.read_bytes() for file in mirrored[0].iterdir()} == before
+
+
+HINT = "3 of 3 cases that were looked at look mirrored left to right"
+
+
+def test_check_and_evaluate_end_with_the_cause_of_most_cases(
+    mirrored, tmp_path, capfd, monkeypatch
+):
+    monkeypatch.delenv("FLARE_INPUT", raising=False)
+    words = ["--ground-truth", mirrored[1], "--workers", "1"]
+
+    status, output = run_main(capfd, "check", mirrored[0], *words)
+    assert status == 0
+    assert f"Nothing is refused, but {HINT}" in output.out
+
+    words += ["--input", mirrored[0], "--output", tmp_path / "out"]
+    status, output = run_main(capfd, "evaluate", *words)
+    assert (status, output.err) == (0, "")
+    assert HINT in output.out.splitlines()[-1]
+
+
+def test_the_container_says_no_more_than_before(mirrored, tmp_path):
+    """As in the image, where FLARE_INPUT is set."""
+    shutil.copytree(mirrored[0], tmp_path / "input")
+    run = run_evaluate(
+        tmp_path / "input",
+        mirrored[1],
+        tmp_path / "out",
+        env={"FLARE_INPUT": str(tmp_path / "input")},
+    )
+
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert b"mirror" not in run.stdout
+    assert "mirror" not in str(read_metrics(tmp_path / "out"))
