@@ -148,9 +148,11 @@ def metric_value(metric: str, rules: AnswerRules, numbers: Rows) -> float:
 
 def answer_values(rules: AnswerRules, answers: Sequence[AnswerRow]) -> dict[str, float]:
     """The values of all metrics, by their columns; NaN for those without a value."""
-    return {
-        f"{metric}_{rules.name}": metric_value(
-            metric, rules, case_numbers(metric, rules, answers)
-        )
-        for metric in rules.metrics
-    }
+    numbers: dict[str, Rows] = {}  # by the function of cases, which metrics share
+    values = {}
+    for metric in rules.metrics:
+        pair, _ = ANSWER_METRICS[metric].functions[rules.kind]
+        if pair not in numbers:
+            numbers[pair] = case_numbers(metric, rules, answers)
+        values[f"{metric}_{rules.name}"] = metric_value(metric, rules, numbers[pair])
+    return values
