@@ -204,7 +204,7 @@ class CaseRankRow(TypedDict):
     """Name of the metric."""
     rank: Annotated[float, Is(minimum=1, multipleOf=0.5)]
     """Rank of the team on the case by the metric: a whole number, or a half if ties are
-    averaged."""
+    averaged. By a metric of answers, each case has the rank of all together."""
 
 
 # --- Written ----------------------------------------------------------------------

@@ -203,7 +203,7 @@ class ValueRow(TypedDict):
     """Name of the metric, such as dsc_liver or runtime_s."""
     value: Annotated[float, Is(maximum=10**15)] | None
     """The value, in the metric's unit; empty if it is missing. Only a difference may be
-    below 0."""
+    below 0. By a metric of answers, each case has the value of all together."""
 
 
 COLUMNS = tuple(ValueRow.__annotations__)
