@@ -8,43 +8,13 @@ from flare.answers.values import prediction_value
 from flare.common.errors import SubmissionError
 from flare.evaluation.answers import check_answers, read_sheets
 from flare.evaluation.evaluate import evaluate
-from tests.builders.answers import answer_rules, answers_challenge, write_folders
-
-REFERENCES = {
-    "binary": "name,gt\ncase_1,1\ncase_2,0\n",
-    "classes": "name,gt\ncase_1,malignant\ncase_2,0\n",
-    "labels": "name,cyst,stone,ascites\ncase_1,1,0,1\ncase_2,0,1,0\n",
-    "number": "name,gt\ncase_1,3\ncase_2,4.5\n",
-    "time": "name,gt\ncase_1,3\ncase_2,4.5\n",
-    "choice": "name,gt\ncase_1,A\ncase_2,B\n",
-    "label_set": "name,gt\ncase_1,cyst; stone\ncase_2,\n",
-    "boxes": 'name,gt\ncase_1,"[[0, 0, 2, 2]]"\ncase_2,[]\n',
-    "chain": "name,gt\ncase_1,a|b\ncase_2,c\n",
-}
-"""The references of two cases, by kind."""
-
-
-def sheet_of(folder, kind, content, suffix="csv", **changes):
-    """The answers that a file has, beside the references of two cases."""
-    rules = answer_rules(kind, file=f"prediction.{suffix}", **changes)
-    files = {
-        "references/reference.csv": REFERENCES[kind],
-        f"predictions/prediction.{suffix}": content,
-    }
-    folders = write_folders(folder, files)
-    return read_sheets(*folders, answers_challenge(rules))[0]
-
-
-def problems_of(sheet):
-    """The code of each problem, and what it says of the file."""
-    for problem in sheet.problems:
-        assert problem.finding.startswith(f"{sheet.rules.file}: ")
-        assert str(problem).isprintable()
-        assert len(str(problem)) <= 500
-    return [
-        (problem.code, problem.finding.partition(": ")[2]) for problem in sheet.problems
-    ]
-
+from tests.builders.answers import (
+    answer_rules,
+    answers_challenge,
+    problems_of,
+    sheet_of,
+    write_folders,
+)
 
 # --- Cells --------------------------------------------------------------------------
 

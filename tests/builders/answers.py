@@ -7,6 +7,7 @@ from flare.challenge.answers import KINDS, AnswerRules
 from flare.challenge.metrics import ANSWER_METRICS
 from flare.challenge.rules import Challenge
 from flare.common.schema import build
+from flare.evaluation.answers import read_sheets
 from flare.results.answers_csv import AnswerRow
 
 LABELS = ["cyst", "stone", "ascites"]
@@ -74,3 +75,39 @@ def write_folders(folder, files):
         data = content if isinstance(content, bytes) else content.encode()
         (folder / name).write_bytes(data)
     return folders
+
+
+REFERENCES = {
+    "binary": "name,gt\ncase_1,1\ncase_2,0\n",
+    "classes": "name,gt\ncase_1,malignant\ncase_2,0\n",
+    "labels": "name,cyst,stone,ascites\ncase_1,1,0,1\ncase_2,0,1,0\n",
+    "number": "name,gt\ncase_1,3\ncase_2,4.5\n",
+    "time": "name,gt\ncase_1,3\ncase_2,4.5\n",
+    "choice": "name,gt\ncase_1,A\ncase_2,B\n",
+    "label_set": "name,gt\ncase_1,cyst; stone\ncase_2,\n",
+    "boxes": 'name,gt\ncase_1,"[[0, 0, 2, 2]]"\ncase_2,[]\n',
+    "chain": "name,gt\ncase_1,a|b\ncase_2,c\n",
+}
+"""The references of two cases, by kind."""
+
+
+def sheet_of(folder, kind, content, suffix="csv", **changes):
+    """The answers that a file has, beside the references of two cases."""
+    rules = answer_rules(kind, file=f"prediction.{suffix}", **changes)
+    files = {
+        "references/reference.csv": REFERENCES[kind],
+        f"predictions/prediction.{suffix}": content,
+    }
+    folders = write_folders(folder, files)
+    return read_sheets(*folders, answers_challenge(rules))[0]
+
+
+def problems_of(sheet):
+    """The code of each problem, and what it says of the file."""
+    for problem in sheet.problems:
+        assert problem.finding.startswith(f"{sheet.rules.file}: ")
+        assert str(problem).isprintable()
+        assert len(str(problem)) <= 500
+    return [
+        (problem.code, problem.finding.partition(": ")[2]) for problem in sheet.problems
+    ]

@@ -1,0 +1,176 @@
+"""answers.csv keeps each text, and gives the values of metrics.json to the last bit."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from flare.answers.values import answer_values
+from flare.challenge.answers import KINDS
+from flare.cli.main import main
+from flare.common.text import printable
+from flare.evaluation.check import check_references
+from flare.evaluation.errors import GroundTruthError
+from flare.evaluation.evaluate import evaluate
+from flare.results.answers_csv import AnswerRow, read_answers, write_answers
+from tests.builders.answers import answer_rules, answers_challenge, write_folders
+
+
+@given(texts=st.lists(st.text(), min_size=3, max_size=3))
+@example(texts=["=1+1", "@SUM(A1)", "-3"])
+@example(texts=["'=1", "''", "\uff1d1"])
+@example(texts=['a,"b"', '""', ","])
+@example(texts=["two\nlines", "a\r\nb\tc", "\\n"])
+@example(texts=["日本", "e\u0301", "\u202e\ud800\x00"])
+def test_texts_are_read_as_they_were_written(tmp_path, texts):
+    """As read from a submission: in a line, and to be printed."""
+    reference, prediction, problem = (printable(" ".join(t.split())) for t in texts)
+    row = AnswerRow(
+        answers="task",
+        case=f"a {reference}",
+        reference=reference,
+        prediction=prediction,
+        problem=problem,
+    )
+
+    write_answers(tmp_path / "answers.csv", [row])
+
+    assert read_answers(tmp_path / "answers.csv") == {"task": (row,)}
+    with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as file:
+        _, cells = csv.reader(file)
+    assert not [cell for cell in cells if cell.startswith(("=", "@", "+", "-"))]
+
+
+def tables(kind, generator, cases=30):
+    """References and predictions of a kind, with numbers of all digits."""
+    shares, reals = generator.random((cases, 3)), generator.normal(size=(2, cases))
+    classes = generator.integers(0, 2, (cases, 3))
+    corners = generator.random((2, cases, 1, 2))
+    boxes = np.concatenate([corners, corners + generator.random((2, cases, 1, 2))], -1)
+    words = np.array(["kidney stone", "cyst", '"ascites"', "=1+1"])
+    picked = words[generator.integers(0, 4, (2, cases))]
+    by_kind = {
+        "binary": (classes[:, 0], shares[:, 0]),
+        "classes": (classes[:, 0], shares),
+        "labels": (classes, shares),
+        "number": reals,
+        "time": reals,
+        "choice": picked,
+        "label_set": picked,
+        "boxes": boxes,
+        "chain": picked,
+    }
+    return [column.tolist() for column in by_kind[kind]]
+
+
+def toml(rules):
+    """The challenge file of answers of all metrics of a kind."""
+    keys = {"name": rules.name, "kind": rules.kind, "file": rules.file}
+    keys["reference_file"] = rules.reference_file
+    for key in ("prediction", "reference", "classes", "metrics"):
+        keys[key] = list(getattr(rules, key))
+    if rules.worst:
+        keys["worst"] = rules.worst
+    lines = [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
+    return "\n".join(['name = "Answers"', "[[answers]]", *lines])
+
+
+def entries_of(columns, values):
+    """Objects of JSON with a value each, or with one for each of several columns."""
+    for place, value in enumerate(values):
+        cells = value if len(columns) > 1 else [value]
+        yield {"name": f"case {place}", **dict(zip(columns, cells, strict=True))}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_are_those_of_metrics_json_to_the_last_bit(tmp_path, kind):
+    rules = answer_rules(
+        kind, file="prediction.json", reference_file="reference.json", worst=1.1
+    )
+    references, predictions = tables(kind, np.random.default_rng(1))
+    submitted = [*entries_of(rules.prediction, predictions)][2:]  # two are missing
+    files = {
+        "challenge.toml": toml(rules),
+        "references/reference.json": json.dumps(
+            [*entries_of(rules.reference, references)]
+        ),
+        "predictions/prediction.json": json.dumps(submitted),
+    }
+    folders = write_folders(tmp_path, files)
+    arguments = [
+        *("--input", folders[0], "--ground-truth", folders[1], "--output", tmp_path),
+        *("--challenge", tmp_path / "challenge.toml", "--on-bad-case", "worst"),
+        *("--answers", tmp_path / "answers.csv"),
+    ]
+
+    assert main(["evaluate", *map(str, arguments)]) == 0
+
+    metrics = json.loads((tmp_path / "metrics.json").read_text(encoding="utf-8"))
+    rows = read_answers(tmp_path / "answers.csv")["task"]
+    assert len(rows) == 30
+    assert metrics["aggregates"] == answer_values(rules, rows)
+    assert list(metrics["aggregates"]) == [f"{name}_task" for name in rules.metrics]
+
+
+UNDEFINED = {
+    "one class": ("binary", {"metrics": ["auroc"]}, "name,gt\na,1\nb,1\n"),
+    "one of three classes": ("classes", {"metrics": ["auroc"]}, "name,gt\na,1\nb,1\n"),
+    "no label": (
+        "labels",
+        {"empty": "left_out"},
+        "name,cyst,stone,ascites\na,0,0,0\nb,0,0,0\n",
+    ),
+    "no words": (
+        "label_set",
+        {"empty": "left_out", "metrics": ["f1"]},
+        "name,gt\na,\nb,\n",
+    ),
+}
+"""References, and the rules by which they leave a metric undefined."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "references"), UNDEFINED.values(), ids=UNDEFINED
+)
+def test_references_that_leave_a_metric_undefined_are_refused(
+    tmp_path, kind, changes, references
+):
+    challenge = answers_challenge(answer_rules(kind, **changes))
+    prediction = references.replace("gt", "prediction")
+    if kind == "classes":
+        prediction = 'name,prediction\na,"[1,0,0]"\nb,"[1,0,0]"\n'
+    files = {
+        "references/reference.csv": references,
+        "predictions/prediction.csv": prediction,
+    }
+    predictions, ground_truth = write_folders(tmp_path, files)
+
+    with pytest.raises(GroundTruthError, match="is undefined for these references"):
+        check_references(ground_truth, challenge)
+    with pytest.raises(GroundTruthError, match="is undefined for these references"):
+        evaluate(predictions, ground_truth, challenge=challenge)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("name,gt\na,2\n", "line 2 (a: 2): neither 0 nor 1"),
+        ("name,gt\na,\n", "line 2 (a: nothing): empty"),
+        ("name,gt\na,1\na,0\n", "line 3: a second answer for case a"),
+        ("name,label\na,1\n", "it has no column gt"),
+        ("name,gt\n", "it has no row"),
+    ],
+)
+def test_references_that_cannot_be_read_are_the_organisers_fault(
+    tmp_path, content, reason
+):
+    files = {"references/reference.csv": content}
+    _, ground_truth = write_folders(tmp_path, files)
+
+    with pytest.raises(GroundTruthError) as error:
+        check_references(ground_truth, answers_challenge(answer_rules("binary")))
+
+    assert f"reference.csv: {reason}" in str(error.value)

@@ -1,0 +1,191 @@
+"""Files of answers that were made to harm are refused with a reason, cheaply."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from flare.answers.tables import read_table
+from flare.evaluation.answers import read_sheets
+from tests.builders.answers import (
+    answer_rules,
+    answers_challenge,
+    problems_of,
+    sheet_of,
+    write_folders,
+)
+
+BOX = "[0, 0, 1, 1]"
+
+
+def entry(prediction):
+    """A list in JSON of one answer, whose value is a text in JSON."""
+    return f'[{{"name": "case_1", "prediction": {prediction}}}]'
+
+
+def listed(text, number):
+    """A list of equal values, as a text in JSON."""
+    return f"[{','.join([text] * number)}]"
+
+
+def numbered(text, number):
+    """A text for each of some numbers, with commas between them."""
+    return ",".join(text.format(place) for place in range(number))
+
+
+FILES = {
+    "lists in lists": ("json", "[" * 500_000, "its lists lie too deep"),
+    "objects in objects": ("jsonl", '{"a":' * 500_000, "its lists lie too deep"),
+    "a deep cell": ("json", entry("[" * 500_000), "its lists lie too deep"),
+    "5,000 digits": ("json", entry("9" * 5000), "it is not JSON (Exceeds the limit"),
+    "a million columns": (
+        "csv",
+        numbered("c{}", 10**6) + "\n",
+        "it has more than 10,000",
+    ),
+    "a million commas": ("csv", "a" + "," * 10**6, "it has more than 10,000 columns"),
+    "a million keys": (
+        "jsonl",
+        "{" + numbered('"k{}":0', 10**6) + "}",
+        "it has more than 10,000 columns",
+    ),
+    "300,000 rows": (
+        "csv",
+        "name\n" + "a\n" * 300_000,
+        "it has more than 200,000 rows",
+    ),
+    "300,000 entries": (
+        "json",
+        listed("{}", 300_000),
+        "it has more than 20",
+    ),
+    "300,000 lines": ("jsonl", "{}\n" * 300_000, "it has more than 200,000 rows"),
+    "a million blank lines": ("csv", "name\n" + "\n" * 10**6, "it has no row"),
+    "a long cell in CSV": (
+        "csv",
+        "name\n" + "a" * 10**6,
+        "line 2 is not CSV (field larg",
+    ),
+}
+"""The ending and content of files, and how the reason begins."""
+
+
+@pytest.mark.parametrize(("suffix", "content", "reason"), FILES.values(), ids=FILES)
+def test_a_file_without_end_or_bottom_is_refused(tmp_path, suffix, content, reason):
+    [(code, problem)] = problems_of(sheet_of(tmp_path, "binary", content, suffix))
+
+    assert code == "F20"
+    assert reason in problem
+
+
+def test_a_large_file_is_not_read(tmp_path):
+    """The file has no content on the disk, and 64 MiB for whoever reads it."""
+    file = tmp_path / "prediction.csv"
+    with file.open("wb") as stream:
+        stream.truncate(2**26)
+
+    with pytest.raises(ValueError, match=r"^it is larger than 16 MiB$"):
+        read_table(file)
+
+
+CELLS = {
+    "a million boxes": ("boxes", listed(BOX, 10**6)),
+    "a million words": ("label_set", listed('"a"', 10**6)),
+    "a million scores": ("classes", listed("1", 10**6)),
+    "a million digits": ("number", json.dumps("9" * 10**6)),
+    "a million answers": ("chain", json.dumps("a|" * 10**6)),
+    "a million escapes": ("choice", json.dumps("\x01" * 10**6)),
+}
+"""Kinds, and values in JSON that are longer than any answer."""
+
+
+@pytest.mark.parametrize(("kind", "value"), CELLS.values(), ids=CELLS)
+def test_an_answer_without_end_is_refused_in_a_short_line(tmp_path, kind, value):
+    sheet = sheet_of(tmp_path, kind, entry(value), "json")
+
+    missing, too_long = problems_of(sheet)
+    assert missing[0] == "F21"
+    assert too_long[0] == "F22"
+    assert too_long[1].endswith(": longer than 130,000 characters")
+
+
+def test_a_case_may_have_2000_boxes(tmp_path):
+    """More are refused, see `test_cells.py`: they are compared with each other."""
+    sheet = sheet_of(tmp_path, "boxes", entry(listed(BOX, 2000)), "json")
+
+    assert [row.problem for row in sheet.rows] == ["", "no answer was submitted"]
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to(path.parent / "x.csv")]
+)
+def test_only_a_real_file_is_read(tmp_path, make):
+    """A pipe would be waited for; a link may lead to the references."""
+    rules = answer_rules("binary")
+    reference = "name,gt\na,1\nb,0\n"
+    copy = "name,prediction\na,1\nb,0\n"
+    files = {"references/reference.csv": reference, "predictions/x.csv": copy}
+    predictions, references = write_folders(tmp_path, files)
+    make(predictions / "prediction.csv")
+
+    [sheet] = read_sheets(predictions, references, answers_challenge(rules))
+
+    [(code, problem)] = problems_of(sheet)
+    assert code == "F20"
+    assert problem in ("it is missing", "it cannot be read (it is not a regular file)")
+
+
+def test_a_link_that_was_made_after_the_search_is_not_followed(tmp_path):
+    target, link = tmp_path / "reference.csv", tmp_path / "prediction.csv"
+    target.write_text("name,prediction\na,1\n", encoding="utf-8")
+    link.symlink_to(target)
+
+    assert len(read_table(link)) == 1
+    with pytest.raises(ValueError, match="a link leads to it now"):
+        read_table(link, is_real=True)
+
+
+def question(number, follow_up):
+    return {"id": number, "follow_up": follow_up, "answer": "a"}
+
+
+QUESTIONS = {
+    "a chain of 100,000": [question(n, n - 1) for n in range(100_000)],
+    "a circle": [question(0, 1), question(1, 0)],
+    "a root twice": [question(0, -1), question(0, -1)],
+    "no such root": [question(0, -1), question(1, 7)],
+    "ids that are lists": [question([], -1)],
+    "no answer": [{"id": 0, "follow_up": -1}],
+}
+"""Questions of a case in val.json that follow from one another as none should."""
+
+
+@pytest.mark.parametrize("questions", QUESTIONS.values(), ids=QUESTIONS)
+def test_questions_that_follow_from_no_root_are_refused(tmp_path, questions):
+    file = tmp_path / "val.json"
+    case = {"case_id": "a", "global_vqa": [], "local_vqa": questions}
+    file.write_text(json.dumps([case]), encoding="utf-8")
+
+    with pytest.raises(ValueError, match=r"not as in val\.json"):
+        read_table(file)
+
+
+NAMES = [
+    "case\x1b[31m",
+    "case\u202e",
+    "case\ud800",
+    "case\x00",
+    "a" * 10**5,
+    "\n",
+    "😀",
+]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_a_name_cannot_forge_or_overflow_a_message(tmp_path, name):
+    """`problems_of` sees that each message is short, and to be printed."""
+    entries = [{"name": name, "prediction": 2}]
+    sheet = sheet_of(tmp_path, "binary", json.dumps(entries), "json")
+
+    assert {code for code, _ in problems_of(sheet)} <= {"F20", "F21"}
