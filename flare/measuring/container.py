@@ -44,6 +44,8 @@ class Conditions:
     """Whether a run finds files in the memory of the computer."""
     gpu: NvmlSource | None = None
     """The GPU of the limits, which is sampled."""
+    idle_power_w: float | None = None
+    """Power of the GPU before the first container; None where it is not counted."""
     exclusive_cpus: tuple[int, ...] = ()
     """Processors that no other container has, if others run beside these."""
 
@@ -231,6 +233,7 @@ def case_record(
     rule: MaxMemory,
     cpus: int,
     exclusive_cpus: int = 0,
+    idle_power_w: float | None = None,
     rerun: str = "",
     doubts: Sequence[str] = (),
 ) -> CaseRecord:
@@ -255,6 +258,8 @@ def case_record(
         max_gpu_memory_mb=_max_memory(trace, rule)[0],
         peak_gpu_memory_mb=_peak_mb(trace),
         idle_gpu_memory_mb=trace.idle_mb,
+        energy_j=trace.energy_j,
+        idle_power_w=idle_power_w,
         gpu_memory_area_mb_s=area(memory) if memory else None,
         cpu_area_percent_s=None if cpu_s is None else 100 * cpu_s / cpus,
         cpu_s=cpu_s,

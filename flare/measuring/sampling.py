@@ -49,6 +49,17 @@ class Device:
     """"v2", or "v1" if the driver fails at the second version of the call."""
 
 
+IDLE_S = 10.0
+"""How long the power of an idle GPU is measured."""
+
+
+def _rise(before: float | None, after: float | None) -> float | None:
+    """How far a counter has risen; None if it was not read, or has not risen."""
+    if before is None or after is None or after <= before:
+        return None  # a driver that was loaded anew begins at 0
+    return after - before
+
+
 _SHARED = "the GPU has no memory of its own that NVML could tell of (Not Supported)"
 _SHARED_REMEDY = (
     "It shares the computer's memory: measure on another one, or with --gpu none."
@@ -130,6 +141,25 @@ class NvmlSource:
             # The calls that a driver knows depend on its age.
             processes += self._ask(f"{call}_v3") or self._ask(f"{call}_v2") or ()
         return frozenset(int(process.pid) for process in processes)
+
+    def energy_j(self) -> float | None:
+        """Energy in J that the GPU has taken since its driver was loaded.
+
+        None where it does not count: cards before Volta, and some below hypervisors.
+        """
+        millijoules = self._ask("nvmlDeviceGetTotalEnergyConsumption")
+        return millijoules / 1000 if millijoules else None
+
+    def idle_power_w(self) -> float | None:
+        """The power in W during `IDLE_S`, by the counter of energy, if there is one."""
+        before, start = self.energy_j(), time.perf_counter()
+        if before is None:
+            return None
+        time.sleep(IDLE_S)
+        energy_j = _rise(before, self.energy_j())
+        if energy_j is None:
+            return None
+        return energy_j / (time.perf_counter() - start)
 
     def state(self) -> tuple[float | None, float | None, bool]:
         """Clock in MHz, temperature in C, and whether heat or power slow it down.
@@ -313,6 +343,7 @@ class Sampler:
         self._strangers: set[int] = set()
         self._is_throttled = self._has_seen_container = self._has_used_gpu = False
         self._problem = ""
+        self._energy_j: float | None = None
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -331,8 +362,11 @@ class Sampler:
         return self._start
 
     def _run(self) -> None:
+        before = self._gpu.energy_j() if self._gpu else None
         try:
             self.collect(self._end.wait)
+            after = self._gpu.energy_j() if self._gpu else None
+            self._energy_j = _rise(before, after)
         except DeviceError as error:
             self._problem = error.finding
         except Exception as error:  # noqa: BLE001  whatever it is, it is not unnoticed
@@ -397,6 +431,7 @@ class Sampler:
             interval_s=self._interval_s,
             runtime_s=runtime_s,
             idle_mb=self._idle_mb,
+            energy_j=self._energy_j,
             strangers=frozenset(self._strangers),
             is_throttled=self._is_throttled,
             is_blind=self._gpu is not None and not self._has_seen_container,

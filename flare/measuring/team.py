@@ -290,6 +290,7 @@ def _opened(plan: TeamPlan) -> Iterator[LoadedImage]:
                 interval_s=runs.interval_s,
                 caches=runs.caches,
                 gpu=gpu,
+                idle_power_w=gpu.idle_power_w() if gpu else None,
                 exclusive_cpus=lane.cpus if lane.of > 1 else (),
             ),
             lock=plan.lock,
@@ -317,6 +318,7 @@ def _run(plan: TeamPlan, image: LoadedImage, case: LabelMapFile) -> CaseRecord:
             rule=plan.task.job.challenge.max_gpu_memory,
             cpus=os.cpu_count() or 1,
             exclusive_cpus=len(image.conditions.exclusive_cpus),
+            idle_power_w=image.conditions.idle_power_w,
             rerun=rerun,
             doubts=[trial.doubt for trial in trials if trial.doubt],
         )

@@ -72,6 +72,11 @@ class CaseRecord:
     idle_gpu_memory_mb: Amount | None = _measured("Idle GPU memory (MB)")
     """GPU memory that was allocated before the container was started, in MB (2^20
     bytes); it is not subtracted."""
+    energy_j: Amount | None = _measured("Energy of the GPU (J)")
+    """Energy that the whole GPU has taken during the run, in J: its own counter after
+    the run less before it. Nothing is subtracted; null where the GPU does not count."""
+    idle_power_w: Amount | None = _measured("Idle power of the GPU (W)")
+    """Power of the GPU during 10 s before the first case, in W, by the same counter."""
     gpu_memory_area_mb_s: Amount | None = _measured("Area under GPU memory (MB s)")
     """Area under GPU memory, in MB s, by trapezoids and true times."""
     cpu_area_percent_s: Amount | None = _measured("Area under CPU use (% s)")

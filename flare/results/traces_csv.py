@@ -78,6 +78,8 @@ class Trace:
     """How long the container ran."""
     idle_mb: float | None = None
     """GPU memory that was allocated before it was started."""
+    energy_j: float | None = None
+    """Energy that the GPU has taken meanwhile, in J; None where it does not count."""
     strangers: frozenset[int] = frozenset()
     """Other processes that used the GPU."""
     is_throttled: bool = False

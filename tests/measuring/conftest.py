@@ -94,6 +94,14 @@ class FakeGpu:
     def state(self):
         return 1410, 40, False
 
+    def energy_j(self):
+        """7 J more with each call."""
+        self.calls = getattr(self, "calls", 0) + 1
+        return 100.0 + 7 * self.calls
+
+    def idle_power_w(self):
+        return 61.5
+
 
 class Bench:
     """Two or three cases, and an engine by script, on which teams are measured."""

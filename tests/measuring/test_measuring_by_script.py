@@ -117,6 +117,7 @@ def test_the_memory_of_a_gpu_is_that_of_all_samples(bench):
     row = bench.rows("good")["validation_001"]
     for name in ("max_gpu_memory_mb", "peak_gpu_memory_mb", "idle_gpu_memory_mb"):
         assert row[name] == "300"
+    assert (row["energy_j"], row["idle_power_w"]) == ("7.0", "61.5")
     area = float(row["gpu_memory_area_mb_s"]) / (300 * float(row["runtime_s"]))
     assert 0.5 < area < 1
     assert "1" in row["doubts"]

@@ -30,6 +30,7 @@ try:
             "sample": dataclasses.asdict(gpu.read()),
             "processes": sorted(gpu.processes()),
             "state": gpu.state(),
+            "energy_j": [gpu.energy_j(), gpu.energy_j()],
         }
 except DeviceError as error:
     found = str(error)
@@ -103,9 +104,25 @@ def test_processes_clock_and_temperature_as_far_as_the_driver_tells(library):
     if version == "v2":
         assert found["processes"] == [4711]
         assert found["state"] == [1500, 61, True]  # by its power
+        assert found["energy_j"] == [90.0, 150.0]
     else:
         assert found["processes"] == []
         assert found["state"] == [None, None, False]
+        assert found["energy_j"] == [None, None]  # a driver that does not count
+
+
+def test_idle_power_is_what_the_counter_has_risen_by_second(library):
+    """60 J with each call of the stand-in, and so in this pause."""
+    program = READ.replace('"state": gpu.state()', '"w": gpu.idle_power_w()')
+    pause = "import flare.measuring.sampling as s; s.IDLE_S = 0.1"
+    folder, version = library
+
+    found = run(folder, f"{pause}\n{program}", "0")
+
+    if version == "v1":
+        assert found["w"] is None
+    else:
+        assert 0 < found["w"] <= 600  # in 0.1 s or more
 
 
 GB = 2**30

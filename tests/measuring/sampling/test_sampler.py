@@ -18,6 +18,7 @@ class ScriptedGpu:
         self.reads = 0
         self.seen = iter(processes)
         self.states = iter(states)
+        self.energies = iter(())
 
     def read(self, seconds=0.0):
         self.reads += 1
@@ -32,6 +33,9 @@ class ScriptedGpu:
 
     def state(self):
         return next(self.states, (None, None, False))
+
+    def energy_j(self):
+        return next(self.energies, None)
 
 
 class ScriptedGroup:
@@ -169,6 +173,27 @@ def test_a_gpu_that_stops_answering_leaves_what_it_has_said():
 
     assert [sample.gpu_memory_mb for sample in trace.samples] == [1.0, 2.0]
     assert trace.problem == "the GPU does not answer any more"
+
+
+@pytest.mark.parametrize(
+    ("counter_j", "energy_j"),
+    [
+        ([1200.0, 1950.5], 750.5),
+        ([None, None], None),  # it does not count
+        ([1200.0, 1200.0], None),  # never 0: no run takes nothing
+        ([1200.0, 3.0], None),  # a driver that was loaded anew
+        ([1200.0, None], None),
+    ],
+)
+def test_energy_is_the_counter_after_the_run_less_before_it(counter_j, energy_j):
+    gpu = ScriptedGpu([1.0] * 99)
+    gpu.energies = iter(counter_j)
+    sampler = Sampler(0.001, gpu=gpu)
+
+    sampler.start()
+    wait_until(lambda: gpu.reads > 1)
+
+    assert sampler.stop(1.0).energy_j == energy_j
 
 
 def test_nothing_ends_the_sampler_unnoticed():
