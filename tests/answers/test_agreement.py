@@ -106,6 +106,10 @@ def test_c_index_is_that_of_all_pairs(seed):
     assert found == {"c_index": oracles.brute_force_c_index(times, predictions)}
 
 
+def test_c_index_of_equal_times_is_a_half():
+    assert values(answer_rules("time"), [3, 3], [1, 2]) == {"c_index": 0.5}
+
+
 def some_boxes(generator):
     """Boxes of whole numbers, some of them equal, by label."""
     labels = generator.choice(["cyst", "stone"], generator.integers(0, 6))

@@ -167,6 +167,8 @@ def test_each_label_is_a_number_by_itself(tmp_path, reason, cells):
 
 TABLE = "name,prediction\ncase_1,0.75\ncase_2,0.25\n"
 
+ENTRY = '{"name": "case_1", "prediction": 0.75}'
+
 SAME_FILES = {
     "as it is": ("csv", TABLE),
     "BOM": ("csv", f"\ufeff{TABLE}"),
@@ -199,7 +201,7 @@ SAME_FILES = {
     ),
     "JSON lines called .json": (
         "json",
-        '{"name": "case_1", "prediction": 0.75}\n{"name":"case_2","prediction":0.25}',
+        f'{ENTRY}\n{{"name": "case_2", "prediction": 0.25}}',
     ),
 }
 """The ending and the content of files with the same answers."""
@@ -229,124 +231,83 @@ def test_a_number_of_a_question_may_be_written_as_pandas_does(tmp_path):
     assert [row.prediction for row in sheet.rows] == ["A", "B"]
 
 
-REFUSED_FILES = {
-    "empty": ("csv", "", "it has no row"),
-    "first line alone": ("csv", "name,prediction\n", "it has no row"),
-    "empty list": ("json", "[]", "it has no row"),
-    "xlsx": ("csv", b"PK\3\4\0", "it is an Excel workbook or a zip, not a text file"),
-    "Latin-1": (
-        "csv",
-        "näme,prediction".encode("latin-1"),
-        "it is not a text in UTF-8",
-    ),
-    "UTF-16": ("csv", TABLE.encode("utf-16"), "it is not a text in UTF-8"),
-    "byte 0": ("csv", f"{TABLE}\0", "it holds a byte 0"),
-    "semicolons": (
+REFUSED_FILES = [
+    ("csv", "", "it has no row"),
+    ("csv", "name,prediction\n", "it has no row"),
+    ("json", "[]", "it has no row"),
+    ("csv", b"PK\3\4\0", "it is an Excel workbook or a zip, not a text file"),
+    ("csv", "n\u00e4me".encode("latin-1"), "it is not a text in UTF-8"),
+    ("csv", TABLE.encode("utf-16"), "it is not a text in UTF-8"),
+    ("csv", f"{TABLE}\0", "it holds a byte 0"),
+    (
         "csv",
         TABLE.replace(",", ";"),
-        "its columns are separated by semicolons, expected commas",
+        "its columns are separated by semicolons, expected",
     ),
-    "another name": (
+    ("csv", "name,Predictions\na,1", "it has no column prediction (did you mean Pred"),
+    ("csv", "name,y\na,1", "it has no column prediction; it has y"),
+    (
         "csv",
-        TABLE.replace("prediction", "Predictions"),
-        "it has no column prediction (did you mean Predictions?)",
+        "case_1,0.75\ncase_2,0",
+        "it has no column name, prediction; it has case_1",
     ),
-    "no column": (
+    ("csv", "name,prediction,name\na,1,b\n", "it has two columns name"),
+    (
         "csv",
-        TABLE.replace("prediction", "y"),
-        "it has no column prediction; it has y",
+        "name,prediction\na,0,75\n",
+        "line 2 has 3 cells, expected 2, as in the fi",
     ),
-    "no first line": (
-        "csv",
-        "case_1,0.75\ncase_2,0.25\n",
-        "it has no column name, prediction; it has case_1, 0.75",
-    ),
-    "two columns": ("csv", "name,prediction,name\na,1,b\n", "it has two columns name"),
-    "decimal comma": (
-        "csv",
-        "name,prediction\ncase_1,0,75\n",
-        "line 2 has 3 cells, expected 2, as in the first line",
-    ),
-    "short row": (
-        "csv",
-        f"{TABLE}case_3\n",
-        "line 4 has 1 cell, expected 2, as in the first line",
-    ),
-    "no name": ("csv", f"{TABLE},0.5\n", "line 4 has an empty name"),
-    "open quote": ("csv", f'{TABLE}"a\n', "line 4 is not CSV (unexpected end of data)"),
-    "Python's repr": (
+    ("csv", f"{TABLE}case_3\n", "line 4 has 1 cell, expected 2, as in the first line"),
+    ("csv", f"{TABLE},0.5\n", "line 4 has an empty name"),
+    ("csv", f'{TABLE}"a\n', "line 4 is not CSV (unexpected end of data)"),
+    (
         "json",
-        "[{'name': 'case_1', 'prediction': 0.75}]",
-        "it is not JSON (Expecting property name enclosed in double quotes: line 1"
-        " column 3 (char 2))",
+        "[{'name': 'case_1'}]",
+        "it is not JSON (Expecting property name enclosed",
     ),
-    "JSON that goes on": (
-        "jsonl",
-        '{"name": "case_1", "prediction": 1}\n{} x',
-        "line 2 is not JSON (Extra data: line 1 column 4 (char 3))",
-    ),
-    "numbers for objects": ("json", "[1]", "entry 1 is not an object in braces"),
-    "object of cases": (
+    ("jsonl", '{"name": "a", "prediction": 1}\n{} x', "line 2 is not JSON (Extra data"),
+    ("json", "[1]", "entry 1 is not an object in braces"),
+    (
         "json",
-        '{"case_1": 0.75, "case_2": 0.25}',
-        "entry 1 has no column name, prediction; it has case_1, case_2",
+        '{"case_1": 0.75}',
+        "entry 1 has no column name, prediction; it has case_1",
     ),
-    "an entry without a column": (
+    ("jsonl", f'{ENTRY}\n{{"name": "b"}}', "entry 2 has no column prediction"),
+    (
         "json",
-        '[{"name": "case_1", "prediction": 1}, {"name": "case_2", "Prediction": 1}]',
-        "entry 2 has no column prediction (did you mean Prediction?)",
+        '[{"name": "a", "name": "b"}]',
+        "it is not JSON (the key name twice in one",
     ),
-    "a key twice": (
-        "json",
-        '[{"name": "case_1", "prediction": 1, "prediction": 0}]',
-        "it is not JSON (the key prediction twice in one object)",
-    ),
-    "a column twice": (
-        "json",
-        '[{"name": "case_1", "prediction": 1, " prediction": 0}]',
-        "it has two columns prediction",
-    ),
-    "questions": (
-        "json",
-        '[{"case_id": "a", "local_vqa": 1, "global_vqa": []}]',
-        "its questions are not as in val.json of MLLM-3D",
-    ),
-}
-"""The ending and the content of a file, and why it is refused as a whole."""
+    ("json", '[{"name": "a", " name": "b"}]', "it has two columns name"),
+    ("json", '[{"local_vqa": 1}]', "its questions are not as in val.json of MLLM-3D"),
+]
+"""The ending and the content of a file, and how the reason begins for which it is
+refused as a whole."""
 
 
-@pytest.mark.parametrize(
-    ("suffix", "content", "reason"), REFUSED_FILES.values(), ids=REFUSED_FILES
-)
+@pytest.mark.parametrize(("suffix", "content", "reason"), REFUSED_FILES)
 def test_a_file_that_is_no_table_is_refused(tmp_path, suffix, content, reason):
     sheet = sheet_of(tmp_path, "binary", content, suffix)
 
-    assert problems_of(sheet) == [("F20", reason)]
-    assert [row.problem for row in sheet.rows] == [reason, reason]
+    [(code, problem)] = problems_of(sheet)
+    assert code == "F20"
+    assert problem.startswith(reason)
+    assert [row.problem for row in sheet.rows] == [problem, problem]
 
 
-BAD_CASES = {
-    "missing": (
-        "name,prediction\ncase_1,1\n",
-        "1 of 2 answers to task is missing: case_2",
-    ),
-    "unknown": (f"{TABLE}case_3,1\n", "no case has this name: case_3"),
-    "twice": (
-        f"{TABLE}case_1,1\n",
-        "two answers to task for case case_1 (line 2 and line 4)",
-    ),
-    "twice by other names": (
-        f"{TABLE}case_1_0000.nii.gz,1\n",
-        "two answers to task for case case_1 (line 2 and line 4)",
-    ),
-    "control characters": (
-        f"{TABLE}ca\x1b[31m\u202ese,1\n",
-        "no case has this name: ca\\x1b[31m\\u202ese",
-    ),
-}
+TWICE = "two answers to task for case case_1 (line 2 and line 4)"
 
 
-@pytest.mark.parametrize(("content", "problem"), BAD_CASES.values(), ids=BAD_CASES)
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("name,prediction\ncase_1,1\n", "1 of 2 answers to task is missing: case_2"),
+        (f"{TABLE}case_3,1\n", "no case has this name: case_3"),
+        (f"{TABLE}case_1,1\n", TWICE),
+        (f"{TABLE}case_1_0000.nii.gz,1\n", TWICE),
+        (f"{TABLE}\x1b[31m\u202ese,1\n", "no case has this name: \\x1b[31m\\u202ese"),
+    ],
+)
 def test_each_case_needs_one_answer(tmp_path, content, problem):
     assert problems_of(sheet_of(tmp_path, "binary", content)) == [("F21", problem)]
 

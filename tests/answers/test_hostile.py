@@ -55,11 +55,7 @@ FILES = {
         "name\n" + "a\n" * 300_000,
         "it has more than 200,000 rows",
     ),
-    "300,000 entries": (
-        "json",
-        listed("{}", 300_000),
-        "it has more than 20",
-    ),
+    "300,000 entries": ("json", listed("{}", 300_000), "it has more than 20"),
     "300,000 lines": ("jsonl", "{}\n" * 300_000, "it has more than 200,000 rows"),
     "a million blank lines": ("csv", "name\n" + "\n" * 10**6, "it has no row"),
     "a long cell in CSV": (

@@ -141,6 +141,28 @@ def test_by_some_f1_and_precision_a_wrong_answer_costs_more(metric, kind):
     assert [*answer_values(rules, fewer).values()] == pytest.approx([without])
 
 
+@pytest.mark.parametrize(
+    ("kind", "empty", "metric", "without"),
+    [
+        ("boxes", "[]", "f1", 2 / 3),
+        ("label_set", "", "f1", 1 / 2),
+        ("label_set", "", "micro_f1", 2 / 3),
+        ("label_set", "", "overlap", 1 / 2),
+        ("chain", "", "chain_accuracy", 1 / 2),
+    ],
+)
+def test_a_missing_answer_is_not_the_right_answer_nothing(kind, empty, metric, without):
+    """Of the second case nothing is right, and nothing was answered, or was missing."""
+    right = "[[0, 0, 1, 1]]" if kind == "boxes" else "cyst"
+    rows = answer_rows([right, empty], [right, empty])
+    rules = answer_rules(kind, metrics=[metric])
+
+    assert [*answer_values(rules, rows).values()] == [1]
+    assert [*answer_values(rules, changed(rows, 1)).values()] == pytest.approx(
+        [without]
+    )
+
+
 @pytest.mark.parametrize(("metric", "kind"), TIES)
 def test_by_average_precision_equal_scores_may_cost_more(metric, kind):
     """Two positive cases stand behind all, one beside the negative one.
