@@ -131,15 +131,18 @@ def _matches_by_file(shares: npt.NDArray[np.float64], iou: float) -> int:
 
 def _matches_by_iou(shares: npt.NDArray[np.float64], iou: float) -> int:
     """Let the pair with the highest IoU take each other first."""
-    places = np.argwhere((shares >= iou) & (shares > 0))
+    places = np.flatnonzero((shares >= iou) & (shares > 0))
     # Of equal IoU, the first prediction comes first, then the first reference.
-    order = np.argsort(-shares[tuple(places.T)], kind="stable")
+    order = np.argsort(-shares.ravel()[places], kind="stable")
     predictions: set[int] = set()
     references: set[int] = set()
-    for prediction, reference in places[order].tolist():
+    for place in places[order].tolist():
+        prediction, reference = divmod(place, shares.shape[1])
         if prediction not in predictions and reference not in references:
             predictions.add(prediction)
             references.add(reference)
+            if len(predictions) == min(shares.shape):
+                break
     return len(predictions)
 
 
