@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Literal
@@ -18,7 +18,11 @@ from flare.results.efficiency_csv import EFFICIENCY_CSV
 from flare.results.groups_csv import read_groups
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import read_evaluation
+from flare.results.scores import LowScores
 from flare.results.team_folder import is_team
+
+Links = Mapping[str, str]  # from cases to their pages
+Causes = Mapping[str, Sequence[str]]  # from causes of low scores to their cases
 
 
 class Kind(Enum):
@@ -132,8 +136,7 @@ class Report:
             If a page cannot be written.
         """
         output = self.output
-        links = self._write_cases() if self.cases.ground_truth else {}
-        pages = self._pages(links)
+        pages = self._pages(*self._write_cases())
         if is_page(output):
             _, page = next(pages)
             write_whole(output, page_html(page))
@@ -148,18 +151,23 @@ class Report:
                 old_page.unlink()  # of a team that was disqualified since, perhaps
         return output / INDEX
 
-    def _write_cases(self) -> Mapping[str, str]:
-        """Write the pages of cases, and return a link to each for the page above."""
+    def _write_cases(self) -> tuple[Links, Causes]:
+        """Write the pages of cases, if label maps are given."""
+        if not self.cases.ground_truth:
+            return {}, {}
         # Here, as other pages should not wait for SciPy.
         from flare.reports.cases.pages import case_html, case_links, case_pages
 
         source, cases = self.sources[0], self.cases
         evaluation = read_evaluation(source)
-        for file, page in case_pages(source, evaluation, cases, self.on_drawn):
-            write_whole(self.output / file, case_html(page))
-        return case_links(evaluation, cases)
+        causes: dict[str, list[str]] = {}
+        for drawn in case_pages(source, evaluation, cases, self.on_drawn):
+            write_whole(self.output / drawn.file, case_html(drawn.page))
+            if drawn.cause:
+                causes.setdefault(drawn.cause, []).append(drawn.case)
+        return case_links(evaluation, cases), causes
 
-    def _pages(self, links: Mapping[str, str]) -> Iterator[tuple[str, Page]]:
+    def _pages(self, links: Links, causes: Causes) -> Iterator[tuple[str, Page]]:
         """The pages and their files, each made when asked for; the index first."""
         # Imported here: no page should wait for what another one needs.
         source, kind = self.sources[0], kind_of(self.sources)
@@ -173,7 +181,7 @@ class Report:
 
             yield INDEX, team_page(source, is_organiser=is_organiser)
         elif kind is Kind.EVALUATION:
-            yield INDEX, self._evaluation(links)
+            yield INDEX, self._evaluation(links, causes)
         elif kind is Kind.RANKING and is_organiser and is_unscored(source):
             from flare.reports.measuring import measuring_page, read_progress
 
@@ -191,7 +199,7 @@ class Report:
                 groups=self.groups,
             )
 
-    def _evaluation(self, links: Mapping[str, str]) -> Page:
+    def _evaluation(self, links: Links, causes: Causes) -> Page:
         """The page of the only source for its readers, and figures for a paper."""
         from flare.reports.answers import read_sheets
         from flare.reports.evaluation import organiser_page, participant_page
@@ -208,4 +216,7 @@ class Report:
             write_evaluation_figures(evaluation, self.figures, groups)
         (name,) = evaluation_names([source])
         sheets = read_sheets(source, evaluation)
+        for cause, cases in causes.items():
+            low = LowScores(reason=f"the prediction looks {cause}", cases=tuple(cases))
+            evaluation = replace(evaluation, low_scores=(*evaluation.low_scores, low))
         return organiser_page(evaluation, groups, links, name, sheets)

@@ -9,7 +9,9 @@ import flare
 from flare.challenge.reading import read_challenge
 from flare.evaluation.scoring.case import score_labels
 from flare.evaluation.submission.find import LabelMapFile
+from flare.evaluation.submission.match import CasePair
 from flare.reports.cases.findings import look_at
+from flare.reports.cases.mending import find_mending
 from flare.reports.cases.options import CaseOptions
 from flare.reports.cases.pages import case_pages
 from flare.results.metrics_reading import read_evaluation
@@ -47,7 +49,7 @@ class Evaluated:
         """The pages of all cases as content, by case, and the index."""
         found, options = read_evaluation(self.metrics), self.options(worst=0, **more)
         pages = case_pages(self.metrics, found, options)
-        return {Path(file).stem: page for file, page in pages}
+        return {Path(own.file).stem: own.page for own in pages}
 
 
 def evaluated(folder, cases, *, affine=AFFINE, spacing=SPACING, **options):
@@ -68,13 +70,14 @@ def found_of(folder, maps, *, challenge="flare21", affine=AFFINE, spacing=SPACIN
     """What is found of two label maps; the means of the case are made up."""
     rules = read_challenge(challenge)
     known = [organ.label for organ in rules.organs]
-    read = []
+    read, files = [], []
     for name, labels in zip(("reference", "prediction"), maps, strict=True):
         path = write_nifti(
             folder / f"{name}.nii.gz", labels, affine=affine, spacing=spacing
         )
         file = LabelMapFile(case="case", path=path, name=path.name)
         read.append(file.read_labels(known))
+        files.append(file)
     organs = score_labels(*read, rules)
     scores = {
         f"{name}_{organ.organ}": value
@@ -83,7 +86,8 @@ def found_of(folder, maps, *, challenge="flare21", affine=AFFINE, spacing=SPACIN
     }
     for name in organs[0].by_metric:
         scores[name] = sum(organ.by_metric[name] for organ in organs) / len(organs)
-    return look_at(*read, rules, scores)
+    pair = CasePair(case="case", reference=files[0], prediction=files[1])
+    return look_at(*read, rules, scores, find_mending(pair, rules, scores))
 
 
 def rows_by_name(table):
@@ -110,3 +114,13 @@ def slot_and_stray():
     prediction[4, 2:8, 5:8] = 0
     prediction[12, 10, 10:12] = 1
     return reference, prediction
+
+
+def two_boxes(*labels, mirrored=False):
+    """Two boxes of two labels, or those that are predicted there."""
+    maps = np.zeros((2, 6, 8, 20), dtype=np.uint8)
+    for own, pair in zip(maps, labels, strict=True):
+        own[1:4, 2:6, 1:5], own[2:5, 3:6, 12:15] = pair
+    if mirrored:
+        maps[1] = maps[1, :, :, ::-1]
+    return maps

@@ -193,7 +193,7 @@ FIRST_SCREEN = {
             "Case hard: results",
             "Mean of 13 organs: DSC 0.7",
             "What is wrong",
-            "look swapped",
+            "are swapped",
         ),
         *("left adrenal gland: all", "Axial", "prediction", "Slice", "spleen"),
         *("Axial, slice", "Coronal, slice", "Sagittal, slice", "another organ"),
@@ -225,7 +225,7 @@ FIRST_SCREEN = {
         *("Measuring 11 teams on 12 cases", "101 of 132", "7 of 11", "18 min"),
         *("To be looked at", "archive refused", "timed out", "team_02", "few samples"),
     ),
-    "organiser-cases": ("All 2 cases.", "hard", "look swapped", "easy", "No voxel is"),
+    "organiser-cases": ("All 2 cases.", "hard", "are swapped", "easy", "No voxel is"),
 }
 """What stands on a page of 11 teams, or of one of them, without any scrolling: by the
 kinds of `tests.builders.plain_pages`, texts in their order."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import nibabel as nib
@@ -14,23 +14,19 @@ import numpy.typing as npt
 from flare.challenge.metrics import metrics_in
 from flare.challenge.rules import Challenge, Organ
 from flare.common.text import printable
-from flare.evaluation.doctor.hint import explain
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import Labels, ReusedMemory, Spacing
 from flare.evaluation.metrics.occupancy import Occupancy, find_labels
 from flare.evaluation.metrics.pairs import LabelPair
 from flare.evaluation.metrics.surfels import Surface, locate_surfels
-from flare.evaluation.scoring.case import Explanation, organ_tolerances, scored_slices
+from flare.evaluation.scoring.case import organ_tolerances, scored_slices
 from flare.reports.cases.drawing import Box, FieldOfView
+from flare.reports.cases.mending import Mending
 from flare.reports.cases.surfaces import OrganSurfaces, Weights, compare_surfaces
 
 MARGIN_MM = 12.0
 """How much of what surrounds the organs is seen."""
-
-
-LOW_DSC = 0.5
-"""Below this score, a mirrored prediction or swapped labels may be the reason."""
 
 TILTED_DEGREES = 1.0
 """Slices that are tilted by more have a note."""
@@ -127,8 +123,8 @@ class CaseFinding:
 
     scores: Mapping[str, float]
     """The mean of each metric over the organs that count, as metrics.json has it."""
-    explanation: Explanation | None
-    """What was done to the prediction as a whole, if that explains low scores."""
+    mending: Mending | None
+    """What was done to the prediction as a whole; its labels are turned, too."""
     orientation: Orientation
     reference: Labels
     prediction: Labels
@@ -191,14 +187,16 @@ def look_at(
     prediction: LabelMap,
     challenge: Challenge,
     scores: Mapping[str, float],
+    mending: Mending | None = None,
 ) -> CaseFinding:
     """Find out all that the page of a case shows, of label maps on the same grid.
 
     Scores are by metric, such as ``dsc_liver``; of the whole case such as ``dsc``.
     """
     metrics = [metric.name for metric in metrics_in(scores)]
-    explanation = _explanation(reference, prediction, challenge, scores)
     case = _turn(reference, prediction, challenge)
+    if mending:
+        mending = replace(mending, labels=case.orientation.volume(mending.labels))
     depth, height, width = case.reference.shape
     weights = np.zeros(depth), np.zeros(height), np.zeros(width)
     organs = []
@@ -207,7 +205,7 @@ def look_at(
         organs.append(_look_at_organ(case, organ, organ_scores, weights))
     return CaseFinding(
         scores={name: scores[name] for name in metrics},
-        explanation=explanation,
+        mending=mending,
         orientation=case.orientation,
         reference=case.reference,
         prediction=case.prediction,
@@ -215,21 +213,6 @@ def look_at(
         worst=_worst_slices(weights, case.reference),
         organs=tuple(organs),
     )
-
-
-def _explanation(
-    reference: LabelMap,
-    prediction: LabelMap,
-    challenge: Challenge,
-    scores: Mapping[str, float],
-) -> Explanation | None:
-    """The cause of low scores, if it lies in the prediction as a whole."""
-    present = {*reference.present, *prediction.present}
-    # Organs that neither label map has score 1, and would hide a bad case.
-    dsc = [scores[f"dsc_{o.name}"] for o in challenge.organs if o.label in present]
-    if min(dsc, default=1.0) >= LOW_DSC:
-        return None
-    return explain(reference, prediction, challenge)
 
 
 def _turn(

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from flare.common.files import file_names
-from flare.common.text import count, safe
+from flare.common.text import count, printable, safe
+from flare.evaluation.doctor.words import REMEDIES
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.submission.unpack import label_maps_folder
 from flare.reports.cases.findings import CaseFinding, look_at
+from flare.reports.cases.mending import Mending, find_mending
 from flare.reports.cases.options import CaseOptions, OnDrawn
 from flare.reports.cases.pictures import (
     BANDS,
+    mending_pictures,
     plane_pictures,
     surface_pictures,
     surface_views,
@@ -53,6 +56,10 @@ SURFACES_NOTE = (
     " what is nearest to the eye. What is not grey is what NSD counts as missed."
 )
 
+MENDED_NOTE = "The worst axial slice. flare doctor --fix FOLDER mends all predictions."
+
+MENDED = "What was done to it"
+
 FAULTS = 8
 """How many lines on what is wrong stand beside the pictures, the others below."""
 
@@ -73,6 +80,24 @@ class _Card:
     thumbnail: Markup | None
 
 
+class _Drawn(NamedTuple):
+    """A page without its title, and the words and the picture of its card."""
+
+    page: Page
+    words: str
+    thumbnail: Markup | None = None
+    cause: str = ""
+
+
+class CasePage(NamedTuple):
+    """The page of a case and what was done to it, or the index, without a case."""
+
+    file: str
+    page: Page
+    case: str = ""
+    cause: str = ""
+
+
 def case_links(results: EvaluationFile, options: CaseOptions) -> dict[str, str]:
     """The files of the cases that get a page, the hardest first, below the report."""
     scores = scores_of(results)
@@ -87,8 +112,8 @@ def case_pages(
     results: EvaluationFile,
     options: CaseOptions,
     on_drawn: OnDrawn | None = None,
-) -> Iterator[tuple[str, Page]]:
-    """The pages of the hardest cases, and their index, each with its file.
+) -> Iterator[CasePage]:
+    """The pages of the hardest cases, and their index.
 
     Raises
     ------
@@ -108,7 +133,7 @@ def _pages(
     files: CaseFiles,
     links: Mapping[str, str],
     on_drawn: OnDrawn | None,
-) -> Iterator[tuple[str, Page]]:
+) -> Iterator[CasePage]:
     """Read and draw one case after the other; last comes the index."""
     (evaluation,) = evaluation_names([files.metrics])
     empty = Page(
@@ -123,24 +148,26 @@ def _pages(
         scores = {m: value for (c, m), value in results.values.items() if c == case}
         why = results.failed.get(case)
         if why is None:
-            page, words, picture = _drawn(empty, case, scores, files, memory)
+            drawn = _drawn(empty, case, scores, files, memory)
         else:
-            page = replace(empty, lead=[Words(f"Not scored: {why}", "banner")])
-            words, picture = safe(why), None
+            lead = [Words(f"Not scored: {why}", "banner")]
+            drawn = _Drawn(replace(empty, lead=lead), safe(why))
         back = _macro("back", before=names[number - 1], after=names[number + 1])
         title = f"Case {case}: {evaluation}"
-        yield file, replace(page, title=title, lead=[back, *page.lead])
+        page = replace(drawn.page, title=title, lead=[back, *drawn.page.lead])
+        yield CasePage(file, page, case, drawn.cause)
         card = _Card(
             file=names[number],
             case=case,
             scores=scores_text(scores),
-            words=words,
-            thumbnail=picture,
+            words=drawn.words,
+            thumbnail=drawn.thumbnail,
         )
         cards.append(card)
         if on_drawn:
             on_drawn(number, len(links), case)
-    yield f"{FOLDER}/index.html", _index(empty, evaluation, cards, len(results.cases))
+    index = _index(empty, evaluation, cards, len(results.cases))
+    yield CasePage(f"{FOLDER}/index.html", index)
 
 
 def _index(empty: Page, evaluation: str, cards: Sequence[_Card], cases: int) -> Page:
@@ -176,18 +203,19 @@ def _drawn(
     scores: Mapping[str, float],
     files: CaseFiles,
     memory: ReusedMemory,
-) -> tuple[Page, str, Markup | None]:
-    """The page of a case that was scored, and the words and the picture of its card."""
+) -> _Drawn:
+    """Draw a case that was scored, as submitted, and mended if that explains it."""
+    mending = find_mending(files.pairs[case], files.challenge, scores)
     reference, prediction = read_case(files, case, scores, memory)
-    finding = look_at(reference, prediction, files.challenge, scores)
+    finding = look_at(reference, prediction, files.challenge, scores, mending)
     lines, means = faults(finding), Words(means_words(finding))
-    words = safe(lines[0])
+    words = printable(lines[0])
     if len(lines) > 1:
         words += f" (and {len(lines) - 1} more)"
     organs = _organ_section(finding, lines[FAULTS:])
     if finding.is_blank:
         why = Words("Neither label map has any organ: there is nothing to draw.")
-        return replace(empty, lead=[means, why], sections=[organs]), words, None
+        return _Drawn(replace(empty, lead=[means, why], sections=[organs]), words)
     backgrounds = []
     if files.images:
         ct, grid = files.images[case], reference.grid
@@ -203,8 +231,11 @@ def _drawn(
         organs,
         Section("surfaces", "Surfaces", "Surfaces", surfaces),
     ]
+    if finding.mending:
+        sections.insert(1, _mending_section(finding, finding.mending, backgrounds))
     picture = thumbnail(finding, images)
-    return replace(empty, lead=[means], sections=sections), words, picture
+    page = replace(empty, lead=[means], sections=sections)
+    return _Drawn(page, words, picture, mending.text if mending else "")
 
 
 def _fault_section(
@@ -224,7 +255,27 @@ def _fault_section(
         volume=volume(finding),
     )
     parts: list[Part] = [Lines(lines), stage, Words(WORST_NOTE, "note")]
+    if finding.mending:
+        parts.insert(1, Words(link=MENDED, href="#mended", text=", before and after."))
     return Section("wrong", "What is wrong", "What is wrong", parts)
+
+
+def _mending_section(
+    finding: CaseFinding, mending: Mending, backgrounds: Sequence[str]
+) -> Section:
+    """The causes, the usual reasons and remedies, and a slice before and after."""
+    lines = []
+    for cause in mending.causes:
+        remedy = REMEDIES[cause.name]
+        lines += [f"Usually: {remedy.reason}", f"Mend it: {remedy.code}"]
+    pictures = mending_pictures(finding, mending, *backgrounds[:1])
+    parts: list[Part] = [
+        Words(f"The prediction looks {mending.text}."),
+        Lines(lines),
+        _macro("planes", pictures=pictures, css="planes compared"),
+        Words(MENDED_NOTE, "note"),
+    ]
+    return Section("mended", MENDED, MENDED, parts)
 
 
 def _organ_section(finding: CaseFinding, lines: Sequence[str]) -> Section:

@@ -11,6 +11,7 @@ import base64
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,8 @@ from flare.reports.cases.drawing import (
     unit_of,
 )
 from flare.reports.cases.findings import CaseFinding
+from flare.reports.cases.mending import Mending
+from flare.reports.cases.words import scores_text
 from flare.reports.render.svg import decimal, element
 
 BANDS_MM = (5.0, 10.0)
@@ -174,6 +177,20 @@ def plane_pictures(
     for number, plane in enumerate(PLANES):
         background = backgrounds[number] if backgrounds else ""
         pictures.append(_plane_picture(finding, plane, background))
+    return pictures
+
+
+def mending_pictures(
+    finding: CaseFinding, mending: Mending, background: str = ""
+) -> list[Picture]:
+    """The worst axial slice as submitted and mended."""
+    mended = replace(finding, prediction=mending.labels, scores=mending.scores)
+    pictures = []
+    for name, case in (("submitted", finding), ("mended", mended)):
+        plane = replace(PLANES[0], name=name)  # each picture needs its own patterns
+        picture = _plane_picture(case, plane, background)
+        title = f"{picture.title}; mean of the case: {scores_text(case.scores)}"
+        pictures.append(replace(picture, title=title))
     return pictures
 
 

@@ -120,11 +120,10 @@ def faults(finding: CaseFinding) -> list[str]:
 
 def _faults(finding: CaseFinding) -> Iterator[_Fault]:
     """All faults of a case, and then those of its organs in their order."""
-    explanation = finding.explanation
     elsewhere = [organ.title for organ in finding.organs if _is_elsewhere(organ)]
-    if explanation:
-        dsc = f"DSC about {explanation.dsc:.2f} without that"
-        yield _Fault(2.0, f"The prediction looks {explanation.text}: {dsc}")
+    if finding.mending:
+        dsc = f"DSC {finding.mending.scores['dsc']:.3f} without that"
+        yield _Fault(2.0, f"The prediction looks {finding.mending.text}: {dsc}")
     elif elsewhere:
         words = f"{listing(elsewhere)}: no voxel in common with the reference"
         yield _Fault(1.0, words)

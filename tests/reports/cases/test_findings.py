@@ -15,6 +15,7 @@ from tests.builders.case_pages import (
     SLOT_SPACING,
     found_of,
     slot_and_stray,
+    two_boxes,
 )
 from tests.oracles import squares, surfels
 
@@ -61,16 +62,6 @@ def apart():
     return maps
 
 
-def two_boxes(*labels, mirrored=False):
-    """Two boxes of two labels, or those that are predicted there."""
-    maps = np.zeros((2, 6, 8, 20), dtype=np.uint8)
-    for own, pair in zip(maps, labels, strict=True):
-        own[1:4, 2:6, 1:5], own[2:5, 3:6, 12:15] = pair
-    if mirrored:
-        maps[1] = maps[1, :, :, ::-1]
-    return maps
-
-
 def shaved(rows):
     """A liver of 48 voxels, of which so many rows of three are missed: 3 / 48 each."""
     maps = np.zeros((2, 6, 8, 9), dtype=np.uint8)
@@ -88,7 +79,7 @@ def partly():
 
 
 OTHER_NUMBERS = "The prediction looks given other numbers"
-WITHOUT = "DSC about 1.00 without that"
+WITHOUT = "DSC 1.000 without that"
 MIRRORED = f"The prediction looks mirrored left to right: {WITHOUT}"
 SWAPPED = f"{OTHER_NUMBERS} (liver and spleen are swapped): {WITHOUT}"
 RENAMED = f"{OTHER_NUMBERS} (3 is liver, 4 is spleen): {WITHOUT}"
