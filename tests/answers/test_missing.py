@@ -194,10 +194,10 @@ def evaluated(folder, kind, content, **changes):
 
 
 @pytest.mark.parametrize(
-    "content", ["name,prediction\na,X\n", "name,prediction\na,X\nb,\n"]
+    "rows", ["a,X", "a,X\nb,", "b,Y\na,X\nb,Y"], ids=["none", "empty", "twice"]
 )
-def test_a_missing_answer_is_a_wrong_one_in_a_measured_result(tmp_path, content):
-    results = evaluated(tmp_path, "choice", content)
+def test_a_missing_answer_is_a_wrong_one_in_a_measured_result(tmp_path, rows):
+    results = evaluated(tmp_path, "choice", f"name,prediction\n{rows}\n")
 
     assert results.answer_values["accuracy_task"] == 0.5
     assert [low.cases for low in results.low_scores] == [("b",)]
