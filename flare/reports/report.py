@@ -217,6 +217,7 @@ class Report:
         (name,) = evaluation_names([source])
         sheets = read_sheets(source, evaluation)
         for cause, cases in causes.items():
-            low = LowScores(reason=f"the prediction looks {cause}", cases=tuple(cases))
+            reason = f"the prediction as a whole: {cause}"
+            low = LowScores(reason=reason, cases=tuple(cases))
             evaluation = replace(evaluation, low_scores=(*evaluation.low_scores, low))
         return organiser_page(evaluation, groups, links, name, sheets)

@@ -270,7 +270,7 @@ def _mending_section(
         lines += [f"Usually: {remedy.reason}", f"Mend it: {remedy.code}"]
     pictures = mending_pictures(finding, mending, *backgrounds[:1])
     parts: list[Part] = [
-        Words(f"The prediction looks {mending.text}."),
+        Words(f"The prediction as a whole: {mending.text}."),
         Lines(lines),
         _macro("planes", pictures=pictures, css="planes compared"),
         Words(MENDED_NOTE, "note"),

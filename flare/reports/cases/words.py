@@ -123,7 +123,8 @@ def _faults(finding: CaseFinding) -> Iterator[_Fault]:
     elsewhere = [organ.title for organ in finding.organs if _is_elsewhere(organ)]
     if finding.mending:
         dsc = f"DSC {finding.mending.scores['dsc']:.3f} without that"
-        yield _Fault(2.0, f"The prediction looks {finding.mending.text}: {dsc}")
+        words = f"The prediction as a whole: {finding.mending.text} ({dsc})"
+        yield _Fault(2.0, words)
     elif elsewhere:
         words = f"{listing(elsewhere)}: no voxel in common with the reference"
         yield _Fault(1.0, words)

@@ -78,11 +78,11 @@ def partly():
     return maps
 
 
-OTHER_NUMBERS = "The prediction looks given other numbers"
-WITHOUT = "DSC 1.000 without that"
-MIRRORED = f"The prediction looks mirrored left to right: {WITHOUT}"
-SWAPPED = f"{OTHER_NUMBERS} (liver and spleen are swapped): {WITHOUT}"
-RENAMED = f"{OTHER_NUMBERS} (3 is liver, 4 is spleen): {WITHOUT}"
+OTHER_NUMBERS = "The prediction as a whole: given other numbers"
+WITHOUT = "(DSC 1.000 without that)"
+MIRRORED = f"The prediction as a whole: mirrored left to right {WITHOUT}"
+SWAPPED = f"{OTHER_NUMBERS} (liver and spleen are swapped) {WITHOUT}"
+RENAMED = f"{OTHER_NUMBERS} (3 is liver, 4 is spleen) {WITHOUT}"
 MANY = (
     "5 voxels of liver, 22 mm from any of the reference, and 4 more pieces of 7 voxels"
 )

@@ -17,8 +17,8 @@ def test_the_page_shows_a_slice_before_and_after_with_reason_and_remedy(tmp_path
     folder = evaluated(tmp_path, {"case": maps}).write()
     page = (folder / "case.html").read_text(encoding="utf-8")
 
-    sentence = "The prediction looks mirrored left to right"
-    assert f"{sentence}: DSC 1.000 without that" in page
+    sentence = "The prediction as a whole: mirrored left to right"
+    assert f"{sentence} (DSC 1.000 without that)" in page
     assert '<a href="#mended">What was done to it</a>' in page
     section = page.partition('<section id="mended">')[2].partition("</section>")[0]
     assert f"<p>{sentence}.</p>" in section
@@ -72,4 +72,4 @@ def test_means_are_those_of_repaired_copies_and_the_evaluation_passes_it_on(tmp_
     assert f"mean of the case: DSC {fixed.dsc:.3f}" in pages["a"]
     assert "mended" not in pages["b"]
     evaluation = (folder.parent / "index.html").read_text("utf-8")
-    assert evaluation.count("the prediction looks mirrored left to right") == 2
+    assert evaluation.count("the prediction as a whole: mirrored left to right") == 2
