@@ -56,5 +56,7 @@ def command(request: DoctorRequest) -> None:
             diagnosis.write_repaired(request.fix)
             cases = count(len(diagnosis.findings), "case")
             _log.info("\nWrote %s into %s", cases, safe(request.fix))
+        elif any(finding.repair for finding in diagnosis.findings):
+            _log.info("\n--fix NEW_FOLDER writes repaired copies of all predictions.")
     if not diagnosis.is_sound:
         raise OutcomeError("")

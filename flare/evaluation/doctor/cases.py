@@ -12,7 +12,7 @@ import numpy as np
 from flare.challenge.rules import Challenge
 from flare.evaluation.doctor.diagnose import Finding, diagnose_case, in_workers
 from flare.evaluation.doctor.exchange import find_exchanged
-from flare.evaluation.doctor.repair import NO_CAUSE, Cause
+from flare.evaluation.doctor.repair import NO_CAUSE, Cause, Placement
 from flare.evaluation.submission.match import CasePair
 
 SHARED_BY = 0.6
@@ -42,23 +42,30 @@ def _with_shared_cause(
     challenge: Challenge,
     workers: int | None,
 ) -> dict[str, Finding]:
-    """The cases that a shared cause explains, if it explains most of all cases."""
-    rest = [
-        finding.pair
-        for finding in findings.values()
-        if not (finding.repair or finding.is_unreadable)
-    ]
+    """The cases that a shared cause explains, if it explains most of all cases.
+
+    Where another cause was told, the shared one is told if it mends as much.
+    """
+    explained, rest = {}, []
+    for case, finding in findings.items():
+        if finding.repair and has_cause(finding.repair.cause, cause):
+            explained[case] = finding
+        elif not finding.is_unreadable:
+            rest.append(finding.pair)
     look = partial(diagnose_case, challenge=challenge, shared=cause)
-    explained = {}
     for finding in in_workers(look, rest, workers):
-        if finding.repair:
-            sample = findings[finding.pair.case].sample
-            explained[finding.pair.case] = replace(finding, sample=sample)
-    sharing = len(explained)
-    for finding in findings.values():
-        if finding.repair and finding.repair.cause == cause:
-            sharing += 1
-    return explained if sharing >= SHARED_BY * len(findings) else {}
+        first = findings[finding.pair.case]
+        least_dsc = first.after.dsc if first.after else 0.0
+        if finding.after and finding.after.dsc >= least_dsc:
+            explained[finding.pair.case] = replace(finding, sample=first.sample)
+    return explained if len(explained) >= SHARED_BY * len(findings) else {}
+
+
+def has_cause(cause: Cause, shared: Cause) -> bool:
+    """Whether a case has a cause that others have: a crop may lie elsewhere in each."""
+    if shared.placement is Placement.CUT:
+        return cause[:2] == shared[:2] and cause.labels == shared.labels
+    return cause == shared
 
 
 def shared_cause(findings: Sequence[Finding]) -> Cause | None:

@@ -12,7 +12,7 @@ from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.environment import default_workers
 from flare.common.errors import FileError
 from flare.common.executor import LocalPool, completed
-from flare.evaluation.doctor.judge import Judge, Judged, Sample
+from flare.evaluation.doctor.judge import COARSE, Judge, Judged, Sample
 from flare.evaluation.doctor.repair import (
     NO_CAUSE,
     NO_SHIFT,
@@ -81,7 +81,7 @@ class Finding:
     after: CaseScore | None = None
     """The exact score of the repaired prediction."""
     donor: str = ""
-    """The case whose prediction this is, if it is that of another one."""
+    """The case in whose file its prediction lies, if that is not its own."""
     source: LabelMapFile | None = None
     """The file with its own prediction, if that is another one's."""
     grid: Grid | None = None
@@ -156,7 +156,7 @@ def find_repairs(case: Examination) -> list[Judged]:
     if best[0].worth >= SEARCHED_BELOW:
         return best
     starts = _best_first([judge.judged(judge.correlated(way)) for way in ways])
-    step = max(1, max(judge.sample.shape) // 32)
+    step = max(1, max(judge.sample.shape) // COARSE)
     searched = [judge.climbed(start, step) for start in starts[: CANDIDATES + 1]]
     return _best_first([*best, *searched])
 
@@ -272,11 +272,17 @@ def _told_repair(
 
 def _shared_repair(shared: Cause, case: Examination) -> Judged | None:
     """The repair of a cause that other cases have, if it helps here, too."""
+    judge = case.judge
     repair = rebuilt(shared, *case.grids)
     if repair is None:
         return None
-    judged = case.judge.judged(repair)
-    gain = judged.dsc - case.judge.as_submitted().dsc
+    judged = judge.judged(repair)
+    if shared.placement is Placement.CUT:  # each case at a place of its own
+        unmoved = repair.shifted((-np.array(shared.shift)).tolist())
+        start = judge.judged(judge.correlated(unmoved))
+        step = max(1, max(judge.sample.shape) // COARSE)
+        judged = max(judged, judge.climbed(start, step), key=lambda way: way.dsc)
+    gain = judged.dsc - judge.as_submitted().dsc
     return judged if gain >= LEAST_SHARED_GAIN else None
 
 
@@ -364,7 +370,7 @@ def _organ_problem(expected: float, predicted: float, shared: float) -> str:
         return "the reference does not have it"
     missed = 1 - min(1.0, shared / expected)
     surplus = 1 - min(1.0, shared / predicted)
-    return f"{missed:.0%} of it is missing, {surplus:.0%} of what is there is not it"
+    return f"{missed:.0%} of it is missing, {surplus:.0%} of its label lies outside"
 
 
 # --- Several cases ------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -11,11 +12,16 @@ from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import Challenge
 from flare.common.errors import InputError, unwritable
 from flare.common.text import aligned, count, listing, safe
+from flare.evaluation.doctor.cases import has_cause
 from flare.evaluation.doctor.diagnose import ALL_LABELS, Finding, repaired_image
-from flare.evaluation.doctor.words import REMEDIES, CauseText, cause_texts
+from flare.evaluation.doctor.repair import Repair
+from flare.evaluation.doctor.words import REMEDIES, CauseText, cause_texts, code_of
 
 GOOD_DSC = 0.9
 """From this mean DSC on, nothing is asked of cases without a cause."""
+
+MOST_WAYS = 3
+"""At most this many ways are written out in which one cause shows in several files."""
 
 MOST_WORST = 5
 """At most this many cases are named whose segmentation is bad itself."""
@@ -39,13 +45,9 @@ def report_lines(findings: Sequence[Finding], challenge: Challenge) -> Iterator[
 
     Cases have one cause if its repair is the same, whatever their files' axes are.
     """
-    groups: dict[object, list[Finding]] = {}
-    for finding in findings:
-        repair = finding.repair
-        key = (repair.cause, bool(finding.donor)) if repair else None
-        groups.setdefault(key, []).append(finding)
-    without_cause = groups.pop(None, [])
-    for members in sorted(groups.values(), key=len, reverse=True):
+    without_cause = [finding for finding in findings if not finding.repair]
+    groups = _by_cause([finding for finding in findings if finding.repair])
+    for members in sorted(groups, key=len, reverse=True):
         yield from _cause_lines(members, len(findings), challenge)
     if without_cause:
         yield from _honest_lines(without_cause, len(findings))
@@ -56,23 +58,73 @@ def report_lines(findings: Sequence[Finding], challenge: Challenge) -> Iterator[
     yield from aligned(rows)
 
 
+def _by_cause(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Cases in groups of one cause, those with the most labels first."""
+    groups: list[list[Finding]] = []
+    for finding in sorted(findings, key=_labels_told, reverse=True):
+        for members in groups:
+            if _has_cause_of(members[0], finding):
+                members.append(finding)
+                break
+        else:
+            groups.append([finding])
+    return groups
+
+
+def _labels_told(finding: Finding) -> int:
+    """The number of labels that a repair changes."""
+    return len(finding.repair.cause.labels) if finding.repair else 0
+
+
+def _has_cause_of(first: Finding, finding: Finding) -> bool:
+    """Whether a case has the cause of another one, with as many labels or fewer.
+
+    Organs that a patient does not have are in no table of labels.
+    """
+    if not (first.repair and finding.repair):
+        return False
+    causes = first.repair.cause, finding.repair.cause
+    tables = [{*cause.labels} for cause in causes]
+    if not tables[1] <= tables[0] or bool(tables[0]) != bool(tables[1]):
+        return False
+    shared, cause = [cause._replace(labels=()) for cause in causes]
+    return bool(first.donor) == bool(finding.donor) and has_cause(cause, shared)
+
+
 def _cause_lines(
     members: Sequence[Finding], cases: int, challenge: Challenge
 ) -> Iterator[str]:
     """Tell what cases have in common, what it costs, and how it is mended."""
-    texts = texts_of(members[0], challenge)
-    names = listing(finding.pair.case for finding in members)
-    what = "; ".join(cause.text for cause in texts)
-    yield f"{len(members)} of {count(cases, 'case')}: {what} ({names})"
+    repair = members[0].repair or Repair()
+    ways = _ways(members, repair, challenge)
+    yield f"{len(members)} of {count(cases, 'case')}: {', '.join(ways)}"
+    if len(ways) > 1:
+        yield "  It is one cause: the axes or voxels of these files differ, no more."
     for name in SCORES:
         before = [f.before.by_metric[name] for f in members if f.before]
         after = [f.after.by_metric[name] for f in members if f.after]
-        submitted = f"{fmean(before):.4f} as submitted" if before else "refused"
-        yield f"  {METRICS[name].title} {submitted}, {fmean(after):.4f} repaired"
-    for cause in texts:
-        remedy = REMEDIES[cause.name]
-        yield f"  Usually: {remedy.reason}."
-        yield f"  Mend it: {remedy.code}"
+        submitted = f"{fmean(before):.4f}" if before else "refused"
+        repaired = f"{fmean(after):.4f} repaired"
+        yield f"  {METRICS[name].title} {submitted} as submitted, {repaired}"
+    for cause in texts_of(members[0], challenge):
+        yield f"  Usually: {REMEDIES[cause.name].reason}."
+        yield f"  Mend it: {code_of(cause.name, repair)}"
+
+
+def _ways(
+    members: Sequence[Finding], repair: Repair, challenge: Challenge
+) -> list[str]:
+    """The words in which one cause shows in the files of cases, and these cases."""
+    names: dict[str, list[str]] = {}
+    for finding in members:
+        if finding.repair:
+            relabelled = finding.repair.relabelled(repair.cause.labels)
+            causes = texts_of(replace(finding, repair=relabelled), challenge)
+            text = "; ".join(cause.text for cause in causes)
+            names.setdefault(text, []).append(finding.pair.case)
+    ways = [f"{text} ({listing(names[text])})" for text in names]
+    surplus = len(ways) - MOST_WAYS
+    return [*ways[:MOST_WAYS], f"{surplus} more"] if surplus > 0 else ways
 
 
 def _honest_lines(members: Sequence[Finding], cases: int) -> Iterator[str]:
@@ -102,7 +154,8 @@ def _honest_lines(members: Sequence[Finding], cases: int) -> Iterator[str]:
 
 def _row(finding: Finding, challenge: Challenge) -> tuple[str, str, str, str]:
     """The row of a case in the table of all cases."""
-    what = "; ".join(cause.text for cause in texts_of(finding, challenge)) or "-"
+    causes = texts_of(finding, challenge)
+    what = "; ".join(cause.text + cause.detail for cause in causes) or "-"
     before = f"{finding.before.dsc:.4f}" if finding.before else "refused"
     after = f"{finding.after.dsc:.4f}" if finding.after else "-"
     return safe(finding.pair.case), before, after, what

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import Challenge
-from flare.common.text import count, listing
+from flare.common.text import count, listing, safe
 from flare.evaluation.doctor.repair import NO_CAUSE, NO_SHIFT, Axis, Placement, Repair
 from flare.evaluation.labelmaps.grid import Grid
 
@@ -35,8 +35,8 @@ class Remedy:
 
 REMEDIES = {
     "transposed": Remedy(
-        "SimpleITK's arrays are (z, y, x), nibabel's are (x, y, z), and one was saved"
-        " with the other",
+        "SimpleITK's arrays are (z, y, x), nibabel's are (x, y, z), those of DICOM,"
+        " OpenCV and rt-utils (y, x), and one was saved with the other",
         "labels = labels.transpose(2, 1, 0) between the two; " + COPY_HEADER,
     ),
     "mirrored": Remedy(
@@ -58,13 +58,14 @@ REMEDIES = {
     ),
     "resampled": Remedy(
         "the model works on resampled images, and its labels were not resampled back",
-        "scipy.ndimage.zoom(labels, numpy.divide(ct.shape, labels.shape), order=0); "
-        + COPY_HEADER,
+        "labels = scipy.ndimage.zoom(labels, numpy.divide(ct.shape, labels.shape),"
+        " order=0, mode='nearest', grid_mode=True); " + COPY_HEADER,
     ),
     "cut": Remedy(
         "the image was cropped or padded before the model, and the labels were not put"
         " back",
-        "whole = numpy.zeros(ct.shape, 'uint8'); whole[box] = labels; " + COPY_HEADER,
+        "whole = numpy.zeros(ct.shape, 'uint8'); whole[box] = labels, from the corner"
+        " below; labels = whole; " + COPY_HEADER,
     ),
     "shifted": Remedy(
         "slices or a margin were cut off before, and put back at another place; or"
@@ -92,6 +93,8 @@ class CauseText:
     """The key of its remedy."""
     text: str
     """Such as ``mirrored left to right``."""
+    detail: str = ""
+    """What is so in this case only, such as the place of its crop."""
 
 
 REGRID = CauseText("regrid", "on another grid than the CT, as its header says")
@@ -115,7 +118,11 @@ def cause_texts(
     texts = []
     if donor:
         texts.append(
-            CauseText("exchanged", "the file holds the labels of another case")
+            CauseText(
+                "exchanged",
+                "the file holds the labels of another case",
+                f" (its own are in the file of {safe(donor)})",
+            )
         )
     if repair.cause.placement is Placement.HEADER:
         texts.append(REGRID)
@@ -143,10 +150,36 @@ def _placement_texts(
         yield CauseText("transposed", f"axes are ({names}) instead of (x, y, z)")
     if any(axis.is_reversed for axis in axes):
         yield CauseText("mirrored", f"mirrored {_directions_text(axes, grid)}")
-    if repair.cause.placement in SIZE_TEXTS:
-        yield SIZE_TEXTS[repair.cause.placement]
+    if repair.cause.placement is Placement.CUT:
+        corner = ", ".join(str(-steps) for steps in repair.cause.shift[::-1])
+        detail = f" (its corner is at x, y, z = {corner} of the CT)"
+        yield replace(SIZE_TEXTS[Placement.CUT], detail=detail)
+    elif repair.cause.placement is Placement.FIT:
+        yield SIZE_TEXTS[Placement.FIT]
     elif is_misplaced and not is_transposed:  # which lies elsewhere by itself
         yield CauseText("header", "the header is not that of the CT")
+
+
+def code_of(name: str, repair: Repair) -> str:
+    """The line of code that mends a cause, with the numbers of a repair.
+
+    They are those of an array (x, y, z), as nibabel loads it.
+    """
+    axes, shift = repair.cause.axes[::-1], repair.cause.shift[::-1]
+    if name == "transposed":
+        order = tuple(2 - axis.number for axis in axes)
+        return f"labels = labels.transpose{order}; {COPY_HEADER}"
+    if name == "mirrored":
+        reversed_axes = [place for place in range(3) if axes[place].is_reversed]
+        return f"labels = numpy.flip(labels, {tuple(reversed_axes)}); {COPY_HEADER}"
+    if name == "shifted":
+        back = tuple(-steps for steps in shift)
+        return f"labels = numpy.roll(labels, {back}, (0, 1, 2))"
+    if name == "labels":
+        old, new = (list(numbers) for numbers in zip(*repair.cause.labels, strict=True))
+        table = f"table = numpy.arange(256, dtype='uint8'); table[{old}] = {new}"
+        return f"{table}; labels = table[labels]"
+    return REMEDIES[name].code
 
 
 def _directions_text(axes: Sequence[Axis], grid: Grid) -> str:

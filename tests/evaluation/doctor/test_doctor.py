@@ -5,6 +5,8 @@ import shutil
 import nibabel as nib
 import numpy as np
 import pytest
+import scipy
+import SimpleITK as sitk
 from scipy import ndimage
 
 import flare
@@ -12,6 +14,7 @@ from flare.cli.main import main
 from flare.common.errors import InputError
 from flare.evaluation.doctor.folder import challenge_of_labels
 from flare.evaluation.doctor.report import texts_of
+from flare.evaluation.doctor.words import code_of
 from flare.evaluation.errors import GroundTruthError
 from tests.builders import read_metrics, run_evaluate
 
@@ -154,6 +157,151 @@ def test_each_cause_is_named_and_its_repair_scores_what_was_promised(
     assert promised.dsc >= 0.75
 
 
+UNMOVED = ("regrid", "header", "cut", "exchanged")
+"""Causes that no line of NumPy by itself mends."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_line_of_code_mends_the_array(folders, kind):
+    (labels, affine), _ = KINDS[kind]
+    write(folders[0], "case_1", labels, affine)
+    write(folders[1], "case_1", body(), AFFINE)
+
+    diagnosis = diagnosed(folders)
+
+    finding = diagnosis.findings[0]
+    names = [cause.name for cause in texts_of(finding, diagnosis.challenge)]
+    if {"regrid", "cut"} & {*names}:
+        return
+    ct = nib.Nifti1Image(body(), AFFINE)
+    scope = {"labels": labels, "numpy": np, "scipy": scipy, "ct": ct}
+    for name in names:
+        if name not in UNMOVED:
+            exec(code_of(name, finding.repair).split("; nibabel")[0], scope)
+    expected = body()
+    if "resampled" in names:
+        expected = labels.repeat(2, axis=0).repeat(2, axis=1).repeat(2, axis=2)
+    assert np.array_equal(scope["labels"], expected)
+
+
+def as_sitk(labels, affine=AFFINE):
+    """The image that SimpleITK reads from a file of nibabel."""
+    image = sitk.GetImageFromArray(np.ascontiguousarray(labels.T))
+    image.SetSpacing(SPACING_XYZ)
+    image.SetDirection((-1, 0, 0, 0, -1, 0, 0, 0, 1))
+    image.SetOrigin((*(-affine[:2, 3]), affine[2, 3]))
+    return image
+
+
+def sitk_array_by_nibabel(file):
+    nib.save(nib.Nifti1Image(sitk.GetArrayFromImage(as_sitk(body())), AFFINE), file)
+
+
+def nibabel_array_by_sitk(file):
+    image = sitk.GetImageFromArray(body())
+    image.SetSpacing(SPACING_XYZ)
+    sitk.WriteImage(image, file)
+
+
+def sitk_without_copy_information(file):
+    array = sitk.GetArrayFromImage(as_sitk(body()))
+    sitk.WriteImage(sitk.GetImageFromArray(array), file)
+
+
+def canonical_on_one_side(file):
+    """The CT lies LPS; the model saw it canonical, and its labels got the CT's affine.
+
+    Here the CT lies RAS, and the model turned it to LPS.
+    """
+    turned = sitk.DICOMOrient(as_sitk(body()), "LPS")
+    labels = sitk.GetArrayFromImage(turned).T
+    nib.save(nib.Nifti1Image(np.ascontiguousarray(labels), AFFINE), file)
+
+
+def oriented_by_sitk(file):
+    """With its own header, which is right."""
+    sitk.WriteImage(sitk.DICOMOrient(as_sitk(body()), "LPS"), file)
+
+
+def rows_and_columns_of_dicom(file):
+    """As nii2dcm's slices are read back, or rt-utils' masks are saved: (y, x, z)."""
+    rows_first = np.ascontiguousarray(body().transpose(1, 0, 2))
+    nib.save(nib.Nifti1Image(rows_first, AFFINE), file)
+
+
+def resampled_by_sitk(file):
+    """To 2.5 mm and nowhere back."""
+    image, spacing = as_sitk(body()), (2.5, 2.5, 2.5)
+    sizes = [round(n * s / 2.5) for n, s in zip(body().shape, SPACING_XYZ, strict=True)]
+    identity, nearest = sitk.Transform(), sitk.sitkNearestNeighbor
+    origin, direction = image.GetOrigin(), image.GetDirection()
+    coarse = sitk.Resample(image, sizes, identity, nearest, origin, spacing, direction)
+    sitk.WriteImage(coarse, file)
+
+
+TRAPS = {
+    sitk_array_by_nibabel: "axes are (z, y, x) instead of (x, y, z)",
+    nibabel_array_by_sitk: "axes are (z, y, x) instead of (x, y, z)",
+    sitk_without_copy_information: HEADER,
+    canonical_on_one_side: "mirrored left to right and front to back",
+    oriented_by_sitk: "on another grid than the CT, as its header says",
+    rows_and_columns_of_dicom: "axes are (y, x, z) instead of (x, y, z)",
+    resampled_by_sitk: "on another grid than the CT, as its header says",
+}
+"""Code that makes a mistake of participants, and what is said of it."""
+
+
+@pytest.mark.parametrize("make", TRAPS)
+def test_traps_are_named_as_their_code_makes_them(folders, make):
+    make(folders[0] / "case_1.nii.gz")
+    write(folders[1], "case_1", body())
+
+    diagnosis = diagnosed(folders)
+
+    assert said(diagnosis) == TRAPS[make]
+    assert diagnosis.findings[0].after.dsc >= 0.75
+
+
+def test_crops_at_other_places_are_one_cause(folders):
+    for number in range(3):
+        box = (slice(1 + number, 38), slice(2, 30 - number), slice(number, 23))
+        write(folders[0], f"case_{number}", body(number)[box])
+        write(folders[1], f"case_{number}", body(number))
+
+    lines = diagnosed(folders).lines
+
+    names = "(case_0, case_1, case_2)"
+    assert lines[0] == f"3 of 3 cases: cropped or padded, and not put back {names}"
+    assert lines[-1].endswith("(its corner is at x, y, z = 3, 2, 2 of the CT)")
+
+
+def test_a_table_of_labels_is_one_cause_though_a_patient_lacks_an_organ(folders):
+    for number in range(3):
+        labels = renumbered(body(number), {4: 0} if number == 0 else {})
+        renamed = renumbered(labels, {1: 101, 2: 102, 3: 103, 4: 104})
+        write(folders[0], f"case_{number}", renamed)
+        write(folders[1], f"case_{number}", labels)
+
+    lines = diagnosed(folders).lines
+
+    assert lines[0].startswith("3 of 3 cases: given other numbers (101 is liver, ")
+    assert "table[[101, 102, 103, 104]] = [1, 2, 3, 4]" in "".join(lines)
+
+
+def test_one_cause_shows_in_other_ways_where_axes_lie_otherwise(folders):
+    other = AFFINE[:, [2, 1, 0, 3]]  # the first axis of the file goes to the head
+    for number, affine in enumerate((AFFINE, AFFINE, other)):
+        write(folders[0], f"case_{number}", body(number)[::-1], affine)
+        write(folders[1], f"case_{number}", body(number), affine)
+
+    lines = diagnosed(folders).lines
+
+    assert lines[0] == (
+        "3 of 3 cases: mirrored left to right (case_0, case_1), mirrored head to feet"
+        " (case_2)"
+    )
+
+
 def own_vectors(labels):
     """Each organ moved by a vector of its own, by a third of its size."""
     vectors = {1: (5, 0, 0), 2: (0, -3, 0), 3: (0, 0, -3), 4: (-3, 0, 0)}
@@ -288,7 +436,7 @@ def test_the_command_says_cause_reason_and_remedy(mirrored, tmp_path, capfd):
     assert lines[0] == "3 of 3 cases: mirrored left to right (case_0, case_1, case_2)"
     assert lines[1].strip().endswith("1.0000 repaired")
     assert "Usually: an axis was reversed" in output.out
-    assert "Mend it: labels = numpy.flip(labels, axis)" in output.out
+    assert "Mend it: labels = numpy.flip(labels, (0,));" in output.out
     status, output = run_main(
         capfd, "doctor", tmp_path / "fixed", *words[1:], "--workers", "1"
     )
