@@ -28,6 +28,8 @@ from flare.reports.comparison import (
 )
 from flare.reports.evaluation import NOTE, ORGANISERS_NOTE
 from flare.reports.model import (
+    GAINS,
+    LOSSES,
     Cell,
     Chart,
     Heading,
@@ -63,11 +65,6 @@ GAIN_PHRASES = {
     None: "how much nearer to 0 in",
 }
 """How far a dot lies to the right of the line, by the good end of its metric."""
-
-LOSSES = ("s2", "s4", "s5")
-"""Classes of losses, small ones first: shades of bad scores."""
-
-GAINS = ("g1", "g2", "g3")
 
 
 def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:

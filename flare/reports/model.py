@@ -36,6 +36,12 @@ ABSENT = "absent"
 BEST = "best"
 """Class of a cell that is bold: the best of its column, or as good as that."""
 
+LOSSES = ("s2", "s4", "s5")
+"""Classes of losses, small ones first: shades of bad scores."""
+
+GAINS = ("g1", "g2", "g3")
+"""Classes of gains, likewise."""
+
 Key = tuple[tuple[str, str], ...]
 """Classes of marks and shades, and their meaning."""
 
@@ -278,7 +284,9 @@ class Chart:
     rows: Sequence[Mark] = ()
     """The mark of each label."""
     ends: tuple[str, ...] = ()
-    """The mean behind each row; empty without that column."""
+    """The mean behind each row, or another number; empty without that column."""
+    ends_title: str = "mean"
+    """The title of that column."""
     axis: Sequence[tuple[float, str]] = ()
     """Places and texts of its ticks; empty without an axis."""
     zero: float | None = None

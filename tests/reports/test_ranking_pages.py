@@ -198,11 +198,36 @@ def test_effects_and_schemes_are_those_of_ranking_json(tmp_path):
     schemes = {row["scheme"].text: row for row in content_of(page, "Other schemes")}
     for scheme in told["schemes"]:
         if scheme["moved"]:
-            row = schemes[scheme["scheme"]]
+            name = scheme["scheme"]
+            for metric, title in titles.items():
+                name = name.replace(f"without {metric}", f"without {title}")
+            row = schemes[name]
             tau = scheme["kendall_tau"]
             assert row["tau"].exact == tau
             moved = [move.split()[0] for move in row["who moves"].text.split(", ")]
             assert moved == scheme["moved"]
+
+
+def test_maps_are_in_the_order_of_their_metric_and_tell_who_moves(tmp_path):
+    """By DSC b, a, c; by memory a, c, b: together a, b, c, with ranks of 3, 4 and 5."""
+    for team, dsc, memory in (("a", 0.8, 10), ("b", 0.9, 90), ("c", 0.7, 50)):
+        scores = {f"case_{n}": dsc - n / 1000 for n in range(12)}
+        efficiency = [(case, "ok", 5, memory) for case in scores]
+        write_team(tmp_path / "more" / team, scores, efficiency)
+
+    page = page_of(tmp_path / "more", metrics=("dsc", "max_gpu_memory_mb"))
+
+    charts = {chart.title: chart for chart in parts_of(page, "tests")[1:]}
+    assert charts["DSC"].labels == ("1 b", "2 a", "3 c")
+    assert charts["DSC"].ends == ("2 / 0", "1 / 1", "0 / 2")
+    rows = content_of(page, "DSC: effect of row against column")
+    assert [row["place"].text for row in rows] == ["2", "1", "3"]
+    (moves,) = parts_of(page, "schemes")
+    by_label = dict(zip(moves.labels, moves.rows, strict=True))
+    assert moves.columns == ("a", "b", "c")
+    assert by_label["without DSC"].texts == ["+0", "-1", "+1"]
+    assert by_label["without DSC"].classes == ["", "s2", "g1"]
+    assert by_label["without GPU memory (MB)"].texts == ["-1", "+1", "+0"]
 
 
 def test_tau_with_a_single_tie_has_one_word_in_all_places(tmp_path):

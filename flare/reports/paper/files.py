@@ -34,6 +34,7 @@ from flare.reports.ranking.words import (
     plain,
     recount_text,
     scheme_moves,
+    scheme_title,
     tau_text,
     tests_text,
     too_few_text,
@@ -193,7 +194,7 @@ def _schemes_text(schemes: Sequence[Scheme]) -> str:
     moves_by_scheme, still = scheme_moves(schemes)
     rows = []
     for scheme, moves in moves_by_scheme:
-        rows.append((scheme.name, tau_text(scheme), listing(moves)))
+        rows.append((scheme_title(scheme), tau_text(scheme), listing(moves)))
     notes = [f"  {still}: nobody moves"] if still else []
     title = "Ranked in other ways (Kendall's tau with the ranking above, who moves):"
     return _block(title, rows, *notes)

@@ -18,6 +18,8 @@ from flare.reports.charts import field_chart, rank_ticks, spread_chart
 from flare.reports.evaluation import GROUPS_NOTE
 from flare.reports.model import (
     ABSENT,
+    GAINS,
+    LOSSES,
     MANY_ROWS,
     NO_RESULT,
     Cell,
@@ -52,6 +54,7 @@ from flare.reports.ranking.words import (
     printed,
     recount_text,
     scheme_moves,
+    scheme_title,
     tau_text,
     tests_text,
 )
@@ -98,6 +101,8 @@ class MetricValues:
     """The values of each team, by case."""
     counted: Sequence[float | None]
     """What a missing result counts as, by case; None where it is left out."""
+    own_order: Sequence[str]
+    """The competing teams by their mean rank by this metric alone, best first."""
     effects: Mapping[tuple[str, str], tuple[float, bool]]
     """How much better a team is than another one, and whether significantly so."""
 
@@ -163,7 +168,9 @@ def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
     if metric.is_of_answers:
         cases, counted = (ALL_CASES,), counted[:1]
         rows = [row[:1] for row in rows]
-    return MetricValues(metric, board.teams, cases, rows, counted, effects)
+    mean_ranks = board.doubled_ranks[:, :, number].mean(axis=1)
+    own_order = [board.teams[n] for n in np.argsort(mean_ranks, kind="stable")]
+    return MetricValues(metric, board.teams, cases, rows, counted, own_order, effects)
 
 
 def _without_nan(values: Sequence[float]) -> list[float | None]:
@@ -190,7 +197,7 @@ def organiser_page(ranking: WholeRanking, links: Mapping[str, str]) -> Page:
         recounts = [recount_text(w, cases, names) for w in analysis.sensitivity]
         doubts = [Heading("What first place depends on"), Lines(recounts)]
         tests = _tests_parts(analysis, metrics)
-        schemes = [_schemes_table(analysis.schemes)]
+        schemes = [_schemes_chart(analysis.schemes)]
     before = "To be looked at before it is published"
     of_cases = [values for values in metrics if not values.metric.is_of_answers]
     charts: list[Part] = [Pair([values_chart(values) for values in of_cases])]
@@ -348,30 +355,48 @@ def values_chart(values: MetricValues) -> Chart:
 
 
 def tests_chart(values: MetricValues) -> Chart:
-    """How much better each team is than each other one, and how surely."""
-    title, rows, fields = values.metric.title, [], []
-    labels = [f"{n} {team}" for n, team in enumerate(values.teams, start=1)]
-    for label, team in zip(labels, values.teams, strict=True):
+    """How much better each team is than each other one, and how surely.
+
+    Teams are in the order of the metric itself, so that significant pairs lie above the
+    diagonal; behind each name is its place in the whole ranking.
+    """
+    title, rows, fields, ends = values.metric.title, [], [], []
+    places = {team: place for place, team in enumerate(values.teams, start=1)}
+    labels = [f"{n} {team}" for n, team in enumerate(values.own_order, start=1)]
+    for label, team in zip(labels, values.own_order, strict=True):
         words, shades = [], []
-        for other in values.teams:
+        for other in values.own_order:
             word, shade = _effect_field(values.effects.get((team, other)))
             words.append(word)
             shades.append(shade)
-        rows.append((label, *words))
+        rows.append((label, str(places[team]), *words))
+        ends.append(_counts_text(team, values))
         fields.append(Fields(shades))
     sure = sum(is_sure for _, is_sure in values.effects.values())
     caption = f"{title}: effect of row against column (-1 to 1); * significant"
-    heads = ("team", *map(str, range(1, len(values.teams) + 1)))
+    heads = ("team", "place", *map(str, range(1, len(values.teams) + 1)))
     return Chart(
         title=title,
+        note=f"In the order of {title} alone.",
         summary=f"{sure} of {len(values.effects)} ordered pairs differ significantly",
         labels=tuple(labels),
         rows=fields,
+        ends=tuple(ends),
+        ends_title="beats / is beaten",
         axis=rank_ticks(len(values.teams)),
         axis_title="than team",
         key=EFFECT_KEY,
         table=table(caption, heads, rows, words=("team",), sortable=False),
     )
+
+
+def _counts_text(team: str, values: MetricValues) -> str:
+    """How many teams a team is significantly better than, and how many than it."""
+    beaten = beaten_by = 0
+    for (better, worse), (_, is_significant) in values.effects.items():
+        beaten += is_significant and better == team
+        beaten_by += is_significant and worse == team
+    return f"{beaten} / {beaten_by}"
 
 
 def _effect_field(effect: tuple[float, bool] | None) -> tuple[str, str]:
@@ -384,6 +409,47 @@ def _effect_field(effect: tuple[float, bool] | None) -> tuple[str, str]:
     return f"{size:+.2f}*", f"e{bisect_left(EFFECTS, size)}"
 
 
+GAIN_BOUNDS = (1, 3)
+"""A team that gains, or loses, more places than one of these has a darker shade."""
+
+MOVES_KEY: Key = (("g2", "places gained"), ("s4", "places lost"))
+
+
+def _schemes_chart(schemes: Sequence[Scheme]) -> Chart | Table:
+    """The places that each team gains or loses in other ways of ranking.
+
+    Ways without one of the teams are in the table alone, and so is what moves nobody.
+    """
+    shown = [scheme for scheme in schemes if scheme.moved and not scheme.left_out]
+    if not shown:
+        return _schemes_table(schemes)
+    teams = tuple(shown[0].before)
+    gains = []
+    for scheme in shown:
+        gains.append([scheme.before[team] - scheme.ranks[team] for team in teams])
+    return field_chart(
+        [scheme_title(scheme) for scheme in shown],
+        teams,
+        gains,
+        _move_shade,
+        "+.0f",
+        title="Who moves, with Kendall's tau",
+        note=f"From left to right: {teams[0]} to {teams[-1]}, as in the ranking.",
+        summary=f"{len(shown)} ways of ranking move a team",
+        ends=tuple(map(tau_text, shown)),
+        ends_title="tau",
+        axis=rank_ticks(len(teams)),
+        key=MOVES_KEY,
+        table=_schemes_table(schemes),
+    )
+
+
+def _move_shade(places: float) -> str:
+    """The class of the shade of places that are gained, or lost; empty for none."""
+    step = bisect_left(GAIN_BOUNDS, abs(places)) if places else -1
+    return ("", *(GAINS if places > 0 else LOSSES))[step + 1]
+
+
 def _schemes_table(schemes: Sequence[Scheme]) -> Table:
     """Who moves where when the teams are ranked in another way."""
     moves_by_scheme, still = scheme_moves(schemes)
@@ -391,7 +457,8 @@ def _schemes_table(schemes: Sequence[Scheme]) -> Table:
     for scheme, moves in moves_by_scheme:
         tau = number_cell(scheme.tau, decimals=2, exact=True)
         tau = replace(tau, text=tau_text(scheme))
-        rows.append((Cell(scheme.name), tau, text_cell(", ".join(moves))))
+        name = Cell(scheme_title(scheme))
+        rows.append((name, tau, text_cell(", ".join(moves))))
     if still:
         rows.append((Cell(still), "", text_cell("nobody")))
     heads = ("scheme", "tau", "who moves")

@@ -432,7 +432,18 @@ def _named(cases: Sequence[str], before: str) -> str:
 
 def tau_text(scheme: Scheme) -> str:
     """Kendall's tau of a scheme; a single tie, as of teams by tests alone, has none."""
-    return "undefined" if scheme.tau is None else f"{scheme.tau:z.2f}"
+    if scheme.tau is None:
+        return "undefined"
+    text = f"{scheme.tau:z.2f}"
+    return ">0.99" if text == "1.00" and scheme.moved else text
+
+
+def scheme_title(scheme: Scheme) -> str:
+    """The name of a scheme, in which a metric has its title."""
+    before, _, metric = scheme.name.partition("without ")
+    if before or not metric or scheme.left_out is not None:
+        return scheme.name
+    return f"without {printed(metric).title}"
 
 
 def scheme_moves(
