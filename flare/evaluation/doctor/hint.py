@@ -64,8 +64,8 @@ def common_cause(pairs: Sequence[CasePair], challenge: Challenge) -> str:
     for text, names in cases.items():
         if 2 * len(names) > len(looked_at):
             return (
-                f"{len(names)} of {len(looked_at)} cases that were looked at look"
-                f" {text} ({listing(names)}): without that, their DSC would be about"
+                f"{len(names)} of {len(looked_at)} cases that were looked at: {text}"
+                f" ({listing(names)}). Without that, their DSC would be about"
                 f" {fmean(dsc[text]):.2f}. flare doctor says more, and mends it."
             )
     return ""

@@ -227,8 +227,8 @@ def explanation_lines(attempts: Iterable[Attempt]) -> Iterator[str]:
     for text, rows in rows_by_cause.items():
         cases, dsc, other_dsc = zip(*rows, strict=True)
         yield (
-            f"{len(rows)} of {count(total, 'case')} look {text}"
-            f" ({listing(cases)}): their DSC is {median(dsc):.2f} at the median, and"
+            f"{len(rows)} of {count(total, 'case')}: {text}"
+            f" ({listing(cases)}); their DSC is {median(dsc):.2f} at the median, and"
             f" would be about {median(other_dsc):.2f} without that"
         )
 

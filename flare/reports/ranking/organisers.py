@@ -377,12 +377,12 @@ def tests_chart(values: MetricValues) -> Chart:
     heads = ("team", "place", *map(str, range(1, len(values.teams) + 1)))
     return Chart(
         title=title,
-        note=f"In the order of {title} alone.",
+        note=f"In the order of {title} alone; behind a row: teams beaten, beaten by.",
         summary=f"{sure} of {len(values.effects)} ordered pairs differ significantly",
         labels=tuple(labels),
         rows=fields,
         ends=tuple(ends),
-        ends_title="beats / is beaten",
+        ends_title="beats/by",
         axis=rank_ticks(len(values.teams)),
         axis_title="than team",
         key=EFFECT_KEY,

@@ -144,6 +144,7 @@ def _style() -> str:
         classes += f"svg .s{n}{{fill:var(--s{n})}}"
     for n in range(1, GAINS + 1):
         classes += f".g{n}{{background:var(--g{n});color:var(--u{n})}}"
+        classes += f"svg .g{n}{{fill:var(--g{n})}}"
     return (
         f":root{{color-scheme:light dark;{light}}}\n"
         f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"

@@ -455,7 +455,7 @@ def test_nothing_is_written_over(mirrored, tmp_path, capfd):
     assert {file: file.read_bytes() for file in mirrored[0].iterdir()} == before
 
 
-HINT = "3 of 3 cases that were looked at look mirrored left to right"
+HINT = "3 of 3 cases that were looked at: mirrored left to right"
 
 
 def test_check_and_evaluate_end_with_the_cause_of_most_cases(

@@ -214,7 +214,7 @@ def test_cases_that_look_mirrored_are_flagged_for_organisers_alone(score, tmp_pa
     for file in files[:2]:
         write_nifti(file, organ_boxes()[:, :, ::-1])
     line = (
-        "2 of 3 cases look mirrored left to right (case_1, case_2): their DSC is 0.00"
+        "2 of 3 cases: mirrored left to right (case_1, case_2); their DSC is 0.00"
         " at the median, and would be about 1.00 without that"
     )
 
