@@ -55,6 +55,7 @@ def ranking_pages(
     has_teams: bool,
     figures: Path | None = None,
     groups: Path | None = None,
+    cases: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, Page]]:
     """The pages of a ranking and their files, that of all teams first.
 
@@ -71,6 +72,8 @@ def ranking_pages(
     figures, groups : Path, optional
         A folder for figures for a paper, for organisers; and a table of which case is
         in which group.
+    cases : mapping, optional
+        The pages of cases by all teams, to which the map of cases leads.
 
     Raises
     ------
@@ -100,7 +103,7 @@ def ranking_pages(
     index = ranking_page(public, links)
     if is_organiser:
         ranking = WholeRanking(analysis, public, metric_values(analysis), groupings)
-        index = organiser_page(ranking, links)
+        index = organiser_page(ranking, links, cases)
         if figures:
             # Here, as pages should not wait for matplotlib.
             from flare.reports.paper.figures import write_ranking_figures

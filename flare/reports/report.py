@@ -136,6 +136,9 @@ class Report:
             If a page cannot be written.
         """
         output = self.output
+        if self.cases.case and is_page(output):
+            self._write_case_by_all_teams(self.cases.case[0], output)
+            return output
         pages = self._pages(*self._write_cases())
         if is_page(output):
             _, page = next(pages)
@@ -156,6 +159,13 @@ class Report:
         if not self.cases.ground_truth:
             return {}, {}
         # Here, as other pages should not wait for SciPy.
+        if self.cases.case:
+            from flare.reports.cases.all_teams import team_case_links
+
+            links = team_case_links(self.sources[0], self.cases.case)
+            for case, file in links.items():
+                self._write_case_by_all_teams(case, self.output / file)
+            return links, {}
         from flare.reports.cases.pages import case_html, case_links, case_pages
 
         source, cases = self.sources[0], self.cases
@@ -166,6 +176,19 @@ class Report:
             if drawn.cause:
                 causes.setdefault(drawn.cause, []).append(drawn.case)
         return case_links(evaluation, cases), causes
+
+    def _write_case_by_all_teams(self, case: str, file: Path) -> None:
+        """Write the page of a case by all teams."""
+        from flare.reports.cases.all_teams import all_teams_html, all_teams_page
+
+        page = all_teams_page(
+            self.sources[0],
+            case,
+            self.cases,
+            self.on_drawn,
+            has_ranking=not is_page(self.output),
+        )
+        write_whole(file, all_teams_html(page))
 
     def _pages(self, links: Links, causes: Causes) -> Iterator[tuple[str, Page]]:
         """The pages and their files, each made when asked for; the index first."""
@@ -197,6 +220,7 @@ class Report:
                 has_teams=not is_page(self.output),
                 figures=self.figures,
                 groups=self.groups,
+                cases=links,
             )
 
     def _evaluation(self, links: Links, causes: Causes) -> Page:

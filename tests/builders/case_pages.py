@@ -66,6 +66,24 @@ def evaluated(folder, cases, *, affine=AFFINE, spacing=SPACING, **options):
     return Evaluated(metrics, references, predictions, folder / "pages")
 
 
+def write_teams_on_cases(folder, references, teams, **options):
+    """Results of teams as `flare measure` keeps them; the folders of both.
+
+    `teams` has the predictions of each team, by case; a case may have none.
+    """
+    for case, labels in references.items():
+        write_nifti(folder / "labels" / f"{case}.nii.gz", labels)
+    for team, predictions in teams.items():
+        own = folder / "results" / team
+        for case, labels in predictions.items():
+            write_nifti(own / "predictions" / f"{case}.nii.gz", labels)
+        results = flare.evaluate(
+            own / "predictions", folder / "labels", on_bad_case="worst", **options
+        )
+        flare.write_metrics(results, own)
+    return folder / "results", folder / "labels"
+
+
 def found_of(folder, maps, *, challenge="flare21", affine=AFFINE, spacing=SPACING):
     """What is found of two label maps; the means of the case are made up."""
     rules = read_challenge(challenge)

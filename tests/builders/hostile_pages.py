@@ -7,10 +7,11 @@ import numpy as np
 
 from flare.common.files import csv_text, write_whole
 from flare.ranking.rules import RankingOptions
+from flare.reports.cases.options import CaseOptions
 from flare.reports.measuring import measuring_page
 from flare.reports.render.html import page_html
 from tests.builders import organ_boxes, write_nifti
-from tests.builders.case_pages import evaluated
+from tests.builders.case_pages import evaluated, write_teams_on_cases
 from tests.builders.measured import write_measured
 from tests.builders.pages import HOSTILE, metrics_content, write_json, write_report
 from tests.builders.results import write_table
@@ -30,7 +31,7 @@ KINDS = (
     *("running", "stopped", "organiser-index", "participant-index"),
     *("organiser-team", "participant-team"),
     *("organiser-ranked-team", "participant-ranked-team"),
-    *("case", "case-ct", "case-index", "case-evaluation"),
+    *("case", "case-ct", "case-index", "case-evaluation", "case-all-teams"),
 )
 """Of pages; the file of each has its name, and .html."""
 
@@ -130,6 +131,22 @@ def write_case_pages(folder):
         ("case-evaluation", made.pages / "index.html"),
     ):
         (folder / f"{kind}.html").write_bytes(page.read_bytes())
+    write_all_teams(folder, *cases)
+
+
+def write_all_teams(folder, case, other):
+    """The page of a hostile case by teams of hostile names; one has none of it."""
+    boxes = organ_boxes()
+    predictions = {case: organ_boxes(shift=2), other: boxes}
+    seen = [name for name in HOSTILE if name.isprintable() and "/" not in name]
+    teams = {name[:80]: predictions for name in seen}
+    teams["late"] = {other: boxes}
+    results, labels = write_teams_on_cases(
+        folder / "all-teams", {case: boxes, other: boxes}, teams
+    )
+    options = CaseOptions(ground_truth=labels, case=(case,))
+    page = folder / "case-all-teams.html"
+    write_report([results], page, is_organiser=True, cases=options)
 
 
 def write_rankings(folder):

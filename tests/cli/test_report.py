@@ -80,6 +80,8 @@ def test_a_folder_among_evaluations_is_refused(metrics, tmp_path, capfd):
 
 ORGANISER = ("--audience", "organiser")
 
+TWO_CASES = ("--case", "a", "--case", "b")
+
 BOTH = ("--ground-truth", "x", "--predictions", "x")
 
 
@@ -109,6 +111,16 @@ BOTH = ("--ground-truth", "x", "--predictions", "x")
          " --ground-truth"),
         ("m", ("--worst", "3", *ORGANISER), "--worst: only together with"
          " --ground-truth"),
+        ("m", ("--case", "a", *BOTH, *ORGANISER), "--case: only for the results of all"
+         " teams"),
+        ("w", ("--case", "a", *BOTH, *ORGANISER), "--case: only for the results of all"
+         " teams"),
+        ("t", ("--case", "a", *ORGANISER), "--case: only together with --ground-truth"),
+        ("t", ("--case", "a", *BOTH), "--case: only with --audience organiser"),
+        ("t", ("--case", "a", "--worst", "3", *BOTH, *ORGANISER), "--worst: only for"
+         " one evaluation"),
+        ("t", (*TWO_CASES, *BOTH, *ORGANISER, "--output", "x.html"),
+         "--case: only once where --output is a page"),
     ],
 )  # fmt: skip
 def test_what_means_nothing_is_a_usage_error(

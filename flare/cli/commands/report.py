@@ -31,6 +31,9 @@ _KINDS_BY_OPTION = {
 }
 """The kinds of sources to which an option applies; one that is not here suits all."""
 
+_ALL_TEAMS_OPTIONS = ("case", "ground_truth", "predictions", "images")
+"""The options of a page of a case by all teams."""
+
 
 @takes(Report)
 def command(request: Report) -> None:
@@ -62,16 +65,26 @@ def _problems(request: Report, context: click.Context) -> Iterator[str]:
     command_line = click.core.ParameterSource.COMMANDLINE
     source_of = context.get_parameter_source
     names = [name for name in _KINDS_BY_OPTION if source_of(name) is command_line]
-    for name in names:
-        kinds = _KINDS_BY_OPTION[name]
-        if kind_of(request.sources) not in kinds:
-            kinds_text = " or ".join(kind.value for kind in kinds)
-            yield f"{_flag(name)}: only for {kinds_text}"
+    yield from _problems_of_kinds(request, names)
     if request.figures and not request.is_organiser:
         yield "--figures: only with --audience organiser"
     case_names = [name for name in _CASE_OPTIONS if name in names]
-    if case_names:
+    if "case" in names:
+        yield from _problems_of_all_teams(request, case_names)
+    elif case_names:
         yield from _problems_of_cases(request, case_names)
+
+
+def _problems_of_kinds(request: Report, names: Sequence[str]) -> Iterator[str]:
+    """Name the options that do not apply to sources of this kind."""
+    kinds_by_option = dict(_KINDS_BY_OPTION)
+    if "case" in names:
+        kinds_by_option |= dict.fromkeys(_ALL_TEAMS_OPTIONS, (Kind.RANKING,))
+    for name in names:
+        kinds = kinds_by_option[name]
+        if kind_of(request.sources) not in kinds:
+            kinds_text = " or ".join(kind.value for kind in kinds)
+            yield f"{_flag(name)}: only for {kinds_text}"
 
 
 def _problems_of_cases(request: Report, names: Sequence[str]) -> Iterator[str]:
@@ -84,6 +97,16 @@ def _problems_of_cases(request: Report, names: Sequence[str]) -> Iterator[str]:
         yield f"{flag}: only with --audience organiser"
     if is_page(request.output):
         yield f"{flag}: only where --output is a folder"
+
+
+def _problems_of_all_teams(request: Report, names: Sequence[str]) -> Iterator[str]:
+    """Say what is missing that pages of cases by all teams need."""
+    if "ground_truth" not in names:
+        yield "--case: only together with --ground-truth"
+    if not request.is_organiser:
+        yield "--case: only with --audience organiser"
+    if is_page(request.output) and len(request.cases.case) > 1:
+        yield "--case: only once where --output is a page"
 
 
 def _flag(name: str) -> str:

@@ -132,6 +132,8 @@ class CaseFinding:
     """The part in which either label map has an organ, and a margin."""
     worst: tuple[int, int, int]
     """The slice of each plane in which errors weigh the most."""
+    weights: tuple[Weights, Weights, Weights]
+    """The weights of errors in each slice, along z, y, x."""
     organs: tuple[OrganFinding, ...]
 
     @property
@@ -210,7 +212,8 @@ def look_at(
         reference=case.reference,
         prediction=case.prediction,
         field=_field_of_view(case),
-        worst=_worst_slices(weights, case.reference),
+        worst=worst_slices(weights, case.reference),
+        weights=weights,
         organs=tuple(organs),
     )
 
@@ -322,9 +325,7 @@ def _locate_surfels(
     return surfaces
 
 
-def _worst_slices(
-    weights: Sequence[Weights], reference: Labels
-) -> tuple[int, int, int]:
+def worst_slices(weights: Sequence[Weights], reference: Labels) -> tuple[int, int, int]:
     """The slice of each axis in which errors weigh most; without any, the fullest."""
     if not any(along_axis.any() for along_axis in weights):
         weights = (

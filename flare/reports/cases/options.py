@@ -16,6 +16,13 @@ OnDrawn = Callable[[int, int, str], None]
 class CaseOptions:
     """The cases that get a page, and where their files are."""
 
+    case: tuple[str, ...] = option(
+        "Make a page of this case by all teams beside their ranking: the same slice by"
+        " each of them, of --predictions as flare score takes them, or of what flare"
+        " measure has kept. For organisers; needs --ground-truth. Once for each case.",
+        default=(),
+        metavar="NAME",
+    )
     ground_truth: Path = option(
         "With --predictions, also make a page of each of the hardest cases, with"
         " pictures of what is wrong: these are the reference labels that were scored."

@@ -187,11 +187,18 @@ def mending_pictures(
     mended = replace(finding, prediction=mending.labels, scores=mending.scores)
     pictures = []
     for name, case in (("submitted", finding), ("mended", mended)):
-        plane = replace(PLANES[0], name=name)  # each picture needs its own patterns
-        picture = _plane_picture(case, plane, background)
+        picture = axial_picture(case, name, background)
         title = f"{picture.title}; mean of the case: {scores_text(case.scores)}"
         pictures.append(replace(picture, title=title))
     return pictures
+
+
+def axial_picture(finding: CaseFinding, name: str, background: str = "") -> Picture:
+    """The worst axial slice; each such picture on a page needs a name of its own.
+
+    Its patterns have it, too.
+    """
+    return _plane_picture(finding, replace(PLANES[0], name=name), background)
 
 
 def _plane_picture(finding: CaseFinding, plane: Plane, background: str) -> Picture:

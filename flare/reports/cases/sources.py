@@ -7,7 +7,6 @@ another library, and a fifth of a PNG, because the noise of a CT cannot be packe
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import tempfile
@@ -103,7 +102,8 @@ def find_case_files(
         If a folder cannot be read, or a file in it.
     """
     challenge, decimals = _rules(metrics, results)
-    _check_scores(metrics, results, challenge, cases)
+    for case in cases:
+        check_scores(metrics, results, challenge, case)
     references = _find_references(metrics, results, challenge, options.ground_truth)
     submitted = find_submission(predictions, references, challenge)
     matching = match_cases(submitted, references, challenge)
@@ -122,11 +122,8 @@ def find_case_files(
                 f" {safe(case)}, which {safe(metrics.name)} has",
                 _REMEDY,
             )
-        if options.images and case not in images:
-            raise InputError(
-                f"{safe(options.images)}: there is no CT of case {safe(case)}",
-                "Give a folder with a CT for each case, or none.",
-            )
+        if options.images:
+            check_image(options.images, images, case)
     return CaseFiles(
         metrics=metrics,
         options=options,
@@ -137,15 +134,24 @@ def find_case_files(
     )
 
 
-def _check_scores(
-    metrics: Path, results: EvaluationFile, challenge: Challenge, cases: Sequence[str]
+def check_image(folder: Path, images: Mapping[str, LabelMapFile], case: str) -> None:
+    """See that a folder has the CT of a case."""
+    if case not in images:
+        raise InputError(
+            f"{safe(folder)}: there is no CT of case {safe(case)}",
+            "Give a folder with a CT for each case, or none.",
+        )
+
+
+def check_scores(
+    metrics: Path, results: EvaluationFile, challenge: Challenge, case: str
 ) -> None:
-    """See that some cases have all scores of a challenge, and of each organ."""
+    """See that a case has all scores of a challenge, and of each organ."""
     needed: list[str] = []
     for metric in challenge.metrics:
         needed.append(metric)
         needed += [f"{metric}_{organ.name}" for organ in challenge.organs]
-    for case, name in itertools.product(cases, needed):
+    for name in needed:
         if (case, name) not in results.values:
             problem = f"it has no {name} of case {safe(case)}"
             raise MetricsFileError(str(metrics), problem)

@@ -178,8 +178,15 @@ def _without_nan(values: Sequence[float]) -> list[float | None]:
     return [None if math.isnan(value) else value for value in values]
 
 
-def organiser_page(ranking: WholeRanking, links: Mapping[str, str]) -> Page:
-    """Everything that organisers look at before they publish."""
+def organiser_page(
+    ranking: WholeRanking,
+    links: Mapping[str, str],
+    case_links: Mapping[str, str] | None = None,
+) -> Page:
+    """Everything that organisers look at before they publish.
+
+    `links` leads to the pages of teams, `case_links` to those of cases by all teams.
+    """
     analysis, metrics = ranking.analysis, ranking.metrics
     flags = list(analysis.flags)
     look: list[Part] = []
@@ -187,7 +194,7 @@ def organiser_page(ranking: WholeRanking, links: Mapping[str, str]) -> Page:
         look = [lines_or(flags, "Nothing odd was found.")]
     if missing := missing_lines(analysis):
         look += [Heading("Missing results"), Lines(missing)]
-    hard = [case_chart(values) for values in metrics if values.has_hard_cases][:1]
+    hard = _hard_cases(metrics, case_links or {})
     doubts: list[Part] = []
     tests: list[Part] = []
     schemes: list[Part] = []
@@ -219,6 +226,19 @@ def organiser_page(ranking: WholeRanking, links: Mapping[str, str]) -> Page:
     )
     title = f"{page.title}, for organisers"
     return replace(page, title=title, audience_note=ORGANISERS_NOTE)
+
+
+def _hard_cases(
+    metrics: Sequence[MetricValues], case_links: Mapping[str, str]
+) -> list[Part]:
+    """The map of cases by the first metric that tells it, and the pages of cases."""
+    parts: list[Part] = []
+    for case, file in case_links.items():
+        parts.append(Words(" by every team, side by side", href=file, link=case))
+    for values in metrics:
+        if values.has_hard_cases:
+            return [*parts, case_chart(values, case_links)]
+    return parts
 
 
 def _answers_table(metrics: Sequence[MetricValues]) -> Table:
@@ -295,8 +315,12 @@ def hardest_first(values: Sequence[Sequence[float | None]]) -> list[int]:
     return sorted(range(len(sums)), key=lambda number: (sums[number], number))
 
 
-def case_chart(values: MetricValues) -> Chart:
-    """The values of each team and case: which cases are hard, and for whom."""
+def case_chart(values: MetricValues, links: Mapping[str, str] | None = None) -> Chart:
+    """The values of each team and case: which cases are hard, and for whom.
+
+    `links` leads to the pages of cases by all teams.
+    """
+    links = links or {}
     metric, shade_of = values.metric, partial(metric_shade, values.metric.record)
     order = hardest_first(values.rows)
     names = [values.cases[number] for number in order]
@@ -304,7 +328,8 @@ def case_chart(values: MetricValues) -> Chart:
     for number in order:
         case_values = [row[number] for row in values.rows]
         cells = (number_cell(value, css=shade_of(value)) for value in case_values)
-        rows.append((values.cases[number], *cells))
+        case = values.cases[number]
+        rows.append((Cell(case, href=links.get(case, "")), *cells))
     caption = f"{metric.title} of each case and team, the hardest cases first"
     return field_chart(
         values.teams,
