@@ -76,10 +76,16 @@ class Means:
     """Whether there were tests."""
 
 
-def ranking_means(analysis: Analysis, *, has_organs: bool = True) -> Means:
+def ranking_means(
+    analysis: Analysis, *, has_organs: bool = True, has_tests: bool = True
+) -> Means:
     """The means of the teams of a ranking, by its tests."""
     return team_means(
-        analysis.table, analysis.challenge, analysis, has_organs=has_organs
+        analysis.table,
+        analysis.challenge,
+        analysis,
+        has_organs=has_organs,
+        has_tests=has_tests,
     )
 
 
@@ -103,20 +109,15 @@ def team_means(
     analysis: Analysis | None = None,
     *,
     has_organs: bool = True,
+    has_tests: bool = True,
 ) -> Means:
     """The means of teams, with those that no test tells from the best.
 
     The tests of a ranking compare them, if there is one. For organs and for metrics
     that are not ranked, the same test is done with the same adjustment, over all
-    ordered pairs of teams. Without a ranking, only the best is marked.
+    ordered pairs of teams. Without a ranking or tests, only the best is marked.
     """
-    teams = table.teams
-    guests: frozenset[str] = frozenset()
-    rules: dict[str, RankedMetric] = {}
-    if analysis:
-        teams = tuple(standing.team for standing in analysis.standings.standings)
-        guests = analysis.decisions.guests
-        rules = {rule.metric: rule for rule in analysis.rules.metrics}
+    teams, guests, rules = _teams_and_rules(table, analysis)
     competing = len(teams) - len(guests)
     rows: list[Mean] = []
     best: set[Mean] = set()
@@ -146,7 +147,7 @@ def team_means(
         complete = [row for row in team_rows[:competing] if row.n == count]
         column_best = _best(complete, better)
         best |= column_best
-        if analysis:
+        if analysis and has_tests:
             tests = _tests_of(analysis, column, better, values[:competing])
             level |= _level(complete, column_best, tests)
     return Means(
@@ -156,8 +157,19 @@ def team_means(
         guests=guests,
         counted=counted,
         cases=len(table.cases),
-        is_tested=analysis is not None,
+        is_tested=analysis is not None and has_tests,
     )
+
+
+def _teams_and_rules(
+    table: ResultTable, analysis: Analysis | None
+) -> tuple[Sequence[str], frozenset[str], dict[str, RankedMetric]]:
+    """The teams in order, those out of competition, and the rules by metric."""
+    if not analysis:
+        return table.teams, frozenset(), {}
+    teams = tuple(standing.team for standing in analysis.standings.standings)
+    rules = {rule.metric: rule for rule in analysis.rules.metrics}
+    return teams, analysis.decisions.guests, rules
 
 
 def _values_of_a_team(name: str, table: ResultTable) -> int:

@@ -117,6 +117,10 @@ class RankingRequest:
         " sheets/TEAM.md into this folder.",
         metavar="DIR",
     )
+    by_organ: bool = option(
+        "Also print the mean of each team by each organ; a star is at the best one.",
+        default=False,
+    )
     options: RankingOptions = field(default_factory=RankingOptions)
 
 

@@ -83,6 +83,8 @@ class Table:
     """The column that names its row."""
     is_whole: bool = False
     """Whether all of its rows are shown at once."""
+    is_closed: bool = False
+    """Whether a click opens it."""
 
 
 def table(

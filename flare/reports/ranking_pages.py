@@ -91,7 +91,9 @@ def ranking_pages(
     if groups:
         withdrawn = [decision.case for decision in analysis.decisions.withdrawn]
         groupings = read_groups(groups, analysis.board.cases, withdrawn)
-    public = public_ranking(analysis, groupings, is_organiser=is_organiser)
+    public = public_ranking(
+        analysis, groupings, is_organiser=is_organiser, has_organs=True
+    )
     if written:
         interim, decisions = written.interim, written.decisions
         public = replace(public, interim=interim, decisions=decisions)

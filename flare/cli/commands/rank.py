@@ -18,9 +18,12 @@ def command(request: RankingRequest) -> None:
     # Here, as the help should not wait for pandas.
     from flare.challenge.reading import read_challenge
     from flare.ranking.rank import rank_results
+    from flare.reports.paper.files import organs_text
     from flare.reports.rank import Ranking
 
     challenge = read_challenge(request.options.challenge)
     ranking = Ranking(rank_results(request.results, challenge, request.options))
     ranking.write(request.output)
     _log.info("%s", ranking)
+    if request.by_organ:
+        _log.info("\n%s", organs_text(ranking.analysis))

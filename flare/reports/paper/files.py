@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,13 +18,16 @@ from flare.ranking.ranking_json import ranking_content
 from flare.ranking.results_folder import Key
 from flare.ranking.sensitivity import Scheme
 from flare.ranking.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest
+from flare.reports.model import BEST, Cell, Table
 from flare.reports.paper.tables import (
+    MOST_COLUMNS,
     latex_text,
     mean_files,
     page_text,
     ranking_table,
     ranking_title,
 )
+from flare.reports.ranking.organs import organ_means, organ_table
 from flare.reports.ranking.words import (
     all_cases_text,
     certainty_text,
@@ -180,6 +184,29 @@ def _pairs_text(analysis: Analysis) -> str:
     if analysis.rules.of_answers:
         title += "; of answers, p is the share of draws in which it is not better"
     return _block(f"{title}:", rows)
+
+
+def organs_text(analysis: Analysis) -> str:
+    """The means by organ, a table for each metric and a few organs; a star is best."""
+    parts: list[str] = []
+    means = ranking_means(analysis, has_tests=False)
+    for metric_means in organ_means(means, is_organiser=True):
+        parts += _organ_blocks(organ_table(metric_means))
+    return "\n\n".join(parts) or "By organ: the results have no organs."
+
+
+def _organ_blocks(means: Table) -> Iterator[str]:
+    """A table in parts that are narrow enough to read."""
+    for start in range(1, len(means.heads), MOST_COLUMNS):
+        columns = slice(start, start + MOST_COLUMNS)
+        rows = []
+        for row in means.rows:
+            texts = (c.text + "*" * c.css.endswith(BEST) for c in row[columns])
+            rows.append([Cell(row[0].text), *map(Cell, texts)])
+        heads = ("team", *means.heads[columns])
+        block = replace(means, heads=heads, rows=tuple(map(tuple, rows)))
+        caption = means.caption.replace("bold", "*")
+        yield "\n".join([f"{caption}:", *terminal(block)])
 
 
 def _p_text(test: PairTest) -> str:

@@ -30,6 +30,7 @@ from flare.reports.model import (
     rank_shade,
     table,
 )
+from flare.reports.ranking.organs import OrganMeans, organ_means, organ_tables
 from flare.reports.ranking.words import (
     Printed,
     all_cases_text,
@@ -98,6 +99,8 @@ class PublicRanking:
     settings: tuple[tuple[str, str], ...]
     groups: tuple[GroupRanks, ...] = ()
     """The ranks by column; for everybody, only where all groups are large enough."""
+    organs: tuple[OrganMeans, ...] = ()
+    """The means by organ, under the rule of the means; pages alone have them."""
 
     @property
     def teams(self) -> tuple[str, ...]:
@@ -110,11 +113,13 @@ def public_ranking(
     groupings: Sequence[Grouping] = (),
     *,
     is_organiser: bool = False,
+    has_organs: bool = False,
 ) -> PublicRanking:
     """Reduce a ranking to what its readers may know; small groups are not for all."""
     challenge, rules = analysis.challenge, analysis.rules
-    means = ranking_means(analysis, has_organs=False)
     has_means = is_organiser or analysis.shows_means
+    has_organs &= has_means
+    means = ranking_means(analysis, has_organs=has_organs, has_tests=False)
     metrics = tuple(map(printed, rules.names))
     counted = {name: means.counted[name] for name in rules.names}
     notes = [
@@ -144,6 +149,7 @@ def public_ranking(
         decisions=analysis.decisions.lines,
         settings=_settings(analysis, metrics),
         groups=tuple(groups),
+        organs=organ_means(means, is_organiser=is_organiser),
     )
 
 
@@ -237,6 +243,7 @@ def ranking_page(
     groups: list[Part] = []
     for ranks in public.groups:
         groups += _rank_parts(ranks, public)
+    organs = list(organ_tables(public.organs))
     settings = pairs_table("What the ranking was made with", public.settings)
     return Page(
         title=f"{public.challenge}: ranking of {count(len(public.teams), 'team')}",
@@ -244,6 +251,7 @@ def ranking_page(
         lead=lead,
         sections=[
             Section("ranking", "Ranking", "", ranking),
+            Section("organs", "Organs", "Who is best at which organ", organs),
             Section("draws", "How sure it is", "How sure it is", [draws, *doubts]),
             Section("decisions", "Decisions", "Decisions of the organisers", decisions),
             Section("groups", "Groups", "Groups of cases", [*groups, *means]),

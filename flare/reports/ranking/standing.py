@@ -15,6 +15,7 @@ from flare.common.text import count
 from flare.ranking.rank import Analysis, Standing
 from flare.ranking.uncertainty import RankInterval
 from flare.reports.model import Table, table
+from flare.reports.ranking.organs import OrganMeans
 from flare.reports.ranking.page import PublicRanking
 from flare.reports.ranking.words import Printed, left_out_text, plain, printed
 from flare.reports.render.text import escaped_markdown, markdown
@@ -65,6 +66,8 @@ class OwnStanding:
     interim: str
     counted: Mapping[str, ValuesByCase]
     """The values of missing results in means, by metric and case."""
+    organs: tuple[OrganMeans, ...] = ()
+    """Its own means by organ, where everybody may know them."""
 
     @property
     def place(self) -> str:
@@ -120,6 +123,7 @@ def own_standing(
         draws_note=public.draws_note,
         interim=public.interim,
         counted=public.counted,
+        organs=tuple(means.of_team(standing.team) for means in public.organs),
     )
 
 

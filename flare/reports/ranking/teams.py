@@ -33,6 +33,7 @@ from flare.reports.model import (
     table,
     text_cell,
 )
+from flare.reports.ranking.organs import team_table
 from flare.reports.ranking.page import ORGANISERS_NOTE, PublicRanking, draws_chart
 from flare.reports.ranking.standing import OwnStanding, ValuesByCase
 from flare.reports.ranking.words import Printed, counted_text, plain, printed
@@ -126,6 +127,9 @@ def team_page(standing: OwnStanding, field: InField | None = None) -> Page:
         lead.insert(0, Words("", href=f"../{INDEX}", link="The ranking of all teams"))
     means: list[Part] = [_means_table(standing, field)]
     means += (Words(note, "note") for note in standing.notes)
+    organs = []
+    if standing.organs:
+        organs.append(team_table(standing.team, standing.organs))
     draws = []
     if standing.draws:
         draws.append(draws_chart(standing.draws, standing.draws_note))
@@ -139,6 +143,7 @@ def team_page(standing: OwnStanding, field: InField | None = None) -> Page:
         tiles=_tiles(standing),
         sections=[
             Section("ranks", "Ranks", "Means and ranks by each metric", means),
+            Section("organs", "Organs", "Means by organ", organs),
             Section("draws", "How sure it is", "How sure it is", draws),
             Section("values", "Values", "Values by each metric", values),
             Section("cases", "All cases", "All cases", cases),

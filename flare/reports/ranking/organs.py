@@ -1,0 +1,119 @@
+"""Shows who is best at which organ: the means of teams by organ, shaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from flare.challenge.metrics import Better
+from flare.common.text import count
+from flare.ranking.means import Mean, Means
+from flare.reports.model import BEST, Cell, Part, Table, table
+from flare.reports.ranking.words import Printed, printed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganMeans:
+    """The means of teams by one metric and by organ, as far as readers may know."""
+
+    metric: Printed
+    organs: tuple[str, ...]
+    cases: int
+    teams: Mapping[str, Sequence[float | None]]
+    """The means of each team by organ, in the order of the ranking."""
+    guests: frozenset[str]
+    best: frozenset[tuple[str, str]]
+    """Team and organ of the best mean of all cases, or of several that look equal."""
+
+    def of_team(self, team: str) -> OrganMeans:
+        """The part of a team, without a field for any other."""
+        teams = {team: self.teams[team]}
+        return replace(self, teams=teams, guests=frozenset(), best=frozenset())
+
+    def cell(self, team: str, number: int) -> Cell:
+        """The mean of a team by an organ, on its shade; the best one is bold."""
+        cell = self.metric.shaded(self.teams[team][number])
+        is_best = (team, self.organs[number]) in self.best
+        return replace(cell, css=f"{cell.css} {BEST}".strip()) if is_best else cell
+
+
+def organ_means(means: Means, *, is_organiser: bool) -> tuple[OrganMeans, ...]:
+    """The means by organ; others than organisers get them rounded, if they may."""
+    by_metric: dict[str, list[Mean]] = {}
+    for mean in means.rows:
+        if mean.organ and (is_organiser or printed(mean.metric).is_told):
+            by_metric.setdefault(mean.metric, []).append(mean)
+    return tuple(
+        _means_of(printed(metric), rows, means, is_organiser=is_organiser)
+        for metric, rows in by_metric.items()
+    )
+
+
+def _means_of(
+    metric: Printed, rows: Sequence[Mean], means: Means, *, is_organiser: bool
+) -> OrganMeans:
+    """The means by one metric; the best ones are found among the rounded ones."""
+    teams: dict[str, list[float | None]] = {}
+    rounded: dict[str, dict[str, float]] = {}
+    for row in rows:
+        value = None if row.missing == means.cases else row.mean
+        shown = None if value is None else float(metric.text(value))
+        teams.setdefault(row.team, []).append(value if is_organiser else shown)
+        values = rounded.setdefault(row.organ, {})
+        is_complete = row.n == means.cases and row.team not in means.guests
+        if shown is not None and is_complete:
+            values[row.team] = shown
+    return OrganMeans(
+        metric=metric,
+        organs=tuple(rounded),
+        cases=means.cases,
+        teams=teams,
+        guests=means.guests,
+        best=frozenset(_best(metric, rounded)),
+    )
+
+
+def _best(
+    metric: Printed, values: Mapping[str, Mapping[str, float]]
+) -> Iterator[tuple[str, str]]:
+    """The teams and organs of the best means, of those by organ and team."""
+    better = metric.record.better if metric.record else None
+    for organ, by_team in values.items() if better else ():
+        means = by_team.values()
+        best = max(means, default=None)
+        if better is Better.LOWER:
+            best = min(means, default=None)
+        for team, mean in by_team.items():
+            if mean == best:
+                yield team, organ
+
+
+def organ_tables(all_means: Sequence[OrganMeans]) -> Iterator[Part]:
+    """A table of teams and organs for each metric, all but the first one closed."""
+    for number, means in enumerate(all_means):
+        yield replace(organ_table(means), is_closed=number > 0)
+
+
+def organ_table(means: OrganMeans) -> Table:
+    """A row for each team, in the order of the ranking, and a column for each organ."""
+    rows: list[list[str | Cell]] = []
+    for team in means.teams:
+        cells = [means.cell(team, number) for number in range(len(means.organs))]
+        rows.append([team, *cells])
+    guests = [n for n, team in enumerate(means.teams) if team in means.guests]
+    title = f"{means.metric.title} by organ, means over {count(means.cases, 'case')}"
+    bold = "; bold: the best of an organ" if means.best else ""
+    heads = ["team", *(organ.replace("_", " ") for organ in means.organs)]
+    return table(f"{title}{bold}", heads, rows, words=("team",), quiet=guests)
+
+
+def team_table(team: str, all_means: Sequence[OrganMeans]) -> Table:
+    """The means of one team: a row for each organ, and a column for each metric."""
+    heads = ["organ", *(means.metric.title for means in all_means)]
+    cells: dict[str, list[Cell]] = {}
+    for means in all_means:
+        for number, organ in enumerate(means.organs):
+            cells.setdefault(organ, []).append(means.cell(team, number))
+    rows = [(organ.replace("_", " "), *row) for organ, row in cells.items()]
+    caption = f"Own means by organ, over {count(all_means[0].cases, 'case')}"
+    return table(caption, heads, rows, words=("organ",))
