@@ -232,19 +232,23 @@ def _mean_tile(scores: CaseScores, metric: Metric) -> Tile:
 def _best_scores(scores: CaseScores) -> list[Part]:
     """A sentence on the cases in which organs have the best score that there is."""
     metric = scores.metrics[0]
-    phrases = []
+    title_and_best = f"{metric.title} is exactly {metric.best:g}"
+    phrases, is_perfect = [], True
     for suffix, title in scores.organ_rows:
         values = scores.mean(metric.name + suffix).present
         lower = [value for value in values if value != metric.best]
         best_cases = len(values) - len(lower)
+        is_perfect = is_perfect and not lower
         if best_cases:
             mean = f" (mean of the others {fmean(lower):.3f})" if lower else ""
             phrases.append(f"{title} on {best_cases}{mean}")
     if not phrases:
         return []
+    if is_perfect:
+        return [Words(f"{title_and_best} for each organ of every scored case.")]
     text = (
-        f"{metric.title} is exactly {metric.best:g}, as where neither the reference nor"
-        f" the prediction has the organ: {', '.join(phrases)}."
+        f"{title_and_best} where no voxel of an organ is wrong, as where neither the"
+        f" reference nor the prediction has it: {', '.join(phrases)}."
     )
     return [Words(text)]
 
@@ -344,10 +348,12 @@ def _worst_table(scores: CaseScores, links: Mapping[str, str]) -> Table:
             value = scores.values[metric.name][number]
             row.append(scores.cell(metric, value, is_shaded=True))
         rows.append([*row, text_cell("; ".join(filter(None, reasons)))])
+    metric = scores.metrics[0]
     caption = "The only case"
-    if len(rows) > 1:
-        title = scores.metrics[0].title
-        caption = f"The {len(rows)} cases with the lowest {title}"
+    if all(value == metric.best for value in scores.values[metric.name]):
+        caption = f"{metric.title} is {metric.text(metric.best)} in every case"
+    elif len(rows) > 1:
+        caption = f"The {len(rows)} cases with the lowest {metric.title}"
     heads = ("case", *(metric.title_with_unit for metric in scores.metrics), "why")
     return table(caption, heads, rows, words=("case", "why"))
 

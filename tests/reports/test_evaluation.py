@@ -149,11 +149,23 @@ def test_organs_that_neither_map_may_have_are_counted_for_organisers(tmp_path):
 
     texts = [getattr(own, "text", "") for own in parts_of(page, "means")]
     assert (
-        "DSC is exactly 1, as where neither the reference nor the prediction has the"
-        " organ: liver on 2 (mean of the others 0.600), aorta on 4."
+        "DSC is exactly 1 where no voxel of an organ is wrong, as where neither the"
+        " reference nor the prediction has it: liver on 2 (mean of the others 0.600),"
+        " aorta on 4."
     ) in texts
     own = participant_page(own_scores(read_evaluation(tmp_path / "metrics.json")))
     assert not any("exactly" in getattr(p, "text", "") for p in parts_of(own, "means"))
+
+
+def test_a_perfect_result_is_called_what_it_is(tmp_path):
+    """No case of it is the worst, and organs need no absence to be right."""
+    page = page_of(tmp_path, metrics_content({"liver": [1.0] * 5, "aorta": [1.0] * 5}))
+
+    texts = [getattr(own, "text", "") for own in parts_of(page, "means")]
+    assert "DSC is exactly 1 for each organ of every scored case." in texts
+    assert not any("neither" in text for text in texts)
+    rows = content_of(page, "DSC is 1.000 in every case")
+    assert [row["why"] for row in rows] == [""] * 5
 
 
 def test_warnings_and_provenance_are_whole(tmp_path):
