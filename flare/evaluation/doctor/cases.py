@@ -21,6 +21,9 @@ SHARED_BY = 0.6
 FEWEST_SHARING = 3
 """Fewer cases share nothing."""
 
+SAME_SHIFT = 2
+"""Shifts that are off by at most so many voxels along each axis may be one."""
+
 
 def diagnose_cases(
     pairs: Sequence[CasePair], challenge: Challenge, *, workers: int | None = None
@@ -71,7 +74,7 @@ def has_cause(cause: Cause, shared: Cause) -> bool:
 def shared_cause(findings: Sequence[Finding]) -> Cause | None:
     """The cause that most cases have, told or not; None if they share none.
 
-    They share a placement of their axes; the shift is the median of theirs.
+    They share a placement of their axes, and the shift, which is the median of theirs.
     """
     causes = []
     for finding in findings:
@@ -86,8 +89,12 @@ def shared_cause(findings: Sequence[Finding]) -> Cause | None:
 
 
 def _common_parts(causes: Sequence[Cause], fewest: float) -> Cause:
-    """The placement of some causes, their median shift, and labels that most have."""
-    shift = np.median([cause.shift for cause in causes], axis=0).astype(int)
+    """The placement of some causes, and the shift and labels that most of them have."""
+    shifts = np.array([cause.shift for cause in causes])
+    shift = np.median(shifts, axis=0).astype(int)
+    is_same = np.abs(shifts - shift).max(axis=1) <= SAME_SHIFT
+    if is_same.sum() < fewest:
+        shift = np.zeros_like(shift)
     labels, number = Counter(cause.labels for cause in causes).most_common(1)[0]
     return causes[0]._replace(
         shift=tuple(shift.tolist()), labels=labels if number >= fewest else ()

@@ -194,7 +194,9 @@ def _explains(best: Judged, case: Examination, *, is_refused: bool) -> bool:
 def _is_sure_of_shift(best: Judged, case: Examination) -> bool:
     """Whether organs lie elsewhere together, if a repair has a shift in it at all."""
     cause = best.repair.cause
-    if cause.shift == NO_SHIFT or cause.placement is Placement.CUT:
+    grid, reference_grid = case.grids
+    is_resized = grid.shape != reference_grid.shape
+    if cause.shift == NO_SHIFT or (cause.placement is Placement.CUT and is_resized):
         return True
     organs = np.count_nonzero(case.judge.sample.sizes)
     if organs < FEW_ORGANS and best.dsc < SURE_DSC:

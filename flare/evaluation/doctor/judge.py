@@ -106,8 +106,8 @@ class Judge:
         spacing: Sequence[float] = (1, 1, 1),
     ) -> None:
         self.sample, self.prediction = sample, prediction
-        self.sizes = np.bincount(prediction.ravel(), minlength=256).astype(float)
-        self.sizes[0] = 0
+        foreground = prediction[prediction > 0]
+        self.sizes = np.bincount(foreground, minlength=256).astype(float)
         self._is_counted = np.array(is_counted)
         self._spacing = np.array(spacing)
 
@@ -133,9 +133,12 @@ class Judge:
     def _with_dsc(self, repair: Repair, overlaps: Floats, sizes: Floats) -> Judged:
         """A repair with the DSC of what organs share with its labels."""
         if repair.cause.labels:
-            fold = np.zeros((256, 256))
-            fold[np.arange(256), repair.label_table] = 1
-            overlaps, sizes = overlaps @ fold, sizes @ fold
+            old, new = np.transpose(repair.cause.labels)
+            moved, moved_sizes = overlaps[:, old], sizes[old]
+            overlaps, sizes = overlaps.copy(), sizes.copy()
+            overlaps[:, old] = sizes[old] = 0
+            np.add.at(overlaps.T, new, moved.T)
+            np.add.at(sizes, new, moved_sizes)
         organs = self.sample.organs
         shared = overlaps[np.arange(len(organs)), organs]
         sums = self.sample.sizes + sizes[organs]
