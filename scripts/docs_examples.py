@@ -16,7 +16,7 @@ FOLDER = "examples"
 
 
 def example_files(root: Path) -> Iterator[tuple[str, bytes]]:
-    """The pages of `demo.sh`, each with its place in the site."""
+    """The pages of `demo.sh`, and a comparison, each with its place in the site."""
     maps, references = root / "examples" / "predictions", root / "ground-truth"
     with tempfile.TemporaryDirectory() as name:
         work = Path(name) / "demonstration"
@@ -24,6 +24,7 @@ def example_files(root: Path) -> Iterator[tuple[str, bytes]]:
         metrics = flare.write_metrics(flare.evaluate(maps, references), work)
         cases = CaseOptions(ground_truth=references, predictions=maps)
         write_simulation(flare.read_challenge("flare21"), teams)
+        pair = tuple(teams / name / "metrics.json" for name in ("team_07", "team_02"))
         for report in (
             Report(sources=(metrics,), output=pages / "participant.html"),
             Report(sources=(teams,), output=pages / "public.html"),
@@ -33,6 +34,7 @@ def example_files(root: Path) -> Iterator[tuple[str, bytes]]:
                 audience="organiser",
                 cases=cases,
             ),
+            Report(sources=pair, output=pages / "comparison", audience="organiser"),
             Report(sources=(teams,), output=pages / "ranking", audience="organiser"),
         ):
             report.write()
