@@ -136,10 +136,10 @@ class Report:
             If a page cannot be written.
         """
         output = self.output
+        links, causes = self._write_cases()
         if self.cases.case and is_page(output):
-            self._write_case_by_all_teams(self.cases.case[0], output)
             return output
-        pages = self._pages(*self._write_cases())
+        pages = self._pages(links, causes)
         if is_page(output):
             _, page = next(pages)
             write_whole(output, page_html(page))
@@ -160,12 +160,7 @@ class Report:
             return {}, {}
         # Here, as other pages should not wait for SciPy.
         if self.cases.case:
-            from flare.reports.cases.all_teams import team_case_links
-
-            links = team_case_links(self.sources[0], self.cases.case)
-            for case, file in links.items():
-                self._write_case_by_all_teams(case, self.output / file)
-            return links, {}
+            return self._write_cases_by_all_teams(), {}
         from flare.reports.cases.pages import case_html, case_links, case_pages
 
         source, cases = self.sources[0], self.cases
@@ -177,18 +172,17 @@ class Report:
                 causes.setdefault(drawn.cause, []).append(drawn.case)
         return case_links(evaluation, cases), causes
 
-    def _write_case_by_all_teams(self, case: str, file: Path) -> None:
-        """Write the page of a case by all teams."""
-        from flare.reports.cases.all_teams import all_teams_html, all_teams_page
+    def _write_cases_by_all_teams(self) -> Links:
+        """Write the pages of cases by all teams, or the only one."""
+        from flare.reports.cases.all_teams import all_teams_pages
 
-        page = all_teams_page(
-            self.sources[0],
-            case,
-            self.cases,
-            self.on_drawn,
-            has_ranking=not is_page(self.output),
-        )
-        write_whole(file, all_teams_html(page))
+        links, output, has_ranking = {}, self.output, not is_page(self.output)
+        for case, file, html in all_teams_pages(
+            self.sources[0], self.cases, self.on_drawn, has_ranking=has_ranking
+        ):
+            write_whole(output / file if has_ranking else output, html)
+            links[case] = file
+        return links
 
     def _pages(self, links: Links, causes: Causes) -> Iterator[tuple[str, Page]]:
         """The pages and their files, each made when asked for; the index first."""

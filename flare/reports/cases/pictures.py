@@ -196,7 +196,7 @@ def mending_pictures(
 def axial_picture(finding: CaseFinding, name: str, background: str = "") -> Picture:
     """The worst axial slice; each such picture on a page needs a name of its own.
 
-    Its patterns have it, too.
+    The background is a data URI, or ``#ct-NAME``: that of another picture.
     """
     return _plane_picture(finding, replace(PLANES[0], name=name), background)
 
@@ -207,8 +207,11 @@ def _plane_picture(finding: CaseFinding, plane: Plane, background: str) -> Pictu
     reference = plane.cut(finding.reference, place, field)
     prediction = plane.cut(finding.prediction, place, field)
     parts = [patterns(plane, field)]
-    if background:
-        parts.append(_image(background, reference, class_="ct"))
+    if background.startswith("#"):
+        parts.append(element("use", href=background, class_="ct"))
+    elif background:
+        ct = _image(background, reference, class_="ct", id=f"ct-{plane.name}")
+        parts.append(ct)
     is_wrong = reference != prediction
     for name, mask in (
         ("missed", is_wrong & (reference > 0)),

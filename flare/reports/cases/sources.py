@@ -7,6 +7,7 @@ another library, and a fifth of a PNG, because the noise of a CT cannot be packe
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import tempfile
@@ -88,10 +89,13 @@ def find_case_files(
     options: CaseOptions,
     predictions: Path,
     cases: Sequence[str],
+    *,
+    may_lack: bool = False,
 ) -> CaseFiles:
     """Find the files of some cases, and see that they are what was evaluated.
 
     `predictions` is the folder that `options` have, or what was unpacked from its zip.
+    A case without a prediction is left out of the pairs if it `may_lack` one.
 
     Raises
     ------
@@ -102,8 +106,7 @@ def find_case_files(
         If a folder cannot be read, or a file in it.
     """
     challenge, decimals = _rules(metrics, results)
-    for case in cases:
-        check_scores(metrics, results, challenge, case)
+    _check_scores(metrics, results, challenge, cases)
     references = _find_references(metrics, results, challenge, options.ground_truth)
     submitted = find_submission(predictions, references, challenge)
     matching = match_cases(submitted, references, challenge)
@@ -113,7 +116,7 @@ def find_case_files(
         for image in find_images(options.images, challenge.names):
             images[image.case] = image
     for case in cases:
-        if case in results.failed:
+        if case in results.failed or (may_lack and case not in pairs):
             continue
         if case not in pairs:
             raise MetricsFileError(
@@ -122,8 +125,11 @@ def find_case_files(
                 f" {safe(case)}, which {safe(metrics.name)} has",
                 _REMEDY,
             )
-        if options.images:
-            check_image(options.images, images, case)
+        if options.images and case not in images:
+            raise InputError(
+                f"{safe(options.images)}: there is no CT of case {safe(case)}",
+                "Give a folder with a CT for each case, or none.",
+            )
     return CaseFiles(
         metrics=metrics,
         options=options,
@@ -134,24 +140,15 @@ def find_case_files(
     )
 
 
-def check_image(folder: Path, images: Mapping[str, LabelMapFile], case: str) -> None:
-    """See that a folder has the CT of a case."""
-    if case not in images:
-        raise InputError(
-            f"{safe(folder)}: there is no CT of case {safe(case)}",
-            "Give a folder with a CT for each case, or none.",
-        )
-
-
-def check_scores(
-    metrics: Path, results: EvaluationFile, challenge: Challenge, case: str
+def _check_scores(
+    metrics: Path, results: EvaluationFile, challenge: Challenge, cases: Sequence[str]
 ) -> None:
-    """See that a case has all scores of a challenge, and of each organ."""
+    """See that some cases have all scores of a challenge, and of each organ."""
     needed: list[str] = []
     for metric in challenge.metrics:
         needed.append(metric)
         needed += [f"{metric}_{organ.name}" for organ in challenge.organs]
-    for name in needed:
+    for case, name in itertools.product(cases, needed):
         if (case, name) not in results.values:
             problem = f"it has no {name} of case {safe(case)}"
             raise MetricsFileError(str(metrics), problem)
