@@ -40,6 +40,8 @@ def test_every_picture_is_small_and_made_by_the_script(script):
 
     made = {f"{name}.png" for name in script["PAGES"]}
     assert names == made | {"flow.svg", "nsd.svg"}
+    readme = pages[0].read_text(encoding="utf-8").splitlines()
+    assert max(map(len, readme)) <= 120
     assert max((PICTURES / name).stat().st_size for name in names) <= 150_000
 
 
