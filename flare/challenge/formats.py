@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -107,6 +108,7 @@ def case_name(path: Path, *, may_be_npz: bool = False) -> str | None:
     return path.name[: -len(suffix)] if suffix else None
 
 
+@lru_cache(maxsize=8192)  # a ranking asks for each case of each team, many times
 def case_of(name: str, pattern: str = CASE) -> str:
     """The case that is meant by the name of a label map, or by its own name.
 

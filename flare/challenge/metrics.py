@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Annotated
 
 from flare.common.schema import Is
@@ -337,6 +338,7 @@ RUNTIME = "runtime"
 """Columns that begin with this are running times."""
 
 
+@lru_cache(maxsize=4096)  # a ranking asks millions of times for a few columns
 def metric_of(column: str) -> Metric | None:
     """The metric of a column, also of one organ; None for another kind of column.
 

@@ -378,14 +378,12 @@ def signed_ranks(differences: Values) -> tuple[Values, Values]:
         The p-values and the effects, first as if positive differences were an
         advantage, then as if negative ones were.
     """
-    # Not at the top: they take longer to load than all else, and only tests need them.
-    import pandas as pd
+    # Not at the top: it takes longer to load than all else, and only tests need it.
     from scipy.special import ndtr
 
     # Equal sizes share their average rank; a zero has none, and is NaN.
-    sizes = pd.DataFrame(np.where(differences, np.abs(differences), math.nan))
-    first = sizes.rank(axis=1, method="min").to_numpy()
-    last = sizes.rank(axis=1, method="max").to_numpy()
+    sizes = np.where(differences, np.abs(differences), math.nan)
+    first, last = _first_and_last_ranks(sizes)
     above = np.where(differences > 0, first + last, 0).sum(axis=1) / 2
     # Of t equal ones, each adds t^2 - 1: together t^3 - t.
     ties = np.nansum((last - first + 1) ** 2 - 1, axis=1)
@@ -397,6 +395,30 @@ def signed_ranks(differences: Values) -> tuple[Values, Values]:
     z = (sums - count * (count + 1) / 4) / deviation - 0.5 / deviation
     effect = 4 * sums / (count * (count + 1)) - 1
     return np.where(is_tested, ndtr(-z), 1.0), np.where(is_tested, effect, 0.0)
+
+
+def _first_and_last_ranks(sizes: Values) -> tuple[Values, Values]:
+    """The first and the last rank, from 1, that equal sizes of a row share; NaN of NaN.
+
+    By sorting once: to rank twice took a tenth of the work of a ranking.
+    """
+    order = sizes.argsort(axis=1)  # NaN comes last
+    ordered = np.take_along_axis(sizes, order, axis=1)
+    is_first = np.ones(sizes.shape, dtype=bool)
+    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    is_last = np.ones(sizes.shape, dtype=bool)
+    is_last[:, :-1] = is_first[:, 1:]
+    places = np.arange(1.0, sizes.shape[1] + 1)
+    firsts = np.maximum.accumulate(np.where(is_first, places, 0), axis=1)
+    ends = np.where(is_last, places, np.inf)[:, ::-1]
+    lasts = np.minimum.accumulate(ends, axis=1)[:, ::-1]
+    ranks = []
+    for ordered_ranks in (firsts, lasts):
+        ordered_ranks = np.where(np.isnan(ordered), math.nan, ordered_ranks)
+        row_ranks = np.empty(sizes.shape)
+        np.put_along_axis(row_ranks, order, ordered_ranks, axis=1)
+        ranks.append(row_ranks)
+    return ranks[0], ranks[1]
 
 
 def fewest_cases_to_test(tests: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from flare.common.text import aligned, columns_of, isolated, printable
 from flare.reports.model import BEST, Table
@@ -45,6 +46,7 @@ _LEFTWARD_FONTS = (
 _SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 
 
+@lru_cache(maxsize=65536)  # sheets of many teams have the same cases and ranks
 def escaped_markdown(text: str) -> str:
     """Text that Markdown shows as it is."""
     return isolated(_MARKDOWN.sub(r"\\\g<0>", printable(text)))
