@@ -48,8 +48,8 @@ REMEDIES = {
     ),
     "header": Remedy(
         "the labels were saved without the header of the CT, or with that of another"
-        " image",
-        COPY_HEADER,
+        " image; or the spacing of a .npz is x, y, z for z, y, x, or the reverse",
+        COPY_HEADER + "; in a .npz, spacing[::-1]",
     ),
     "regrid": Remedy(
         "the labels lie where their header says, on the grid that the model works on",

@@ -262,6 +262,46 @@ def test_traps_are_named_as_their_code_makes_them(folders, make):
     assert diagnosis.findings[0].after.dsc >= 0.75
 
 
+NPZ = """
+name = "archives"
+organs = [{label = 1, name = "liver", tolerance_mm = 1.0}]
+npz = {prediction = "segs", reference = "gts", spacing = "zyx"}
+unknown_labels = {prediction = "ignore", reference = "ignore"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("labels", "spacing", "text"),
+    [
+        (body().T, SPACING_XYZ, HEADER),
+        (body(), SPACING_XYZ[::-1], "axes are (z, y, x) instead of (x, y, z)"),
+    ],
+    ids=["spacing x, y, z", "array x, y, z"],
+)
+def test_archives_of_numpy_are_mended_as_well(folders, tmp_path, labels, spacing, text):
+    """The challenge asks for z, y, x in both."""
+    (tmp_path / "npz.toml").write_text(NPZ)
+    for folder, arrays in zip(
+        folders,
+        (
+            {"segs": labels, "spacing": spacing},
+            {"gts": body().T, "spacing": SPACING_XYZ[::-1]},
+        ),
+        strict=True,
+    ):
+        rows = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        np.savez_compressed(folder / "case_1.npz", **rows)
+
+    diagnosis = diagnosed(folders, challenge=tmp_path / "npz.toml")
+    diagnosis.write_repaired(tmp_path / "fixed")
+
+    assert said(diagnosis) == text
+    results = flare.evaluate(
+        tmp_path / "fixed", folders[1], challenge=tmp_path / "npz.toml"
+    )
+    assert results.metrics["dsc"] == (1,)
+
+
 def test_crops_at_other_places_are_one_cause(folders):
     for number in range(3):
         box = (slice(1 + number, 38), slice(2, 30 - number), slice(number, 23))
