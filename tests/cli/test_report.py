@@ -113,8 +113,6 @@ BOTH = ("--ground-truth", "x", "--predictions", "x")
          " --ground-truth"),
         ("m", ("--case", "a", *BOTH, *ORGANISER), "--case: only for the results of all"
          " teams"),
-        ("w", ("--case", "a", *BOTH, *ORGANISER), "--case: only for the results of all"
-         " teams"),
         ("t", ("--case", "a", *ORGANISER), "--case: only together with --ground-truth"),
         ("t", ("--case", "a", *BOTH), "--case: only with --audience organiser"),
         ("t", ("--case", "a", "--worst", "3", *BOTH, *ORGANISER), "--worst: only for"

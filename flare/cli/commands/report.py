@@ -31,8 +31,7 @@ _KINDS_BY_OPTION = {
 }
 """The kinds of sources to which an option applies; one that is not here suits all."""
 
-_ALL_TEAMS_OPTIONS = ("case", "ground_truth", "predictions", "images")
-"""The options of a page of a case by all teams."""
+_LABEL_MAPS = ("ground_truth", "predictions")
 
 
 @takes(Report)
@@ -69,9 +68,7 @@ def _problems(request: Report, context: click.Context) -> Iterator[str]:
     if request.figures and not request.is_organiser:
         yield "--figures: only with --audience organiser"
     case_names = [name for name in _CASE_OPTIONS if name in names]
-    if "case" in names:
-        yield from _problems_of_all_teams(request, case_names)
-    elif case_names:
+    if case_names:
         yield from _problems_of_cases(request, case_names)
 
 
@@ -79,7 +76,9 @@ def _problems_of_kinds(request: Report, names: Sequence[str]) -> Iterator[str]:
     """Name the options that do not apply to sources of this kind."""
     kinds_by_option = dict(_KINDS_BY_OPTION)
     if "case" in names:
-        kinds_by_option |= dict.fromkeys(_ALL_TEAMS_OPTIONS, (Kind.RANKING,))
+        kinds_by_option |= dict.fromkeys(
+            ("case", *_LABEL_MAPS, "images"), (Kind.RANKING,)
+        )
     for name in names:
         kinds = kinds_by_option[name]
         if kind_of(request.sources) not in kinds:
@@ -88,25 +87,17 @@ def _problems_of_kinds(request: Report, names: Sequence[str]) -> Iterator[str]:
 
 
 def _problems_of_cases(request: Report, names: Sequence[str]) -> Iterator[str]:
-    """Say what is missing that pages of cases need."""
-    flag = _flag(names[0])
-    for needed in ("ground_truth", "predictions"):
+    """Say what is missing that pages of cases need; --case comes first among them."""
+    flag, is_by_all_teams = _flag(names[0]), names[0] == "case"
+    for needed in ("ground_truth",) if is_by_all_teams else _LABEL_MAPS:
         if needed not in names:
             yield f"{flag}: only together with {_flag(needed)}"
     if not request.is_organiser:
         yield f"{flag}: only with --audience organiser"
-    if is_page(request.output):
+    if is_page(request.output) and not is_by_all_teams:
         yield f"{flag}: only where --output is a folder"
-
-
-def _problems_of_all_teams(request: Report, names: Sequence[str]) -> Iterator[str]:
-    """Say what is missing that pages of cases by all teams need."""
-    if "ground_truth" not in names:
-        yield "--case: only together with --ground-truth"
-    if not request.is_organiser:
-        yield "--case: only with --audience organiser"
     if is_page(request.output) and len(request.cases.case) > 1:
-        yield "--case: only once where --output is a page"
+        yield f"{flag}: only once where --output is a page"
 
 
 def _flag(name: str) -> str:

@@ -145,8 +145,9 @@ def _page(
     submissions = _submissions(options.predictions, list(evaluations))
     memory, team_cases = ReusedMemory(), []
     for number, (folder, evaluation) in enumerate(evaluations.items(), start=1):
-        submission = submissions.get(folder.name)
-        team_options = replace(options, predictions=submission) if submission else None
+        team_options = None
+        if folder.name in submissions:
+            team_options = replace(options, predictions=submissions[folder.name])
         team_cases.append(_team_case(folder, evaluation, case, team_options, memory))
         if on_drawn:
             on_drawn(number, len(evaluations), folder.name)
@@ -174,13 +175,14 @@ def _place(team_case: _TeamCase) -> tuple[bool, float, float, str]:
 def _submissions(folder: Path | None, teams: Sequence[Path]) -> dict[str, Path]:
     """The predictions of each team, a folder or a zip; if None, those that it kept."""
     submissions = {}
-    for submission in find_submissions(folder) if folder else ():
-        if submission.problem:
-            raise submission.problem
-        submissions[submission.team] = submission.path
     for team in () if folder else teams:
         if (team / PREDICTIONS).is_dir():
             submissions[team.name] = team / PREDICTIONS
+    names = list(map(attrgetter("name"), teams))
+    for submission in find_submissions(folder) if folder else ():
+        if submission.problem and submission.team in names:
+            raise submission.problem
+        submissions[submission.team] = submission.path
     return submissions
 
 
@@ -225,12 +227,12 @@ def _look(
     finding = look_at(reference, prediction, files.challenge, scores, mending)
     words, *others = faults(finding)
     nothing = np.zeros((0, 0, 0), dtype=finding.reference.dtype)
-    organs = tuple(replace(organ, surfaces=None) for organ in finding.organs)
-    slim = replace(
-        finding, reference=nothing, prediction=nothing, organs=organs, mending=None
-    )
+    organs = []
+    for organ in finding.organs:
+        organs.append(replace(organ, surfaces=None))
+    slim = replace(finding, reference=nothing, prediction=nothing, mending=None)
     look = _Look(
-        finding=slim,
+        finding=replace(slim, organs=tuple(organs)),
         shape=finding.reference.shape,
         reference=zlib_ng.compress(finding.reference.tobytes(), 1),
         prediction=zlib_ng.compress(finding.prediction.tobytes(), 1),
@@ -331,7 +333,7 @@ def _cards(
 def _tables(team_cases: Sequence[_TeamCase], finding: CaseFinding) -> Iterator[Part]:
     """A table of teams and organs for each metric."""
     yield Legend(metric_key(METRICS["dsc"]))
-    titles = [organ.title for organ in finding.organs]
+    titles = list(map(attrgetter("title"), finding.organs))
     for metric in metrics_in(finding.scores):
         rows = []
         for team, scores, *_ in team_cases:

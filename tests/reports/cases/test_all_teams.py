@@ -17,6 +17,8 @@ from tests.builders.pages import Page, write_report
 
 BOXES = organ_boxes()
 
+RANKING = RankingOptions(metrics=("dsc", "nsd"), bootstrap=0)
+
 
 def liver(*missed):
     """A liver of 8 slices, 6 x 6 voxels each, without columns of some slices."""
@@ -34,29 +36,18 @@ def made(tmp_path, monkeypatch):
     One was not scored on the first case, and the predictions of another are gone.
     """
     monkeypatch.chdir(tmp_path)
-    teams = {
-        "fair": {"case_1": organ_boxes(shift=1), "case_2": BOXES},
-        "good": {"case_1": BOXES, "case_2": BOXES},
-        "gone": {"case_1": organ_boxes(shift=2), "case_2": BOXES},
-        "late": {"case_2": BOXES},
-    }
-    write_teams_on_cases(tmp_path, {"case_1": BOXES, "case_2": BOXES}, teams)
+    good = {"case_1": BOXES, "case_2": BOXES}
+    fair, gone = (good | {"case_1": organ_boxes(shift=n)} for n in (1, 2))
+    teams = {"fair": fair, "good": good, "gone": gone, "late": {"case_2": BOXES}}
+    write_teams_on_cases(tmp_path, good, teams)
     shutil.rmtree(tmp_path / "results" / "gone" / "predictions")
     return tmp_path
 
 
 def written(folder, output="page.html", *, case=("case_1",), **options):
     cases = CaseOptions(ground_truth=folder / "labels", case=case, **options)
-    ranking = RankingOptions(metrics=("dsc", "nsd"), bootstrap=0)
-    sources = [folder / "results"]
-    page = folder / output
-    return write_report(
-        sources, page, is_organiser=True, cases=cases, ranking=ranking
-    ).read_text()
-
-
-def headings(html):
-    return re.findall(r"<h3>(.*)</h3>", html)
+    more = {"cases": cases, "ranking": RANKING, "is_organiser": True}
+    return write_report([folder / "results"], folder / output, **more).read_text()
 
 
 def test_the_best_team_is_first_and_teams_without_a_picture_last(made):
@@ -66,7 +57,7 @@ def test_the_best_team_is_first_and_teams_without_a_picture_last(made):
     """
     html = written(made)
 
-    assert headings(html) == ["good", "fair", "gone", "late"]
+    assert re.findall("<h3>(.*)</h3>", html) == ["good", "fair", "gone", "late"]
     assert html.count('role="img"') == 2
     assert "4 teams, best first: good (DSC 1.000) to fair (DSC 0.964)." in html
     assert "No picture of gone, late." in html
@@ -74,12 +65,8 @@ def test_the_best_team_is_first_and_teams_without_a_picture_last(made):
     assert "Not scored: no file was submitted" in html
     rows = Page(html).table("DSC of each team and organ")
     values = {str(row["team"]): row["liver"].exact for row in rows}
-    assert values == {
-        "good": 1.0,
-        "fair": pytest.approx(6 / 7),
-        "gone": pytest.approx(5 / 7),
-        "late": 0.0,
-    }
+    shares = {"good": 7 / 7, "fair": 6 / 7, "gone": 5 / 7, "late": 0 / 7}
+    assert values == pytest.approx(shares)
 
 
 def test_all_show_the_slice_that_is_worst_over_all_teams(tmp_path):
@@ -87,11 +74,8 @@ def test_all_show_the_slice_that_is_worst_over_all_teams(tmp_path):
 
     The surface is at most 3 mm away, so that two times two weigh more than three.
     """
-    teams = {
-        "a": {"case": liver((4, 3))},
-        "b": {"case": liver((3, 2))},
-        "c": {"case": liver((3, 2))},
-    }
+    missed = {"a": (4, 3), "b": (3, 2), "c": (3, 2)}
+    teams = {team: {"case": liver(part)} for team, part in missed.items()}
     write_teams_on_cases(tmp_path, {"case": liver()}, teams)
 
     html = written(tmp_path, case=("case",))
@@ -114,6 +98,7 @@ def test_predictions_may_be_folders_or_zips_and_cts_lie_behind_all(made):
         for file in (teams / "good").iterdir():
             archive.write(file, file.name)
     shutil.rmtree(teams / "good")
+    (teams / "stranger.tar.gz").touch()  # it was refused, and has no results
 
     given = written(made, predictions=teams, images=made / "images")
 
@@ -130,15 +115,13 @@ def test_the_map_of_cases_leads_to_pages_that_were_written_beside_it(made):
     assert '<a href="../index.html">The ranking</a>' in page
     assert "The ranking</a>" not in written(made)
     report = made / "report"
-    ranking = RankingOptions(metrics=("dsc", "nsd"), bootstrap=0)
-    write_report([made / "results"], report, is_organiser=False, ranking=ranking)
+    write_report([made / "results"], report, is_organiser=False, ranking=RANKING)
     assert "all-teams" not in (report / "index.html").read_text()
 
 
 def other_rules(made):
-    teams = {"other": {"case_1": BOXES, "case_2": BOXES}}
-    references = {"case_1": BOXES, "case_2": BOXES}
-    write_teams_on_cases(made, references, teams, challenge="flare22")
+    maps = {"case_1": BOXES, "case_2": BOXES}
+    write_teams_on_cases(made, maps, {"other": maps}, challenge="flare22")
 
 
 def changed(made):
