@@ -31,49 +31,52 @@ def root_mean(rows: Rows, rules: AnswerRules) -> float:
 # --- Decisions: rows of the right class and the one that was decided for ------------
 
 
-def confusion(rows: Rows) -> npt.NDArray[np.int64]:
-    """How many cases of each class (row) were decided to be each class (column).
+Counts = npt.NDArray[np.int64]
+
+
+def class_counts(rows: Rows) -> tuple[Counts, Counts, Counts]:
+    """How many cases of each class are right, are of it, and are decided to be it.
+
+    No table of all pairs of classes: each wrong word of a submission may be another.
 
     Examples
     --------
-    >>> confusion(np.array([[0, 0], [1, 0], [1, 1.0]]))
-    array([[1, 0],
-           [1, 1]])
+    >>> class_counts(np.array([[0, 0], [1, 0], [1, 1.0]]))
+    (array([1, 1]), array([1, 2]), array([2, 1]))
     """
-    classes = rows.astype(np.int64)
-    size = classes.max() + 1
-    table = np.zeros((size, size), dtype=np.int64)
-    np.add.at(table, (classes[:, 0], classes[:, 1]), 1)
-    return table
+    references, decided = rows.astype(np.int64).T
+    size = int(rows.max()) + 1
+    right = references[references == decided]
+    return (
+        np.bincount(right, minlength=size),
+        np.bincount(references, minlength=size),
+        np.bincount(decided, minlength=size),
+    )
 
 
-def _quotient(numbers: npt.NDArray[np.int64], divisors: npt.NDArray[np.int64]) -> Rows:
+def _quotient(numbers: Counts, divisors: Counts) -> Rows:
     """The quotient of whole numbers, 0 where the divisor is 0, and so the number."""
     return np.asarray(numbers / np.maximum(divisors, 1))
 
 
 def balanced_accuracy(rows: Rows, rules: AnswerRules) -> float:
     """The mean recall of the classes that the references have."""
-    table = confusion(rows)
-    references = table.sum(axis=1)
-    recall = _quotient(table.diagonal(), references)
+    right, references, _ = class_counts(rows)
+    recall = _quotient(right, references)
     return float(recall[references > 0].mean())
 
 
 def weighted_precision(rows: Rows, rules: AnswerRules) -> float:
     """The mean precision of the classes, weighted by the references' cases."""
-    table = confusion(rows)
-    precisions = _quotient(table.diagonal(), table.sum(axis=0))
-    return float(np.average(precisions, weights=table.sum(axis=1)))
+    right, references, decided = class_counts(rows)
+    return float(np.average(_quotient(right, decided), weights=references))
 
 
 def weighted_f1(rows: Rows, rules: AnswerRules) -> float:
     """The mean F1 of the classes, weighted by the references' cases."""
-    table = confusion(rows)
-    both = table.sum(axis=0) + table.sum(axis=1)
-    return float(
-        np.average(_quotient(2 * table.diagonal(), both), weights=table.sum(axis=1))
-    )
+    right, references, decided = class_counts(rows)
+    values = _quotient(2 * right, references + decided)
+    return float(np.average(values, weights=references))
 
 
 def sensitivity(rows: Rows, rules: AnswerRules) -> float:

@@ -110,9 +110,13 @@ def case_numbers(metric: str, rules: AnswerRules, answers: Sequence[AnswerRow]) 
 
 def _word_numbers(rows: Sequence[Sequence[str]]) -> Rows:
     """Numbers in the place of words, the same for the same word."""
-    words = np.array(rows)
-    _, numbers = np.unique(words, return_inverse=True)
-    return np.asarray(numbers.reshape(words.shape), dtype=float)
+    # Not an array of words, which takes the length of the longest one for each.
+    words = sorted(set().union(*rows))
+    numbers = dict(zip(words, range(len(words)), strict=True))
+    places = np.empty((len(rows), len(rows[0])))
+    for place, row in enumerate(rows):
+        places[place] = list(map(numbers.__getitem__, row))
+    return places
 
 
 def decisions(

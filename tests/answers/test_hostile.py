@@ -2,13 +2,16 @@
 
 import json
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from flare.answers.tables import read_table
+from flare.answers.values import answer_values, prediction_value
 from flare.evaluation.answers import read_sheets
 from tests.builders.answers import (
+    answer_row,
     answer_rules,
     answers_challenge,
     problems_of,
@@ -104,6 +107,34 @@ def test_an_answer_without_end_is_refused_in_a_short_line(tmp_path, kind, value)
     assert missing[0] == "F21"
     assert too_long[0] == "F22"
     assert too_long[1].endswith(": longer than 130,000 characters")
+
+
+def test_digits_without_end_take_no_time_by_their_square():
+    """It took minutes for each such cell, of which a file has a hundred."""
+    with pytest.raises(ValueError, match=r"^not a number$"):
+        prediction_value("1" * 129_000 + "x", answer_rules("binary"))
+
+
+WORDS = {
+    "different words": [f"word {number}" for number in range(5000)],
+    "a long word": ["a" * 100_000, *["b"] * 2000],
+}
+"""Wrong answers of kind choice."""
+
+
+@pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
+def test_words_take_memory_by_their_sum(words):
+    """A table of all pairs of words, or of words of one length, takes gigabytes."""
+    rows = [answer_row(number, "b", word) for number, word in enumerate(words)]
+    tracemalloc.start()
+
+    values = answer_values(answer_rules("choice"), rows)
+
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert values["accuracy_task"] == words.count("b") / len(words)
+    assert values["balanced_accuracy_task"] == words.count("b") / len(words)
+    assert peak < 2**25
 
 
 def test_a_case_may_have_2000_boxes(tmp_path):
