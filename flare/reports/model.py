@@ -326,6 +326,9 @@ class Lines:
     items: Sequence[str]
     title: str = ""
     """The title above them; they are in a box if they have one."""
+    places: Sequence[str] = ()
+    """The slices that lines lead to on the page of a case; empty for one that does
+    not."""
 
 
 @dataclass(frozen=True, slots=True)

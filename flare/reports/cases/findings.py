@@ -23,17 +23,20 @@ from flare.evaluation.metrics.surfels import Surface, locate_surfels
 from flare.evaluation.scoring.case import organ_tolerances, scored_slices
 from flare.reports.cases.drawing import Box, FieldOfView
 from flare.reports.cases.mending import Mending
-from flare.reports.cases.surfaces import OrganSurfaces, Weights, compare_surfaces
+from flare.reports.cases.surfaces import (
+    OrganSurfaces,
+    Place,
+    Weights,
+    compare_surfaces,
+    heaviest_slices,
+    slice_sizes,
+)
 
 MARGIN_MM = 12.0
 """How much of what surrounds the organs is seen."""
 
 TILTED_DEGREES = 1.0
 """Slices that are tilted by more have a note."""
-
-SLACK = 1e-9
-"""Slices whose weights differ by a smaller share weigh the same: the first is taken."""
-
 
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
@@ -107,6 +110,8 @@ class OrganFinding:
     """Numbers of the reference, of the prediction, of those missed and added."""
     surfaces: OrganSurfaces | None = None
     """None if neither label map has the organ."""
+    worst: Place | None = None
+    """The slices in which its errors weigh the most; None without any."""
     scored: tuple[int, int] | None = None
     """The first slice that was scored, and the one after the last, from the feet; None
     if all were."""
@@ -130,7 +135,7 @@ class CaseFinding:
     prediction: Labels
     field: FieldOfView
     """The part in which either label map has an organ, and a margin."""
-    worst: tuple[int, int, int]
+    worst: Place
     """The slice of each plane in which errors weigh the most."""
     weights: tuple[Weights, Weights, Weights]
     """The weights of errors in each slice, along z, y, x."""
@@ -271,17 +276,20 @@ def _look_at_organ(
     predicted_volume = int(np.count_nonzero(in_prediction))
     shared_volume = int(np.count_nonzero(in_reference & in_prediction))
     part, surfaces, scored = case.scored_parts.get(organ.name), None, None
+    organ_weights = tuple(map(np.zeros_like, weights))
     if volume or predicted_volume:
         surfaces = compare_surfaces(
             _locate_surfels(case, organ, part),
             (in_reference, in_prediction),
             box,
             case.spacing,
-            weights,
+            organ_weights,
             has_pieces=part is None,
         )
         if part and part.axis == 0:
             scored = part.slices.start, part.slices.stop
+    for sums, along_axis in zip(weights, organ_weights, strict=True):
+        sums += along_axis
     return OrganFinding(
         name=organ.name,
         label=organ.label,
@@ -295,6 +303,7 @@ def _look_at_organ(
             predicted_volume - shared_volume,
         ),
         surfaces=surfaces,
+        worst=heaviest_slices(organ_weights) if organ_weights[0].any() else None,
         scored=scored,
     )
 
@@ -325,16 +334,11 @@ def _locate_surfels(
     return surfaces
 
 
-def worst_slices(weights: Sequence[Weights], reference: Labels) -> tuple[int, int, int]:
+def worst_slices(weights: Sequence[Weights], reference: Labels) -> Place:
     """The slice of each axis in which errors weigh most; without any, the fullest."""
     if not any(along_axis.any() for along_axis in weights):
-        weights = (
-            np.count_nonzero(reference, axis=(1, 2)).astype(np.float64),
-            np.count_nonzero(reference, axis=(0, 2)).astype(np.float64),
-            np.count_nonzero(reference, axis=(0, 1)).astype(np.float64),
-        )
-    z, y, x = (int((w >= w.max() * (1 - SLACK)).argmax()) for w in weights)
-    return z, y, x
+        weights = slice_sizes(reference)
+    return heaviest_slices(weights)
 
 
 def _field_of_view(case: _TurnedCase) -> FieldOfView:

@@ -7,23 +7,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from markupsafe import Markup
-
 from flare.common.files import file_names
 from flare.common.text import count, printable, safe
 from flare.evaluation.doctor.words import REMEDIES
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.submission.unpack import label_maps_folder
+from flare.reports.cases.drawing import Picture
 from flare.reports.cases.findings import CaseFinding, look_at
 from flare.reports.cases.mending import Mending, find_mending
 from flare.reports.cases.options import CaseOptions, OnDrawn
 from flare.reports.cases.pictures import (
     BANDS,
+    axial_picture,
     mending_pictures,
     plane_pictures,
     surface_pictures,
     surface_views,
-    thumbnail,
     volume,
 )
 from flare.reports.cases.sources import (
@@ -33,9 +32,12 @@ from flare.reports.cases.sources import (
     read_case,
 )
 from flare.reports.cases.words import (
-    faults,
+    WEAK_LOSS,
+    Fault,
+    low_organs,
     means_words,
     notes,
+    ordered_faults,
     organ_table,
     scores_text,
 )
@@ -77,15 +79,21 @@ class _Card:
     case: str
     scores: str
     words: str
-    thumbnail: Markup | None
+    kinds: Sequence[str]
+    """The kinds of its faults, each once."""
+    picture: Picture | None
+    chips: Sequence[tuple[str, str]]
+    """The organs that are low, each behind the class of its shade."""
 
 
 class _Drawn(NamedTuple):
-    """A page without its title, and the words and the picture of its card."""
+    """A page without its title, and what its card has."""
 
     page: Page
     words: str
-    thumbnail: Markup | None = None
+    kinds: Sequence[str] = ()
+    picture: Picture | None = None
+    chips: Sequence[tuple[str, str]] = ()
     cause: str = ""
 
 
@@ -148,10 +156,10 @@ def _pages(
         scores = {m: value for (c, m), value in results.values.items() if c == case}
         why = results.failed.get(case)
         if why is None:
-            drawn = _drawn(empty, case, scores, files, memory)
+            drawn = _drawn(empty, (case, number), scores, files, memory)
         else:
             lead = [Words(f"Not scored: {why}", "banner")]
-            drawn = _Drawn(replace(empty, lead=lead), safe(why))
+            drawn = _Drawn(replace(empty, lead=lead), safe(why), ("not scored",))
         back = _macro("back", before=names[number - 1], after=names[number + 1])
         title = f"Case {case}: {evaluation}"
         page = replace(drawn.page, title=title, lead=[back, *drawn.page.lead])
@@ -161,7 +169,9 @@ def _pages(
             case=case,
             scores=scores_text(scores),
             words=drawn.words,
-            thumbnail=drawn.thumbnail,
+            kinds=drawn.kinds,
+            picture=drawn.picture,
+            chips=drawn.chips,
         )
         cards.append(card)
         if on_drawn:
@@ -179,10 +189,14 @@ def _index(empty: Page, evaluation: str, cards: Sequence[_Card], cases: int) -> 
     else:
         note = "The only case."
     words = Words(
-        f"{note} A small picture is the surface seen from the front: what is not grey"
-        " is what NSD counts as missed."
+        f"{note} A picture is the worst axial slice; below it are the fault that weighs"
+        f" most, and organs with a DSC of at most {1 - WEAK_LOSS:g}."
     )
-    shown = [_macro("cards", cards=cards)]
+    kinds: dict[str, int] = {}
+    for card in cards:
+        for kind in card.kinds:
+            kinds[kind] = kinds.get(kind, 0) + 1
+    shown = [_macro("cards", cards=cards, kinds=kinds)]
     return replace(
         empty,
         title=f"What is wrong in the hardest cases: {evaluation}",
@@ -193,29 +207,35 @@ def _index(empty: Page, evaluation: str, cards: Sequence[_Card], cases: int) -> 
 
 def case_html(page: Page) -> str:
     """A page of a case, or their index, as HTML."""
-    scripts = ["viewer.js"] if len(page.sections) > 1 else []  # else it has no pictures
-    return page_html(page, *scripts, style=template_text("case.css"))
+    # Without pictures, it is the index, or has nothing to scroll through.
+    script = "viewer.js" if len(page.sections) > 1 else "filters.js"
+    return page_html(page, script, style=template_text("case.css"))
 
 
 def _drawn(
     empty: Page,
-    case: str,
+    case_and_number: tuple[str, int],
     scores: Mapping[str, float],
     files: CaseFiles,
     memory: ReusedMemory,
 ) -> _Drawn:
     """Draw a case that was scored, as submitted, and mended if that explains it."""
+    case, number = case_and_number
     mending = find_mending(files.pairs[case], files.challenge, scores)
     reference, prediction = read_case(files, case, scores, memory)
     finding = look_at(reference, prediction, files.challenge, scores, mending)
-    lines, means = faults(finding), Words(means_words(finding))
-    words = printable(lines[0])
-    if len(lines) > 1:
-        words += f" (and {len(lines) - 1} more)"
-    organs = _organ_section(finding, lines[FAULTS:])
+    faults, means = ordered_faults(finding), Words(means_words(finding))
+    words = printable(faults[0].line)
+    if len(faults) > 1:
+        words += f" (and {len(faults) - 1} more)"
+    kinds: dict[str, None] = {}
+    for fault in faults:
+        kinds |= dict.fromkeys(fault.kinds)
+    organs = _organ_section(finding, faults[FAULTS:])
     if finding.is_blank:
         why = Words("Neither label map has any organ: there is nothing to draw.")
-        return _Drawn(replace(empty, lead=[means, why], sections=[organs]), words)
+        page = replace(empty, lead=[means, why], sections=[organs])
+        return _Drawn(page, words, tuple(kinds))
     backgrounds = []
     if files.images:
         ct, grid = files.images[case], reference.grid
@@ -227,24 +247,39 @@ def _drawn(
         Words(SURFACES_NOTE, "note"),
     ]
     sections = [
-        _fault_section(finding, lines, backgrounds),
+        _fault_section(finding, faults, backgrounds),
         organs,
         Section("surfaces", "Surfaces", "Surfaces", surfaces),
     ]
     if finding.mending:
         sections.insert(1, _mending_section(finding, finding.mending, backgrounds))
-    picture = thumbnail(finding, images)
-    page = replace(empty, lead=[means], sections=sections)
-    return _Drawn(page, words, picture, mending.text if mending else "")
+    return _Drawn(
+        page=replace(empty, lead=[means], sections=sections),
+        words=words,
+        kinds=tuple(kinds),
+        picture=axial_picture(finding, f"case-{number}", *backgrounds[:1]),
+        chips=low_organs(finding),
+        cause=mending.text if mending else "",
+    )
+
+
+def _fault_lines(faults: Sequence[Fault]) -> Lines:
+    """Lines on what is wrong; each leads to its slices in the viewer."""
+    lines, places = [], []
+    for fault in faults:
+        lines.append(fault.line)
+        places.append(" ".join(map(str, fault.place or ())))
+    return Lines(lines, places=places)
 
 
 def _fault_section(
-    finding: CaseFinding, lines: list[str], backgrounds: Sequence[str]
+    finding: CaseFinding, faults: Sequence[Fault], backgrounds: Sequence[str]
 ) -> Section:
     """The lines on what is wrong, as many as have a place, and the stage."""
-    if len(lines) > FAULTS:
-        below = len(lines) - FAULTS
-        lines = [*lines[:FAULTS], f"and {below} more, below the organs"]
+    below = len(faults) - FAULTS
+    faults = faults[:FAULTS]
+    if below > 0:
+        faults = [*faults, Fault(0.0, f"and {below} more, below the organs")]
     layers = ["reference", "prediction", "errors", "names"]
     if backgrounds:
         layers.append("CT")
@@ -254,7 +289,7 @@ def _fault_section(
         layers=layers,
         volume=volume(finding),
     )
-    parts: list[Part] = [Lines(lines), stage, Words(WORST_NOTE, "note")]
+    parts: list[Part] = [_fault_lines(faults), stage, Words(WORST_NOTE, "note")]
     if finding.mending:
         parts.insert(1, Words(link=MENDED, href="#mended", text=", before and after."))
     return Section("wrong", "What is wrong", "What is wrong", parts)
@@ -278,14 +313,14 @@ def _mending_section(
     return Section("mended", MENDED, MENDED, parts)
 
 
-def _organ_section(finding: CaseFinding, lines: Sequence[str]) -> Section:
+def _organ_section(finding: CaseFinding, faults: Sequence[Fault]) -> Section:
     """The table of the organs, notes, and the lines that have no place above."""
     parts: list[Part] = [organ_table(finding)]
     remarks = notes(finding)
     if remarks:
         parts.append(Lines(remarks))
-    if lines:
-        parts += Heading("More that is wrong"), Lines(lines)
+    if faults:
+        parts += Heading("More that is wrong"), _fault_lines(faults)
     return Section("organs", "Organs", "Organs", parts)
 
 

@@ -52,9 +52,6 @@ BANDS = (
 )
 """The classes of these colours, and what they mean."""
 
-THUMBNAIL = 96
-"""Pixels that a thumbnail is wide and high at most."""
-
 NAME = 2.4
 """Size of an organ's name, in units of its picture."""
 
@@ -145,28 +142,6 @@ def surface_pictures(finding: CaseFinding, images: list[Image]) -> list[Picture]
         )
         pictures.append(picture)
     return pictures
-
-
-def thumbnail(finding: CaseFinding, images: list[Image]) -> Markup:
-    """A small picture of what is seen from the front."""
-    front, image = PLANES[1], images[1]
-    height, width = finding.field.length(front.down), finding.field.length(front.right)
-    step = max(height, width) / THUMBNAIL
-    rows = _spread_indices(image.shape[0], height / step)
-    columns = _spread_indices(image.shape[1], width / step)
-    small = image[np.ix_(rows, columns)]
-    return element(
-        "img",
-        src=data_uri(png(small), "png"),
-        width=small.shape[1],
-        height=small.shape[0],
-        alt="",
-    )
-
-
-def _spread_indices(size: int, pixels: float) -> npt.NDArray[np.intp]:
-    """Indices from the first to the last of an axis, about one a pixel."""
-    return np.linspace(0, size - 1, max(1, round(pixels))).astype(np.intp)
 
 
 def plane_pictures(

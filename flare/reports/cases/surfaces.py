@@ -23,6 +23,12 @@ from flare.evaluation.metrics.surfels import Surface
 Weights = npt.NDArray[np.float64]
 """A weight for each slice; shape (slices,)."""
 
+Place = tuple[int, int, int]
+"""A slice of each plane, along z, y, x."""
+
+SLACK = 1e-9
+"""Slices whose weights differ by a smaller share weigh the same: the first is taken."""
+
 FAR_MM = 10.0
 """A piece nearer than this counts as a part of the organ, whose border is wrong."""
 
@@ -44,6 +50,8 @@ class Component:
     voxels: int
     distance: float
     """The distance in mm from the other label map's organ."""
+    place: Place
+    """The slices that hold most of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,12 +189,39 @@ def _far_pieces(
     nearest[piece_of_surfel[~surface.is_beyond]] = 0.0
     voxels = np.bincount(pieces.reshape(-1), minlength=count + 1)
     components = []
-    for piece in range(1, count + 1):
+    for piece, piece_box in enumerate(ndimage.find_objects(pieces), start=1):
         distance = float(nearest[piece])
         if not shared[piece] and FAR_MM < distance < np.inf:
-            components.append(Component(voxels=int(voxels[piece]), distance=distance))
+            z_box, y_box, x_box = piece_box
+            z, y, x = heaviest_slices(slice_sizes(pieces[piece_box] == piece))
+            z_start, y_start, x_start = map(int, box_start)
+            component = Component(
+                voxels=int(voxels[piece]),
+                distance=distance,
+                place=(
+                    z_start + z_box.start + z,
+                    y_start + y_box.start + y,
+                    x_start + x_box.start + x,
+                ),
+            )
+            components.append(component)
     components.sort(key=lambda component: (-component.voxels, -component.distance))
     return tuple(components)
+
+
+def slice_sizes(mask: npt.NDArray[Any]) -> tuple[Weights, Weights, Weights]:
+    """The number of voxels in each slice, along z, y, x."""
+    return (
+        np.count_nonzero(mask, axis=(1, 2)).astype(np.float64),
+        np.count_nonzero(mask, axis=(0, 2)).astype(np.float64),
+        np.count_nonzero(mask, axis=(0, 1)).astype(np.float64),
+    )
+
+
+def heaviest_slices(weights: Sequence[Weights]) -> Place:
+    """The slice of each axis that weighs the most."""
+    z, y, x = (int((w >= w.max() * (1 - SLACK)).argmax()) for w in weights)
+    return z, y, x
 
 
 def _add_weights(

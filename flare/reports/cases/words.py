@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from flare.challenge.metrics import metrics_in
+from flare.challenge.metrics import METRICS, metrics_in
 from flare.common.text import count, listing
 from flare.reports.cases.findings import TILTED_DEGREES, CaseFinding, OrganFinding
-from flare.reports.cases.surfaces import Component, OrganSurfaces
-from flare.reports.model import Cell, Table, number_cell, table
+from flare.reports.cases.surfaces import Component, OrganSurfaces, Place
+from flare.reports.model import Cell, Table, metric_shade, number_cell, table
 from flare.reports.scores import metric_cell
 
 ROUNDED = 0.006
@@ -20,12 +20,26 @@ WEAK_LOSS = 0.1
 """An organ that loses less of its DSC has no line, unless none loses more."""
 
 
-class _Fault(NamedTuple):
+CAUSE_KINDS = {
+    "header": "wrong header",
+    "regrid": "another grid",
+    "cut": "cropped",
+    "labels": "other numbers",
+    "exchanged": "another case",
+}
+"""The kinds of causes of `flare doctor` whose names are not words for people."""
+
+
+class Fault(NamedTuple):
     """A line on what is wrong."""
 
     weight: float
     """The loss of DSC; above 1 for what explains a loss."""
     line: str
+    kinds: tuple[str, ...] = ()
+    """The words by which the index of cases is filtered."""
+    place: Place | None = None
+    """The slices in which it is seen best."""
 
 
 def scores_text(scores: Mapping[str, float]) -> str:
@@ -107,27 +121,47 @@ def _farthest(organ: OrganFinding) -> Cell:
 
 def faults(finding: CaseFinding) -> list[str]:
     """A line for each thing that is wrong with a case, the worst first."""
+    return [fault.line for fault in ordered_faults(finding)]
+
+
+def ordered_faults(finding: CaseFinding) -> list[Fault]:
+    """The faults of a case, the worst first; without any, one that says so."""
     ordered = sorted(_faults(finding), key=lambda fault: -fault.weight)
-    grave = [fault.line for fault in ordered if fault.weight >= WEAK_LOSS]
-    if grave:
-        return grave
+    grave = [fault for fault in ordered if fault.weight >= WEAK_LOSS]
     if ordered:
-        return [ordered[0].line]
+        return grave or ordered[:1]
     if any(o.surfaces and o.scores["dsc"] < 1 - ROUNDED for o in finding.organs):
-        return ["No voxel is wrong: a rule of the challenge has lowered the scores"]
-    return ["No voxel is wrong"]
+        words = "No voxel is wrong: a rule of the challenge has lowered the scores"
+        return [Fault(0.0, words, ("lowered by a rule",))]
+    return [Fault(0.0, "No voxel is wrong", ("nothing wrong",))]
 
 
-def _faults(finding: CaseFinding) -> Iterator[_Fault]:
+def low_organs(finding: CaseFinding) -> list[tuple[str, str]]:
+    """Organs that have a line of their own, the lowest first: shades and DSC."""
+    dsc, chips = METRICS["dsc"], []
+    for organ in sorted(finding.organs, key=lambda organ: organ.scores["dsc"]):
+        value = organ.scores["dsc"]
+        if value <= 1 - WEAK_LOSS:
+            chips.append((metric_shade(dsc, value), f"{organ.title} {value:.2f}"))
+    return chips
+
+
+def _faults(finding: CaseFinding) -> Iterator[Fault]:
     """All faults of a case, and then those of its organs in their order."""
-    elsewhere = [organ.title for organ in finding.organs if _is_elsewhere(organ)]
+    elsewhere: dict[str, Place | None] = {}
+    for organ in finding.organs:
+        if _is_elsewhere(organ):
+            elsewhere[organ.title] = organ.worst
     if finding.mending:
+        kinds = []
+        for cause in finding.mending.causes:
+            kinds.append(CAUSE_KINDS.get(cause.name, cause.name))
         dsc = f"DSC {finding.mending.scores['dsc']:.3f} without that"
         words = f"The prediction as a whole: {finding.mending.text} ({dsc})"
-        yield _Fault(2.0, words)
+        yield Fault(2.0, words, tuple(kinds), finding.worst)
     elif elsewhere:
         words = f"{listing(elsewhere)}: no voxel in common with the reference"
-        yield _Fault(1.0, words)
+        yield Fault(1.0, words, ("elsewhere",), next(iter(elsewhere.values())))
     for organ in finding.organs:
         yield from _organ_faults(organ)
 
@@ -138,30 +172,33 @@ def _is_elsewhere(organ: OrganFinding) -> bool:
     return prediction > 0 and reference == missed > 0
 
 
-def _organ_faults(organ: OrganFinding) -> Iterator[_Fault]:
+def _organ_faults(organ: OrganFinding) -> Iterator[Fault]:
     """The faults of an organ."""
     name, loss = organ.title, 1 - organ.scores["dsc"]
     reference, prediction, missed, added = organ.voxels
     if prediction and not reference:
         voxels = count(prediction, "voxel")
         words = f"{name}: {voxels} predicted, of an organ that the reference has not"
-        yield _Fault(loss, words)
+        yield Fault(loss, words, ("not in the reference",), organ.worst)
     elif reference and not prediction:
-        yield _Fault(loss, f"{name}: all {count(reference, 'voxel')} missed")
+        words = f"{name}: all {count(reference, 'voxel')} missed"
+        yield Fault(loss, words, ("missed",), organ.worst)
     elif organ.surfaces and missed < reference and (missed or added):
         shares = f"{missed / reference:.1%} missed, {added / reference:.1%} added"
-        yield _Fault(loss, f"{name}: DSC {organ.scores['dsc']:.3f}, {shares}")
+        words = f"{name}: DSC {organ.scores['dsc']:.3f}, {shares}"
+        yield Fault(loss, words, ("partly wrong",), organ.worst)
         yield from _piece_faults(name, organ.surfaces)
 
 
-def _piece_faults(name: str, surfaces: OrganSurfaces) -> Iterator[_Fault]:
+def _piece_faults(name: str, surfaces: OrganSurfaces) -> Iterator[Fault]:
     """The lines on pieces of an organ that lie far from the other label map's."""
     added, lost = surfaces.false_positives, surfaces.false_negatives
     if added:
-        yield _Fault(WEAK_LOSS, _pieces(name, added, "reference"))
+        words = _pieces(name, added, "reference")
+        yield Fault(WEAK_LOSS, words, ("far away",), added[0].place)
     if lost:
-        what = f"{name} that was not found"
-        yield _Fault(WEAK_LOSS, _pieces(what, lost, "prediction"))
+        words = _pieces(f"{name} that was not found", lost, "prediction")
+        yield Fault(WEAK_LOSS, words, ("far away",), lost[0].place)
 
 
 def notes(finding: CaseFinding) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 import flare
 from flare.evaluation.labelmaps.grid import make_grid
 from flare.reports.cases.findings import orientation_of
-from flare.reports.cases.words import faults, notes
+from flare.reports.cases.words import faults, notes, ordered_faults
 from tests.builders import AFFINE, SPACING
 from tests.builders.case_pages import (
     SLOT_AFFINE,
@@ -120,6 +120,44 @@ def test_what_is_wrong_is_told_in_words_the_worst_first(tmp_path, what):
     assert len(found) == len(words)
     for line, start in zip(found, words, strict=True):
         assert line.startswith(start)
+
+
+KINDS = {
+    "added": ["far away"],
+    "missed": ["missed"],
+    "made up": ["not in the reference"],
+    "equal": ["nothing wrong"],
+    "elsewhere": ["elsewhere"],
+    "swapped": ["other numbers"],
+    "mirrored": ["mirrored"],
+    "partly": ["not in the reference", "partly wrong"],
+}
+
+
+@pytest.mark.parametrize("what", KINDS)
+def test_each_fault_has_the_kind_that_the_index_is_filtered_by(tmp_path, what):
+    header = SLOT if what == "added" else {"spacing": (1, 1, 1)}
+
+    found = ordered_faults(found_of(tmp_path, WORDS[what][0], **header))
+
+    assert [kind for fault in found for kind in fault.kinds] == KINDS[what]
+
+
+def test_each_fault_leads_to_its_own_slices(tmp_path):
+    """The stray lies in slice 12, not where the errors of its organ weigh the most.
+
+    Of the many pieces, the largest is that of row 15. What is missed of a box lies
+    more than 10 mm from nothing at all, so all of its slices weigh the same.
+    """
+    slot = slot_found(tmp_path)
+    (stray,) = ordered_faults(slot)
+    (many,) = ordered_faults(found_of(tmp_path, with_components(), spacing=(1, 1, 1)))
+    (missed,) = ordered_faults(found_of(tmp_path, boxes(1, 0), spacing=(1, 1, 1)))
+
+    assert stray.place == (12, 10, 10)
+    assert slot.organs[0].worst == slot.worst == (4, 10, 10)
+    assert many.place == (2, 15, 30)
+    assert missed.place == (1, 2, 2)
 
 
 @pytest.mark.parametrize("labels", [(1, 0), (0, 1), (0, 0)])

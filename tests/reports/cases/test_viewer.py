@@ -1,6 +1,14 @@
 """The pictures of a case in use: by keyboard, by wheel, and without scripts."""
 
+import numpy as np
 import pytest
+
+from tests.builders.case_pages import (
+    SLOT_AFFINE,
+    SLOT_SPACING,
+    evaluated,
+    slot_and_stray,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -101,3 +109,54 @@ def test_without_scripts_a_case_has_all_but_the_viewer(open_still):
         assert path.is_visible()
         still.get_by_role("checkbox", name=name).uncheck()
         assert not path.is_visible()
+
+
+@pytest.fixture(scope="module")
+def two_cases(tmp_path_factory):
+    """The pages of a case with a stray, and of one of which the liver is missed."""
+    stray = slot_and_stray()
+    cases = {"stray": stray, "missed": (stray[0], np.zeros_like(stray[0]))}
+    header = {"affine": SLOT_AFFINE, "spacing": SLOT_SPACING}
+    return evaluated(tmp_path_factory.mktemp("two"), cases, **header).write()
+
+
+def test_a_sentence_moves_the_viewer_to_its_slice(window, still_window, two_cases):
+    """The stray of two voxels lies in slice 13 of 16; without a script, it is a link.
+
+    The page is low, so that the picture is out of sight where the sentence is not.
+    """
+    words = "2 voxels of liver, 12 mm from any of the reference"
+    window.open(two_cases / "stray.html", size=(360, 400))
+    still_window.open(two_cases / "stray.html", size=(360, 400))
+    assert caption_of(window.page).startswith("Axial, slice 5 of 16")
+
+    for page in (window.page, still_window.page):
+        page.get_by_role("link", name=words).click()
+        assert 0 <= page.locator(".stage").bounding_box()["y"] < 40
+
+    moved = "Axial, slice 13 of 16: 0 voxels missed, 2 added"
+    assert caption_of(window.page) == moved
+    window.page.get_by_role("radio", name="Coronal").check()
+    assert caption_of(window.page, 2).startswith("Coronal, slice 11 of 12")
+    assert (window.violations, window.complaints) == ([], [])
+
+
+def test_the_index_shows_the_cases_of_a_kind(window, still_window, two_cases):
+    """Without scripts there are no buttons, and all cases."""
+    window.open(two_cases / "index.html")
+    still_window.open(two_cases / "index.html")
+    shown = window.page.locator(".card:visible a")
+    assert window.page.locator(".card li").all_inner_texts() == ["liver 0.00"]
+
+    buttons = window.page.get_by_role("button")
+    texts = ["all, the hardest first (2)", "missed (1)", "far away (1)"]
+    assert buttons.all_inner_texts() == texts
+    for number, cases in ((2, ["stray"]), (1, ["missed"]), (0, ["missed", "stray"])):
+        buttons.nth(number).click()
+        assert shown.all_inner_texts() == cases
+        assert buttons.nth(number).get_attribute("aria-pressed") == "true"
+        assert window.page.locator("[aria-pressed=true]").count() == 1
+
+    assert not still_window.page.locator(".filters").is_visible()
+    assert still_window.page.locator(".card:visible").count() == 2
+    assert (window.violations, window.complaints) == ([], [])

@@ -207,6 +207,10 @@
     show();
   }));
   boxes.forEach((box) => box.addEventListener("change", show));
+  document.querySelectorAll("a[data-place]").forEach((link) => link.addEventListener("click", () => {
+    link.dataset.place.split(" ").forEach((place, axis) => places[axis] = place - first[axis]);
+    show();
+  }));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
   slider.parentElement.hidden = false;
   document.getElementById("no-viewer").textContent =
