@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 
+from flare.answers.cells import word
 from flare.answers.tables import TableRow, read_table
 from flare.answers.values import (
     answer_values,
@@ -293,7 +294,7 @@ def rows_that_count(
     has_any = False
     for row in rows:
         has_values = [
-            row.cells.get(column, value) == value
+            word(row.cells.get(column, value)) == word(value)
             for column, value in rules.only.items()
         ]
         if all(has_values):

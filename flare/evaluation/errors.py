@@ -322,7 +322,7 @@ class AnswerFileError(FileError):
         )
 
 
-class AnswerCasesError(FileError):
+class AnswerCasesError(AboutFile, SubmissionError):
     """Answers are missing, are there twice, or are of no case.
 
     Every case needs one answer, also where you are not sure: nothing is left out of the
@@ -334,7 +334,7 @@ class AnswerCasesError(FileError):
     remedy = "Write one row for each case, and none for others."
 
 
-class AnswerValueError(FileError):
+class AnswerValueError(AboutFile, SubmissionError):
     """Answers are not what was asked for.
 
     The message names lines, cases and what is written there, and says what an answer
