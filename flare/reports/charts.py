@@ -106,6 +106,18 @@ def _round_end(size: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if size <= step * power)
 
 
+def zoomed_axis(values: Sequence[float]) -> Axis:
+    """An axis from one round mark to another, no farther than values lie apart."""
+    low, high = min(values), max(values)
+    span = max(high - low, 0.1)
+    unit = 10 ** math.floor(math.log10(span))
+    step = next(s * unit for s in (0.2, 0.5, 1, 2) if span <= 5 * s * unit)
+    start = math.floor(low / step)
+    steps = max(math.ceil(high / step) - start, 1)
+    marks = (((n / steps), f"{(start + n) * step:.10g}") for n in range(steps + 1))
+    return Axis(lambda value: (value / step - start) / steps, tuple(marks))
+
+
 def value_axis(metric: Metric | str, values: Sequence[float]) -> Axis:
     """The axis that fits the values of a metric, or of a measured column."""
     if isinstance(metric, str):

@@ -267,7 +267,39 @@ class Says:
     text: str = NO_RESULT
 
 
-Mark = Dots | Fields | Steps | Blobs | Says
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A dot in a square, at places from 0 to 1."""
+
+    x: float
+    y: float
+    number: str
+    words: str
+    is_front: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Dots above an axis and beside another one; the only row of its chart."""
+
+    points: Sequence[Point]
+    axis: Sequence[tuple[float, str]]
+    axis_title: str
+
+    @property
+    def drawn(self) -> list[tuple[Point, bool]]:
+        """The points, the front last, and whether each has room for its number."""
+        has_room = len(self.points) <= MANY_ROWS
+        ordered = sorted(self.points, key=lambda point: (point.is_front, point.x))
+        return [(point, has_room or point.is_front) for point in ordered]
+
+    @property
+    def front(self) -> list[Point]:
+        """The points of the front from left to right."""
+        return [point for point, _ in self.drawn if point.is_front]
+
+
+Mark = Dots | Fields | Steps | Blobs | Says | Points
 
 
 Tips = tuple[Sequence[str], Sequence[Sequence[float | None]], int]

@@ -31,6 +31,7 @@ from flare.reports.model import (
 )
 from flare.reports.paper.methods import evaluation_methods, methods_text
 from flare.reports.paper.tables import latex_text
+from flare.reports.ranking.cost import Tradeoff, cost_chart
 from flare.reports.ranking.organisers import (
     MetricValues,
     WholeRanking,
@@ -213,6 +214,7 @@ def write_ranking_figures(ranking: WholeRanking, page: Page, folder: Path) -> No
     plates = [_mean_ranks_plate(public)]
     if public.draws:
         plates.append(_draws_plate(public))
+    plates += map(_cost_plate, public.tradeoffs)
     for values in ranking.metrics:
         plates += _metric_plates(values)
     if len(public.teams) > 1:
@@ -311,6 +313,25 @@ def _draws_plate(public: PublicRanking) -> Plate:
         columns=("team", "lowest", "highest", *(f"rank_{rank}" for rank in ranks)),
         rows=[(draw.team, *draw.interval, *draw.frequencies) for draw in public.draws],
         chart=draws_chart(public.draws, public.draws_note),
+    )
+
+
+def _cost_plate(tradeoff: Tradeoff) -> Plate:
+    """Accuracy against a cost."""
+    name, front = tradeoff.metric.name, tradeoff.front
+    rows = []
+    for team in tradeoff.teams:
+        is_front = "yes" if team in front else "no"
+        rows.append((team.team, team.rank, team.dsc, team.cost, is_front))
+    chart = cost_chart(tradeoff)
+    return Plate(
+        name=f"dsc_against_{file_stem(name)}",
+        caption=f"{tradeoff.title}: means of each team over"
+        f" {count(tradeoff.cases, 'case')}; numbers are ranks. {chart.note} It is"
+        " filled: no other team is as good in both, and better in one.",
+        columns=("team", "rank", "dsc", name, "front"),
+        rows=rows,
+        chart=chart,
     )
 
 

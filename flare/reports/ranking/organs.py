@@ -43,10 +43,11 @@ def organ_means(means: Means, *, is_organiser: bool) -> tuple[OrganMeans, ...]:
     for mean in means.rows:
         if mean.organ and (is_organiser or printed(mean.metric).is_told):
             by_metric.setdefault(mean.metric, []).append(mean)
-    return tuple(
-        _means_of(printed(metric), rows, means, is_organiser=is_organiser)
-        for metric, rows in by_metric.items()
-    )
+    all_means = []
+    for name, rows in by_metric.items():
+        metric = printed(name)
+        all_means.append(_means_of(metric, rows, means, is_organiser=is_organiser))
+    return tuple(all_means)
 
 
 def _means_of(
@@ -97,10 +98,12 @@ def organ_tables(all_means: Sequence[OrganMeans]) -> Iterator[Part]:
 def organ_table(means: OrganMeans) -> Table:
     """A row for each team, in the order of the ranking, and a column for each organ."""
     rows: list[list[str | Cell]] = []
+    guests = []
     for team in means.teams:
-        cells = [means.cell(team, number) for number in range(len(means.organs))]
+        if team in means.guests:
+            guests.append(len(rows))
+        cells = (means.cell(team, number) for number in range(len(means.organs)))
         rows.append([team, *cells])
-    guests = [n for n, team in enumerate(means.teams) if team in means.guests]
     title = f"{means.metric.title} by organ, means over {count(means.cases, 'case')}"
     bold = "; bold: the best of an organ" if means.best else ""
     heads = ["team", *(organ.replace("_", " ") for organ in means.organs)]

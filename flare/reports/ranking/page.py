@@ -30,6 +30,7 @@ from flare.reports.model import (
     rank_shade,
     table,
 )
+from flare.reports.ranking.cost import Tradeoff, cost_parts, tradeoffs
 from flare.reports.ranking.organs import OrganMeans, organ_means, organ_tables
 from flare.reports.ranking.words import (
     Printed,
@@ -101,6 +102,11 @@ class PublicRanking:
     """The ranks by column; for everybody, only where all groups are large enough."""
     organs: tuple[OrganMeans, ...] = ()
     """The means by organ, under the rule of the means; pages alone have them."""
+
+    @property
+    def tradeoffs(self) -> tuple[Tradeoff, ...]:
+        """Accuracy against cost, under the rule of the means."""
+        return tuple(tradeoffs(self.places, self.means, self.counted, self.cases))
 
     @property
     def teams(self) -> tuple[str, ...]:
@@ -243,6 +249,7 @@ def ranking_page(
     groups: list[Part] = []
     for ranks in public.groups:
         groups += _rank_parts(ranks, public)
+    costs = cost_parts(public.tradeoffs, has_dsc="dsc" in public.means)
     organs = list(organ_tables(public.organs))
     settings = pairs_table("What the ranking was made with", public.settings)
     return Page(
@@ -252,6 +259,7 @@ def ranking_page(
         sections=[
             Section("ranking", "Ranking", "", ranking),
             Section("organs", "Organs", "Who is best at which organ", organs),
+            Section("cost", "Cost", "Accuracy against cost", costs),
             Section("draws", "How sure it is", "How sure it is", [draws, *doubts]),
             Section("decisions", "Decisions", "Decisions of the organisers", decisions),
             Section("groups", "Groups", "Groups of cases", [*groups, *means]),

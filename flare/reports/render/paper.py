@@ -13,7 +13,17 @@ import numpy as np
 
 from flare.common.environment import __version__
 from flare.common.text import NAME_CHARACTERS, printable
-from flare.reports.model import ABSENT, MANY_ROWS, Blobs, Chart, Dots, Fields, Key, Says
+from flare.reports.model import (
+    ABSENT,
+    MANY_ROWS,
+    Blobs,
+    Chart,
+    Dots,
+    Fields,
+    Key,
+    Points,
+    Says,
+)
 from flare.reports.render.style import (
     BOX,
     DOT,
@@ -107,6 +117,8 @@ def paper_figure(chart: Chart, width: str) -> Figure:
     """A chart for ``column`` or ``page``: its marks, its axis, and what shades mean."""
     from matplotlib.figure import Figure
 
+    if chart.rows and isinstance(chart.rows[0], Points):
+        return _points_figure(chart, chart.rows[0], width)
     layout = _lay_out(chart, width)
     inches = WIDTHS_MM[width] / 25.4, layout.height_mm / 25.4
     figure = Figure(figsize=inches, layout="constrained")
@@ -125,6 +137,32 @@ def paper_figure(chart: Chart, width: str) -> Figure:
         _draw_axis(axes, chart, width)
     if layout.swatches:
         _draw_key(figure, layout.swatches, width)
+    return figure
+
+
+def _points_figure(chart: Chart, points: Points, width: str) -> Figure:
+    """Dots between two axes; those of the front are filled, and a line joins them."""
+    from matplotlib.figure import Figure
+
+    inches = WIDTHS_MM[width] / 25.4
+    figure = Figure(figsize=(inches, min(inches, 4.0) * 0.8), layout="constrained")
+    axes = figure.add_subplot(ylim=(-0.04, 1.04))
+    _draw_axis(axes, chart, width)
+    axes.set_xlim(-0.04, 1.04)
+    axes.set_yticks(*zip(*points.axis, strict=True))
+    axes.set_ylabel(points.axis_title)
+    axes.grid(axis="y", color=RULE, linewidth=0.4)
+    front = points.front
+    places = [point.x for point in front], [point.y for point in front]
+    axes.plot(*places, color=DOT, linewidth=0.8)
+    for point, has_number in points.drawn:
+        inside, colour = ("white", INK) if not point.is_front else (DOT, "white")
+        edge: Style = {"mfc": inside, "mec": DOT, "mew": 0.6, "zorder": 3}
+        axes.plot(point.x, point.y, "o", markersize=9 if has_number else 3, **edge)
+        if has_number:
+            style: Style = {"ha": "center", "va": "center_baseline", "color": colour}
+            size = LEAST_TEXT_PT
+            axes.text(point.x, point.y, point.number, fontsize=size, zorder=4, **style)
     return figure
 
 

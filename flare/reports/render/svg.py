@@ -16,6 +16,7 @@ from flare.reports.model import (
     Chart,
     Dots,
     Fields,
+    Points,
     Says,
     Steps,
 )
@@ -75,11 +76,50 @@ def percent(part: float) -> str:
     return f"{decimal(100 * part)}%"
 
 
-def chart_svg(chart: Chart) -> Markup:
-    """A drawing as high as its rows, and wide as there is room.
+POINTS_HIGH = 300
+"""The height of points above their axis, in pixels."""
 
-    Shapes are stretched to that width; words and blobs keep their own.
-    """
+
+def chart_svg(chart: Chart) -> Markup:
+    """A drawing as high as its rows, and wide as there is room."""
+    mark = chart.rows[0] if chart.rows else None
+    return _points(chart, mark) if isinstance(mark, Points) else _rows(chart)
+
+
+def _points(chart: Chart, points: Points) -> Markup:
+    """Dots between two axes; a line joins the front."""
+    bottom = TOP + POINTS_HIGH
+    shapes = []
+    for place, text in chart.axis:
+        shapes.append(_upright(place, bottom, "grid"))
+        at = {"x": percent(place), "y": bottom + 16, "text_anchor": "middle"}
+        shapes.append(element("text", text, **at))
+    for place, text in points.axis:
+        y = bottom - POINTS_HIGH * place
+        shapes.append(element("line", x1=0, x2="100%", y1=y, y2=y, class_="grid"))
+        shapes.append(element("text", text, x=-14, y=y + 4, text_anchor="end"))
+    shapes.append(element("text", points.axis_title, x=0, y=TOP - 12))
+    title = {"x": "100%", "y": bottom + 34, "text_anchor": "end"}
+    shapes.append(element("text", chart.axis_title, **title))
+    for left, right in pairwise(points.front):
+        ends = {"x1": percent(left.x), "x2": percent(right.x), "class_": "roc"}
+        low, high = bottom - POINTS_HIGH * left.y, bottom - POINTS_HIGH * right.y
+        shapes.append(element("line", **ends, y1=low, y2=high))
+    for point, has_number in points.drawn:
+        css, x, y = "point", percent(point.x), bottom - POINTS_HIGH * point.y
+        if point.is_front:
+            css = "blob"
+        words, radius = element("title", point.words), 9 if has_number else 4
+        dot = [element("circle", words, cx=x, cy=y, r=radius, class_=css)]
+        if has_number and point.number:
+            css = "number on" if point.is_front else "number strong"
+            dot.append(element("text", point.number, x=x, y=y + 4, class_=css))
+        shapes += dot
+    return element("svg", *shapes, width="100%", height=bottom + 40, aria_hidden="true")
+
+
+def _rows(chart: Chart) -> Markup:
+    """Marks in rows: shapes are stretched; words and blobs keep their own width."""
     # Heights of rows, which the style sheet has as well.
     row = 18 if len(chart.labels) > MANY_ROWS else 28
     top = TOP if chart.axis else 0
@@ -91,14 +131,11 @@ def chart_svg(chart: Chart) -> Markup:
         y = top + row * number
         if isinstance(mark, Fields):
             _add_fields(paths, mark, y, row)
-        elif isinstance(mark, Blobs):
-            fixed += _blobs(mark, y + row / 2, row)
-        elif isinstance(mark, Says):
-            at = {"x": "1%", "y": y + row / 2 + 4, "font_style": "italic"}
-            fixed.append(element("text", mark.text, **at))
+        elif isinstance(mark, Blobs | Says):
+            fixed += _fixed(mark, y + row / 2, row)
         elif isinstance(mark, Dots):
             wide += _dots(mark, y, row)
-        else:
+        elif isinstance(mark, Steps):
             path = _steps(mark, y + row - 1, row - 4)
             wide.append(element("path", d=path, class_="curve"))
     for css, parts in sorted(paths.items()):
@@ -193,6 +230,14 @@ def _add_fields(
             path = _box(x, y + 1, width * number, row - 2)
         if css:
             paths.setdefault(css, []).append(path)
+
+
+def _fixed(mark: Blobs | Says, y: float, row: float) -> Iterable[Markup]:
+    """The shapes and words that are not stretched."""
+    if isinstance(mark, Blobs):
+        return _blobs(mark, y, row)
+    at = {"x": "1%", "y": y + 4, "font_style": "italic"}
+    return [element("text", mark.text, **at)]
 
 
 def _blobs(blobs: Blobs, y: float, row: float) -> Iterable[Markup]:

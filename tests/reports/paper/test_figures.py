@@ -252,7 +252,15 @@ def test_ranks_draws_and_schemes_are_those_of_ranking_json(tables, told):
     assert set(tables) == {
         *("mean_ranks", "ranks_over_draws", "other_schemes", "cases_dsc", "cases_nsd"),
         *(f"{kind}_{metric}" for kind in ("values", "tests") for metric in METRICS),
+        *(f"dsc_against_{metric}" for metric in METRICS[2:]),
     }
+    with (told / "means.csv").open() as file:
+        means = {
+            (r["team"], r["metric"]): float(r["mean"]) for r in csv.DictReader(file)
+        }
+    for row in tables["dsc_against_runtime_s"]:
+        assert float(row["dsc"]) == means[row["team"], "dsc"]
+        assert float(row["runtime_s"]) == means[row["team"], "runtime_s"]
     for row, team in zip(tables["mean_ranks"], known["ranking"], strict=True):
         assert (row["team"], int(row["rank"])) == (team["team"], team["rank"])
         assert float(row["score"]) == team["score"]

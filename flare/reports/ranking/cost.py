@@ -1,0 +1,151 @@
+"""Draws accuracy against cost: a dot for each team, and those that no other beats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from flare.common.text import count, safe
+from flare.ranking.rank import Standing
+from flare.reports.charts import linear_axis, log_axis, zoomed_axis
+from flare.reports.model import Chart, Pair, Part, Point, Points, Words, table
+from flare.reports.ranking.words import Printed, printed
+
+_COSTS = {
+    "runtime_s": "running time",
+    "max_gpu_memory_mb": "GPU memory",
+    "gpu_memory_area_mb_s": "the area under GPU memory",
+    "energy_j": "energy",
+}
+"""What a result costs, and its name in a title."""
+
+_LEFT_OUT = "DSC against {}: left out, as this ranking has no mean of {}."
+_KEY = (
+    ("dot", "the front: no other team is as good in both, and better in one"),
+    ("boxed", "other teams, and any with missing costs or out of competition"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TeamCost:
+    """A team with its mean DSC and its mean cost, as far as readers may know them."""
+
+    team: str
+    rank: int | None
+    dsc: float
+    cost: float
+    can_lead: bool
+    """Whether it competes, and its cost leaves nothing out."""
+
+    def is_beaten_by(self, other: TeamCost) -> bool:
+        """Whether another team is as good in both, and better in one."""
+        is_as_good = other.dsc >= self.dsc and other.cost <= self.cost
+        return is_as_good and (other.dsc, other.cost) != (self.dsc, self.cost)
+
+
+@dataclass(frozen=True, slots=True)
+class Tradeoff:
+    """The mean DSC of all teams against one cost."""
+
+    metric: Printed
+    teams: tuple[TeamCost, ...]
+    """In the order of the ranking."""
+    cases: int
+
+    @property
+    def title(self) -> str:
+        """The two sides."""
+        return f"DSC against {_COSTS[self.metric.name]}"
+
+    @property
+    def front(self) -> list[TeamCost]:
+        """The teams that no other beats, the cheapest first."""
+        leaders = [team for team in self.teams if team.can_lead]
+        front = []
+        for team in leaders:
+            if not any(map(team.is_beaten_by, leaders)):
+                front.append(team)
+        return sorted(front, key=lambda team: (team.cost, team.dsc))
+
+    @property
+    def front_text(self) -> str:
+        """The teams of the front by rank and name."""
+        names = []
+        for team in self.front:
+            names.append(f"{team.rank} {safe(team.team)}")
+        return f"The front, with ranks: {', '.join(names)}." if names else ""
+
+
+Means = Mapping[str, Sequence[tuple[float | None, int]]]
+"""The mean of each place by metric, and how many of its results are missing."""
+
+
+def tradeoffs(
+    places: Sequence[Standing],
+    means: Means,
+    counted: Mapping[str, Sequence[float | None]],
+    cases: int,
+) -> Iterator[Tradeoff]:
+    """DSC against each cost that there are means of."""
+    for name in _COSTS:
+        if means.keys() >= {"dsc", name}:
+            is_whole = None not in counted[name]
+            rows = zip(places, means["dsc"], means[name], strict=True)
+            teams = tuple(_team_costs(rows, is_whole=is_whole))
+            if teams:
+                yield Tradeoff(printed(name), teams, cases)
+
+
+def _team_costs(
+    rows: Iterable[tuple[Standing, tuple[float | None, int], tuple[float | None, int]]],
+    *,
+    is_whole: bool,
+) -> Iterator[TeamCost]:
+    """The teams that have both means; `is_whole` if missing costs count."""
+    for place, (dsc, _), (cost, missing) in rows:
+        can_lead = place.rank is not None and (is_whole or not missing)
+        if dsc is not None and cost is not None:
+            yield TeamCost(place.team, place.rank, dsc, cost, can_lead)
+
+
+def cost_parts(all_tradeoffs: Sequence[Tradeoff], *, has_dsc: bool) -> list[Part]:
+    """The charts, and what is left out in one line; nothing where means are secret."""
+    parts: list[Part] = [Pair(list(map(cost_chart, all_tradeoffs)))]
+    titles = " ".join(tradeoff.title for tradeoff in all_tradeoffs)
+    absent = " and ".join(n for n in ("running time", "GPU memory") if n not in titles)
+    if absent and has_dsc:
+        parts.append(Words(_LEFT_OUT.format(absent, absent), "note"))
+    return parts if has_dsc else []
+
+
+def cost_chart(tradeoff: Tradeoff) -> Chart:
+    """A dot for each team; the line joins the front."""
+    metric, dsc = tradeoff.metric, printed("dsc")
+    front = tradeoff.front
+    costs = [team.cost for team in tradeoff.teams]
+    is_wide = 0 < 5 * min(costs) < max(costs)
+    across = log_axis(costs) if is_wide else linear_axis(costs)
+    up = zoomed_axis([team.dsc for team in tradeoff.teams])
+    points, rows = [], []
+    for team in tradeoff.teams:
+        texts = dsc.text(team.dsc), metric.text(team.cost)
+        is_front = team in front
+        words = f"{dsc.title} {texts[0]}, {metric.title} {texts[1]}"
+        place = across.scale(team.cost), up.scale(team.dsc)
+        points.append(
+            Point(*place, str(team.rank or ""), f"{safe(team.team)}: {words}", is_front)
+        )
+        rows.append((team.team, team.rank or "-", *texts, "yes" if is_front else "no"))
+    heads = ("team", "rank", dsc.title, metric.title, "front")
+    caption = f"{tradeoff.title}: means over {count(tradeoff.cases, 'case')}"
+    return Chart(
+        title=tradeoff.title,
+        note=" ".join(filter(None, (across.note, tradeoff.front_text))),
+        summary=f"{count(len(points), 'team')}. {tradeoff.front_text}",
+        labels=(),
+        rows=[Points(tuple(points), up.ticks, dsc.title)],
+        axis=across.ticks,
+        axis_title=metric.title,
+        key=_KEY,
+        table=table(caption, heads, rows, words=("team", "front")),
+    )

@@ -1,0 +1,106 @@
+"""DSC against running time and memory: the front, by hand, and who may see it."""
+
+import pytest
+
+from flare.ranking.rules import RankingOptions
+from flare.reports.charts import zoomed_axis
+from flare.reports.model import Chart, Words
+from flare.reports.ranking_pages import ranking_pages
+from flare.reports.render.svg import chart_svg
+from tests.builders.pages import content_of, parts_of
+from tests.builders.results import write_table
+
+VALUES = {
+    "best": (0.9, 20.0, 3000.0),
+    "beaten": (0.9, 30.0, 2000.0),
+    "fast": (0.8, 5.0, 4000.0),
+    "slow": (0.7, 6.0, 1000.0),
+    "gap": (0.95, None, 5000.0),
+}
+"""DSC, running time and GPU memory; gap has no time on its second case."""
+
+METRICS = ("dsc", "runtime_s", "max_gpu_memory_mb")
+
+
+def page_of(tmp_path, *, names=METRICS, values=VALUES, **settings):
+    rows = []
+    for team, numbers in values.items():
+        for name, value in zip(METRICS, numbers, strict=True):
+            second = "" if value is None else value
+            rows.append((team, "x", name, 1.0 if value is None else value))
+            rows.append((team, "y", name, second))
+    source = write_table(tmp_path / "values.csv", rows)
+    options = RankingOptions(
+        bootstrap=0, metrics=names, means=settings.pop("means", False)
+    )
+    audience = {"is_organiser": True, "has_teams": False} | settings
+    return next(ranking_pages(source, options, is_written=False, **audience))[1]
+
+
+def test_the_front_is_what_no_team_beats(tmp_path):
+    """Whoever leaves a time out looks faster than it is, and is not in the front."""
+    page = page_of(tmp_path)
+
+    fronts = {}
+    for chart in parts_of(page, "cost"):
+        rows = content_of(page, f"{chart.title}: means over 2 cases")
+        fronts[chart.title] = {row["team"] for row in rows if row["front"] == "yes"}
+        assert len(rows) == 5
+    assert fronts == {
+        "DSC against running time": {"best", "fast"},
+        "DSC against GPU memory": {"gap", "beaten", "slow"},
+    }
+    time, _ = parts_of(page, "cost")
+    assert time.note.startswith("On a logarithmic axis. The front, with ranks: ")
+    assert time.note.index(" fast") < time.note.index(" best")
+    drawing = str(chart_svg(time))
+    assert (drawing.count("<circle"), drawing.count('class="blob"')) == (5, 2)
+    assert drawing.count('class="roc"') == 1
+    assert "<title>best: DSC 0.900, Running time (s) 20.0</title>" in drawing
+
+
+def test_what_the_ranking_has_no_mean_of_is_left_out_in_one_line(tmp_path):
+    (line,) = [
+        part.text
+        for part in parts_of(page_of(tmp_path, names=("dsc",)), "cost")
+        if isinstance(part, Words)
+    ]
+    assert line == (
+        "DSC against running time and GPU memory: left out, as this ranking has no mean"
+        " of running time and GPU memory."
+    )
+    chart, words = parts_of(page_of(tmp_path, names=METRICS[:2]), "cost")
+    assert chart.title == "DSC against running time"
+    assert words.text.startswith("DSC against GPU memory: left out")
+    assert not parts_of(page_of(tmp_path, names=METRICS[1:]), "cost")
+
+
+def test_others_see_costs_where_they_see_means(tmp_path):
+    assert not parts_of(page_of(tmp_path, is_organiser=False), "cost")
+
+    charts = parts_of(page_of(tmp_path, is_organiser=False, means=True), "cost")
+    assert [type(chart) for chart in charts] == [Chart, Chart]
+
+
+def test_of_many_teams_the_front_alone_has_numbers(tmp_path):
+    values = {f"t{n:02}": (0.5 + n / 100, 10.0 + n, 100.0) for n in range(30)}
+    values["t00"] = (0.9, 1.0, 200.0)
+    time, _ = parts_of(page_of(tmp_path, values=values), "cost")
+
+    drawing = str(chart_svg(time))
+    assert (drawing.count("<circle"), drawing.count('class="number')) == (30, 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ([0.8364], ["0.82", "0.84"]),
+        ([0.62, 0.96], ["0.6", "0.7", "0.8", "0.9", "1"]),
+        ([0.0, 1.0], ["0", "0.2", "0.4", "0.6", "0.8", "1"]),
+    ],
+)
+def test_the_axis_goes_from_one_round_mark_to_another(values, ticks):
+    axis = zoomed_axis(values)
+
+    assert [text for _, text in axis.ticks] == ticks
+    assert all(0 <= axis.scale(value) <= 1 for value in values)
