@@ -36,6 +36,7 @@ from flare.reports.cases.sources import (
 from flare.reports.cases.words import faults, scores_text
 from flare.reports.evaluation import ORGANISERS_NOTE
 from flare.reports.model import (
+    Key,
     Legend,
     Page,
     Part,
@@ -54,6 +55,9 @@ from flare.results.team_folder import PREDICTIONS
 
 FOLDER = "all-teams"
 """The folder of these pages, below that of a ranking."""
+
+CHIPS = 5
+"""Organs below a picture, those with the lowest DSC; the tables have all."""
 
 SLICE_NOTE = (
     "Every wrong voxel weighs by its distance from the surface, of which up to 10 mm"
@@ -323,7 +327,8 @@ def _cards(
             drawn = replace(finding, prediction=prediction)
             picture = axial_picture(drawn, f"team-{number}", background)
             background = background and "#ct-team-1"  # it is on the page once
-            for organ in sorted(look.finding.organs, key=lambda o: o.scores["dsc"]):
+            organs = sorted(look.finding.organs, key=lambda o: o.scores["dsc"])
+            for organ in organs[:CHIPS]:
                 dsc = organ.scores["dsc"]
                 shade = metric_shade(METRICS["dsc"], dsc)
                 chips.append((shade, f"{organ.title} {dsc:.2f}"))
@@ -332,9 +337,12 @@ def _cards(
 
 def _tables(team_cases: Sequence[_TeamCase], finding: CaseFinding) -> Iterator[Part]:
     """A table of teams and organs for each metric."""
-    yield Legend(metric_key(METRICS["dsc"]))
+    key: Key = ()
     titles = list(map(attrgetter("title"), finding.organs))
     for metric in metrics_in(finding.scores):
+        if metric_key(metric) not in ((), key):  # distances have shades of their own
+            key = metric_key(metric)
+            yield Legend(key)
         rows = []
         for team, scores, *_ in team_cases:
             row = [team, metric_cell(metric, scores.get(metric.name), exact=True)]

@@ -63,6 +63,7 @@ def test_the_best_team_is_first_and_teams_without_a_picture_last(made):
     assert "No picture of gone, late." in html
     assert "Its prediction of this case is not there." in html
     assert "Not scored: no file was submitted" in html
+    assert '<li class="s2">liver 0.86</li>\n<li class="s0">kidney 1.00</li>' in html
     rows = Page(html).table("DSC of each team and organ")
     values = {str(row["team"]): row["liver"].exact for row in rows}
     shares = {"good": 7 / 7, "fair": 6 / 7, "gone": 5 / 7, "late": 0 / 7}
