@@ -18,7 +18,13 @@ from flare.evaluation.doctor.diagnose import (
     score_repaired,
 )
 from flare.evaluation.doctor.judge import Judge, Judged, Sample
-from flare.evaluation.doctor.repair import NO_CAUSE, Placement, Repair, placements
+from flare.evaluation.doctor.repair import (
+    NO_CAUSE,
+    NO_SHIFT,
+    Placement,
+    Repair,
+    placements,
+)
 from flare.evaluation.submission.match import CasePair
 
 OWN_DSC = 0.9
@@ -35,14 +41,10 @@ def find_exchanged(
     findings: Sequence[Finding], challenge: Challenge, workers: int | None
 ) -> Iterator[Finding]:
     """The cases whose prediction lies in the file of another one."""
-    doubtful = {
-        finding.pair.case: finding
-        for finding in findings
-        if not finding.is_unreadable and finding.dsc < OWN_DSC
-    }
+    doubtful = {f.pair.case: f for f in findings if _is_doubtful(f)}
     if len(doubtful) < 2:
         return
-    samples = {f.pair.case: f.sample for f in findings if f.sample}
+    samples = {case: f.sample for case, f in doubtful.items() if f.sample}
     look = partial(_fits, samples=samples, challenge=challenge)
     pairs = [finding.pair for finding in doubtful.values()]
     fits_by_file = dict(in_workers(look, pairs, workers))
@@ -51,6 +53,19 @@ def find_exchanged(
         if donor:
             repair = fits_by_file[donor][case].repair
             yield _from_donor(finding, doubtful[donor], repair, challenge)
+
+
+def _is_doubtful(finding: Finding) -> bool:
+    """Whether a prediction may be that of another case.
+
+    It is not if it is good, or if other axes, its header or a crop alone explain it:
+    the time to try all on each other grows with the square of their number.
+    """
+    if finding.is_unreadable or finding.dsc >= OWN_DSC:
+        return False
+    cause = finding.repair.cause if finding.repair else NO_CAUSE
+    is_moved = cause.placement is Placement.FIT or cause.shift != NO_SHIFT
+    return finding.repair is None or is_moved or bool(cause.labels)
 
 
 def _fits(
