@@ -372,7 +372,8 @@ def _organ_problem(expected: float, predicted: float, shared: float) -> str:
         return "the reference does not have it"
     missed = 1 - min(1.0, shared / expected)
     surplus = 1 - min(1.0, shared / predicted)
-    return f"{missed:.0%} of it is missing, {surplus:.0%} of its label lies outside"
+    wrong_place = f"{surplus:.0%} of its label lies where the organ is not"
+    return f"{missed:.0%} of it is missing, {wrong_place}"
 
 
 # --- Several cases ------------------------------------------------------------------

@@ -99,7 +99,7 @@ def _cause_lines(
     ways = _ways(members, repair, challenge)
     yield f"{len(members)} of {count(cases, 'case')}: {', '.join(ways)}"
     if len(ways) > 1:
-        yield "  It is one cause: the axes or voxels of these files differ, no more."
+        yield "  It is one cause: these files have other axes, or other voxel sizes."
     for name in SCORES:
         before = [f.before.by_metric[name] for f in members if f.before]
         after = [f.after.by_metric[name] for f in members if f.after]

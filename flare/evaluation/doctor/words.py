@@ -21,7 +21,8 @@ _ENDS = (("left", "right"), ("back", "front"), ("feet", "head"))
 """Where each axis begins and ends."""
 
 COPY_HEADER = (
-    "nibabel.Nifti1Image(labels, ct.affine), or mask.CopyInformation(ct) in SimpleITK"
+    "nibabel.Nifti1Image(labels, ct.affine) (in SimpleITK, whose arrays have the axes"
+    " in reverse order, mask.CopyInformation(ct))"
 )
 
 
@@ -41,8 +42,8 @@ REMEDIES = {
     ),
     "mirrored": Remedy(
         "an axis was reversed between reading the CT and saving the labels: RAS was"
-        " taken for LPS, nibabel.as_closest_canonical turned one of both, or DICOM"
-        " slices were sorted the other way",
+        " taken for LPS, nibabel.as_closest_canonical turned the CT or the labels"
+        " alone, or DICOM slices were sorted the other way",
         "labels = numpy.flip(labels, axis), or do without what turns the CT; "
         + COPY_HEADER,
     ),
@@ -78,8 +79,8 @@ REMEDIES = {
         "labels = table[labels], where table[number as saved] is the number asked for",
     ),
     "exchanged": Remedy(
-        "lists of files were sorted differently, or not at all: os.listdir has none",
-        "for file in sorted(folder.glob('*.nii.gz')): save under file.name",
+        "lists of files had different orders: that of os.listdir is no order at all",
+        "rename these files; and write each prediction under the name of its own CT",
     ),
 }
 """By the name of a cause."""
