@@ -253,7 +253,6 @@ better = "higher"
 """
 
 
-@pytest.mark.gate
 def test_an_image_of_answers_scores_tables(image, tmp_path):
     """Baked in, rehearsed as a table by itself, or in a tarball; else G03."""
     (tmp_path / "tables.toml").write_text(ANSWERS, "utf-8")
