@@ -6,7 +6,7 @@ import pytest
 
 from flare.answers.values import prediction_value
 from flare.common.errors import SubmissionError
-from flare.evaluation.answers import check_answers, read_sheets
+from flare.evaluation.answers import check_answers, read_sheets, score_sheet
 from flare.evaluation.evaluate import evaluate
 from tests.builders.answers import (
     answer_rules,
@@ -161,6 +161,16 @@ def test_each_label_is_a_number_by_itself(tmp_path, reason, cells):
         sheet = sheet_of(tmp_path, "labels", json.dumps(entries), "json")
 
         assert [row.problem for row in sheet.rows] == [reason, reason]
+
+
+def test_without_classes_a_word_that_no_reference_has_is_wrong(tmp_path):
+    """To refuse it would tell which words the references have."""
+    table = "name,prediction\ncase_1,A: Myelofibrosis\ncase_2,B\n"
+
+    sheet = sheet_of(tmp_path, "choice", table)
+
+    assert problems_of(sheet) == []
+    assert score_sheet(sheet).by_metric["accuracy_task"] == 1 / 2
 
 
 # --- Files --------------------------------------------------------------------------

@@ -138,12 +138,13 @@ def _tell_team(team: ScoredTeam) -> None:
 
 
 def _summary(scored: ScoredTeams) -> str:
-    teams = scored.teams
+    # Cases of a refused team may have been looked at, but no score of it is left.
+    teams = [team for team in scored.teams if not team.refusal]
     cases = sum(team.cases for team in teams)
     now = sum(team.scored for team in teams)
     rows = [
-        ("teams", str(len(teams))),
-        ("refused", str(sum(bool(team.refusal) for team in teams))),
+        ("teams", str(len(scored.teams))),
+        ("refused", str(len(scored.teams) - len(teams))),
         ("cases scored now", str(now)),
         ("cases scored before", str(cases - now)),
     ]
