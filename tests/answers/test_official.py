@@ -47,8 +47,26 @@ TASKS = {
 }
 
 
-def differences(values, official, answers):
-    """The differences of all numbers of a script, by its names of metrics."""
+@pytest.fixture
+def data(shared):
+    return shared / "data" / "answers"
+
+
+@pytest.fixture
+def official(data):
+    return json.loads((data / "official.json").read_text(encoding="utf-8"))
+
+
+def values_of(data, folder, challenge):
+    """The values of a folder, which is submission and references in one."""
+    file = data / "challenges" / f"{challenge}.toml"
+    results = evaluate(data / folder, data / folder, challenge=str(file))
+    assert results.metrics == {}
+    return results.answer_values
+
+
+def compared(values, official, answers):
+    """All numbers of a script are equal to ours; returns how many these are."""
     differences = {}
     for name, expected in official.items():
         if isinstance(expected, list) or name in NOT_COMPUTED or "Class_" in name:
@@ -56,63 +74,42 @@ def differences(values, official, answers):
         metric, _, ending = BY_SCRIPT.get(name, name).partition("@")
         column = f"{metric}_{answers}{ending}"
         differences[name] = abs(values[column] - expected)
-    return differences
+    assert max(differences.values()) < 1e-12
+    return len(differences)
 
 
 @pytest.mark.parametrize(
-    ("folder", "challenge", "answers", "numbers"),
+    ("folder", "answers", "numbers"),
     [
-        ("fm/binary", "fm-binary", "task", 2),
-        ("fm/binary-hard", "fm-binary-hard", "task", 2),
-        ("fm/regression", "fm-regression", "task", 1),
-        ("fm/multiclass", "fm-multiclass", "task", 1),
-        ("fm/multilabel", "fm-multilabel", "task", 1),
-        ("fm/survival", "fm-survival", "task", 1),
-        ("automsc/binary", "automsc-binary", "diagnosis", 7),
-        ("automsc/multiclass", "automsc-multiclass", "diagnosis", 6),
+        ("fm/binary", "task", 2),
+        ("fm/binary-hard", "task", 2),
+        ("fm/regression", "task", 1),
+        ("fm/multiclass", "task", 1),
+        ("fm/multilabel", "task", 1),
+        ("fm/survival", "task", 1),
+        ("automsc/binary", "diagnosis", 7),
+        ("automsc/multiclass", "diagnosis", 6),
     ],
 )
-def test_tables_score_as_by_the_scripts(shared, folder, challenge, answers, numbers):
-    data = shared / "data" / "answers"
-    official = json.loads((data / "official.json").read_text(encoding="utf-8"))
-    file = data / "challenges" / f"{challenge}.toml"
+def test_tables_score_as_by_the_scripts(data, official, folder, answers, numbers):
+    values = values_of(data, folder, folder.replace("/", "-"))
 
-    results = evaluate(data / folder, data / folder, challenge=str(file))
-
-    found = differences(results.answer_values, official[folder], answers)
-    assert len(found) == numbers
-    assert max(found.values()) < 1e-12
-    assert results.metrics == {}
+    assert compared(values, official[folder], answers) == numbers
 
 
-@pytest.mark.parametrize("answers", TASKS)
 @pytest.mark.parametrize(
     ("edition", "script"), [(2025, "qwen25"), (2026, "medgemma26")]
 )
-def test_questions_on_images_score_as_by_the_scripts(shared, edition, script, answers):
-    data = shared / "data" / "answers"
-    official = json.loads((data / "official.json").read_text(encoding="utf-8"))
-    file = data / "challenges" / f"mllm2d-{edition}.toml"
+def test_questions_on_images_score_as_by_the_scripts(data, official, edition, script):
+    values = values_of(data, "mllm2d", f"mllm2d-{edition}")
 
-    results = evaluate(data / "mllm2d", data / "mllm2d", challenge=str(file))
-
-    of_task = official["mllm2d"][TASKS[answers]][script]
-    found = differences(results.answer_values, of_task, answers)
-    assert len(found) >= 2
-    assert max(found.values()) < 1e-12
+    for answers, task in TASKS.items():
+        assert compared(values, official["mllm2d"][task][script], answers) >= 2
 
 
-def test_chains_of_questions_score_as_by_the_scripts(shared):
-    data = shared / "data" / "answers"
-    official = json.loads((data / "official.json").read_text(encoding="utf-8"))
-    file = data / "challenges" / "mllm3d.toml"
+def test_chains_of_questions_score_as_by_the_scripts(data, official):
+    values = values_of(data, "mllm3d", "mllm3d")
 
-    values = evaluate(data / "mllm3d", data / "mllm3d", challenge=str(file))
-
-    assert values.answer_values == pytest.approx(
-        {
-            "overlap_global": official["mllm3d"]["global_accuracy"],
-            "chain_accuracy_local": official["mllm3d"]["local_accuracy"],
-        },
-        abs=1e-12,
-    )
+    for answers in ("global", "local"):
+        name = f"{answers}_accuracy"
+        compared(values, {name: official["mllm3d"][name]}, answers)
