@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from flare.answers.values import prediction_value
+from flare.answers.values import prediction_value, reference_value
 from flare.common.errors import SubmissionError
 from flare.evaluation.answers import check_answers, read_sheets, score_sheet
 from flare.evaluation.evaluate import evaluate
@@ -46,20 +46,10 @@ def test_cells_that_mean_the_same_are_read_alike(kind, cell, same):
     assert values == [prediction_value(cell, rules)] * len(same)
 
 
+NO_NUMBERS = ["x", "True", "50%", "1_0", "0x1", "=1", "None", "t(1)", "0;5", "1e", "²"]
+
 NUMBERS = {
-    "not a number": [
-        "x",
-        "True",
-        "50%",
-        "1_0",
-        "0x1",
-        "=1",
-        "None",
-        "t(1)",
-        "0;5",
-        "1e",
-        "²",
-    ],
+    "not a number": NO_NUMBERS,
     "not finite": ["NaN", "nan", "inf", "-Infinity"],
     "a comma where a decimal point belongs": ["0,5", "-1,5e3"],
     "empty": ["", " "],
@@ -72,7 +62,7 @@ REFUSED_CELLS = {
     | {
         "not from 0 to 1": ["41.7", "-0.1", "1.0000001", "[0, 2]"],
         "neither one number nor two": ["[0.2, 0.3, 0.5]"],
-        "not a number": [*NUMBERS["not a number"], "[[0, 1]]", "['0', '1']", "[0 1]"],
+        "not a number": [*NO_NUMBERS, "[[0, 1]]", "['0', '1']", "[0 1]"],
         "empty": ["", " ", "[]", "[0.5,]"],
     },
     "classes": {
@@ -82,7 +72,7 @@ REFUSED_CELLS = {
         "empty": ["", "[0,,1]"],
         "beyond 1e+15": ["[0, 1, 1e16]"],
     },
-    "number": NUMBERS | {"longer than 130,000 characters": ["0" * 140_000]},
+    "number": NUMBERS | {"longer than 130,000 characters": ["9" * 10**6]},
     "time": NUMBERS,
     "choice": {
         "not one of A, B": ["C", "B: Myelofibrosis", "Answer: B", "AB", "A;B", "None"],
@@ -91,6 +81,7 @@ REFUSED_CELLS = {
     "label_set": {
         "not a list in JSON": ["['cyst']", '["cyst"', "[cyst]", "[" * 50_000],
         "not a list of words": ["[1]", '["cyst", ["stone"]]', "[null]"],
+        "longer than 130,000 characters": [json.dumps(["a"] * 10**6)],
     },
     "boxes": {
         "not boxes in JSON": [
@@ -120,27 +111,23 @@ REFUSED_CELLS = {
         "a label twice": ['{"cyst": [], "Cyst": [[0, 0, 1, 1]]}'],
         "beyond 1e+15": ["[[0, 0, 1, 1e300]]"],
         "more than 2000 boxes": [json.dumps([[0, 0, 1, 1]] * 2001)],
+        "longer than 130,000 characters": [json.dumps([[0, 0, 1, 1]] * 10**5)],
     },
 }
 """Cells that are refused, by kind and reason."""
 
 
-@pytest.mark.parametrize(
-    ("kind", "reason"),
-    [
-        (kind, reason)
-        for kind, by_reason in REFUSED_CELLS.items()
-        for reason in by_reason
-    ],
-)
+KINDS_AND_REASONS = [
+    (kind, reason) for kind, reasons in REFUSED_CELLS.items() for reason in reasons
+]
+
+
+@pytest.mark.parametrize(("kind", "reason"), KINDS_AND_REASONS)
 def test_a_cell_that_is_no_answer_is_refused_with_its_place(tmp_path, kind, reason):
     """All cells that are refused for one reason share its line."""
     classes = {"classes": ["A", "B"]} if kind == "choice" else {}
     for cell in REFUSED_CELLS[kind][reason]:
-        entries = [
-            {"name": "case_1", "prediction": cell},
-            {"name": "case_2", "prediction": cell},
-        ]
+        entries = [{"name": f"case_{number}", "prediction": cell} for number in (1, 2)]
 
         sheet = sheet_of(tmp_path, kind, json.dumps(entries), "json", **classes)
 
@@ -161,6 +148,20 @@ def test_each_label_is_a_number_by_itself(tmp_path, reason, cells):
         sheet = sheet_of(tmp_path, "labels", json.dumps(entries), "json")
 
         assert [row.problem for row in sheet.rows] == [reason, reason]
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "reason"),
+    [
+        ("binary", "0.5", "neither 0 nor 1"),
+        ("classes", "3", "not the number of a class, 0 to 2"),
+        ("classes", "maligne", "not a number"),
+        ("labels", '["0", "2", "1"]', "neither 0 nor 1"),
+    ],
+)
+def test_a_reference_is_one_of_the_classes(kind, cell, reason):
+    with pytest.raises(ValueError, match=f"^{reason}$"):
+        reference_value(cell, answer_rules(kind))
 
 
 def test_without_classes_a_word_that_no_reference_has_is_wrong(tmp_path):
@@ -241,61 +242,67 @@ def test_a_number_of_a_question_may_be_written_as_pandas_does(tmp_path):
     assert [row.prediction for row in sheet.rows] == ["A", "B"]
 
 
+SEMICOLONS = TABLE.replace(",", ";")
+THREE_CELLS = "name,prediction\na,0,75\n"
+KEY_TWICE = '[{"name": "a", "name": "b"}]'
+
+
+def numbered(text, number):
+    """A text for each of some numbers, with commas between them."""
+    return ",".join(text.format(place) for place in range(number))
+
+
 REFUSED_FILES = [
     ("csv", "", "it has no row"),
     ("csv", "name,prediction\n", "it has no row"),
+    ("csv", "name\n" + "\n" * 10**5, "it has no row"),
     ("json", "[]", "it has no row"),
     ("csv", b"PK\3\4\0", "it is an Excel workbook or a zip, not a text file"),
     ("csv", "n\u00e4me".encode("latin-1"), "it is not a text in UTF-8"),
     ("csv", TABLE.encode("utf-16"), "it is not a text in UTF-8"),
     ("csv", f"{TABLE}\0", "it holds a byte 0"),
-    (
-        "csv",
-        TABLE.replace(",", ";"),
-        "its columns are separated by semicolons, expected",
-    ),
+    ("csv", SEMICOLONS, "its columns are separated by semicolons, expected commas"),
     ("csv", "name,Predictions\na,1", "it has no column prediction (did you mean Pred"),
     ("csv", "name,y\na,1", "it has no column prediction; it has y"),
-    (
-        "csv",
-        "case_1,0.75\ncase_2,0",
-        "it has no column name, prediction; it has case_1",
-    ),
+    ("csv", "case_1,0.75\n,0", "it has no column name, prediction; it has case_1"),
     ("csv", "name,prediction,name\na,1,b\n", "it has two columns name"),
-    (
-        "csv",
-        "name,prediction\na,0,75\n",
-        "line 2 has 3 cells, expected 2, as in the fi",
-    ),
+    ("csv", THREE_CELLS, "line 2 has 3 cells, expected 2, as in the first line"),
     ("csv", f"{TABLE}case_3\n", "line 4 has 1 cell, expected 2, as in the first line"),
     ("csv", f"{TABLE},0.5\n", "line 4 has an empty name"),
     ("csv", f'{TABLE}"a\n', "line 4 is not CSV (unexpected end of data)"),
-    (
-        "json",
-        "[{'name': 'case_1'}]",
-        "it is not JSON (Expecting property name enclosed",
-    ),
+    ("csv", "name\n" + "a" * 10**6, "line 2 is not CSV (field larger than"),
+    ("csv", numbered("c{}", 10**5) + "\n", "it has more than 10,000 columns"),
+    ("csv", "a" + "," * 10**5, "it has more than 10,000 columns"),
+    ("csv", "name\n" + "a\n" * 210_000, "it has more than 200,000 rows"),
+    ("json", "[{'name': 'a'}]", "it is not JSON (Expecting property name enclosed"),
     ("jsonl", '{"name": "a", "prediction": 1}\n{} x', "line 2 is not JSON (Extra data"),
     ("json", "[1]", "entry 1 is not an object in braces"),
-    (
-        "json",
-        '{"case_1": 0.75}',
-        "entry 1 has no column name, prediction; it has case_1",
-    ),
+    ("json", '{"case_1": 1}', "entry 1 has no column name, prediction; it has case_1"),
     ("jsonl", f'{ENTRY}\n{{"name": "b"}}', "entry 2 has no column prediction"),
-    (
-        "json",
-        '[{"name": "a", "name": "b"}]',
-        "it is not JSON (the key name twice in one",
-    ),
+    ("json", KEY_TWICE, "it is not JSON (the key name twice in one object"),
     ("json", '[{"name": "a", " name": "b"}]', "it has two columns name"),
     ("json", '[{"local_vqa": 1}]', "its questions are not as in val.json of MLLM-3D"),
+    ("json", "[" * 500_000, "it is not JSON (its lists lie too deep"),
+    ("jsonl", '{"a":' * 500_000, "line 1 is not JSON (its lists lie too deep"),
+    ("json", '[{"name": ' + "[" * 500_000, "it is not JSON (its lists lie too deep"),
+    ("json", f'[{{"name": {"9" * 5000}}}]', "it is not JSON (Exceeds the limit"),
+    (
+        "jsonl",
+        "{" + numbered('"k{}":0', 10**5) + "}",
+        "it has more than 10,000 columns",
+    ),
+    ("json", "[" + numbered("{{}}", 210_000) + "]", "it has more than 200,000 rows"),
+    ("jsonl", "{}\n" * 210_000, "it has more than 200,000 rows"),
 ]
 """The ending and the content of a file, and how the reason begins for which it is
-refused as a whole."""
+refused as a whole: without end or bottom, too."""
 
 
-@pytest.mark.parametrize(("suffix", "content", "reason"), REFUSED_FILES)
+@pytest.mark.parametrize(
+    ("suffix", "content", "reason"),
+    REFUSED_FILES,
+    ids=[f"{suffix}-{reason}" for suffix, _, reason in REFUSED_FILES],
+)
 def test_a_file_that_is_no_table_is_refused(tmp_path, suffix, content, reason):
     sheet = sheet_of(tmp_path, "binary", content, suffix)
 

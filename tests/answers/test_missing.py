@@ -49,44 +49,34 @@ ANSWERS = {
 }
 """References and predictions, by kind."""
 
+ALL_THIRD = (["2", "0"], [[0, 0, 1], [0, 0, 1]])
+ONE_FOUND = (["[[0, 0, 1, 1]]"] * 2, ["[[0, 0, 1, 1]]", "[[5, 5, 6, 6]]"])
+
 MAY_PAY = {
-    ("precision", "classes"): (["2", "0"], [[0, 0, 1], [0, 0, 1]], 1 / 4, 1 / 2),
-    ("f1", "classes"): (["2", "0"], [[0, 0, 1], [0, 0, 1]], 1 / 3, 1 / 2),
+    ("precision", "classes"): (*ALL_THIRD, 1 / 4, 1 / 2),
+    ("f1", "classes"): (*ALL_THIRD, 1 / 3, 1 / 2),
     ("precision", "choice"): ("BA", "BB", 1 / 4, 1 / 2),
     ("f1", "choice"): ("BA", "BB", 1 / 3, 1 / 2),
-    ("precision", "boxes"): (
-        ["[[0, 0, 1, 1]]"] * 2,
-        ["[[0, 0, 1, 1]]", "[[5, 5, 6, 6]]"],
-        1 / 2,
-        1,
-    ),
-    ("f1", "boxes"): (
-        ["[[0, 0, 1, 1]]"] * 2,
-        ["[[0, 0, 1, 1]]", "[[5, 5, 6, 6]]"],
-        1 / 2,
-        2 / 3,
-    ),
+    ("precision", "boxes"): (*ONE_FOUND, 1 / 2, 1),
+    ("f1", "boxes"): (*ONE_FOUND, 1 / 2, 2 / 3),
     ("micro_f1", "label_set"): (["cyst", ""], ["cyst", "cyst; stone"], 1 / 2, 2 / 3),
 }
 """Where a wrong answer is one too many, beside one that is missed: references,
 predictions, the value, and the value without the last prediction."""
 
 TIES = {
-    ("auprc", "binary"): (["1", "0", "1", "1"], [[0], [0.5], [0], [0.5]]),
-    ("auprc", "classes"): (
-        ["1", "0", "1", "1"],
-        [[0, 0, 0], [0, 0.5, 0], [0, 0, 0], [0, 0.5, 0]],
-    ),
+    ("auprc", "binary"): (list("1011"), lambda score: [score]),
+    ("auprc", "classes"): (list("1011"), lambda score: [0, score, 0]),
     ("mean_average_precision", "classes"): (
-        ["1", "0", "1", "1"],
-        [[0, 0, 0], [0, 0.5, 0], [0, 0, 0], [0, 0.5, 0]],
+        list("1011"),
+        lambda score: [0, score, 0],
     ),
     ("mean_average_precision", "labels"): (
-        [(1, 0, 0), (0, 0, 0), (1, 0, 0), (1, 0, 0)],
-        [(0, 0, 0), (0.5, 0, 0), (0, 0, 0), (0.5, 0, 0)],
+        [(truth, 0, 0) for truth in (1, 0, 1, 1)],
+        lambda score: (score, 0, 0),
     ),
 }
-"""Where silence may pay if scores are equal: references and predictions."""
+"""Where silence may pay if scores are equal: references, and what has a score."""
 
 
 def changed(rows, place):
@@ -170,9 +160,9 @@ def test_by_average_precision_equal_scores_may_cost_more(metric, kind):
     That one gives 1/3 x 1/2, and they give 2/3 x 3/4: together 2/3. Without it, the
     negative case is alone in front: they give 2/3 x 2/3, and it gives 1/3 x 3/4.
     """
-    references, predictions = TIES[metric, kind]
+    references, prediction = TIES[metric, kind]
     rules = answer_rules(kind, metrics=[metric])
-    rows = answer_rows(references, predictions)
+    rows = answer_rows(references, map(prediction, (0, 0.5, 0, 0.5)))
 
     [value] = answer_values(rules, rows).values()
     [without] = answer_values(rules, changed(rows, len(rows) - 1)).values()

@@ -232,6 +232,7 @@ def test_a_faulty_table_beside_the_demonstration_set_is_told(challenge_of, tmp_p
     ("text", "problem"),
     [
         ("name,gt\na,A\nb,C\n", "line 3 (b: C): not one of A, B"),
+        ("name,gt\na,\n", "line 2 (a: nothing): empty"),
         ("name,gt\na,A\na,B\n", "line 3: a second answer for case a"),
         ("name;gt\na;A\n", "its columns are separated by semicolons, expected commas"),
         ("name,label\na,A\n", "it has no column gt; it has label"),
