@@ -30,10 +30,8 @@ BoxesByLabel = Mapping[str, Boxes]
 def read_boxes(cells: Cells, rules: AnswerRules) -> BoxesByLabel:
     """The boxes of a cell: a list of boxes in JSON, or an object of such lists.
 
-    Raises
-    ------
-    ValueError
-        If it is something else, a box has no area, or there are too many.
+    A ValueError is raised if it is something else, a box has no area, or there are too
+    many.
     """
     try:
         content = json_value(cells[0].strip() or "[]")

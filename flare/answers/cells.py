@@ -72,10 +72,8 @@ def word(text: str) -> str:
 def json_value(text: str) -> Any:
     """The content of a text in JSON.
 
-    Raises
-    ------
-    ValueError
-        If it is not JSON, or an object has a key twice, of which one would be lost.
+    A ValueError is raised if it is not JSON, or an object has a key twice, of which one
+    would be lost.
     """
     try:
         return json.loads(text, object_pairs_hook=_object)

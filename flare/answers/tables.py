@@ -37,19 +37,10 @@ class TableRow:
 
 
 def read_table(file: Path, *, is_real: bool = False) -> list[TableRow]:
-    """Read all rows of a file.
+    """Read all rows of a file, which ends in .csv, .json or .jsonl.
 
-    Parameters
-    ----------
-    file : Path
-        It ends in .csv, .json or .jsonl.
-    is_real : bool
-        Whether a link is refused, as in a submission.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be read; says why.
+    With `is_real`, a link is refused, as in a submission. A ValueError is raised if it
+    cannot be read, and says why.
     """
     text = _text_of(file, is_real=is_real)
     read_rows = _csv_rows if file.suffix == ".csv" else _json_rows

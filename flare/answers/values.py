@@ -44,13 +44,7 @@ def _cells(text: str, columns: Sequence[str]) -> Sequence[str]:
 
 
 def reference_value(text: str, rules: AnswerRules) -> Any:
-    """The value of a reference.
-
-    Raises
-    ------
-    ValueError
-        If it is not one that the kind allows; says why.
-    """
+    """The value of a reference; a ValueError says why the kind allows no such one."""
     cells = _checked_cells(text, rules.reference, rules)
     return _function(KINDS[rules.kind].reference)(cells, rules)
 
@@ -73,25 +67,10 @@ def _checked_cells(
 
 
 def case_numbers(metric: str, rules: AnswerRules, answers: Sequence[AnswerRow]) -> Rows:
-    """The numbers that each case gives to a metric.
+    """The numbers that each case gives to a metric that the kind of the rules has.
 
-    Parameters
-    ----------
-    metric : str
-        Name of one that the kind of the rules has.
-    rules : AnswerRules
-        How answers are read.
-    answers : sequence of AnswerRow
-        A case each; one with a problem counts as the worst answer.
-
-    Returns
-    -------
-    array of float, of shape (cases, numbers of a case)
-
-    Raises
-    ------
-    ValueError
-        If a text is not one that the kind allows.
+    They have the shape (cases, numbers of a case). An answer with a problem counts as
+    the worst one. A ValueError is raised if a text is not one that the kind allows.
     """
     pair = _function(ANSWER_METRICS[metric].functions[rules.kind][0])
     missing = _function(KINDS[rules.kind].missing)

@@ -167,6 +167,7 @@ class AnswerMetric(Metric):
 
 
 _ACCURACY = ("pairs:is_right", "agreement:mean")
+_MEAN_PRECISION = ("pairs:truths_and_scores", "agreement:mean_average_precision")
 _WEIGHTED_F1 = ("pairs:decisions", "agreement:weighted_f1")
 _WEIGHTED_PRECISION = ("pairs:decisions", "agreement:weighted_precision")
 _BALANCED = ("pairs:decisions", "agreement:balanced_accuracy")
@@ -178,21 +179,13 @@ ANSWER_METRICS = {
             name="accuracy",
             title="Accuracy",
             definition="the share of cases whose class is right",
-            functions={
-                "binary": _ACCURACY,
-                "classes": _ACCURACY,
-                "choice": _ACCURACY,
-            },
+            functions=dict.fromkeys(("binary", "classes", "choice"), _ACCURACY),
         ),
         AnswerMetric(
             name="balanced_accuracy",
             title="Balanced accuracy",
             definition="the mean recall of the classes that the references have",
-            functions={
-                "binary": _BALANCED,
-                "classes": _BALANCED,
-                "choice": _BALANCED,
-            },
+            functions=dict.fromkeys(("binary", "classes", "choice"), _BALANCED),
         ),
         AnswerMetric(
             name="auroc",
@@ -274,16 +267,7 @@ ANSWER_METRICS = {
             title="mAP",
             definition="the mean over classes or labels of the average precision, not"
             " interpolated",
-            functions={
-                "classes": (
-                    "pairs:truths_and_scores",
-                    "agreement:mean_average_precision",
-                ),
-                "labels": (
-                    "pairs:truths_and_scores",
-                    "agreement:mean_average_precision",
-                ),
-            },
+            functions=dict.fromkeys(("classes", "labels"), _MEAN_PRECISION),
         ),
         AnswerMetric(
             name="mean_absolute_error",

@@ -209,10 +209,7 @@ def recorded_challenge(
 def recorded_answers(rules: Mapping[str, Any]) -> tuple[AnswerRules, ...]:
     """The rules of answers that results were scored by, as they were recorded.
 
-    Raises
-    ------
-    ValueError
-        If a rule has a value that no rule can have.
+    A ValueError is raised if a rule has a value that no rule can have.
     """
     return tuple(build(AnswerRules, table) for table in _recorded_answers(rules))
 

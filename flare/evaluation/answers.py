@@ -105,24 +105,10 @@ def read_sheets(
 ) -> tuple[Sheet, ...]:
     """Read all answers of a submission, and their references.
 
-    Parameters
-    ----------
-    predictions : Path, optional
-        The folder of the submission; None to read the references alone, as if each
-        answer to them were missing.
-    ground_truth : Path
-        The folder of the references.
-    challenge : Challenge
-        Whose `answers` are read.
-
-    Raises
-    ------
-    GroundTruthError
-        If the references are at fault.
-    DemonstrationSetError
-        If there are none but the demonstration set, which has no answers.
-    FolderError
-        If the submission holds too many files.
+    Without a folder of predictions, the references are read alone, as if each answer to
+    them were missing. A GroundTruthError is raised if they are at fault, a
+    DemonstrationSetError if there are none but the demonstration set, which has no
+    answers, and a FolderError if the submission holds too many files.
     """
     read, read_submitted = cache(read_table), _read_submitted()
     references = answer_files_in(ground_truth, challenge, is_reference=True)
@@ -196,10 +182,7 @@ def answer_reference_files(
 ) -> list[tuple[str, Path]]:
     """The name of each answers of a challenge, with the file of its references.
 
-    Raises
-    ------
-    GroundTruthError
-        If a file is not there, or is there twice.
+    A GroundTruthError is raised if a file is not there, or is there twice.
     """
     if not challenge.answers:
         return []
@@ -223,10 +206,7 @@ def _reference_file(rules: AnswerRules, files: Sequence[Path]) -> Path:
 def _reference_texts(rules: AnswerRules, file: Path, read: ReadTable) -> dict[str, str]:
     """The text of each reference, in the order of the cases.
 
-    Raises
-    ------
-    GroundTruthError
-        If one cannot be read, or a case has two.
+    A GroundTruthError is raised if one cannot be read, or a case has two.
     """
     texts: dict[str, str] = {}
     try:
@@ -246,12 +226,9 @@ def _reference_texts(rules: AnswerRules, file: Path, read: ReadTable) -> dict[st
 
 
 def check_sheet(sheet: Sheet) -> None:
-    """See that the references leave no metric undefined.
+    """Raise a GroundTruthError if the references leave a metric undefined.
 
-    Raises
-    ------
-    GroundTruthError
-        If they do, as AUROC where all cases are of one class.
+    AUROC is, where all cases are of one class.
     """
     rules = sheet.rules
     if rules.worst is None:
@@ -264,12 +241,9 @@ def check_sheet(sheet: Sheet) -> None:
 
 
 def check_cases(sheets: Sequence[Sheet], cases: Collection[str]) -> None:
-    """See that each answer is of a case that has a label map, if any case has one.
+    """Raise a GroundTruthError if an answer is of a case without a label map.
 
-    Raises
-    ------
-    GroundTruthError
-        If not.
+    Without any label map, answers are scored alone.
     """
     for sheet in sheets if cases else ():
         strangers = [case for case in sheet.cases if case not in cases]
@@ -286,10 +260,7 @@ def rows_that_count(
 ) -> Iterator[TableRow]:
     """The rows with the values of `only`, each of which has all columns.
 
-    Raises
-    ------
-    ValueError
-        If a column is missing, or no row counts.
+    A ValueError is raised if a column is missing, or no row counts.
     """
     has_any = False
     for row in rows:
@@ -444,23 +415,10 @@ def distinct_problems(sheets: Sequence[Sheet]) -> tuple[SubmissionError, ...]:
 def check_answers(
     predictions: Path, challenge: Challenge, cases: Collection[str] | None
 ) -> tuple[tuple[SubmissionError, ...], list[str]]:
-    """Look at answers whose references are not at hand.
+    """Look at answers whose references are not at hand; images may tell the cases.
 
-    Parameters
-    ----------
-    predictions : Path
-        The folder of the submission.
-    challenge : Challenge
-        Whose `answers` are read.
-    cases : collection of str, optional
-        The cases, if images tell them.
-
-    Returns
-    -------
-    tuple of SubmissionError
-        What is wrong.
-    list of str
-        A line for each ``[[answers]]`` that says what there is.
+    Returned are all problems, and a line for each ``[[answers]]`` that says how many
+    answers there are.
     """
     read = _read_submitted()
     files = _submitted_files(predictions, challenge)
@@ -482,12 +440,8 @@ def check_answers(
 def score_sheet(sheet: Sheet) -> AnswerScore:
     """The values of the metrics of one ``[[answers]]``.
 
-    Raises
-    ------
-    GroundTruthError
-        If the references leave a metric undefined.
-    SubmissionError
-        If a missing answer has no worst value to count as.
+    A GroundTruthError is raised if the references leave a metric undefined, and a
+    SubmissionError if a missing answer has no worst value to count as.
     """
     has_missing = any(row.problem for row in sheet.rows)
     if has_missing and KINDS[sheet.rules.kind].needs_worst:

@@ -39,10 +39,8 @@ def read_case_answers(
 ) -> tuple[CaseAnswers, ...]:
     """Read what a run has written of answers, whose files and values were checked.
 
-    Raises
-    ------
-    WrongOutputError
-        If a row is of another case, or the rows are too long to be joined.
+    A WrongOutputError is raised if a row is of another case, or the rows are too long
+    to be joined.
     """
     answers = []
     files = answer_files_in(folder, challenge, is_reference=False)
@@ -90,10 +88,7 @@ def keep_answers(
 
     The folder is the team's. A run that has failed has no `answers`.
 
-    Raises
-    ------
-    MeasurementError
-        If the rows of other cases cannot be read any more.
+    A MeasurementError is raised if the rows of other cases cannot be read any more.
     """
     rows_by_file = {file.file: file.rows for file in answers}
     for name, rules_of_file in _rules_by_file(challenge).items():

@@ -73,11 +73,8 @@ def read_answer_columns(
 ) -> dict[str, AnswerColumn]:
     """The ranked metrics of answers, from the answers of each team's folder.
 
-    Raises
-    ------
-    RankingError
-        If the answers of a team cannot be scored, or are not to the references of the
-        other teams.
+    A RankingError is raised if the answers of a team cannot be scored, or are not to
+    the references of the other teams.
     """
     names = {rule.metric for rule in metrics}
     columns = {}
@@ -117,13 +114,7 @@ def _column(
 def check_values(
     columns: Mapping[str, AnswerColumn], scores: EvaluationFile, folder: Path
 ) -> None:
-    """See that answers.csv gives the values of a team's metrics.json.
-
-    Raises
-    ------
-    RankingError
-        If not.
-    """
+    """Raise a RankingError if answers.csv gives other values than a metrics.json."""
     decimals = str(scores.evaluation.options.get("decimals", ""))
     tolerance = EQUAL
     if decimals.isdecimal():
@@ -140,13 +131,7 @@ def check_values(
 
 
 def read_team_answers(folder: Path) -> AnswersByName:
-    """The answers of a team.
-
-    Raises
-    ------
-    RankingError
-        If its answers.csv is not there, or cannot be read.
-    """
+    """The answers of a team; a RankingError is raised if it has no such file."""
     file = folder / ANSWERS_CSV
     if not file.exists():
         problem = "it is not there, and values of answers are ranked by it"

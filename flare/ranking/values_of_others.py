@@ -33,11 +33,8 @@ def add_values(
     Cases are those of metrics.json. Where only answers are scored, questions that no
     answers.csv has may have values, if more than one team has them.
 
-    Raises
-    ------
-    RankingError
-        If a file that is ranked is not there, cannot be read, has a case twice, an
-        impossible value, or a case that nobody knows.
+    A RankingError is raised if a file that is ranked is not there, cannot be read, has
+    a case twice, an impossible value, or a case that nobody knows.
     """
     ranked = {rule.metric for rule in metrics}
     columns = {folder: _read_columns(folder, challenge, ranked) for folder in folders}

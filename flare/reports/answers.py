@@ -71,10 +71,7 @@ class AnswerSheet:
 def read_sheets(source: Path, file: EvaluationFile) -> tuple[AnswerSheet, ...]:
     """Read answers.csv beside a metrics.json; nothing where it is not there.
 
-    Raises
-    ------
-    MetricsFileError
-        If it cannot be read, or is not of this metrics.json.
+    A MetricsFileError is raised if it cannot be read, or is not of this metrics.json.
     """
     answers_file = source.with_name(ANSWERS_CSV)
     if not file.answers or not answers_file.is_file():
@@ -101,30 +98,28 @@ def read_sheets(source: Path, file: EvaluationFile) -> tuple[AnswerSheet, ...]:
 # --- Values -------------------------------------------------------------------------
 
 
-def _metric(column: str) -> Metric:
-    metric = metric_of(column)
-    assert metric is not None  # else it would not be a value of answers
-    return metric
-
-
-def answer_title(column: str) -> str:
-    """The title of a metric and the name of its answers.
+def metric_and_name(column: str) -> tuple[Metric, str]:
+    """The metric of a value, and the name of its answers in print.
 
     Examples
     --------
-    >>> answer_title("auroc_lesion_type")
-    'AUROC of lesion type'
+    >>> metric, name = metric_and_name("auroc_lesion_type")
+    >>> metric.title, name
+    ('AUROC', 'lesion type')
     """
-    return f"{_metric(column).title} of {organ_of(column).replace('_', ' ')}"
+    metric = metric_of(column)
+    assert metric is not None  # else it would not be a value of answers
+    return metric, organ_of(column).replace("_", " ")
 
 
 def answer_tiles(answers: Mapping[str, float], *, exact: bool) -> list[Tile]:
     """The first values, for the head of a page without label maps."""
     tiles = []
     for column, value in list(answers.items())[:MOST_TILES]:
+        metric, name = metric_and_name(column)
         cell = number_cell(value, exact=exact)
-        tile = Tile(name=answer_title(column), value=cell.text, exact=cell.exact)
-        tiles.append(tile)
+        title = f"{metric.title} of {name}"
+        tiles.append(Tile(name=title, value=cell.text, exact=cell.exact))
     return tiles
 
 
@@ -132,8 +127,7 @@ def values_table(answers: Mapping[str, float], *, exact: bool) -> Table:
     """A row for each metric of each answers: its value and its definition."""
     rows = []
     for column, value in answers.items():
-        metric = _metric(column)
-        name = organ_of(column).replace("_", " ")
+        metric, name = metric_and_name(column)
         cell = number_cell(value, exact=exact)
         title = text_cell(metric.title)
         rows.append((name, title, cell, text_cell(metric.definition)))

@@ -36,29 +36,15 @@ class AnswerRow:
     """Why it counts as the worst answer; empty if it could be used."""
 
 
-def answers_text(rows: Sequence[AnswerRow]) -> str:
-    """The content of answers.csv."""
-    return rows_text(AnswerRow, rows)
-
-
 def write_answers(file: Path, rows: Sequence[AnswerRow]) -> None:
-    """Write answers.csv, whole or not at all.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    """
-    write_whole(file, answers_text(rows))
+    """Write answers.csv, whole or not at all; an OutputError says why it cannot be."""
+    write_whole(file, rows_text(AnswerRow, rows))
 
 
 def read_answers(file: Path) -> Mapping[str, Sequence[AnswerRow]]:
     """The rows of each `[[answers]]`, by its name, in the order of the file.
 
-    Raises
-    ------
-    RankingError
-        If it cannot be read, or has two answers for a case.
+    A RankingError is raised if it cannot be read, or has two answers for a case.
     """
     rows: dict[str, dict[str, AnswerRow]] = {}
     for row in read_table(file, AnswerRow):

@@ -291,10 +291,7 @@ def write_metrics(results: Results, folder: str | Path) -> Path:
 def write_results(results: Results, folder: Path) -> None:
     """Write metrics.json of a team, and answers.csv if it has answers.
 
-    Raises
-    ------
-    OutputError
-        If one cannot be written.
+    An OutputError is raised if one cannot be written.
     """
     if results.answers:
         # Not at the top: an evaluation, which writes no such file, starts sooner.

@@ -1,12 +1,9 @@
 """Pages of answers: values, confusion matrices, ROC curves, and comparisons."""
 
-import csv
-
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from flare.evaluation.evaluate import evaluate
 from flare.reports.answers import (
     AnswerSheet,
     confusion_table,
@@ -17,56 +14,36 @@ from flare.reports.answers import (
 from flare.reports.answers_comparison import drawn_differences, mcnemar
 from flare.reports.report import Report
 from flare.results.errors import MetricsFileError
-from flare.results.metrics_json import write_results
 from flare.results.metrics_reading import read_evaluation
+from tests.builders.answer_teams import (
+    DIAGNOSIS,
+    answer_challenge,
+    paired,
+    write_answer_team,
+)
 
-CHALLENGE = """
-name = "Lesions"
-
-[[answers]]
-name = "diagnosis"
-kind = "binary"
-file = "results.csv"
-reference_file = "reference.csv"
-metrics = ["accuracy", "auroc"]
-
-[[answers]]
-name = "type"
-kind = "choice"
-file = "types.csv"
-reference_file = "types_reference.csv"
-classes = ["cyst", "tumour"]
-metrics = ["accuracy"]
-"""
+TYPE = {
+    "name": "type",
+    "kind": "choice",
+    "file": "types.csv",
+    "classes": ["cyst", "tumour"],
+    "metrics": ["accuracy"],
+}
+CHALLENGE = answer_challenge(DIAGNOSIS, TYPE, ranking={})
 
 TRUTHS = [1, 1, 1, 0, 0, 0]
 PROBABILITIES = [0.9, 0.6, 0.2, 0.6, 0.1, 0.3]
 TYPES = ["cyst", "cyst", "tumour", "tumour", "tumour", "cyst"]
 ANSWERED_TYPES = ["cyst", "tumour", "tumour", "tumour", "cyst", "cyst"]
-CASES = [f"secret_{number}" for number in range(6)]
-
-
-def write_table(file, column, cells):
-    with file.open("w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream).writerows(
-            [["name", column], *zip(CASES, cells, strict=False)]
-        )
 
 
 def scored(folder, probabilities=PROBABILITIES, types=ANSWERED_TYPES):
-    """A team's folder with metrics.json and answers.csv."""
-    challenge, labels = folder / "lesions.toml", folder / "labels"
-    for name in ("labels", "team", "out"):
-        (folder / name).mkdir(parents=True)
-    challenge.write_text(CHALLENGE, encoding="utf-8")
-    write_table(labels / "reference.csv", "gt", TRUTHS)
-    write_table(labels / "types_reference.csv", "gt", TYPES)
-    write_table(folder / "team" / "results.csv", "prediction", probabilities)
-    write_table(folder / "team" / "types.csv", "prediction", types)
-    results = evaluate(
-        folder / "team", labels, challenge=str(challenge), on_bad_case="worst"
-    )
-    write_results(results, folder / "out")
+    """A team's folder with metrics.json and answers.csv; None is no answer."""
+    answers = {
+        "diagnosis": paired(TRUTHS, probabilities, "secret_"),
+        "type": paired(TYPES, types, "secret_"),
+    }
+    write_answer_team(folder / "out", CHALLENGE, answers)
     return folder / "out" / "metrics.json"
 
 
@@ -81,7 +58,7 @@ def sheets_of(source):
 
 
 def test_a_confusion_matrix_counts_the_cases_of_each_class(tmp_path):
-    _, types = sheets_of(scored(tmp_path, types=ANSWERED_TYPES[:5]))
+    _, types = sheets_of(scored(tmp_path, types=[*ANSWERED_TYPES[:5], None]))
 
     table = confusion_table(types)
 
@@ -114,14 +91,14 @@ def test_a_missing_answer_counts_as_the_wrong_class():
 
 
 def test_organisers_see_single_answers_and_participants_values_alone(tmp_path):
-    source = scored(tmp_path, PROBABILITIES[:5])
+    source = scored(tmp_path, [*PROBABILITIES[:5], None])
 
     organiser, participant = (
         page_text(source, audience) for audience in ("organiser", "participant")
     )
 
     assert "ROC curve of diagnosis" in organiser
-    assert "1 counts as wrong: no answer was submitted (secret_5)" in organiser
+    assert "1 counts as wrong: missing (secret_6)" in organiser
     for secret in ("ROC curve of", "secret", "by the class of", "6 answers"):
         assert secret not in participant
     # Positive cases have 0.9, 0.6 and 0.2; others 0.6, 0.1, and a missing answer, which
