@@ -34,6 +34,11 @@ from flare.results.traces_csv import MemoryCurve, Point
 
 # --- Axes -------------------------------------------------------------------------
 
+FAR = 3
+"""An axis without an upper end ends at most at so many upper quartiles."""
+
+EDGE_NOTE = "What is beyond the axis stands at its edge, with its number."
+
 
 def linear_axis(values: Sequence[float]) -> Axis:
     """An axis from 0 to beyond the largest value, with round ticks."""
@@ -47,15 +52,6 @@ def _round_marks(top: float) -> list[float]:
     unit = 10 ** math.floor(math.log10(top))
     step = next(s * unit for s in (0.5, 1, 2, 5) if top <= 3 * s * unit)
     return [step * n for n in range(math.ceil(top / step) + 1)]
-
-
-def root_axis(values: Sequence[float]) -> Axis:
-    """An axis from 0 for values where a few are much larger than most."""
-    end = _round_marks(max(values))[-1]
-    marks = [end * part for part in (0, 0.1, 0.5, 1)]
-    ticks = tuple((math.sqrt(mark / end), f"{mark:.10g}") for mark in marks)
-    note = "The axis is stretched towards 0 (square root)."
-    return Axis(lambda value: math.sqrt(value / end), ticks, note)
 
 
 def log_axis(values: Sequence[float]) -> Axis:
@@ -79,24 +75,18 @@ def log_axis(values: Sequence[float]) -> Axis:
 
 
 def difference_axis(values: Sequence[float]) -> Axis:
-    """An axis with 0 in its middle, which is stretched there if it has to be.
+    """An axis with 0 in its middle."""
+    end = _round_end(_far_end([abs(value) for value in values if value]))
+    ticks = ((0.0, f"{-end:+g}"), (0.5, "0"), (1.0, f"{end:+g}"))
+    return Axis(lambda value: 0.5 + value / end / 2, ticks)
 
-    Where a few have changed much, and most have hardly changed, these could not be told
-    from 0 otherwise: then places follow the square root.
-    """
-    sizes = [abs(value) for value in values if value] or [0.0]
-    end = _round_end(max(sizes))
-    is_stretched = end > 0.2 and float(np.median(sizes)) < end / 20
 
-    def scale(value: float) -> float:
-        part = abs(value) / end
-        if is_stretched:
-            part = math.sqrt(part)
-        return 0.5 + math.copysign(part, value) / 2
-
-    ticks = ((scale(-end), f"{-end:+g}"), (scale(0.0), "0"), (scale(end), f"{end:+g}"))
-    note = "The axis is stretched about 0 (square root)." if is_stretched else ""
-    return Axis(scale, ticks, note)
+def _far_end(sizes: Sequence[float]) -> float:
+    """The largest size; or less, where most would lie in a small part of the axis."""
+    if not sizes:
+        return 0.0
+    largest = max(sizes)
+    return min(largest, FAR * float(np.quantile(sizes, 0.75))) or largest
 
 
 def _round_end(size: float) -> float:
@@ -107,19 +97,28 @@ def _round_end(size: float) -> float:
 
 
 def zoomed_axis(values: Sequence[float]) -> Axis:
-    """An axis from one round mark to another, no farther than values lie apart."""
-    low, high = min(values), max(values)
+    """An axis from one round mark to another, no farther than scores lie apart.
+
+    It begins where the axis of scores does, if any score lies beyond that.
+    """
+    low, high = max(min(values), score_start(values)), max(values)
     span = max(high - low, 0.1)
     unit = 10 ** math.floor(math.log10(span))
     step = next(s * unit for s in (0.2, 0.5, 1, 2) if span <= 5 * s * unit)
     start = math.floor(low / step)
     steps = max(math.ceil(high / step) - start, 1)
     marks = (((n / steps), f"{(start + n) * step:.10g}") for n in range(steps + 1))
-    return Axis(lambda value: (value / step - start) / steps, tuple(marks))
+    note = "What is below the axis stands at its edge."
+    return Axis(lambda value: (value / step - start) / steps, tuple(marks), note)
 
 
 def value_axis(metric: Metric | str, values: Sequence[float]) -> Axis:
-    """The axis that fits the values of a metric, or of a measured column."""
+    """The axis of all values of a metric, or of a measured column, on each page.
+
+    One bad team or case does not squeeze the others: an axis of scores begins at 0.5,
+    unless a quarter of them are below that, and any other one but that of running times
+    ends at three times the upper quartile. What is beyond stands at the edge.
+    """
     if isinstance(metric, str):
         if metric.startswith(RUNTIME) and values:
             return log_axis(values)
@@ -127,21 +126,24 @@ def value_axis(metric: Metric | str, values: Sequence[float]) -> Axis:
         return _share_axis(values)
     elif metric.range[0] < 0:
         return difference_axis(values)
-    # Most of what is drawn would lie in the first fifth.
-    is_squeezed = len(values) > 2 and max(values) > 5 * np.quantile(values, 0.75)
-    return root_axis(values) if is_squeezed else linear_axis(values)
+    return linear_axis([_far_end(values)])
 
 
 def _share_axis(values: Sequence[float]) -> Axis:
-    """An axis to 1 for scores; it begins at 0.5 if all of them are beyond that."""
-    start = 0.5 if values and min(values) >= 0.5 else 0.0
-    note = "The axis begins at 0.5." if start else ""
+    """An axis to 1 for scores."""
+    start = score_start(values)
 
     def scale(value: float) -> float:
         return (value - start) / (1 - start)
 
     marks = np.linspace(start, 1, 6).tolist()
+    note = f"The axis begins at {start}." if start else ""
     return Axis(scale, tuple((scale(mark), f"{mark:.1f}") for mark in marks), note)
+
+
+def score_start(scores: Sequence[float]) -> float:
+    """The start of an axis of scores: 0.5, or 0 if a quarter of them are below that."""
+    return 0.5 if scores and float(np.quantile(scores, 0.25)) >= 0.5 else 0.0
 
 
 def rank_ticks(ranks: int) -> list[tuple[float, str]]:
@@ -193,7 +195,7 @@ def spread_chart(
         Other fields of the chart.
     """
     if not isinstance(axis, Axis):
-        axis = value_axis(axis, _drawn(values, counted or values))
+        axis = value_axis(axis, present(chain.from_iterable(values)))
     marks = []
     all_intervals = intervals or [None] * len(values)
     rows = zip(values, counted or values, all_intervals, strict=True)
@@ -208,7 +210,7 @@ def spread_chart(
         key = (("dot", "a case"), *(boxed if has_boxes else ()))
     return Chart(
         title=title,
-        note=axis.note if note is None else note,
+        note=_noted(axis.note if note is None else note, marks),
         summary=summary,
         labels=tuple(labels),
         rows=marks,
@@ -222,19 +224,15 @@ def spread_chart(
     )
 
 
-def _present(values: Iterable[float | None]) -> list[float]:
+def _noted(note: str, marks: Sequence[Mark]) -> str:
+    """A note, and what stands at the edges if anything does."""
+    is_beyond = any(isinstance(mark, Dots) and any(mark.edges) for mark in marks)
+    return f"{note} {EDGE_NOTE * is_beyond}".strip()
+
+
+def present(values: Iterable[float | None]) -> list[float]:
+    """The values that are there."""
     return [value for value in values if value is not None]
-
-
-def _drawn(
-    values: Sequence[Sequence[float | None]], counted: Sequence[Sequence[float | None]]
-) -> list[float]:
-    """The values, and the statistics of rows where more than these counts."""
-    drawn = list(chain.from_iterable(map(_present, values)))
-    for row, counted_row in zip(values, counted, strict=True):
-        if row != counted_row:
-            drawn += _statistics(_present(counted_row))
-    return drawn
 
 
 def _statistics(values: Sequence[float]) -> list[float]:
@@ -252,22 +250,38 @@ def _row_mark(
     has_box: bool,
 ) -> Dots | Says:
     """Dots, with a box for the middle half of more than two; words without any."""
-    present = _present(values)
-    if not present:
+    results = present(values)
+    if not results:
         return Says()
-    mean, *box = map(axis.scale, _statistics(_present(counted)))
+    mean, *box = map(axis.place, _statistics(present(counted)))
+    below = [value for value in results if axis.scale(value) < 0]
+    above = [value for value in results if axis.scale(value) > 1]
     return Dots(
-        places=tuple(map(axis.scale, present)),
+        places=tuple(map(axis.place, results)),
         box=tuple(box) if has_box and box else None,
         mean=mean,
-        interval=tuple(map(axis.scale, interval)) if interval else None,
-        missing=len(values) - len(present),
+        interval=tuple(map(axis.place, interval)) if interval else None,
+        missing=len(values) - len(results),
+        edges=(_edge_text("\u25c2 {}", below), _edge_text("{} \u25b8", above)),
     )
+
+
+def _edge_number(value: float) -> str:
+    return f"{value:z.{0 if abs(value) >= 100 else 2}f}"
+
+
+def _edge_text(form: str, values: Sequence[float]) -> str:
+    """The values that are beyond an end of an axis: the only one, or how many."""
+    if not values:
+        return ""
+    low, high = map(_edge_number, (min(values), max(values)))
+    text = low if low == high else f"{low} to {high}"
+    return form.format(f"{len(values)}: {text}" if len(values) > 1 else text)
 
 
 def _end_text(mean: str, values: Sequence[float | None]) -> str:
     """A mean, and the number of values where some, but not all, are missing."""
-    number = len(_present(values))
+    number = len(present(values))
     return f"{mean} (n = {number})" if 0 < number < len(values) else mean
 
 

@@ -30,6 +30,7 @@ from flare.reports.evaluation import NOTE, ORGANISERS_NOTE
 from flare.reports.model import (
     GAINS,
     LOSSES,
+    Axis,
     Cell,
     Chart,
     Heading,
@@ -158,7 +159,8 @@ def _differences(
         name = "Differences" if is_single else title
         charts, tests = [], []
         for metric in comparison.metrics:
-            charts.append(differences_chart(metric, first, candidate, pairs))
+            axis = _axis(metric, comparison, compared)
+            charts.append(differences_chart(metric, first, candidate, pairs, axis))
             caption = f"{metric.title}, {title}"
             tests.append(tests_table(pairs[metric.name], first, candidate, caption))
         changes = _changes(comparison, candidate, pairs, title)
@@ -315,19 +317,11 @@ def _test_cells(pair: Paired, *, exact: bool) -> list[Cell]:
 
 
 def differences_chart(
-    metric: Metric, first: Compared, candidate: Compared, pairs: Pairs
+    metric: Metric, first: Compared, candidate: Compared, pairs: Pairs, axis: Axis
 ) -> Chart:
-    """A dot for each case and organ, and the line on which nothing has changed.
-
-    The axis is the same for all metrics of one range.
-    """
+    """A dot for each case and organ, and the line on which nothing has changed."""
     rows, has_boxes = pairs[metric.name], candidate.scores.exact
-    not_scored = _not_scored(first, candidate) if metric.worst is None else set()
-    values: list[float] = []
-    for pair in chain.from_iterable(pairs.values()):
-        if pair.metric.range == metric.range:
-            values += _drawn(pair, not_scored)
-    axis = difference_axis(values)
+    not_scored = _not_scored(metric, first, candidate)
     key: Key = (("dot", "a case"), ("zero", "no difference"))
     if has_boxes:
         key += (("boxed", "middle half"), ("line", "median"))
@@ -341,18 +335,31 @@ def differences_chart(
         [_drawn(pair, not_scored) for pair in rows],
         has_boxes=has_boxes,
         title=f"{metric.title_with_unit}: {GAIN_PHRASES[metric.better]} each case",
-        note=f"{note} {axis.note}".rstrip(),
+        note=note,
         means=[_gain_text(pair) for pair in rows],
         key=key,
         zero=0.5,
     )
 
 
-def _not_scored(first: Compared, candidate: Compared) -> set[int]:
-    """The numbers of the cases that one of both evaluations has not scored.
+def _axis(metric: Metric, comparison: Comparison, compared: Sequence[Pairs]) -> Axis:
+    """The axis of the differences to all candidates by all metrics of one range."""
+    values: list[float] = []
+    for candidate, pairs in zip(comparison.candidates, compared, strict=True):
+        not_scored = _not_scored(metric, comparison.first, candidate)
+        for pair in chain.from_iterable(pairs.values()):
+            if pair.metric.range == metric.range:
+                values += _drawn(pair, not_scored)
+    return difference_axis(values)
+
+
+def _not_scored(metric: Metric, first: Compared, candidate: Compared) -> set[int]:
+    """The numbers of the cases that have no dot: one of both has not scored them.
 
     Their distances were not measured: they are the challenge's, or a diagonal.
     """
+    if metric.worst is not None:
+        return set()
     failed = {*first.scores.failed, *candidate.scores.failed}
     return {n for n, case in enumerate(first.scores.cases) if case in failed}
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from statistics import fmean, median
 
 from flare.challenge.metrics import Metric
 from flare.common.intervals import FEWEST_VALUES
 from flare.common.text import count, listing
 from flare.reports.answers import AnswerSheet, answer_tiles, answers_section
-from flare.reports.charts import spread_chart
+from flare.reports.charts import spread_chart, value_axis
 from flare.reports.model import (
     Cell,
     Chart,
@@ -281,8 +282,9 @@ def _spread(
 ) -> Chart:
     """A chart with a row for each name, and a dot in it for each value of its mean."""
     means = [mean for _, mean in rows]
+    all_values = (scores.mean(metric.name + end).present for end, _ in scores.rows)
     return spread_chart(
-        metric,
+        value_axis(metric, list(chain.from_iterable(all_values))),
         [name for name, _ in rows],
         [mean.values for mean in means],
         has_boxes=scores.exact,

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from statistics import fmean, median
 from time import time
@@ -67,6 +67,8 @@ STATES = {
     "not run yet": ABSENT,
 }
 """The states of a case of a team, and the class of its field."""
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 SHADES = ("s3", "s5", "s6")
 """The classes of what somebody should look at."""
@@ -242,7 +244,7 @@ def _look(alarms: Sequence[_Alarm]) -> Part:
     rows = []
     for kind, team, cases, words in alarms:
         rows.append((kind, Cell(team, css="left"), text_cell(cases), text_cell(words)))
-    heads = ("what", "team", "cases", "what is said of it, or of the first case")
+    heads = ("what", "team", "cases", "what is said of it")
     caption = (
         "The gravest first; efficiency.csv of a team has what is said of each case"
     )
@@ -300,8 +302,8 @@ def _alarms(run: MeasuringProgress) -> Iterator[_Alarm]:
         yield _Alarm("archive doubtful", name, "", doubt)
     for team in run.teams:
         records = team.records.values()
-        doubts = [(record.case, record.doubts) for record in records if record.doubts]
-        yield from _case_alarms("doubtful", team, doubts)
+        doubts = [single_doubts(record.case, record.doubts) for record in records]
+        yield from _case_alarms("doubtful", team, chain.from_iterable(doubts))
 
 
 def _failures(run: MeasuringProgress) -> Iterator[_Alarm]:
@@ -324,23 +326,38 @@ def _case_alarms(
 
 
 def alike(remarks: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
-    """The first remark of each kind, and all cases that have one of this kind.
+    """The remarks of each kind in one, and all cases that have one of this kind.
 
-    Several remarks on a case are separated by semicolons; numbers and names make no
-    difference.
+    Numbers and names of cases make no difference: numbers become a range.
 
     Examples
     --------
-    >>> alike([("a", "a: 8 left; late"), ("b", "b: 9 left")])
-    [('a: 8 left', ['a', 'b']), ('late', ['a'])]
+    >>> alike([("a", "2.8 s left of a"), ("b", "10 s left of b"), ("b", "late")])
+    [('2.8 to 10 s left of CASE', ['a', 'b']), ('late', ['b'])]
     """
-    kinds: dict[str, tuple[str, list[str]]] = {}
-    for case, texts in remarks:
-        for text in texts.split("; "):
-            kind = re.sub(r"\d[\d.]*", "0", text.replace(case, ""))
-            _, cases = kinds.setdefault(kind, (text, []))
-            cases.append(case)
-    return list(kinds.values())
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for case, text in remarks:
+        unnamed = re.sub(rf"(?<!\w){re.escape(case)}(?!\w)", "CASE", text)
+        kinds.setdefault(_NUMBER.sub("0", unnamed), []).append((case, unnamed))
+    return [
+        (_ranged([text for _, text in group]), [case for case, _ in group])
+        for group in kinds.values()
+    ]
+
+
+def _ranged(texts: Sequence[str]) -> str:
+    """One text for several that are the same but for their numbers."""
+    ranges = []
+    for numbers in zip(*map(_NUMBER.findall, texts), strict=True):
+        low, high = min(numbers, key=float), max(numbers, key=float)
+        ranges.append(low if float(low) == float(high) else f"{low} to {high}")
+    words = iter(ranges)
+    return _NUMBER.sub(lambda _: next(words), texts[0])
+
+
+def single_doubts(case: str, doubts: str) -> list[tuple[str, str]]:
+    """The doubts of a case one by one; they were written behind each other."""
+    return [(case, doubt) for doubt in doubts.split("; ")] if doubts else []
 
 
 def _grid(run: MeasuringProgress) -> Chart:

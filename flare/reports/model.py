@@ -220,6 +220,10 @@ class Axis:
     note: str = ""
     """A remark without which it may be misread."""
 
+    def place(self, value: float) -> float:
+        """The place of a value; one beyond the axis is at its end."""
+        return min(max(self.scale(value), 0.0), 1.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Dots:
@@ -234,6 +238,8 @@ class Dots:
     """The confidence interval of the mean."""
     missing: int = 0
     """The number of missing values."""
+    edges: tuple[str, str] = ("", "")
+    """The words at both ends: the values that are beyond them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ def ranking_pages(
     yield INDEX, index
     for standing in standings if has_teams else ():
         team = standing.team
-        field = in_field(analysis, public, team) if is_organiser else None
+        field = in_field(ranking, team) if is_organiser else None
         yield files[team], team_page(own_standing(analysis, standing, public), field)
 
 

@@ -21,7 +21,7 @@ from flare.reports.evaluation import (
     organiser_page,
     participant_page,
 )
-from flare.reports.measuring import alike
+from flare.reports.measuring import alike, single_doubts
 from flare.reports.model import (
     Cell,
     Chart,
@@ -111,10 +111,8 @@ def _doubts(runs: Sequence[MeasuredCase]) -> list[tuple[str, str]]:
     """Cases, and why somebody should look at their values."""
     doubts = []
     for run in runs:
-        doubt, rerun = run.text("doubts"), run.text("rerun")
-        if doubt:
-            doubts.append((run.case, doubt))
-        if rerun:
+        doubts += single_doubts(run.case, run.text("doubts"))
+        if rerun := run.text("rerun"):
             doubts.append((run.case, f"run again: {rerun}"))
     return doubts
 

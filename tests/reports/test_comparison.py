@@ -324,13 +324,13 @@ def test_provenance_stands_side_by_side_and_what_differs_is_marked(tmp_path):
     [
         # From -0.2 to 0.2, 0.1 is a quarter of the width.
         ((0.5, 0.5, 0.7), (0.7, 0.6, 0.5), [1, 0.75, 0]),
-        # From -1 to 1, by square roots: 0.04 is a fifth of a half.
-        ((1.0, 0.5, 0.5), (0.0, 0.54, 0.54), [0, 0.6, 0.6]),
+        # From -0.2 to 0.2, as 0.12 is thrice the upper quartile: -1 is at the edge.
+        ((1.0, *[0.5] * 4), (0.0, *[0.54] * 4), [0, *[0.6] * 4]),
         # Most have changed much: 0.25 and 0.1 are a quarter and a tenth of a half.
         ((1.0, 0.5, 0.5), (0.0, 0.75, 0.6), [0, 0.625, 0.55]),
         ((0.5, 0.5), (0.5, 0.5), [0.5, 0.5]),
     ],
-    ids=["linear", "stretched", "all differ", "no difference"],
+    ids=["linear", "beyond", "all differ", "no difference"],
 )
 def test_dots_lie_where_the_differences_are(tmp_path, old, new, places):
     contents = [metrics_content({"liver": own}) for own in (old, new)]
@@ -342,8 +342,9 @@ def test_dots_lie_where_the_differences_are(tmp_path, old, new, places):
     if places == [1, 0.75, 0]:  # NSD is half of DSC, and on the same axis
         assert charts[1].rows[0].places == pytest.approx([0.75, 0.625, 0.25])
     assert [chart.zero for chart in charts] == [0.5, 0.5]
-    is_stretched = places == [0, 0.6, 0.6]
-    assert ("The axis is stretched about 0" in charts[0].note) == is_stretched
+    is_beyond = len(places) == 5
+    assert charts[0].rows[0].edges == ("\u25c2 -1.00" if is_beyond else "", "")
+    assert ("beyond the axis" in charts[0].note) == is_beyond
 
 
 # --- Odd ones ---------------------------------------------------------------------

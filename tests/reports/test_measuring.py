@@ -3,6 +3,7 @@
 import pytest
 
 from flare.reports.measuring import (
+    alike,
     measuring_page,
     read_progress,
     seconds_left,
@@ -152,7 +153,7 @@ def test_what_has_to_be_looked_at_comes_by_its_gravity():
         ("archive doubtful", "team_d", ""),
         ("doubtful", "team_b", "case_004"),
     ]
-    assert rows[-1]["what is said of it, or of the first case"] == "few samples"
+    assert rows[-1]["what is said of it"] == "few samples"
 
 
 @pytest.mark.parametrize(
@@ -198,3 +199,21 @@ def test_a_report_of_teams_without_scores_is_how_far_they_are(tmp_path):
     assert "refresh" not in Page(html).text
     with pytest.raises(RankingError):
         write_report([tmp_path / "r"], file, is_organiser=False)
+
+
+def test_remarks_alike_are_told_with_all_their_numbers():
+    """A message is not cut at a semicolon; doubts were written behind each other."""
+    busy = "other programs took {} s of the processors meanwhile"
+    records = [record("c_1", 5.0, doubts=f"{busy.format(2.8)}; only 3 samples")]
+    records += [record("c_2", 5.0, doubts=busy.format(10.1))]
+    team = team_run("a", records)
+    failed = [("x", "exit code 1; see x.log"), ("y", "exit code 1; see y.log")]
+
+    (alarms,) = parts_of(measuring_page(running(("c_1", "c_2"), team)), "look")
+
+    told = [(row["cases"], row["what is said of it"]) for row in rows_of(alarms)]
+    assert told == [
+        ("2 cases: c_1, c_2", busy.format("2.8 to 10.1")),
+        ("c_1", "only 3 samples"),
+    ]
+    assert alike(failed) == [("exit code 1; see CASE.log", ["x", "y"])]

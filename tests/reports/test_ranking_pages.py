@@ -330,3 +330,28 @@ def test_fifty_teams_and_a_hundred_cases(tmp_path, monkeypatch, is_organiser):
     sizes = [file.stat().st_size for file in (tmp_path / "pages").rglob("*.html")]
     assert len(sizes) == 51
     assert max(sizes) <= 1_000_000
+
+
+def test_the_pages_of_teams_have_the_axes_of_the_ranking(tmp_path):
+    """One of four teams has missed all, which stands at the edge of its own page."""
+    values = {team: [0.8, 0.9, 0.95] for team in "abc"} | {"d": [0.1, 0.2, 0.6]}
+    rows = []
+    for team, own in values.items():
+        for case, value in enumerate(own):
+            rows.append((team, f"c{case}", "dsc", value))
+            rows.append((team, f"c{case}", "runtime_s", 100 * value))
+    source = write_table(tmp_path / "table.csv", rows)
+    options = RankingOptions(metrics=("dsc", "runtime_s"), bootstrap=0)
+    found = ranking_pages.ranking_pages(
+        source, options, is_written=False, is_organiser=True, has_teams=True
+    )
+
+    index, *teams = (parts_of(page, "values") for _, page in found)
+
+    axes = [chart.axis for chart in index]
+    assert [text for _, text in axes[0]] == ["0.5", "0.6", "0.7", "0.8", "0.9", "1.0"]
+    assert len(teams) == 4
+    for charts in teams:
+        assert [chart.axis for chart in charts] == axes
+    edges = [charts[0].rows[0].edges[0] for charts in teams]
+    assert edges == ["", "", "", "\u25c2 2: 0.10 to 0.20"]

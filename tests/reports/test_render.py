@@ -6,10 +6,11 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import escape
 
 from flare.challenge.metrics import METRICS
 from flare.common.text import printable
-from flare.reports.charts import rank_ticks, value_axis
+from flare.reports.charts import rank_ticks, spread_chart, value_axis
 from flare.reports.model import (
     Blobs,
     Cell,
@@ -31,6 +32,7 @@ from flare.reports.model import (
     table,
 )
 from flare.reports.render.html import page_html
+from flare.reports.render.svg import chart_svg
 from flare.reports.render.text import latex, latex_file, markdown, terminal
 from tests.builders.measured import write_measured
 from tests.builders.pages import HOSTILE, metrics_content, write_json, write_report
@@ -246,24 +248,73 @@ def test_a_logarithmic_axis_holds_any_time():
 
 
 def test_axes_and_shades_are_those_of_the_metric():
-    """Scores from 0.5 on; differences about 0; of distances, small ones are good."""
-    dsc, hd95, volume = (METRICS[n] for n in ("dsc", "hd95", "volume_difference"))
+    """Differences lie about 0; of distances, small ones are good."""
+    hd95, volume = METRICS["hd95"], METRICS["volume_difference"]
 
-    notes = [value_axis(dsc, [lowest, 1.0]).note for lowest in (0.5, 0.49)]
-    assert notes == ["The axis begins at 0.5.", ""]
     assert value_axis(volume, [-0.1, 0.3]).scale(0.0) == 0.5
     shades = [metric_shade(hd95, value) for value in (1.9, 2.0, 101.0)]
     assert shades == ["s0", "s1", "s6"]
 
 
+@pytest.mark.parametrize(
+    ("low", "start"), [([0.1] * 24, 0.5), ([0.1] * 26, 0.0), ([], 0.5)]
+)
+def test_an_axis_of_scores_begins_at_a_half_if_most_are_beyond(low, start):
+    """Of a hundred, a quarter may be below; those stand at its edge."""
+    scores = low + [0.9] * (100 - len(low))
+
+    axis = value_axis(METRICS["dsc"], scores)
+
+    assert axis.scale(start) == 0
+    assert axis.place(0.1) == pytest.approx(0 if start else 0.1)
+    assert axis.note == ("The axis begins at 0.5." if start else "")
+
+
 def test_one_large_value_does_not_squeeze_all_others():
-    """Of 100 in 10,000, a linear axis would leave a hundredth: its root is a tenth."""
+    """The upper quartile of 0 to 100 and 10,000 is 85: 300 is beyond three of it."""
     axis = value_axis("max_gpu_memory_mb", [*range(0, 101, 10), 10_000])
 
-    assert axis.scale(100) == pytest.approx(0.1)
-    assert [text for _, text in axis.ticks] == ["0", "1000", "5000", "10000"]
-    assert "square root" in axis.note
-    assert value_axis("max_gpu_memory_mb", [100, 120, 140]).note == ""
+    assert axis.scale(100) == pytest.approx(1 / 3)
+    assert axis.place(10_000) == 1
+    assert [text for _, text in axis.ticks] == ["0", "100", "200", "300"]
+    ticks = value_axis("max_gpu_memory_mb", [100, 120, 140]).ticks
+    assert [text for _, text in ticks] == ["0", "50", "100", "150"]
+
+
+@pytest.mark.parametrize(
+    ("values", "edges"),
+    [
+        ([0.9] * 9 + [0.123], ("\u25c2 0.12", "")),
+        ([0.9] * 9 + [0.0, 0.12, 0.41], ("\u25c2 3: 0.00 to 0.41", "")),
+        ([0.9] * 9 + [0.2, 0.2], ("\u25c2 2: 0.20", "")),
+        ([0.5, 1.0], ("", "")),
+    ],
+)
+def test_what_is_beyond_an_axis_stands_at_its_edge_with_its_number(values, edges):
+    chart = spread_chart(
+        METRICS["dsc"], ["liver"], [values], has_boxes=True, title="DSC"
+    )
+
+    (dots,) = chart.rows
+    assert dots.edges == edges
+    assert min(dots.places) >= 0
+    assert ("stands at its edge" in chart.note) == any(edges)
+    drawn = chart_svg(chart)
+    assert all(str(escape(text)) in drawn for text in edges)
+    assert drawn.count('class="edge"') == sum(map(bool, edges))
+
+
+def test_distances_beyond_the_far_end_stand_there():
+    """Of 9 of 2 mm, three times the upper quartile is 6."""
+    values = [2.0] * 9 + [170.4]
+    chart = spread_chart(
+        METRICS["hd95"], ["liver"], [values], has_boxes=True, title="HD95"
+    )
+
+    (dots,) = chart.rows
+    assert dots.edges == ("", "170 \u25b8")
+    assert dots.places[-1] == 1
+    assert [text for _, text in chart.axis] == ["0", "2", "4", "6"]
 
 
 def test_the_number_of_a_rank_is_below_the_middle_of_its_column():

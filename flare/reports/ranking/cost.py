@@ -126,21 +126,23 @@ def cost_chart(tradeoff: Tradeoff) -> Chart:
     is_wide = 0 < 5 * min(costs) < max(costs)
     across = log_axis(costs) if is_wide else linear_axis(costs)
     up = zoomed_axis([team.dsc for team in tradeoff.teams])
+    below = any(up.scale(team.dsc) < 0 for team in tradeoff.teams)
     points, rows = [], []
     for team in tradeoff.teams:
         texts = dsc.text(team.dsc), metric.text(team.cost)
         is_front = team in front
         words = f"{dsc.title} {texts[0]}, {metric.title} {texts[1]}"
-        place = across.scale(team.cost), up.scale(team.dsc)
+        place = across.scale(team.cost), up.place(team.dsc)
         points.append(
             Point(*place, str(team.rank or ""), f"{safe(team.team)}: {words}", is_front)
         )
         rows.append((team.team, team.rank or "-", *texts, "yes" if is_front else "no"))
+    notes = across.note, up.note if below else "", tradeoff.front_text
     heads = ("team", "rank", dsc.title, metric.title, "front")
     caption = f"{tradeoff.title}: means over {count(tradeoff.cases, 'case')}"
     return Chart(
         title=tradeoff.title,
-        note=" ".join(filter(None, (across.note, tradeoff.front_text))),
+        note=" ".join(filter(None, notes)),
         summary=f"{count(len(points), 'team')}. {tradeoff.front_text}",
         labels=(),
         rows=[Points(tuple(points), up.ticks, dsc.title)],

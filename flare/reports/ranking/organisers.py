@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -14,7 +15,13 @@ from flare.common.text import count
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme
 from flare.ranking.uncertainty import ALPHA, fewest_cases_to_test
-from flare.reports.charts import field_chart, rank_ticks, spread_chart
+from flare.reports.charts import (
+    field_chart,
+    present,
+    rank_ticks,
+    spread_chart,
+    value_axis,
+)
 from flare.reports.evaluation import GROUPS_NOTE
 from flare.reports.model import (
     ABSENT,
@@ -22,6 +29,7 @@ from flare.reports.model import (
     LOSSES,
     MANY_ROWS,
     NO_RESULT,
+    Axis,
     Cell,
     Chart,
     Fields,
@@ -111,6 +119,12 @@ class MetricValues:
         """Whether its values tell which cases are hard, and for whom."""
         return self.metric.is_score and not self.metric.is_of_answers
 
+    @property
+    def axis(self) -> Axis:
+        """The axis of all values, on the page of the ranking and on those of teams."""
+        values = present(chain.from_iterable(self.rows))
+        return value_axis(self.metric.record or self.metric.name, values)
+
     def counted_row(self, row: Sequence[float | None]) -> Sequence[float | None]:
         """The values of a team, each missing one as it counts in a mean.
 
@@ -158,8 +172,8 @@ def metric_values(analysis: Analysis) -> list[MetricValues]:
 def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
     """The values of all teams by a metric, which has a number on the board."""
     board = analysis.board
-    rows = list(map(_without_nan, board.values[:, :, number].tolist()))
-    counted = _without_nan(board.counted[:, number].tolist())
+    rows = list(map(without_nan, board.values[:, :, number].tolist()))
+    counted = without_nan(board.counted[:, number].tolist())
     effects = {}
     for test in analysis.tests:
         if test.metric == name:
@@ -173,7 +187,7 @@ def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
     return MetricValues(metric, board.teams, cases, rows, counted, own_order, effects)
 
 
-def _without_nan(values: Sequence[float]) -> list[float | None]:
+def without_nan(values: Sequence[float]) -> list[float | None]:
     """The values, None for those that are missing."""
     return [None if math.isnan(value) else value for value in values]
 
@@ -366,7 +380,7 @@ def values_chart(values: MetricValues) -> Chart:
     caption = "; ".join(filter(None, (caption, values.counted_text)))
     tips = values.cases, values.rows, metric.decimals
     return spread_chart(
-        metric.record or metric.name,
+        values.axis,
         labels,
         values.rows,
         counted=counted_rows,

@@ -5,7 +5,6 @@ Its own holds what the team may know; that for organisers has it among all other
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,11 +13,10 @@ from statistics import fmean, median
 import numpy as np
 
 from flare.common.text import count
-from flare.ranking.rank import Analysis
-from flare.ranking.ranks import Values
-from flare.reports.charts import spread_chart
+from flare.reports.charts import present, spread_chart, value_axis
 from flare.reports.model import (
     INDEX,
+    Axis,
     Cell,
     Chart,
     Page,
@@ -33,6 +31,7 @@ from flare.reports.model import (
     table,
     text_cell,
 )
+from flare.reports.ranking.organisers import WholeRanking, without_nan
 from flare.reports.ranking.organs import team_table
 from flare.reports.ranking.page import ORGANISERS_NOTE, PublicRanking, draws_chart
 from flare.reports.ranking.standing import OwnStanding, ValuesByCase
@@ -54,12 +53,15 @@ class InField:
     """The medians of all other competing teams that have a result on the case."""
     means: Sequence[ValuesByCase]
     """The team's mean, and the lowest, the median and the highest of its rivals."""
+    axes: Sequence[Axis]
+    """Those of the values of all teams."""
     missing: Sequence[tuple[str, str, str]]
     """Case, metric and whole reason of each; a team is told less of it."""
 
 
-def in_field(analysis: Analysis, public: PublicRanking, team: str) -> InField:
+def in_field(ranking: WholeRanking, team: str) -> InField:
     """Compare a team with all others, for organisers."""
+    analysis, public = ranking.analysis, ranking.public
     names = analysis.rules.names
     rivals = [rival for rival in analysis.board.teams if rival != team]
     values = analysis.table.cube("value", [team, *rivals], names)
@@ -71,8 +73,9 @@ def in_field(analysis: Analysis, public: PublicRanking, team: str) -> InField:
         if result.team == team:
             missing.append((result.case, printed(result.metric).title, result.reason))
     return InField(
-        values=list(map(_without_nan, values[0].T)),
-        medians=list(map(_without_nan, medians.T)),
+        values=list(map(without_nan, values[0].T.tolist())),
+        medians=list(map(without_nan, medians.T.tolist())),
+        axes=[values.axis for values in ranking.metrics],
         means=[_means_in_field(public, name, team, rivals) for name in names],
         missing=missing,
     )
@@ -82,20 +85,15 @@ def _means_in_field(
     public: PublicRanking, metric: str, team: str, rivals: Sequence[str]
 ) -> ValuesByCase:
     """The mean of a team, and the lowest, the median and the highest of its rivals."""
-    counted = _without_none(public.counted[metric])
+    counted = present(public.counted[metric])
     without_results = fmean(counted) if counted else None
     means = {}
     for place, (mean, _) in zip(public.places, public.means[metric], strict=True):
         means[place.team] = without_results if mean is None else mean
-    rival_means = _without_none([means[rival] for rival in rivals])
+    rival_means = present([means[rival] for rival in rivals])
     if not rival_means:
         return means[team], None, None, None
     return means[team], min(rival_means), median(rival_means), max(rival_means)
-
-
-def _without_nan(values: Values) -> list[float | None]:
-    """Values; None where a table has NaN."""
-    return [None if math.isnan(value) else value for value in values.tolist()]
 
 
 # --- The pages --------------------------------------------------------------------
@@ -109,6 +107,7 @@ class _Column:
     values: ValuesByCase
     medians: ValuesByCase | None
     """The medians of the other teams; for organisers alone."""
+    axis: Axis
     ranks: Sequence[float]
 
     @property
@@ -172,10 +171,13 @@ def _columns(standing: OwnStanding, field: InField | None) -> Iterator[_Column]:
     for number, metric in enumerate(standing.metrics):
         if metric.is_of_answers:
             continue  # no case has a value
+        values = field.values[number] if field else _own_values(standing, number)
+        own_axis = value_axis(metric.record or metric.name, present(values))
         yield _Column(
             metric=metric,
-            values=field.values[number] if field else _own_values(standing, number),
+            values=values,
             medians=field.medians[number] if field else None,
+            axis=field.axes[number] if field else own_axis,
             ranks=[float(row[number].rank) for row in standing.results],
         )
 
@@ -202,10 +204,10 @@ def _value_chart(standing: OwnStanding, column: _Column) -> Chart:
     if column.medians is not None:
         labels.append("median of the others")
         rows.append(column.medians)
-    number = sum(len(_without_none(row)) for row in rows)
+    number = sum(len(present(row)) for row in rows)
     cases = count(len(standing.cases), "case")
     return spread_chart(
-        metric.record or metric.name,
+        column.axis,
         labels,
         rows,
         has_boxes=column.medians is not None,
@@ -267,17 +269,12 @@ def _means_table(standing: OwnStanding, field: InField | None) -> Table:
 
 def _mean(values: ValuesByCase, counted: ValuesByCase) -> float | None:
     """The mean, in which missing values count, or are left out; None of no value."""
-    if not _without_none(values):
+    if not present(values):
         return None
     filled = []
     for value, substitute in zip(values, counted, strict=True):
         filled.append(substitute if value is None else value)
-    return fmean(_without_none(filled))
-
-
-def _without_none(values: ValuesByCase) -> list[float]:
-    """The values that are there."""
-    return [value for value in values if value is not None]
+    return fmean(present(filled))
 
 
 def _missing(missing: Sequence[tuple[str, str, str]]) -> list[Part]:

@@ -250,6 +250,9 @@ def _draw_dots(axes: Axes, row: int, dots: Dots, rows: int, size: float) -> None
         axes.plot(
             dots.mean, middle, "D", markersize=2.0 if is_small else 3.0, **diamond
         )
+    for x, text, side in zip((0.01, 0.99), dots.edges, ("left", "right"), strict=True):
+        paper: Style = {"facecolor": "white", "edgecolor": "none", "pad": 0.3}
+        axes.text(x, row, text, ha=side, va="center", fontsize=size, bbox=paper)
     if dots.missing:
         text = f" {dots.missing} missing"
         axes.text(1.02, row, text, va="center", fontsize=size)

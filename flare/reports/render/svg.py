@@ -135,6 +135,7 @@ def _rows(chart: Chart) -> Markup:
             fixed += _fixed(mark, y + row / 2, row)
         elif isinstance(mark, Dots):
             wide += _dots(mark, y, row)
+            fixed += _edges(mark, y + row / 2)
         elif isinstance(mark, Steps):
             path = _steps(mark, y + row - 1, row - 4)
             wide.append(element("path", d=path, class_="curve"))
@@ -264,6 +265,16 @@ def _dots(dots: Dots, y: float, row: float) -> list[Markup]:
         line = f"M{decimal(median)} {decimal(middle - half)}v{decimal(2 * half)}"
         paths = [("box", box), *paths, ("frame", box), ("middle", line)]
     return [element("path", d=path, class_=css) for css, path in paths]
+
+
+def _edges(dots: Dots, y: float) -> Iterable[Markup]:
+    """The words at both ends, beside the dots that stand there."""
+    left, right = dots.edges
+    if left:
+        yield element("text", left, x=0, dx=6, y=y + 4, class_="edge")
+    if right:
+        at = {"x": "100%", "dx": -6, "y": y + 4, "text_anchor": "end"}
+        yield element("text", right, **at, class_="edge")
 
 
 def _steps(steps: Steps, bottom: float, height: float) -> str:

@@ -5,7 +5,6 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from math import sqrt
 
 import pytest
 
@@ -388,12 +387,12 @@ def test_a_missing_result_counts_in_statistics_and_does_not_stretch_the_axis(dis
     assert texts["a"] == ["1", "253.50", "2.00", "3.50", "6.00", "256.00", "1000.00"]
     assert texts["c"] == ["4", *["no result"] * 6]
     assert chart.table.caption.endswith(COUNTED)
-    assert chart.axis[-1] == (1.0, "300")
+    assert chart.axis[-1] == (1.0, "10")
     marks = dict(zip(values.teams, chart.rows, strict=True))
     dots = marks["a"]
-    assert dots.places == pytest.approx([sqrt(mm / 300) for mm in (2, 4, 8)])
-    assert dots.box == pytest.approx([sqrt(mm / 300) for mm in (3.5, 6, 256)])
-    assert dots.mean == pytest.approx(sqrt(253.5 / 300))
+    assert dots.places == pytest.approx([mm / 10 for mm in (2, 4, 8)])
+    assert dots.box == pytest.approx([0.35, 0.6, 1])
+    assert dots.mean == 1
     assert dots.missing == 1
 
 

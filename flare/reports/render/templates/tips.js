@@ -20,7 +20,7 @@ for (const figure of document.querySelectorAll("figure[data-tips]")) {
     }
     return told().map((row, r) =>
       row.map(([name, value], n) => ({ x: found[r][n], name, value }))
-        .sort((a, b) => a.x - b.x));
+        .sort((a, b) => a.x - b.x || a.value - b.value));
   };
   const fields = () => {
     const rows = [...figure.querySelectorAll("tbody tr")].map((row) => [...row.cells]);
