@@ -12,7 +12,14 @@ from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.environment import default_workers
 from flare.common.errors import FileError
 from flare.common.executor import LocalPool, completed
-from flare.evaluation.doctor.judge import COARSE, Judge, Judged, Sample
+from flare.evaluation.doctor.judge import (
+    COARSE,
+    Judge,
+    Judged,
+    Sample,
+    label_sizes,
+    sample_of,
+)
 from flare.evaluation.doctor.repair import (
     NO_CAUSE,
     NO_SHIFT,
@@ -124,8 +131,9 @@ def examination(
     """Prepare two label maps of any sizes, the prediction with all of its labels."""
     organs = [organ.label for organ in challenge.organs]
     judge = Judge(
-        Sample(reference.labels, organs),
+        sample_of(reference.labels, organs),
         prediction.labels,
+        label_sizes(prediction.labels),
         [organ.in_mean for organ in challenge.organs],
         reference.grid.spacing,
     )
@@ -229,9 +237,8 @@ def diagnose_case(
     )
     if shared is None:
         repairs = find_repairs(case)
-        organs = case.judge.sample.organs.tolist()
         best_cause = max(repairs, key=lambda judged: judged.dsc).repair.cause
-        kept = Sample(reference.labels, organs, KEPT_POINTS)
+        kept = case.judge.sample.thinned(KEPT_POINTS)
         finding = replace(finding, best_cause=best_cause, sample=kept)
         chosen = _told_repair(repairs, case, finding, challenge)
     else:

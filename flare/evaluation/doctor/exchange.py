@@ -17,7 +17,7 @@ from flare.evaluation.doctor.diagnose import (
     lies_elsewhere,
     score_repaired,
 )
-from flare.evaluation.doctor.judge import Judge, Judged, Sample
+from flare.evaluation.doctor.judge import Judge, Judged, Sample, label_sizes
 from flare.evaluation.doctor.repair import (
     NO_CAUSE,
     NO_SHIFT,
@@ -73,11 +73,12 @@ def _fits(
 ) -> tuple[str, Fits]:
     """How well a prediction fits the reference of each case of its size."""
     prediction = pair.prediction.read_labels(ALL_LABELS)
+    sizes = label_sizes(prediction.labels)
     is_counted = [organ.in_mean for organ in challenge.organs]
     fits = {}
     for case, sample in samples.items():
         grid = replace(prediction.grid, shape=sample.shape)
-        judge = Judge(sample, prediction.labels, is_counted)
+        judge = Judge(sample, prediction.labels, sizes, is_counted)
         repairs = []
         for repair in placements(prediction.grid, grid):
             is_in_order = repair.cause.order == NO_CAUSE.order

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
 from flare.evaluation.doctor.repair import NO_SHIFT, Placement, Repair
 from flare.evaluation.metrics.arrays import Floats, Labels
+
+Integers = npt.NDArray[np.integer[Any]]
 
 POINTS = 2000
 """At most this many voxels of each organ are looked at, spread over all of it: the DSC
@@ -34,47 +38,75 @@ COST = 0.02
 """Each further cause has to raise the DSC by this, or the simpler repair is told."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Sample:
     """Voxels of each organ of a reference, by which repairs are judged quickly."""
 
-    def __init__(
-        self, labels: Labels, organs: Sequence[int], points: int = POINTS
-    ) -> None:
-        self.shape = labels.shape
-        self.organs = np.array(organs)
-        places = np.flatnonzero(labels)
-        values = labels.ravel()[places]
-        self.sizes = np.bincount(values, minlength=256)[self.organs].astype(float)
-        centres = []
-        for positions_along in np.unravel_index(places, labels.shape):
-            sums = np.bincount(values, positions_along, minlength=256)[self.organs]
-            centres.append(sums / np.maximum(self.sizes, 1))
-        self.centres = np.column_stack(centres)
-        picked, counts = [], []
-        for organ in organs:
-            organ_places = places[values == organ]
-            organ_places = organ_places[:: max(1, len(organ_places) // points)]
-            picked.append(organ_places)
-            counts.append(len(organ_places))
-        self._rows = np.repeat(np.arange(len(counts)), counts)
-        self._counts = np.maximum(counts, 1).astype(float)
-        positions = np.unravel_index(np.concatenate(picked), labels.shape)
-        self.points = np.column_stack(positions).astype(np.int16)
+    shape: tuple[int, int, int]
+    organs: Integers
+    """Their labels, of shape (organs,)."""
+    sizes: Floats
+    """The number of voxels of each organ."""
+    centres: Floats
+    """The centre of each organ along z, y, x, of shape (organs, 3)."""
+    points: tuple[Integers, ...]
+    """The voxels of each organ that are looked at, each of shape (3, points)."""
+
+    def thinned(self, points: int) -> Sample:
+        """The same organs with fewer voxels of each."""
+        thinned = tuple(_spread(voxels, points).copy() for voxels in self.points)
+        return replace(self, points=thinned)
 
     def overlaps(self, labels: Labels, matrix: Floats) -> Floats:
         """The voxels that each organ shares with each label, of shape (organs, 256)."""
-        positions = self.points @ matrix[:, :3].T.astype(np.float32)
-        positions += (matrix[:, 3] + 0.5 + 1e-4).astype(np.float32)
-        places = np.floor(positions).astype(np.int64)
-        is_inside = ((places >= 0) & (places < np.array(labels.shape))).all(axis=1)
-        z, y, x = places.T
-        _, height, width = labels.shape
+        points = np.concatenate(self.points, axis=1)
+        positions = matrix[:, :3].astype(np.float32) @ points
+        positions += (matrix[:, 3:] + 0.5 + 1e-4).astype(np.float32)
+        z, y, x = np.floor(positions).astype(np.int64)
+        depth, height, width = labels.shape
+        is_inside = (z >= 0) & (z < depth) & (y >= 0) & (y < height)
+        is_inside &= (x >= 0) & (x < width)
         flat_places = (z * height + y) * width + x
         values = labels.ravel().take(flat_places, mode="clip") * is_inside
-        cells = 256 * len(self.organs)
-        hits = np.bincount(self._rows * 256 + values, minlength=cells)
-        shares = hits.reshape(-1, 256) / self._counts[:, np.newaxis]
+        counts = np.array([organ_points.shape[1] for organ_points in self.points])
+        rows = np.repeat(np.arange(len(counts)), counts)
+        hits = np.bincount(rows * 256 + values, minlength=256 * len(counts))
+        shares = hits.reshape(-1, 256) / np.maximum(counts, 1)[:, np.newaxis]
         return np.asarray(shares * self.sizes[:, np.newaxis])
+
+
+def sample_of(labels: Labels, organs: Sequence[int], points: int = POINTS) -> Sample:
+    """Look at so many voxels of each organ, spread over all of it."""
+    places = np.flatnonzero(labels != 0)  # of Booleans, which is quicker
+    values = labels.ravel()[places]
+    sizes = np.bincount(values, minlength=256)[list(organs)].astype(float)
+    centres = []
+    for positions_along in np.unravel_index(places, labels.shape):
+        sums = np.bincount(values, positions_along, minlength=256)[list(organs)]
+        centres.append(sums / np.maximum(sizes, 1))
+    picked = []
+    for organ in organs:
+        organ_places = _spread(places[values == organ], points)
+        positions = np.unravel_index(organ_places, labels.shape)
+        picked.append(np.array(positions, dtype=np.int16))
+    depth, height, width = labels.shape
+    return Sample(
+        shape=(depth, height, width),
+        organs=np.array(organs),
+        sizes=sizes,
+        centres=np.column_stack(centres),
+        points=tuple(picked),
+    )
+
+
+def _spread(points: Integers, number: int) -> Integers:
+    """Points that lie evenly among others, as many as `number` or a few more."""
+    return points[..., :: max(1, points.shape[-1] // number)]
+
+
+def label_sizes(labels: Labels) -> Floats:
+    """The number of voxels of each label, of shape (256,); 0 for the background."""
+    return np.bincount(labels[labels > 0], minlength=256).astype(float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +126,19 @@ class Judged:
 class Judge:
     """Judges repairs of one prediction against one reference.
 
-    `is_counted` says of each organ whether it counts in the mean; `spacing` is that of
-    the reference in mm.
+    `sizes` are those of the prediction's labels; `is_counted` says of each organ
+    whether it counts in the mean; `spacing` is that of the reference in mm.
     """
 
     def __init__(
         self,
         sample: Sample,
         prediction: Labels,
+        sizes: Floats,
         is_counted: Sequence[bool],
         spacing: Sequence[float] = (1, 1, 1),
     ) -> None:
-        self.sample, self.prediction = sample, prediction
-        foreground = prediction[prediction > 0]
-        self.sizes = np.bincount(foreground, minlength=256).astype(float)
+        self.sample, self.prediction, self.sizes = sample, prediction, sizes
         self._is_counted = np.array(is_counted)
         self._spacing = np.array(spacing)
 
@@ -232,7 +263,8 @@ class Judge:
             for count, stride in zip(reach, strides, strict=True)
         ]
         reference = np.zeros(coarse_shape)
-        reference[tuple((self.sample.points // strides).T)] = 1
+        points = np.concatenate(self.sample.points, axis=1)
+        reference[tuple(points // np.array(strides)[:, np.newaxis])] = 1
         coarse = Repair(repair.matrix * [*strides, 1])
         prediction = coarse.apply(self.prediction, coarse_shape) > 0
         padded, axes = [2 * count for count in coarse_shape], (0, 1, 2)
@@ -254,7 +286,7 @@ class Judge:
         if repair.cause.shift == NO_SHIFT:
             return True
         relabelled = repair.label_table[self.prediction]
-        moved = Sample(relabelled, self.sample.organs.tolist(), 1)
+        moved = sample_of(relabelled, self.sample.organs.tolist(), 1)
         is_in_both = (self.sample.sizes > 0) & (moved.sizes > 0)
         distances = []
         for row in np.flatnonzero(is_in_both):

@@ -8,6 +8,7 @@ Arrays and matrices are in order z, y, x.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -42,6 +43,10 @@ CAUSES = {
     Placement.CUT: 1,
 }
 """How many causes a placement counts as: the simpler of two explanations is told."""
+
+
+MANY = 8
+"""A grid with fewer voxels than one of so many is filled voxel by voxel."""
 
 
 class Axis(NamedTuple):
@@ -121,7 +126,9 @@ class Repair:
             moved = affine_transform(
                 labels, self.matrix[:, :3], self.matrix[:, 3], tuple(shape), order=0
             )
-        return np.ascontiguousarray(self.label_table[moved])
+        if self.cause.labels:
+            moved = self.label_table[moved]
+        return np.ascontiguousarray(moved)
 
     def _picked(
         self, labels: Labels, shape: Sequence[int], order: np.ndarray
@@ -138,7 +145,12 @@ class Repair:
             last = labels.shape[source] - 1
             outside.append((place < 0) | (place > last))
             places.append(place.clip(0, last))
-        moved: Labels = labels.transpose(order)[np.ix_(*places)]
+        moved: Labels = labels.transpose(order)
+        if math.prod(shape) < labels.size / MANY:
+            moved = moved[np.ix_(*places)]
+        else:  # an axis at a time: whole rows are copied, not voxel by voxel
+            for axis, place in enumerate(places):
+                moved = moved.take(place, axis)
         for axis, is_outside in enumerate(outside):
             np.moveaxis(moved, axis, 0)[is_outside] = 0
         return moved
