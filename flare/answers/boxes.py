@@ -74,12 +74,9 @@ def wrong_boxes(reference: BoxesByLabel, rules: AnswerRules) -> BoxesByLabel:
 
 
 def overlaps(predictions: Boxes, references: Boxes) -> npt.NDArray[np.float64]:
-    """The IoU of each prediction with each reference.
+    """The IoU of each prediction with each reference, (predictions, references).
 
-    Returns
-    -------
-    array of float, of shape (predictions, references)
-        The shared area divided by the area that the two boxes cover together.
+    It is the shared area divided by the area that the two boxes cover together.
 
     Examples
     --------

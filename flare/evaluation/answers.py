@@ -453,9 +453,7 @@ def score_sheet(sheet: Sheet) -> AnswerScore:
     return AnswerScore(name=sheet.rules.name, by_metric=values, rows=sheet.rows)
 
 
-def low_answers(
-    sheets: Sequence[Sheet], absent: Collection[str] = ()
-) -> list[LowScores]:
+def low_answers(sheets: Sequence[Sheet], absent: Collection[str]) -> list[LowScores]:
     """The answers that count as the worst ones, by the reason.
 
     Cases in `absent` are known to have none.

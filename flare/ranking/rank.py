@@ -179,7 +179,7 @@ def uncertainty_of(board: Board, options: RankingOptions) -> Uncertainty:
     if samples or board.answers:
         draws = draw_cases(board, samples=samples or SAMPLES, seed=options.seed)
     return Uncertainty(
-        bootstrap=bootstrap(board, draws=draws) if samples else None,
+        bootstrap=bootstrap(board, draws) if draws and samples else None,
         tests=compare_pairs(board, draws),
     )
 

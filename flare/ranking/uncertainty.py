@@ -118,6 +118,7 @@ def draw_cases(board: Board, *, samples: int = SAMPLES, seed: int = SEED) -> Dra
 
     Answers whose cases are those of the board are drawn with them. Others, such as
     questions, are drawn by themselves: each draw has as many of them as there are.
+    Equal seeds of the generator give equal draws.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     places = {}
@@ -150,25 +151,12 @@ def _drawn_values(
     return values
 
 
-def bootstrap(
-    board: Board,
-    *,
-    samples: int = SAMPLES,
-    seed: int = SEED,
-    draws: Draws | None = None,
-) -> Bootstrap:
-    """Rank teams on cases drawn with replacement: each sample has as many as there are.
+def bootstrap(board: Board, draws: Draws) -> Bootstrap:
+    """Rank teams on the cases of each draw.
 
     Ranks on single cases do not depend on the other cases, and are averaged by their
-    mean. Equal seeds of the generator give equal results. Draws that were made before
-    are taken as they are.
-
-    Raises
-    ------
-    RankingError
-        If no draw has all values of answers.
+    mean. A RankingError is raised if no draw has all values of answers.
     """
-    draws = draws or draw_cases(board, samples=samples, seed=seed)
     samples = len(draws.cases)
     sums = _drawn_sums(board, draws)[draws.is_defined]
     if not len(sums):

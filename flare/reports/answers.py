@@ -217,11 +217,8 @@ def _count_cell(answers: Sequence[str], name: str, reference: str) -> Cell:
 def roc_points(numbers: Rows) -> list[tuple[float, float]]:
     """The corners of the ROC curve of rows of the class, 0 or 1, and the score.
 
-    Returns
-    -------
-    list of tuple of float
-        The share of negative and of positive cases with a score from each threshold
-        on, from (0, 0) to (1, 1).
+    Each is the share of negative and of positive cases with a score from a threshold
+    on; they go from (0, 0) to (1, 1).
 
     Examples
     --------

@@ -211,27 +211,24 @@ def test_check_runs_an_image_of_answers_alone(automsc, bench, flare):
     assert "results.csv: 1 answer to diagnosis" in run[1]
 
 
+NUMBERS = BOTH.replace('"binary"', '"number"').replace('"accuracy", "auroc"', '"rmse"')
+
+
 @pytest.mark.parametrize(
-    ("change", "reference", "problem"),
+    ("text", "names", "problem"),
     [
-        ("", "validation_001,1\nvalidation_002,1\nvalidation_003,1\n", "is undefined"),
-        ("", "validation_001,1\nvalidation_002,0\nother,1\n", "no label map is called"),
-        ('kind = "number"\nmetrics = ["rmse"]\n', None, "missing number has no worst"),
+        (BOTH, case_names(2)[:1], "is undefined for these references"),
+        (BOTH, [*case_names(2), "other"], "no label map is called other"),
+        (NUMBERS, case_names(3), "missing number has no worst"),
     ],
     ids=["undefined", "other cases", "no worst"],
 )
 def test_nothing_is_run_that_could_not_be_scored(
-    automsc, bench, measure, change, reference, problem
+    automsc, bench, measure, text, names, problem
 ):
     bench.archive("team", PREDICT + ROWS)
-    if reference:
-        file = bench.labels / "reference.csv"
-        file.write_text(f"identifier,label\n{reference}")
-    text = BOTH
-    for line in change.splitlines():
-        key = line.partition(" ")[0]
-        old = next(row for row in text.splitlines() if row.startswith(f"{key} ="))
-        text = text.replace(old, line)
+    rows = [f"{name},{number % 2}\n" for number, name in enumerate(names)]
+    (bench.labels / "reference.csv").write_text("identifier,label\n" + "".join(rows))
 
     status, _, stderr = measure("--ground-truth", bench.labels, *automsc(text))
 
@@ -318,11 +315,9 @@ HEAD = "identifier,probs\n"
 
 REFUSED = {
     "no file": ({}, "results.csv: it is missing"),
-    "no row": ({"results.csv": HEAD}, "results.csv: it has no row"),
     "other case": ({"results.csv": f"{HEAD}c1,1\nc2,1\n"}, "no case has this name: c2"),
     "twice": ({"results.csv": f"{HEAD}c1,1\nc1,0\n"}, "two answers to diagnosis"),
     "nan": ({"results.csv": f"{HEAD}c1,nan\n"}, "line 2 (c1: nan): not finite"),
-    "column": ({"results.csv": "identifier,prob\nc1,1\n"}, "it has no column probs"),
     "two files": (
         {"results.csv": f"{HEAD}c1,1\n", "a/results.csv": f"{HEAD}c1,1\n"},
         "2 files are called so",
@@ -330,12 +325,16 @@ REFUSED = {
 }
 
 
+def one_image(folder, text=ALONE, name="c1_0000"):
+    """An image, and a challenge of answers alone."""
+    (folder / "alone.toml").write_text(text)
+    images = write_cases(folder / "images", [name])
+    return images, read_challenge(str(folder / "alone.toml"))
+
+
 @pytest.fixture
 def alone(tmp_path):
-    """A challenge of answers alone, and the image of its case."""
-    (tmp_path / "alone.toml").write_text(ALONE)
-    images = write_cases(tmp_path / "images", ["c1_0000"])
-    return images, read_challenge(str(tmp_path / "alone.toml"))
+    return one_image(tmp_path)
 
 
 @pytest.mark.parametrize("fault", REFUSED)
@@ -357,9 +356,7 @@ def test_answers_are_regular_files_in_any_folder(alone, tmp_path):
 
 def test_a_name_that_a_mac_has_taken_apart_is_the_same(tmp_path):
     """As a container writes it that answers by the name of its input."""
-    (tmp_path / "alone.toml").write_text(ALONE)
-    challenge = read_challenge(str(tmp_path / "alone.toml"))
-    images = write_cases(tmp_path / "images", ["cafe\u0301_0000"])
+    images, challenge = one_image(tmp_path, name="cafe\u0301_0000")
     (tmp_path / "output").mkdir()
     file = tmp_path / "output" / "results.csv"
     file.write_text(f"{HEAD}cafe\u0301_0000.nii.gz,1\n", encoding="utf-8")
@@ -374,10 +371,7 @@ def test_questions_are_of_the_case_that_was_run(tmp_path):
     """Their names have several columns, of which the first is that of the case."""
     text = ALONE.replace('["identifier"]', '["identifier", "question"]')
     text = text.replace("results.csv", "results.jsonl") + 'only = {task = "one"}\n'
-    file = tmp_path / "questions.toml"
-    file.write_text(text)
-    images = write_cases(tmp_path / "images", ["c1_0000"])
-    challenge = read_challenge(str(file))
+    images, challenge = one_image(tmp_path, text)
     entry = '{"identifier": "%s", "question": %d, "probs": 1}\n'
 
     other = judged(

@@ -8,13 +8,15 @@ import pytest
 from flare.ranking.rank import rank_teams
 from flare.ranking.ranks import kendall_tau
 from flare.ranking.rules import RankingRules, Ties
-from flare.ranking.uncertainty import _rank_interval, bootstrap
+from flare.ranking.uncertainty import _rank_interval, bootstrap, draw_cases
 from tests.builders.fewer import few_fast
 from tests.builders.results import DSC, HALF_TIME, make_table, one_metric
 
 
 def test_a_team_that_always_wins_is_always_first():
-    found = bootstrap(one_metric({"a": (1,) * 5, "b": (2,) * 5, "c": (2,) * 5}))
+    board = one_metric({"a": (1,) * 5, "b": (2,) * 5, "c": (2,) * 5})
+
+    found = bootstrap(board, draw_cases(board))
 
     # b and c tie in every draw, and share the second rank.
     assert [(s.team, *s.interval, s.frequencies) for s in found.teams] == [
@@ -24,7 +26,7 @@ def test_a_team_that_always_wins_is_always_first():
     ]
     assert found.kendall_tau == (1, 1, 1)
     all_tie = one_metric(dict.fromkeys("abc", (1,)))
-    assert bootstrap(all_tie).kendall_tau is None
+    assert bootstrap(all_tie, draw_cases(all_tie)).kendall_tau is None
 
 
 def test_draws_are_ranked_as_if_they_were_the_cases():
@@ -51,7 +53,9 @@ def test_draws_are_ranked_as_if_they_were_the_cases():
         for standing in rank_teams(table, rules).standings:
             expected[standing.team][standing.rank - 1] += 1
 
-    found = bootstrap(make_table(values).board(rules, "abcd"), samples=40, seed=7)
+    board = make_table(values).board(rules, "abcd")
+
+    found = bootstrap(board, draw_cases(board, samples=40, seed=7))
 
     assert {s.team: s.frequencies for s in found.teams} == {
         team: tuple(count / 40 for count in counts) for team, counts in expected.items()

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import flare
-from flare.ranking.uncertainty import bootstrap
+from flare.ranking.uncertainty import bootstrap, draw_cases
 from flare.reports.ranking.words import draws_text
 from flare.results.errors import RankingError
 from tests.builders.results import ROWS, write_team
@@ -49,7 +49,8 @@ def test_shares_of_first_places_that_overlap_are_explained():
     )
 
     for analysis, is_shared in ((tied, True), (apart, False)):
-        told = draws_text(bootstrap(analysis.board, samples=9))
+        draws = draw_cases(analysis.board, samples=9)
+        told = draws_text(bootstrap(analysis.board, draws))
         assert ("share first place in some draws" in told) is is_shared
 
 
