@@ -35,7 +35,8 @@ from flare.results.traces_csv import MemoryCurve, Point
 # --- Axes -------------------------------------------------------------------------
 
 FAR = 3
-"""An axis without an upper end ends at most at so many upper quartiles."""
+"""An axis without an upper end ends at most at so many upper quartiles; one of means
+begins at most so many times the width of their middle half below it."""
 
 EDGE_NOTE = "What is beyond the axis stands at its edge, with its number."
 
@@ -99,9 +100,10 @@ def _round_end(size: float) -> float:
 def zoomed_axis(values: Sequence[float]) -> Axis:
     """An axis from one round mark to another, no farther than scores lie apart.
 
-    It begins where the axis of scores does, if any score lies beyond that.
+    A score that is far below the middle half of them stands at its edge.
     """
-    low, high = max(min(values), score_start(values)), max(values)
+    quarter, three = np.quantile(values, (0.25, 0.75)).tolist()
+    low, high = max(min(values), quarter - FAR * (three - quarter)), max(values)
     span = max(high - low, 0.1)
     unit = 10 ** math.floor(math.log10(span))
     step = next(s * unit for s in (0.2, 0.5, 1, 2) if span <= 5 * s * unit)
@@ -131,7 +133,7 @@ def value_axis(metric: Metric | str, values: Sequence[float]) -> Axis:
 
 def _share_axis(values: Sequence[float]) -> Axis:
     """An axis to 1 for scores."""
-    start = score_start(values)
+    start = 0.5 if values and float(np.quantile(values, 0.25)) >= 0.5 else 0.0
 
     def scale(value: float) -> float:
         return (value - start) / (1 - start)
@@ -139,11 +141,6 @@ def _share_axis(values: Sequence[float]) -> Axis:
     marks = np.linspace(start, 1, 6).tolist()
     note = f"The axis begins at {start}." if start else ""
     return Axis(scale, tuple((scale(mark), f"{mark:.1f}") for mark in marks), note)
-
-
-def score_start(scores: Sequence[float]) -> float:
-    """The start of an axis of scores: 0.5, or 0 if a quarter of them are below that."""
-    return 0.5 if scores and float(np.quantile(scores, 0.25)) >= 0.5 else 0.0
 
 
 def rank_ticks(ranks: int) -> list[tuple[float, str]]:

@@ -35,7 +35,6 @@ from flare.reports.model import (
     Chart,
     Heading,
     Key,
-    Legend,
     Lines,
     Page,
     Pair,
@@ -44,6 +43,7 @@ from flare.reports.model import (
     Table,
     Tile,
     Words,
+    folded,
     number_cell,
     table,
     text_cell,
@@ -136,7 +136,7 @@ def _overview(comparison: Comparison, compared: Sequence[Pairs]) -> list[Part]:
     differences = [
         overview_table(comparison, compared, metric) for metric in comparison.metrics
     ]
-    return [*means, *differences]
+    return [*folded(means), *folded(differences)]
 
 
 def _holm_text(comparison: Comparison, tests: int) -> str:
@@ -157,27 +157,18 @@ def _differences(
         candidate = comparison.candidates[number - 1]
         title = f"{candidate.name} against {first.name}"
         name = "Differences" if is_single else title
-        charts, tests = [], []
+        charts, tests, changes = [], [], []
         for metric in comparison.metrics:
             axis = _axis(metric, comparison, compared)
             charts.append(differences_chart(metric, first, candidate, pairs, axis))
             caption = f"{metric.title}, {title}"
             tests.append(tests_table(pairs[metric.name], first, candidate, caption))
-        changes = _changes(comparison, candidate, pairs, title)
-        parts = [Pair(charts), *tests, Heading("Who improved where"), *changes]
+            rows = pairs[metric.name]
+            changes.append(changes_table(rows, comparison, candidate, caption))
+        shown, where = int(number == 1), Heading("Who improved where")
+        tables = [*folded(tests, shown), where, *folded(changes, shown)]
+        parts: list[Part] = [Pair(charts), *tables]
         yield Section(f"differences-{number}", name, title, parts)
-
-
-def _changes(
-    comparison: Comparison, candidate: Compared, pairs: Pairs, title: str
-) -> Iterator[Part]:
-    """A table of the changes by each metric, below the key of its unit."""
-    for unit in dict.fromkeys(metric.unit for metric in comparison.metrics):
-        yield Legend(difference_key(unit))
-        for metric in comparison.metrics:
-            if metric.unit == unit:
-                caption = f"{metric.title}, {title}"
-                yield changes_table(pairs[metric.name], comparison, candidate, caption)
 
 
 def _tiles(comparison: Comparison, compared: Sequence[Pairs]) -> list[Tile]:
@@ -399,7 +390,8 @@ def changes_table(
         rows.append(row)
     end = _good_end(pairs[0].metric)
     caption = f"{title}: differences of each case and organ, the largest loss first"
-    return table(f"{caption}{end}", heads, rows, words=words)
+    key = difference_key(pairs[0].metric.unit)
+    return table(f"{caption}{end}", heads, rows, words=words, key=key)
 
 
 def _losses_first(gains: Sequence[float | None]) -> list[int]:

@@ -16,7 +16,6 @@ from flare.reports.model import (
     Cell,
     Chart,
     Heading,
-    Legend,
     Lines,
     Page,
     Pair,
@@ -25,6 +24,7 @@ from flare.reports.model import (
     Table,
     Tile,
     Words,
+    folded,
     metric_key,
     pairs_table,
     table,
@@ -144,9 +144,7 @@ def _label_map_sections(
             text=", with pictures of what is wrong.",
         )
         worst.append(link_to_pages)
-    cases: list[Part] = []
-    for metric in scores.metrics:
-        cases += _case_parts(scores, metric, links)
+    cases = folded(case_table(scores, metric, links) for metric in scores.metrics)
     groups: list[Part] = []
     for grouping in groupings:
         groups += _group_parts(scores, grouping)
@@ -156,17 +154,6 @@ def _label_map_sections(
         Section("cases", "All cases", "All cases and organs", cases),
         Section("groups", "Groups", "Groups of cases", groups),
     )
-
-
-def _case_parts(
-    scores: CaseScores, metric: Metric, links: Mapping[str, str]
-) -> list[Part]:
-    """The table of all cases by one metric, below the key of its shades."""
-    parts: list[Part] = [Heading(metric.title)]
-    shades = metric_key(metric)
-    if shades:
-        parts.append(Legend(shades))
-    return [*parts, case_table(scores, metric, links)]
 
 
 def _remarks(file: EvaluationFile) -> list[Part]:
@@ -334,7 +321,7 @@ def case_table(
             row.append(text_cell("not scored" if case in scores.failed else ""))
         rows.append(row)
     caption = f"{metric.title_with_unit} of each case and organ, the worst cases first"
-    return table(caption, heads, rows, words=words)
+    return table(caption, heads, rows, words=words, key=metric_key(metric))
 
 
 def _worst_table(scores: CaseScores, links: Mapping[str, str]) -> Table:
@@ -374,7 +361,7 @@ def _group_parts(scores: CaseScores, grouping: Grouping) -> list[Part]:
     if reason:
         return [heading, Words(reason, "note")]
     tables = (_group_table(scores, grouping, metric) for metric in scores.metrics)
-    return [heading, note, *tables]
+    return [heading, note, *folded(tables)]
 
 
 def group_chart(scores: CaseScores, grouping: Grouping, metric: Metric) -> Chart:

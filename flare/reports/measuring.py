@@ -339,10 +339,11 @@ def alike(remarks: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
     for case, text in remarks:
         unnamed = re.sub(rf"(?<!\w){re.escape(case)}(?!\w)", "CASE", text)
         kinds.setdefault(_NUMBER.sub("0", unnamed), []).append((case, unnamed))
-    return [
-        (_ranged([text for _, text in group]), [case for case, _ in group])
-        for group in kinds.values()
-    ]
+    remarks_alike = []
+    for group in kinds.values():
+        cases, texts = zip(*group, strict=True)
+        remarks_alike.append((_ranged(texts), list(cases)))
+    return remarks_alike
 
 
 def _ranged(texts: Sequence[str]) -> str:

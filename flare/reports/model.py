@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flare.challenge.metrics import Better, Metric
 
@@ -85,6 +85,13 @@ class Table:
     """Whether all of its rows are shown at once."""
     is_closed: bool = False
     """Whether a click opens it."""
+    key: Key = ()
+    """The meaning of its shades, above it."""
+
+
+def folded(tables: Iterable[Table], shown: int = 1) -> list[Part]:
+    """Tables alike by several metrics: all but the first are closed."""
+    return [replace(part, is_closed=n >= shown) for n, part in enumerate(tables)]
 
 
 def table(
@@ -97,6 +104,7 @@ def table(
     sortable: bool = True,
     name_column: int = 0,
     is_whole: bool = False,
+    key: Key = (),
 ) -> Table:
     """A table of cells, or of what stands in them; the others are its fields."""
     return Table(
@@ -108,6 +116,7 @@ def table(
         sortable=sortable,
         name_column=name_column,
         is_whole=is_whole,
+        key=key,
     )
 
 
@@ -384,13 +393,6 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Legend:
-    """The meaning of the shades of the tables below it."""
-
-    key: Key
-
-
-@dataclass(frozen=True, slots=True)
 class Raw:
     """HTML that a template has made."""
 
@@ -398,7 +400,7 @@ class Raw:
     """As `markupsafe.Markup`: any other text is escaped."""
 
 
-Part = Table | Chart | Words | Lines | Heading | Pair | Legend | Raw
+Part = Table | Chart | Words | Lines | Heading | Pair | Raw
 
 
 @dataclass(frozen=True, slots=True)

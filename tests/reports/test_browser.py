@@ -6,6 +6,7 @@ from flare.ranking.rules import RankingOptions
 from tests.builders.barriers import COLOURS, find_barriers
 from tests.builders.browser import PHONE, WIDE
 from tests.builders.hostile_pages import KINDS
+from tests.builders.many_metrics import write_challenge, write_teams
 from tests.builders.pages import write_report
 from tests.builders.results import write_table
 
@@ -253,3 +254,41 @@ def test_what_is_asked_first_stands_on_the_first_screen(window, plain_page, kind
     for text in FIRST_SCREEN[kind]:
         place = seen.find(text, place + 1)
         assert place >= 0, f"{text!r} is not where it should be in {seen}"
+
+
+@pytest.fixture(scope="session")
+def many_metrics(tmp_path_factory):
+    """Pages of five metrics of 13 organs: one of each kind, of 11 or 50 teams."""
+    folder = tmp_path_factory.mktemp("many")
+    challenge = str(write_challenge(folder))
+    options = RankingOptions(challenge=challenge, bootstrap=20)
+    files = {}
+    for number in (11, 50):
+        results = folder / str(number)
+        teams = [f"team_{n:02}" for n in range(1, number + 1)]
+        write_teams(results, teams, challenge, cases=40)
+        output = folder / f"ranking_{number}"
+        write_report([results], output, is_organiser=True, ranking=options)
+        files[f"ranking of {number}"] = output / "index.html"
+    files["team"] = folder / "ranking_11" / "teams" / "team_11.html"
+    sources = [folder / "11" / name / "metrics.json" for name in ("team_02", "team_09")]
+    for name, shown in (("evaluation", sources[:1]), ("comparison", sources)):
+        files[name] = folder / f"{name}.html"
+        write_report(shown, files[name], is_organiser=True)
+    return files
+
+
+@pytest.mark.parametrize(
+    "kind", ["ranking of 11", "ranking of 50", "team", "evaluation", "comparison"]
+)
+def test_pages_of_five_metrics_are_not_long(window, many_metrics, kind):
+    """The tables of the first metric are open; the others have their caption."""
+    window.open(many_metrics[kind], size=(1400, 900))
+
+    assert window.page.evaluate("document.documentElement.scrollHeight") < 9000
+    if kind in ("evaluation", "comparison"):
+        closed = window.page.locator("section > details > summary").all_inner_texts()
+        for title in ("NSD", "HD95", "ASSD", "Volume difference"):
+            assert any(text.startswith(title) for text in closed)
+    assert find_barriers(window.page) == []
+    assert window.complaints == []

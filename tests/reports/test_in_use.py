@@ -26,6 +26,7 @@ pytestmark = pytest.mark.browser
 )
 def test_tables_sort_by_keyboard(open_page, kind, name, value):
     page = open_page(kind).page
+    page.evaluate("document.querySelectorAll('details').forEach(own => own.open = 1)")
     table = page.get_by_role("table", name=name).last
     head = table.get_by_role("columnheader", name="pancreas")
 
@@ -108,7 +109,7 @@ def test_fields_of_the_map_tell_their_values_by_mouse_and_keyboard(open_page):
     team = figure.locator(".label").nth(2).inner_text()
     table.get_by_role("button", name="case").click()
     plot = figure.locator(".plot")
-    at = {"x": plot.bounding_box()["width"] * 0.9, "y": 2.5 * 18}
+    at = {"x": plot.bounding_box()["width"] * 0.9, "y": 2.5 * 14}
 
     plot.hover(position=at)
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,6 @@ from flare.reports.model import (
     Dots,
     Fields,
     Heading,
-    Legend,
     Lines,
     Page,
     Pair,
@@ -65,7 +65,7 @@ def full_page(text):
         tips=([text], [[0.5], [None]], 3),
     )
     parts = [own, chart, Pair([chart]), Words(text, "note", text, text), Lines([text])]
-    parts += [Heading(text), Legend([("s1", text)])]
+    parts += [Heading(text), replace(own, key=(("s1", text),))]
     return Page(
         title=text,
         kicker=text,

@@ -36,12 +36,12 @@ from flare.reports.cases.sources import (
 from flare.reports.cases.words import faults, scores_text
 from flare.reports.evaluation import ORGANISERS_NOTE
 from flare.reports.model import (
-    Key,
-    Legend,
     Page,
     Part,
     Section,
+    Table,
     Words,
+    folded,
     metric_key,
     metric_shade,
     table,
@@ -283,7 +283,7 @@ def _sections(
         macro_html("case.html", "teams", cards=cards, layers=layers),
         Words(SLICE_NOTE, "note"),
     ]
-    tables = list(_tables(team_cases, finding))
+    tables = folded(_tables(team_cases, finding))
     return [
         Section("teams", "Teams", "The same slice by every team", shown),
         Section("values", "Values", "Values of the case", tables),
@@ -335,14 +335,10 @@ def _cards(
         yield _Card(team, scores_text(scores), words, picture, chips)
 
 
-def _tables(team_cases: Sequence[_TeamCase], finding: CaseFinding) -> Iterator[Part]:
+def _tables(team_cases: Sequence[_TeamCase], finding: CaseFinding) -> Iterator[Table]:
     """A table of teams and organs for each metric."""
-    key: Key = ()
     titles = list(map(attrgetter("title"), finding.organs))
     for metric in metrics_in(finding.scores):
-        if metric_key(metric) not in ((), key):  # distances have shades of their own
-            key = metric_key(metric)
-            yield Legend(key)
         rows = []
         for team, scores, *_ in team_cases:
             row = [team, metric_cell(metric, scores.get(metric.name), exact=True)]
@@ -351,4 +347,5 @@ def _tables(team_cases: Sequence[_TeamCase], finding: CaseFinding) -> Iterator[P
                 row.append(metric_cell(metric, score, exact=True))
             rows.append(row)
         caption = f"{metric.title_with_unit} of each team and organ"
-        yield table(caption, ("team", "mean", *titles), rows, words=("team",))
+        heads, key = ("team", "mean", *titles), metric_key(metric)
+        yield table(caption, heads, rows, words=("team",), key=key)

@@ -42,6 +42,7 @@ from flare.reports.model import (
     Section,
     Table,
     Words,
+    folded,
     metric_key,
     metric_shade,
     number_cell,
@@ -293,7 +294,7 @@ def _mean_parts(
         parts.append(Heading(f"Means by {grouping.column}"))
         parts.append(Words(f"{GROUPS_NOTE} {TIMES_NOTE}", "note"))
         of_cases = [values for values in metrics if not values.metric.is_of_answers]
-        parts += (mean_table(grouping, values) for values in of_cases)
+        parts += folded(mean_table(grouping, values) for values in of_cases)
     return parts
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from flare.challenge.metrics import Better
 from flare.common.text import count
 from flare.ranking.means import Mean, Means
-from flare.reports.model import BEST, Cell, Part, Table, table
+from flare.reports.model import BEST, Cell, Table, table
 from flare.reports.ranking.words import Printed, printed
 
 
@@ -87,12 +87,6 @@ def _best(
         for team, mean in by_team.items():
             if mean == best:
                 yield team, organ
-
-
-def organ_tables(all_means: Sequence[OrganMeans]) -> Iterator[Part]:
-    """A table of teams and organs for each metric, all but the first one closed."""
-    for number, means in enumerate(all_means):
-        yield replace(organ_table(means), is_closed=number > 0)
 
 
 def organ_table(means: OrganMeans) -> Table:

@@ -25,13 +25,14 @@ from flare.reports.model import (
     Section,
     Table,
     Words,
+    folded,
     number_cell,
     pairs_table,
     rank_shade,
     table,
 )
 from flare.reports.ranking.cost import Tradeoff, cost_parts, tradeoffs
-from flare.reports.ranking.organs import OrganMeans, organ_means, organ_tables
+from flare.reports.ranking.organs import OrganMeans, organ_means, organ_table
 from flare.reports.ranking.words import (
     Printed,
     all_cases_text,
@@ -250,7 +251,7 @@ def ranking_page(
     for ranks in public.groups:
         groups += _rank_parts(ranks, public)
     costs = cost_parts(public.tradeoffs, has_dsc="dsc" in public.means)
-    organs = list(organ_tables(public.organs))
+    organs = folded(map(organ_table, public.organs))
     settings = pairs_table("What the ranking was made with", public.settings)
     return Page(
         title=f"{public.challenge}: ranking of {count(len(public.teams), 'team')}",

@@ -121,7 +121,7 @@ def _points(chart: Chart, points: Points) -> Markup:
 def _rows(chart: Chart) -> Markup:
     """Marks in rows: shapes are stretched; words and blobs keep their own width."""
     # Heights of rows, which the style sheet has as well.
-    row = 18 if len(chart.labels) > MANY_ROWS else 28
+    row = 14 if len(chart.labels) > MANY_ROWS else 28
     top = TOP if chart.axis else 0
     height = top + row * len(chart.labels)
     wide: list[Markup] = []

@@ -20,7 +20,7 @@ const paintMarks = () => {
       label.classList.toggle("marked", isMarked(label));
       if (!isMarked(label)) return;
       const band = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-      const height = label.offsetHeight;
+      const height = chart.classList.contains("dense") ? 14 : 28; // also where it is folded
       const at = { class: "band", width: "100%", y: top + row * height, height };
       for (const [key, value] of Object.entries(at)) band.setAttribute(key, value);
       drawing.prepend(band);

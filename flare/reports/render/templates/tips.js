@@ -5,7 +5,7 @@ for (const figure of document.querySelectorAll("figure[data-tips]")) {
   const drawing = chart.querySelector(".plot > svg");
   const labels = [...chart.querySelectorAll(".label")];
   const top = chart.querySelector("[data-top]") ? 24 : 0;
-  const height = labels[0].offsetHeight;
+  const height = chart.classList.contains("dense") ? 14 : 28; // also where it is folded
   const told = () => {
     const { names, rows } = JSON.parse(figure.querySelector("script").textContent);
     return rows.map((row) =>
