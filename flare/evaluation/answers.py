@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -50,10 +50,8 @@ MISSING = "no answer was submitted"
 ReadTable = Callable[[Path], Sequence[TableRow]]
 """`read_table`, which reads a file once for all answers in it."""
 
-
-def _read_submitted() -> ReadTable:
-    """The reader of a submission, which follows no link made since it was searched."""
-    return cache(partial(read_table, is_real=True))
+_read_real = partial(read_table, is_real=True)
+"""The reader of a submission, which follows no link made since it was searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +108,7 @@ def read_sheets(
     DemonstrationSetError if there are none but the demonstration set, which has no
     answers, and a FolderError if the submission holds too many files.
     """
-    read, read_submitted = cache(read_table), _read_submitted()
+    read, read_submitted = cache(read_table), cache(_read_real)
     references = answer_files_in(ground_truth, challenge, is_reference=True)
     if not any(references.values()) and is_demonstration_set(ground_truth):
         raise DemonstrationSetError
@@ -403,13 +401,14 @@ def _strangers_text(strangers: Sequence[str], missing: Sequence[str]) -> str:
     return text
 
 
-def distinct_problems(sheets: Sequence[Sheet]) -> tuple[SubmissionError, ...]:
+def distinct_problems(
+    problems: Iterable[SubmissionError],
+) -> tuple[SubmissionError, ...]:
     """The problems of all answers; one of a file of several answers is told once."""
-    problems: dict[str, SubmissionError] = {}
-    for sheet in sheets:
-        for problem in sheet.problems:
-            problems.setdefault(str(problem), problem)
-    return tuple(problems.values())
+    by_text: dict[str, SubmissionError] = {}
+    for problem in problems:
+        by_text.setdefault(str(problem), problem)
+    return tuple(by_text.values())
 
 
 def check_answers(
@@ -420,18 +419,17 @@ def check_answers(
     Returned are all problems, and a line for each ``[[answers]]`` that says how many
     answers there are.
     """
-    read = _read_submitted()
+    read = cache(_read_real)
     files = _submitted_files(predictions, challenge)
-    problems: dict[str, SubmissionError] = {}
+    problems: list[SubmissionError] = []
     lines = []
     for rules in challenge.answers:
         # Questions have names of several columns, which images do not tell.
         known_cases = cases if len(rules.case) == 1 else None
         answers = _submitted_answers(rules, files[rules.file], known_cases, read)
-        for problem in answers.problems:
-            problems.setdefault(str(problem), problem)
+        problems += answers.problems
         lines.append(_answers_line(rules, len(answers.texts)))
-    return tuple(problems.values()), lines
+    return distinct_problems(problems), lines
 
 
 # --- Scores -------------------------------------------------------------------------

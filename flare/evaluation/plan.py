@@ -10,6 +10,8 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,8 +139,8 @@ def _with_answers(matching: Matching, sheets: Sequence[Sheet]) -> Matching:
     """The problems of answers beside those of label maps."""
     from flare.evaluation.answers import distinct_problems
 
-    problems = (*matching.problems, *distinct_problems(sheets))
-    return replace(matching, problems=problems)
+    problems = distinct_problems(chain(*map(attrgetter("problems"), sheets)))
+    return replace(matching, problems=(*matching.problems, *problems))
 
 
 def prepare(
