@@ -40,16 +40,6 @@ better = "higher"
 """
 
 
-@pytest.fixture
-def read(tmp_path):
-    def read_text(text):
-        file = tmp_path / "mine.toml"
-        file.write_text(text, encoding="utf-8")
-        return read_challenge(str(file))
-
-    return read_text
-
-
 # --- The editions -------------------------------------------------------------------
 
 

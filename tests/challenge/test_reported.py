@@ -183,16 +183,6 @@ def test_results_say_where_nobody_has_confirmed_the_rules(tmp_path, name):
 # --- Files that extend others -----------------------------------------------------
 
 
-@pytest.fixture
-def read(tmp_path):
-    def read_text(text):
-        file = tmp_path / "mine.toml"
-        file.write_text(text, encoding="utf-8")
-        return read_challenge(str(file))
-
-    return read_text
-
-
 def test_a_file_replaces_values_and_lists_and_adds_to_what_is_reported(read):
     base = read_challenge("flare25-pet")
 

@@ -86,16 +86,6 @@ def reported(*, rule="x", link="https://a.b", teams=1, keys="grid"):
     )
 
 
-@pytest.fixture
-def read(tmp_path):
-    def read_text(text):
-        file = tmp_path / "mine.toml"
-        file.write_text(text, encoding="utf-8")
-        return read_challenge(str(file))
-
-    return read_text
-
-
 def test_flare21_has_the_published_rules():
     """Labels and tolerance of the official script; the four metrics of the ranking."""
     challenge = read_challenge("flare21")
