@@ -16,7 +16,7 @@ from statistics import fmean
 import numpy as np
 
 from flare.challenge.metrics import Better, Metric
-from flare.common.intervals import difference_interval
+from flare.common.intervals import mean_interval, reason_for_none
 from flare.common.text import count, listing
 from flare.ranking.inspection import check_comparable
 from flare.ranking.ranks import Values
@@ -310,7 +310,7 @@ def _paired(
         gains=_by_case(gains[0], has_both),
         before=fmean(old[0].tolist()),
         after=fmean(new[0].tolist()),
-        interval=difference_interval(gains[0].tolist()) if metric.is_share else None,
+        interval=mean_interval(gains[0].tolist()) if metric.is_share else None,
         effect=float(effect[0]),
         p=float(p[0]),
     )
@@ -411,7 +411,7 @@ def signed(value: float, decimals: int = 3) -> str:
 def interval_text(pair: Paired) -> str:
     """The interval of a mean difference in words: only those of scores have one."""
     if pair.interval is None:
-        return "too few cases" if pair.metric.is_share else "none"
+        return reason_for_none(pair.present) if pair.metric.is_share else "none"
     low, high = pair.interval
     return f"{signed(low)} to {signed(high)}"
 

@@ -54,8 +54,8 @@ ANSWERS_VERDICT = "Only answers are compared: no evaluation has a label map."
 
 CERTAINTY = (
     "p answers whether most cases change in one way; the interval, how far the mean may"
-    " lie from 0 on unseen cases, whatever they are like. One can be sure where the"
-    " other is not."
+    " lie from 0. One can be sure where the other is not; neither tells of failures"
+    " that are not among the cases."
 )
 
 SURE = "a change that is significant says so"

@@ -212,7 +212,7 @@ def _mean_tile(scores: CaseScores, metric: Metric) -> Tile:
     elif "median" in metric.statistics and mean.present:
         note = f"median {metric.text(median(mean.present))}"
     elif metric.is_share:
-        note = "too few cases for an interval"
+        note = f"no interval: {mean.interval_text}"
     title = f"Mean {title_within(metric)}"
     return Tile(name=title, value=cell.text, exact=cell.exact, note=note)
 

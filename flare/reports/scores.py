@@ -17,21 +17,22 @@ from typing import ClassVar, Self
 from flare.challenge.formats import case_of
 from flare.challenge.metrics import METRICS, SCORES, Metric, is_score, metric_of
 from flare.challenge.reading import challenge_names, read_challenge
-from flare.common.intervals import mean_interval
+from flare.common.intervals import DRAWS, SEED, mean_interval, reason_for_none
 from flare.common.text import count, listing, safe
 from flare.reports.model import Cell, metric_shade, number_cell
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import EvaluationFile, ScoringRecord
 
-INTERVAL = "distribution-free 95 % interval"
+INTERVAL = "95 % interval"
 """Its name in print."""
 
 METHOD = (
-    "95 % confidence intervals of means, and of mean differences, are Gaffke's, which"
-    " suppose nothing but the range of scores (0 to 1) and that the cases are a random"
-    " sample: with few cases they are wide, as a rare failure may not be among them"
-    " (Learned-Miller and Thomas 2019, arXiv:1905.06208)."
+    f"95 % confidence intervals of means, and of mean differences, are those of {DRAWS}"
+    f" bootstrap samples of the cases (percentiles 2.5 and 97.5, seed {SEED}), which"
+    " suppose that the cases are a random sample. They are too narrow where a failure"
+    " is rare, or cases are few: of 10 to 20 cases they hold the true mean in 67 to"
+    " 93 % of simulated draws, of 100 in 91 to 94 %."
 )
 
 FEWEST_SHOWN = 5
@@ -62,7 +63,7 @@ class Mean:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """A confidence interval; of scores alone, and not of few cases."""
+        """A confidence interval; of scores alone, and not of few or equal cases."""
         return mean_interval(self.present) if is_score(self.column) else None
 
     @property
@@ -70,7 +71,7 @@ class Mean:
         """The interval, or why it was left out."""
         if interval := self.interval:
             return f"{interval[0]:.3f} to {interval[1]:.3f}"
-        return "too few cases" if is_score(self.column) else "none"
+        return reason_for_none(self.present) if is_score(self.column) else "none"
 
     @property
     def numbers(self) -> tuple[object, ...]:

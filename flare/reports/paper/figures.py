@@ -53,7 +53,7 @@ KEY = (
     "Dots are cases; above them, boxes are their middle half, lines their medians,"
     " diamonds their means."
 )
-INTERVALS = " Thick lines behind these are 95 % intervals of the means (Gaffke's)."
+INTERVALS = " Thick lines behind these are 95 % intervals of the means (bootstrap)."
 
 MEAN_COLUMNS = ("cases", "missing", "mean", "low", "high")
 

@@ -71,8 +71,8 @@ from flare.reports.scores import Mean, group_title
 from flare.results.groups_csv import Grouping
 
 TIMES_NOTE = (
-    "Running time and memory have no interval: they have no bounds, on which those of"
-    " scores rest."
+    "Distances, running time and memory have no interval: one organ that is missed, or"
+    " one slow run, can decide their mean."
 )
 TESTS_NOTE = (
     "A field is filled where the team of the row is significantly better than the team"

@@ -35,6 +35,13 @@ from tests.builders.results import FLARE21, make_table, write_table, write_teams
 
 pytestmark = pytest.mark.tools(package="matplotlib")
 
+
+@pytest.fixture(autouse=True)
+def fewest(monkeypatch):
+    """Intervals of three values, so that they can be looked at by hand."""
+    monkeypatch.setattr("flare.common.intervals.FEWEST_VALUES", 3)
+
+
 SCORES = {
     "liver": [0.9123456789, 0.0, 0.8765432101, 0.95],
     "left_kidney": [1.0, 0.7123456701, 0.5, 0.1],
