@@ -299,7 +299,9 @@ def field_chart(
     fields = []
     for row in values:
         shades = [ABSENT if value is None else shade_of(value) for value in row]
-        texts = ["" if value is None else f"{value:{form}}" for value in row]
+        texts = []
+        for css, value in zip(shades, row, strict=True):
+            texts.append("" if value is None or not css else f"{value:{form}}")
         fields.append(Fields(shades, texts))
     return Chart(
         labels=tuple(labels), columns=tuple(columns), rows=fields, **chart_fields

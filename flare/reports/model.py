@@ -348,7 +348,9 @@ class Chart:
     axis_title: str = ""
     """The title of the axis or of the columns, on paper."""
     columns: tuple[str, ...] = ()
-    """Names of the fields of each row, on paper."""
+    """Names of the fields of each row, on paper, where there is no axis."""
+    has_whole_labels: bool = False
+    """Whether no label is shortened on paper."""
 
 
 # --- Pages ------------------------------------------------------------------------

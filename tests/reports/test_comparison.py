@@ -172,7 +172,7 @@ def test_a_distance_that_falls_is_told_as_better_and_one_that_rises_as_worse(tmp
         own for own in parts_of(better) if getattr(own, "title", "")[:4] == "HD95"
     )
     assert chart.title == "HD95 (mm): how much lower in each case"
-    assert chart.ends == ("26.80 mm lower (better)",)
+    assert chart.ends == ("26.80 lower",)
     assert chart.rows[0].mean > 0.5
 
 
@@ -195,7 +195,7 @@ def test_a_case_that_was_not_scored_does_not_stretch_the_axis(tmp_path, audience
     assert chart.rows[0].places == pytest.approx([0.75, 1, 0.25])
     told = "Without a dot, but in the means: 1 case that one of both has not scored."
     assert told in chart.note
-    assert chart.ends == ("247.25 mm higher (worse)",)
+    assert chart.ends == ("247.25 higher",)
     assert len(charts["DSC:"].rows[0].places) == 4
     assert told not in charts["DSC:"].note
 

@@ -145,11 +145,11 @@ def test_names_that_differ_look_different():
     """Also those that are equal where they are shortened."""
     names = ["a" * 30 + c + "b" * 30 for c in "xyz"]
 
-    found = figure_names(names, "column")
+    found = figure_names(names, 18)
 
     assert len(set(found)) == 3
     assert found[0] == "aaaaaaa...bbbbbbb"
-    assert figure_names(["A (3)", "B", "A (3)"], "page") == ("A (3)", "B", "A (3)")
+    assert figure_names(["A (3)", "B", "A (3)"], 34) == ("A (3)", "B", "A (3)")
 
 
 def test_a_shown_name_has_only_letters_of_the_font():

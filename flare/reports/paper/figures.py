@@ -37,6 +37,7 @@ from flare.reports.ranking.organisers import (
     WholeRanking,
     case_chart,
     hardest_first,
+    schemes_chart,
     tests_chart,
     values_chart,
 )
@@ -218,7 +219,7 @@ def write_ranking_figures(ranking: WholeRanking, page: Page, folder: Path) -> No
     for values in ranking.metrics:
         plates += _metric_plates(values)
     if len(public.teams) > 1:
-        plates.append(_schemes_plate(analysis.schemes, public.teams))
+        plates.append(_schemes_plate(analysis.schemes))
     write_plates(plates, folder)
     texts = {
         "methods.txt": f"{methods_text(analysis)}\n",
@@ -390,37 +391,29 @@ def _tests_plate(values: MetricValues) -> Plate:
         name=f"tests_{file_stem(values.metric.name)}",
         caption=f"{values.metric.title}: a square is where the team of the row is"
         " significantly better than the team of the column, which has the number of"
-        f" its row ({tests_text([values.metric.name])}, 5 %, after Holm); the"
-        " larger and darker, the larger the effect (rank-biserial correlation).",
+        " its row: the teams in the order of their mean rank by this metric alone"
+        f" ({tests_text([values.metric.name])}, 5 %, after Holm); the"
+        " larger and darker, the larger the effect (rank-biserial correlation)."
+        " Behind a row: the teams that it is better than, and that are better than it.",
         columns=("team", "other", "effect", "significant"),
         rows=rows,
         chart=tests_chart(values),
     )
 
 
-def _schemes_plate(schemes: Sequence[Scheme], teams: Sequence[str]) -> Plate:
+def _schemes_plate(schemes: Sequence[Scheme]) -> Plate:
     """How the teams rank in other ways."""
     rows: list[tuple[object, ...]] = []
     for scheme in schemes:
         for team, rank in scheme.ranks.items():
             rows.append((scheme.name, scheme.tau, team, rank, scheme.before[team]))
-    whole = [scheme for scheme in schemes if scheme.left_out is None]
-    names = ["the ranking itself", *(scheme.name for scheme in whole)]
-    labels = [f"{number} {name}" for number, name in enumerate(names)]
-    rankings = [schemes[0].before, *(scheme.ranks for scheme in whole)]
     return Plate(
         name="other_schemes",
-        caption="Ranks of the teams in other ways of ranking, each of which changes one"
-        " thing; lighter is better. The numbers also have the rankings without one of"
-        f" the teams. Rows: {'; '.join(labels)}.",
+        caption="The places that teams gain (blue) and lose (orange) in other ways of"
+        " ranking, each of which changes one thing; columns are places in the ranking."
+        " Behind a row: Kendall's tau with the ranking. What moves nobody is left out;"
+        " the numbers have all, also the rankings without one of the teams.",
         columns=("scheme", "kendall_tau", "team", "rank", "rank_before"),
         rows=rows,
-        chart=field_chart(
-            labels,
-            teams,
-            [[ranking[team] for team in teams] for ranking in rankings],
-            partial(rank_shade, teams=len(teams)),
-            ".0f",
-            title="ranks",
-        ),
+        chart=schemes_chart(schemes),
     )

@@ -219,7 +219,7 @@ def organiser_page(
         recounts = [recount_text(w, cases, names) for w in analysis.sensitivity]
         doubts = [Heading("What first place depends on"), Lines(recounts)]
         tests = _tests_parts(analysis, metrics)
-        schemes = [_schemes_chart(analysis.schemes)]
+        schemes = [schemes_chart(analysis.schemes)]
     before = "To be looked at before it is published"
     of_cases = [values for values in metrics if not values.metric.is_of_answers]
     charts: list[Part] = [Pair([values_chart(values) for values in of_cases])]
@@ -455,14 +455,15 @@ GAIN_BOUNDS = (1, 3)
 MOVES_KEY: Key = (("g2", "places gained"), ("s4", "places lost"))
 
 
-def _schemes_chart(schemes: Sequence[Scheme]) -> Chart | Table:
+def schemes_chart(schemes: Sequence[Scheme]) -> Chart:
     """The places that each team gains or loses in other ways of ranking.
 
-    Ways without one of the teams are in the table alone, and so is what moves nobody.
+    Ways without one of the teams are in the table alone, and so is what moves nobody,
+    unless nothing moves anybody.
     """
-    shown = [scheme for scheme in schemes if scheme.moved and not scheme.left_out]
-    if not shown:
-        return _schemes_table(schemes)
+    whole = [scheme for scheme in schemes if scheme.left_out is None]
+    moving = [scheme for scheme in whole if scheme.moved]
+    shown = moving or whole
     teams = tuple(shown[0].before)
     gains = []
     for scheme in shown:
@@ -475,12 +476,14 @@ def _schemes_chart(schemes: Sequence[Scheme]) -> Chart | Table:
         "+.0f",
         title="Who moves, with Kendall's tau",
         note=f"From left to right: {teams[0]} to {teams[-1]}, as in the ranking.",
-        summary=f"{len(shown)} ways of ranking move a team",
+        summary=f"{count(len(moving), 'way')} of ranking a team moves in",
         ends=tuple(map(tau_text, shown)),
         ends_title="tau",
         axis=rank_ticks(len(teams)),
+        axis_title="place in the ranking",
         key=MOVES_KEY,
         table=_schemes_table(schemes),
+        has_whole_labels=True,
     )
 
 

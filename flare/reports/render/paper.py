@@ -24,11 +24,13 @@ from flare.reports.model import (
     Points,
     Says,
 )
+from flare.reports.model import GAINS as GAIN_CLASSES
 from flare.reports.render.style import (
     BOX,
     DOT,
     EFFECT_SHADES,
     FONT,
+    GAINS,
     INK,
     LEAST_TEXT_PT,
     LIGHT,
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 
 _COLOURS = {
     **{f"s{n}": LIGHT[f"s{n}"] for n in range(SHADES)},
+    **{f"g{n}": LIGHT[f"g{n}"] for n in range(1, GAINS + 1)},
     **{f"e{n}": colour for n, colour in enumerate(EFFECT_SHADES)},
     ABSENT: INK,
 }
@@ -97,7 +100,7 @@ def _lay_out(chart: Chart, width: str) -> _Layout:
     """Find how high rows can be beside all else that a chart has."""
     swatches = tuple((css, text) for css, text in chart.key if css in _COLOURS)
     field_mm = (WIDTHS_MM[width] - _NAMES_MM[width]) / max(len(chart.columns), 1)
-    heads = _Heads(chart.columns, field_mm)
+    heads = _Heads(() if chart.axis else chart.columns, field_mm)
     around_mm = 3.0 + 9.0 * bool(swatches) + heads.height_mm
     around_mm += 9.0 * bool(chart.axis) + 5.0 * bool(chart.columns and chart.axis_title)
     rows = len(chart.labels)
@@ -133,6 +136,7 @@ def paper_figure(chart: Chart, width: str) -> Figure:
     _write_numbers(axes, fields, layout)
     if fields:
         _name_columns(axes, chart, layout)
+        _write_ends(axes, chart, layout)
     else:
         _draw_axis(axes, chart, width)
     if layout.swatches:
@@ -170,7 +174,8 @@ def _name_rows(axes: Axes, chart: Chart, layout: _Layout) -> None:
     """Names beside the rows; of rows that are lower than text, only some have names."""
     text_mm = layout.text_pt * 25.4 / 72 * 1.05
     step = max(1, -(-int(text_mm * 100) // int(layout.row_mm * 100)))
-    names = figure_names(chart.labels, layout.width)
+    letters = NAME_CHARACTERS if chart.has_whole_labels else _LETTERS[layout.width]
+    names = figure_names(chart.labels, letters)
     rows = range(0, len(names), step)
     axes.set_yticks(rows, names[::step], fontsize=layout.text_pt)
 
@@ -338,7 +343,7 @@ def _write_numbers(axes: Axes, rows: Sequence[Fields], layout: _Layout) -> None:
         pairs = zip(fields.classes, fields.texts, strict=True)
         for number, (css, text) in enumerate(pairs):
             if text:
-                colour = LIGHT[f"t{css[1:]}"]
+                colour = LIGHT[f"{'u' if css in GAIN_CLASSES else 't'}{css[1:]}"]
                 x = (number + 0.5) / len(fields.classes)
                 axes.text(x, row, text, color=colour, **style)
 
@@ -351,7 +356,7 @@ class _Heads:
         self.size, self.height_mm, self.is_upright = 0.0, 0.0, False
         if not columns or field_mm < LEAST_TEXT_PT * 0.4:
             return
-        names = figure_names(columns, "column")
+        names = figure_names(columns, _LETTERS["column"])
         letters = max(1, int(field_mm / 1.25))
         lines = [textwrap.wrap(name, letters, break_long_words=False) for name in names]
         self.size = min(TEXT_PT - 1, max(field_mm * 72 / 25.4 * 0.85, LEAST_TEXT_PT))
@@ -373,7 +378,8 @@ def _name_columns(axes: Axes, chart: Chart, layout: _Layout) -> None:
     if chart.axis:
         places = [place for place, _ in chart.axis]
         axes.set_xticks(places, _apart(chart.axis, layout.width))
-        axes.plot([0, 1], [-0.5, len(chart.labels) - 0.5], **_LINE, alpha=0.4)
+        if not chart.columns:  # a diagonal parts pairs from the same pairs turned
+            axes.plot([0, 1], [-0.5, len(chart.labels) - 0.5], **_LINE, alpha=0.4)
         return
     heads = layout.heads
     axes.tick_params(axis="x", length=0)
@@ -383,6 +389,17 @@ def _name_columns(axes: Axes, chart: Chart, layout: _Layout) -> None:
         rotation=90 if heads.is_upright else 0,
         fontsize=heads.size or None,
     )
+
+
+def _write_ends(axes: Axes, chart: Chart, layout: _Layout) -> None:
+    """The number behind each row, below its title."""
+    if not chart.ends or layout.row_mm < 2.0:
+        return
+    style: Style = {"fontsize": layout.text_pt, "annotation_clip": False}
+    above: Style = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    axes.annotate(chart.ends_title, (1.04, 1), xytext=(0, 2), **above, **style)
+    for row, text in enumerate(chart.ends):
+        axes.annotate(text, (1.04, row), va="center", **style)
 
 
 def _draw_key(figure: Figure, swatches: Sequence[tuple[str, str]], width: str) -> None:
@@ -424,15 +441,12 @@ def row_mm(rows: int, *, around_mm: float) -> float:
     return min(usual, (TALLEST_MM - around_mm) / rows)
 
 
-def figure_names(names: Sequence[str], width: str) -> tuple[str, ...]:
-    """Names as a figure for ``column`` or ``page`` shows them.
-
-    Those that differ look different.
-    """
+def figure_names(names: Sequence[str], letters: int) -> tuple[str, ...]:
+    """Names as a figure shows them; those that differ look different."""
     shown: dict[str, str] = {}
     for number, name in enumerate(names, start=1):
         if name not in shown:
-            short = figure_text(name, _LETTERS[width])
+            short = figure_text(name, letters)
             is_taken = short in shown.values()
             shown[name] = f"{short} ({number})" if is_taken else short
     return tuple(shown[name] for name in names)

@@ -25,9 +25,13 @@ from flare.reports.ranking.organisers import (
     mean_table,
     metric_values,
     organiser_page,
+    schemes_chart,
     values_chart,
 )
 from flare.reports.ranking.page import public_ranking
+from flare.reports.ranking.words import scheme_title
+from flare.reports.render.paper import paper_figure
+from flare.reports.render.style import drawing_style
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_reading import read_evaluation
 from tests.builders.pages import HOSTILE, metrics_content, write_json
@@ -447,3 +451,23 @@ def test_hostile_teams_are_text_and_nobody_is_warned(tmp_path, capfd):
     assert r"\$x\_1\textasciicircum{}2\$ \textbackslash{}frac" in latex
     assert r"100\% \& more" in latex
     assert r"\textless{}!--" in latex
+
+
+@pytest.mark.parametrize("width", ["column", "page"])
+def test_other_schemes_are_named_in_whole_with_their_tau_and_moves(analysis, width):
+    """As on the page: a metric has its title, and only who moves has a number."""
+    from matplotlib.text import Text
+
+    chart = schemes_chart(analysis.schemes)
+
+    with drawing_style():
+        drawn = paper_figure(chart, width).findobj(Text)
+
+    texts = [text.get_text() for text in drawn]
+    moving = [s for s in analysis.schemes if s.moved and s.left_out is None]
+    assert {scheme_title(scheme) for scheme in moving} <= {*texts}
+    assert not any("..." in text or "dsc" in text for text in texts)
+    assert [texts.count(tau) >= 1 for tau in chart.ends] == [True] * len(moving)
+    numbers = [text for text in texts if text[:1] in ("+", "-") and text[1:].isdigit()]
+    assert len(numbers) == sum(len(scheme.moved) for scheme in moving) > 0
+    assert "+0" not in numbers
