@@ -6,10 +6,11 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from io import BytesIO
+from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,6 +35,8 @@ from flare.common.schema import build
 from flare.common.text import safe, why
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.evaluate import worker_error
+from flare.evaluation.labelmaps.reading import LabelMap
+from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.plan import LIBRARIES
 from flare.evaluation.scoring.case import (
     Attempt,
@@ -65,59 +68,113 @@ _TABLE = "CREATE TABLE IF NOT EXISTS scores (key TEXT PRIMARY KEY, content TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """Cases of a team that one process scores, one after the other."""
+class TeamCase:
+    """A case of a team that is to be scored."""
 
     team: str
-    pairs: tuple[CasePair, ...]
-    challenge: Challenge
+    pair: CasePair
     check_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Cases that one process scores, one after the other: by case, those of all teams.
+
+    So a reference is read once for all of them.
+    """
+
+    cases: tuple[TeamCase, ...]
+    challenge: Challenge
 
     def divided(self) -> Iterator[Batch]:
         """A batch for each of its cases."""
-        return (replace(self, pairs=(pair,)) for pair in self.pairs)
+        return (replace(self, cases=(case,)) for case in self.cases)
 
 
 def score_batch(batch: Batch) -> tuple[Attempt, ...]:
     """Score the cases of a batch in this process."""
     reuse_freed_memory()
-    return tuple(_scored(pair, batch) for pair in batch.pairs)
+    attempts: list[Attempt] = []
+    for file, cases in groupby(batch.cases, lambda case: case.pair.reference):
+        with read_once(file) as (reference, sha256):
+            shared = SharedReference.of(reference)
+            attempts += _scored_cases(cases, shared, sha256, batch.challenge)
+    return tuple(attempts)
 
 
-def fault_of(done: Done[Batch, tuple[Attempt, ...]]) -> FlareError | None:
-    """Why a case of a batch could not be scored, though its files are not at fault."""
-    if done.is_lost:
-        return worker_error(done.item.pairs[0], done.error)
-    for attempt in done.result or ():
-        if attempt.fault:
-            return attempt.fault
-    return None
+def _scored_cases(
+    cases: Iterable[TeamCase],
+    reference: SharedReference,
+    reference_sha256: str,
+    challenge: Challenge,
+) -> Iterator[Attempt]:
+    """Score all teams' predictions of a reference; of equal files, the first one."""
+    attempts: dict[tuple[str, str, bool], Attempt] = {}
+    for case in cases:
+        pair = case.pair
+        try:
+            with read_once(pair.prediction, IN_MEMORY_BYTES) as (prediction, sha256):
+                # Messages have the name of the file.
+                key = sha256, prediction.name, case.check_only
+                if not sha256 or key not in attempts:
+                    files = replace(pair, reference=reference, prediction=prediction)
+                    attempts[key] = _scored(files, challenge, case.check_only)
+        except (OrganiserError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001  it is this team's alone
+            yield _faulty(pair, as_flare_error(error))
+        else:
+            digests = reference_sha256, sha256
+            yield replace(attempts[key], pair=pair, digests=digests)
 
 
-def _scored(pair: CasePair, batch: Batch) -> Attempt:
-    """Score a case; an error that nobody expected ends its team, and no other one."""
-    explanation = None
-    try:
-        with (
-            read_once(pair.reference) as (reference, reference_sha256),
-            read_once(pair.prediction, IN_MEMORY_BYTES) as (prediction, sha256),
-        ):
-            files = replace(pair, reference=reference, prediction=prediction)
-            attempt = attempt_case(
-                files, challenge=batch.challenge, check_only=batch.check_only
-            )
-            if attempt.score and attempt.score.dsc < EXPLAINED_BELOW:
-                # Not at the top: most teams have no such case.
-                from flare.evaluation.doctor.hint import explain_file
+def _scored(files: CasePair, challenge: Challenge, check_only: bool) -> Attempt:
+    """Score a case, and find what was done to a prediction with a low score."""
+    attempt = attempt_case(files, challenge=challenge, check_only=check_only)
+    if not attempt.score or attempt.score.dsc >= EXPLAINED_BELOW:
+        return attempt
+    # Not at the top: most teams have no such case.
+    from flare.evaluation.doctor.hint import explain_file
 
-                explanation = explain_file(files, batch.challenge)
-    except (OrganiserError, MemoryError):
-        raise
-    except Exception as error:  # noqa: BLE001  it is this team's alone
-        fault = as_flare_error(error)
-        return Attempt(pair=pair, score=None, problem=None, seconds=0.0, fault=fault)
-    digests = reference_sha256, sha256
-    return replace(attempt, pair=pair, digests=digests, explanation=explanation)
+    return replace(attempt, explanation=explain_file(files, challenge))
+
+
+def _faulty(pair: CasePair, fault: FlareError) -> Attempt:
+    """The outcome of a case that could not be scored, whatever its files hold."""
+    return Attempt(pair=pair, score=None, problem=None, seconds=0.0, fault=fault)
+
+
+def attempts_of(done: Done[Batch, tuple[Attempt, ...]]) -> tuple[Attempt, ...]:
+    """The outcomes of a batch, in the order of its cases; if it was lost, why."""
+    if not done.is_lost:
+        return done.result or ()
+    pairs = (case.pair for case in done.item.cases)
+    return tuple(_faulty(pair, worker_error(pair, done.error)) for pair in pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedReference(LabelMapFile):
+    """A reference whose voxels are read once, by whoever needs them first."""
+
+    label_maps: list[LabelMap]
+
+    @classmethod
+    def of(cls, file: LabelMapFile) -> SharedReference:
+        """The same file."""
+        values = {field.name: getattr(file, field.name) for field in fields(file)}
+        return cls(**values, label_maps=[])
+
+    def read_labels(
+        self,
+        known_labels: Sequence[int],
+        allocate: Callable[[int], Labels] | None = None,
+    ) -> LabelMap:
+        """Its labels, which nobody can change; all ask for those of the challenge."""
+        if not self.label_maps:
+            label_map = LabelMapFile.read_labels(self, known_labels, allocate)
+            label_map.labels.flags.writeable = False
+            self.label_maps.append(label_map)
+        return self.label_maps[0]
 
 
 @contextmanager
@@ -161,16 +218,18 @@ def digest_of(pair: CasePair) -> str:
         return digest
 
 
-def split(pairs: Iterable[CasePair]) -> Iterator[tuple[CasePair, ...]]:
-    """Divide cases into batches of equal work."""
-    batch: list[CasePair] = []
+def split(groups: Iterable[Sequence[TeamCase]]) -> Iterator[tuple[TeamCase, ...]]:
+    """Divide cases into batches of equal work; no group of cases is divided."""
+    batch: list[TeamCase] = []
     size = 0
-    for pair in pairs:
-        if batch and (size + pair.voxels > BATCH_VOXELS or len(batch) == BATCH_CASES):
+    for cases in groups:
+        voxels = sum(case.pair.voxels for case in cases)
+        number = len(batch) + len(cases)
+        if batch and (size + voxels > BATCH_VOXELS or number > BATCH_CASES):
             yield tuple(batch)
             batch, size = [], 0
-        batch.append(pair)
-        size += pair.voxels
+        batch += cases
+        size += voxels
     if batch:
         yield tuple(batch)
 

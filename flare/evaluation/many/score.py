@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -25,8 +26,9 @@ from flare.evaluation.many.cases import (
     SCORES_SQLITE,
     Batch,
     KeptScores,
+    TeamCase,
+    attempts_of,
     digest_of,
-    fault_of,
     json_sha256,
     rules_key,
     score_batch,
@@ -55,6 +57,10 @@ from flare.results.archives_csv import Flag, Refusal
 from flare.results.errors import MeasurementError
 from flare.results.metrics_json import METRICS_JSON, prepare_output, write_results
 from flare.results.team_folder import FolderLock, is_measured
+
+TEAMS_AT_ONCE = 8
+"""The number of teams that are scored together, case by case: a reference is read once
+for all of them. While workers are at the last cases of some, as many are opened."""
 
 USE = "scored into"
 """The words for this work in the message about a folder that another run has locked."""
@@ -237,7 +243,7 @@ class _Run:
         return tuple(sorted(self._outcomes, key=lambda outcome: outcome.team))
 
     def _work_on_waiting(self, pool: Pool, team_count: int) -> None:
-        """Score the teams that found no room; some may have to wait several times."""
+        """Score the teams that had to wait; some may have to do so several times."""
         while self._waiting:
             batches = self._batches(self._waiting)
             self._waiting = []
@@ -267,32 +273,41 @@ class _Run:
             )
 
     def _batches(self, submissions: Sequence[Submission]) -> Iterator[Batch]:
-        """Open one team after the other, and divide its cases into batches."""
+        """Open some teams at a time, and divide the cases of all into batches."""
+        teams: list[OpenTeam] = []
         for submission in submissions:
             self._started_teams += 1
             team = None
             with self._refusing(submission):
                 team = self._open_or_wait(submission)
-            if team:
-                yield from self._batches_of(team)
+            if team and self._begin(team):
+                teams.append(team)
+            if len(teams) == TEAMS_AT_ONCE:
+                yield from self._batches_of(teams)
+                teams = []
+        yield from self._batches_of(teams)
 
-    def _batches_of(self, team: OpenTeam) -> Iterator[Batch]:
-        """The cases of a team that have to be scored; without any, it is finished."""
-        name = team.submission.team
-        self._open_teams[name] = team
-        all_pairs = team.plan.prepared.pairs
-        pairs = [pair for pair in all_pairs if pair.case not in team.attempts]
-        team.pending_cases = len(pairs)
-        self._cases_to_score += len(pairs)
-        if not pairs:
+    def _begin(self, team: OpenTeam) -> bool:
+        """Count the cases of a team that have to be scored; finish it without any."""
+        self._open_teams[team.submission.team] = team
+        team.pending_cases = len(team.plan.prepared.pairs) - len(team.attempts)
+        self._cases_to_score += team.pending_cases
+        if not team.pending_cases:
             self._finish(team)
-        for batch_pairs in split(pairs):
-            yield Batch(
-                team=name,
-                pairs=batch_pairs,
-                challenge=team.plan.rules,
-                check_only=team.plan.check_only,
-            )
+        return team.pending_cases > 0
+
+    def _batches_of(self, teams: Iterable[OpenTeam]) -> Iterator[Batch]:
+        """The cases of teams that have to be scored, those of a reference together."""
+        groups: defaultdict[str, list[TeamCase]] = defaultdict(list)
+        for team in teams:
+            name, check_only = team.submission.team, team.plan.check_only
+            for pair in team.plan.prepared.pairs:
+                if pair.case not in team.attempts:
+                    case = TeamCase(team=name, pair=pair, check_only=check_only)
+                    groups[pair.case].append(case)
+        rules = with_options(self.challenge, self.options)
+        for cases in split(groups.values()):
+            yield Batch(cases=cases, challenge=rules)
 
     def _refusing(
         self, submission: Submission, team: OpenTeam | None = None
@@ -302,15 +317,19 @@ class _Run:
         return bulkhead(self.output, submission.team, refuse)
 
     def _open_or_wait(self, submission: Submission) -> OpenTeam | None:
-        """A team; None if it has to wait until open teams leave room for its files."""
-        try:
-            return self._open_team(submission)
-        except NoRoomError:
-            if not self._open_teams:
-                raise
-            self._waiting.append(submission)
-            self._started_teams -= 1  # it will be started anew
-            return None
+        """A team; None if it has to wait until open teams are done.
+
+        It may have no room for its files while theirs are there.
+        """
+        if len(self._open_teams) < 2 * TEAMS_AT_ONCE:
+            try:
+                return self._open_team(submission)
+            except NoRoomError:
+                if not self._open_teams:
+                    raise
+        self._waiting.append(submission)
+        self._started_teams -= 1  # it will be started anew
+        return None
 
     def _most_bytes_unpacked(self) -> int:
         """The most bytes that a team's label maps have when they are not compressed.
@@ -358,38 +377,40 @@ class _Run:
         return json_sha256([team.rules_key, reference_sha256, prediction_sha256, names])
 
     def _take(self, done: Done[Batch, tuple[Attempt, ...]]) -> None:
-        """Take the outcomes of a batch; finish its team if it was the last one."""
-        team = self._open_teams[done.item.team]
-        batch_attempts = done.result or ()
-        attempts = [attempt for attempt in batch_attempts if not attempt.fault]
-        for attempt in attempts:
-            reference = attempt.pair.reference
-            reference_sha256, _ = attempt.digests
-            if reference_sha256 != self._checksum(reference.path):
-                raise GroundTruthError(
-                    f"{safe(reference.name)}: it changed while it was evaluated"
-                )
-            team.attempts[attempt.pair.case] = attempt
-        self._keep(team, attempts)
-        team.error = team.error or fault_of(done)
-        team.scored += len(attempts)
-        self._scored_cases += len(attempts)
-        team.pending_cases -= len(done.item.pairs)
-        if not team.pending_cases:
-            self._finish(team)
+        """Take and keep the outcomes of a batch; finish teams whose last one it was.
 
-    def _keep(self, team: OpenTeam, attempts: Iterable[Attempt]) -> None:
-        """Keep outcomes for later runs, under the digests of the bytes that were read.
-
-        A prediction that was too large to be read as a whole has no digest.
+        They are kept for later runs under the digests of the bytes that were read. A
+        prediction that was too large to be read as a whole has no digest.
         """
-        outcomes = []
-        for attempt in attempts:
+        outcomes: dict[str, Attempt] = {}
+        teams = [self._open_teams[case.team] for case in done.item.cases]
+        for team, attempt in zip(teams, attempts_of(done), strict=True):
+            team.pending_cases -= 1
+            if attempt.fault:
+                team.error = team.error or attempt.fault
+                continue
+            self._check_reference(attempt)
+            team.attempts[attempt.pair.case] = attempt
+            self._scored_cases += 1
             _, prediction_sha256 = attempt.digests
+            key = self._outcome_key(team, attempt.pair, prediction_sha256)
+            # Of equal files of several teams, one was scored.
+            team.scored += key not in outcomes
             if prediction_sha256:
-                key = self._outcome_key(team, attempt.pair, prediction_sha256)
-                outcomes.append((key, attempt))
-        self.kept_scores.keep(outcomes)
+                outcomes[key] = attempt
+        self.kept_scores.keep(outcomes.items())
+        for team in tuple(self._open_teams.values()):
+            if not team.pending_cases:
+                self._finish(team)
+
+    def _check_reference(self, attempt: Attempt) -> None:
+        """Raise a GroundTruthError if another reference was read than was digested."""
+        reference = attempt.pair.reference
+        reference_sha256, _ = attempt.digests
+        if reference_sha256 != self._checksum(reference.path):
+            raise GroundTruthError(
+                f"{safe(reference.name)}: it changed while it was evaluated"
+            )
 
     def _finish(self, team: OpenTeam) -> None:
         """Close a team, and tell its scores, or why it was refused."""

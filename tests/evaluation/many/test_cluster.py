@@ -4,6 +4,7 @@ import random
 import sys
 import threading
 import time
+from itertools import chain
 
 import pytest
 
@@ -34,8 +35,8 @@ def data(tmp_path_factory):
 def single(monkeypatch):
     """Batches of one case each, in any order."""
 
-    def shuffled(pairs):
-        batches = [(pair,) for pair in pairs]
+    def shuffled(groups):
+        batches = [(case,) for case in chain.from_iterable(groups)]
         random.shuffle(batches)
         yield from batches
 

@@ -15,11 +15,13 @@ import flare
 from flare.common.errors import InputError, OutputError
 from flare.common.text import safe
 from flare.evaluation.many import cases
+from flare.evaluation.many import score as run_module
 from flare.evaluation.many import teams as teams_module
 from flare.evaluation.many.cases import rules_key
 from flare.evaluation.many.teams import UNPACKED
 from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.plan import with_options
+from flare.evaluation.submission.find import LabelMapFile
 from flare.ranking.table import read_results
 from flare.results.archives_csv import (
     Flag,
@@ -51,21 +53,81 @@ def metrics_of(tmp_path, team):
     return (tmp_path / "results" / team / "metrics.json").read_bytes()
 
 
+def alone(tmp_path, team, **options):
+    """The bytes of an evaluation of a team by itself."""
+    results = flare.evaluate(tmp_path / "teams" / team, tmp_path / "labels", **options)
+    return flare.write_metrics(results, tmp_path / "alone").read_bytes()
+
+
 @pytest.mark.parametrize("options", [{}, {"on_bad_case": "worst", "decimals": 3}])
 def test_each_team_has_the_bytes_of_an_evaluation_of_its_own(score, tmp_path, options):
+    expected = {team: alone(tmp_path, team, **options) for team in TEAMS}
     zipped(tmp_path / "teams" / "beta")
 
     found = score(**options)
 
-    for team in ("alpha", "gamma"):
-        results = flare.evaluate(
-            tmp_path / "teams" / team, tmp_path / "labels", **options
-        )
-        flare.write_metrics(results, tmp_path / "alone")
-        alone = (tmp_path / "alone" / "metrics.json").read_bytes()
-        assert metrics_of(tmp_path, team) == alone
+    assert {team: metrics_of(tmp_path, team) for team in TEAMS} == expected
     assert [t.team for t in found.teams] == list(TEAMS)
     assert not (tmp_path / "results" / UNPACKED).exists()
+
+
+def test_a_reference_is_read_once_for_all_teams(score, tmp_path, monkeypatch):
+    """Also where one is mirrored, is a zip, lacks a case or has a damaged one."""
+    folder = tmp_path / "teams"
+    write_nifti(folder / "alpha" / "case_2.nii.gz", organ_boxes()[:, :, ::-1])
+    (folder / "beta" / "case_1.nii.gz").unlink()
+    damaged = folder / "gamma" / "case_2.nii.gz"
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    expected = {team: alone(tmp_path, team, on_bad_case="worst") for team in TEAMS}
+    zipped(folder / "gamma")
+    paths = []
+    read_labels = LabelMapFile.read_labels
+
+    def counted(file, *arguments, **options):
+        paths.append(file.path)
+        return read_labels(file, *arguments, **options)
+
+    monkeypatch.setattr(LabelMapFile, "read_labels", counted)
+    score(on_bad_case="worst")
+
+    labels = [path.name for path in paths if path.parent.name == "labels"]
+    assert sorted(labels) == [f"{case}.nii.gz" for case in CASES]
+    assert {team: metrics_of(tmp_path, team) for team in TEAMS} == expected
+
+
+def test_no_team_can_change_the_reference_of_the_others(tmp_path):
+    _, labels = write_teams(tmp_path, [])
+    path = labels / "case_1.nii.gz"
+    file = LabelMapFile(case="case_1", path=path, name=path.name)
+    reference = cases.SharedReference.of(file)
+
+    label_map = reference.read_labels([1, 2, 3, 4])
+
+    assert reference.read_labels([1, 2, 3, 4]) is label_map
+    with pytest.raises(ValueError, match="read-only"):
+        label_map.labels[0] = 1
+
+
+def test_few_zips_are_unpacked_at_once(tmp_path, monkeypatch):
+    """One team is scored at a time, and another one is opened meanwhile."""
+    names = [f"team_{number}" for number in range(6)]
+    folders = write_teams(tmp_path, names)
+    for name in names:
+        zipped(tmp_path / "teams" / name)
+    numbers = []
+
+    def unpack(*arguments, unpack=teams_module.unpack_zip):
+        numbers.append(len(list((tmp_path / "results" / UNPACKED).iterdir())))
+        unpack(*arguments)
+
+    monkeypatch.setattr(teams_module, "unpack_zip", unpack)
+    monkeypatch.setattr(run_module, "TEAMS_AT_ONCE", 1)
+    found = flare.evaluate_many(*folders, tmp_path / "results", workers=2)
+
+    assert [(team.team, team.refusal) for team in found.teams] == [
+        (name, "") for name in names
+    ]
+    assert max(numbers) == 2
 
 
 def test_a_second_run_reads_no_voxel(score, tmp_path):
@@ -84,8 +146,9 @@ def test_a_second_run_reads_no_voxel(score, tmp_path):
     assert before[0] == before[1]
 
 
-def test_what_is_left_takes_the_other_teams_to_be_like_those_before(score):
+def test_what_is_left_takes_the_other_teams_to_be_like_those_before(score, monkeypatch):
     """Three teams of three cases; each is looked at when the one before is scored."""
+    monkeypatch.setattr(run_module, "TEAMS_AT_ONCE", 1)
     told = []
 
     score(on_progress=told.append)
@@ -250,8 +313,12 @@ def test_what_is_wrong_with_a_file_is_remembered_too(score, tmp_path):
     assert read == []
 
 
-def test_no_score_outlives_a_run_that_was_ended(score, tmp_path):
+@pytest.mark.parametrize(("at_once", "teams_left"), [(1, 2), (8, 0)])
+def test_no_score_outlives_a_run_that_was_ended(
+    score, tmp_path, monkeypatch, at_once, teams_left
+):
     """What was done stays, and what was half done is done again."""
+    monkeypatch.setattr(run_module, "TEAMS_AT_ONCE", at_once)
     told = []
 
     def stop(found):
@@ -266,7 +333,7 @@ def test_no_score_outlives_a_run_that_was_ended(score, tmp_path):
         score()
 
     assert len(told) == 1
-    assert len(read) == (len(TEAMS) - 1) * len(CASES)
+    assert len(read) == teams_left * len(CASES)
 
 
 @pytest.mark.parametrize("content", [b"no database" * 99, None])

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import socket
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -14,7 +15,7 @@ import flare
 from flare.common.errors import InputError
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.many import score as run_module
-from flare.evaluation.many.cases import split
+from flare.evaluation.many.cases import TeamCase, split
 from flare.evaluation.scoring import case
 from flare.results.archives_csv import read_refused
 from flare.results.metrics_json import write_metrics
@@ -356,18 +357,26 @@ def test_nothing_is_kept_of_a_file_that_is_read_without_a_digest(
 
 
 @pytest.mark.parametrize(
-    ("voxels", "sizes"),
+    ("teams", "voxels", "sizes"),
     [
-        ([150_000_000] * 5, [2, 2, 1]),
-        ([500_000_000, 1, 1], [1, 2]),
-        ([1] * 130, [64, 64, 2]),
-        ([], []),
+        (1, [150_000_000] * 5, [2, 2, 1]),
+        (1, [500_000_000, 1, 1], [1, 2]),
+        (1, [1] * 130, [64, 64, 2]),
+        (3, [50_000_000] * 5, [6, 6, 3]),
+        (3, [1] * 43, [63, 63, 3]),
+        (3, [500_000_000, 1], [3, 3]),
+        (1, [], []),
     ],
 )
-def test_batches_are_of_about_the_same_work(voxels, sizes):
-    pairs = [SimpleNamespace(voxels=number) for number in voxels]
+def test_batches_are_of_about_the_same_work(teams, voxels, sizes):
+    """Those of a reference are in one, by all teams."""
+    groups = []
+    for number in voxels:
+        pair = SimpleNamespace(voxels=number)
+        groups.append([TeamCase(team=t, pair=pair, check_only=False) for t in "abc"])
+        del groups[-1][teams:]
 
-    batches = list(split(pairs))
+    batches = list(split(groups))
 
     assert [len(batch) for batch in batches] == sizes
-    assert [pair for batch in batches for pair in batch] == pairs
+    assert [*chain(*batches)] == [*chain(*groups)]
