@@ -10,6 +10,8 @@ anything about another computer.
 - 40 teams x 30 cases of 512 x 512 x 100: the first run with one and with two workers,
   the same with `flare evaluate` once for each team, and a second run, in which nothing
   has changed.
+- 8 teams x 12 of these cases, as folders and as zips: processor time, beside that of
+  `flare evaluate` once for each team, which reads each reference again.
 - What Dask adds to a case: one worker of it, beside no Dask at all.
 - 10,000 small cases of a team, and 50 teams x 100: memory, beside a tenth of it.
 """
@@ -121,12 +123,12 @@ def score(data: Path, results: Path, *words: object) -> Cost:
     return flare("score", data / "teams", *folders, *words)
 
 
-def evaluate_all(data: Path, results: Path) -> Cost:
-    """Run flare evaluate once for each team, with two workers."""
+def evaluate_all(data: Path, results: Path, workers: int) -> Cost:
+    """Run flare evaluate once for each team."""
     costs = [
         flare(
             *("evaluate", "--input", team, "--ground-truth", data / "labels"),
-            *("--output", results / team.name, "--workers", 2),
+            *("--output", results / team.name, "--workers", workers),
         )
         for team in sorted((data / "teams").iterdir())
     ]
@@ -149,7 +151,7 @@ def all_teams(
 
     for _ in range(rounds):
         shutil.rmtree(first, ignore_errors=True)
-        loop = evaluate_all(data, work / "loop")
+        loop = evaluate_all(data, work / "loop", workers=2)
         two = score(data, first, "--workers", 2)
         again = score(data, first, "--workers", 2)
         shutil.rmtree(first)
@@ -165,6 +167,24 @@ def all_teams(
         Row(f"{what}: `flare score` / a loop of `flare evaluate`", ratios["loop"]),
         Row(f"**{what}: the second run / the first one**", ratios["again"]),
     ]
+
+
+def processor_time(source: Path, work: Path, rounds: int) -> list[Row]:
+    """Rows of processor time: references are read once for all teams."""
+    folders = lay_out(source, work / "folders", 8, 12)
+    zips = work / "zips"
+    shutil.copytree(folders / "labels", zips / "labels")
+    for team in (folders / "teams").iterdir():
+        shutil.make_archive(str(zips / "teams" / team.name), "zip", team)
+    ratios: dict[str, list[float]] = {"folders": [], "zips": []}
+    for _ in range(rounds):
+        loop = evaluate_all(folders, work / "loop", workers=1)
+        for data in (folders, zips):
+            shutil.rmtree(work / "first", ignore_errors=True)
+            cost = score(data, work / "first", "--workers", 1)
+            ratios[data.name].append(cost.cpu_s / loop.cpu_s)
+    what = "8 teams x 12 cases: processor time of `flare score` / of 8 `flare evaluate`"
+    return [Row(f"{what}, teams as {kind}", ratios[kind]) for kind in ratios]
 
 
 def engine(source: Path, work: Path, cases: int, rounds: int) -> Row:
@@ -244,12 +264,14 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=30)
     parser.add_argument("--small", type=int, default=10_000)
     options = parser.parse_args()
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         full = generate(work / "full", 6, 100)
         small = generate(work / "tiny", 3, 4)
         size = (options.teams, options.cases)
         rows = all_teams(full, work, size, options.rounds)
+        rows += processor_time(full, work, options.rounds)
         rows.append(
             with_dask(work, lambda: engine(full, work, options.cases, options.rounds))
         )
@@ -259,7 +281,8 @@ def main() -> None:
     system = f"{platform.system()} {platform.machine()}"
     print(
         f"Measured {date.today()} by `benchmarks/many.py`, {options.rounds} rounds, on"
-        f" {os.cpu_count()} CPUs ({system}), Python {platform.python_version()}.\n"
+        f" {os.cpu_count()} CPUs ({system}), Python {platform.python_version()}, at a"
+        f" load of {load:.1f} before and {os.getloadavg()[0]:.1f} after it.\n"
     )
     print("| what | median | all rounds | goal |\n|---|---|---|---|")
     print("\n".join(map(str, rows)))
