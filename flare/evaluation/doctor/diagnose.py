@@ -93,8 +93,8 @@ class Finding:
     """The file with its own prediction, if that is another one's."""
     grid: Grid | None = None
     """The grid of the reference."""
-    is_misplaced: bool = False
-    """Whether the prediction's grid is another one than that."""
+    misplacement: str = ""
+    """How the prediction's grid is another one than that; empty if it is the same."""
     best_cause: Cause = NO_CAUSE
     """The cause whose repair raises the DSC most, even if by too little to be told."""
     dsc: float = 0.0
@@ -117,7 +117,8 @@ class Examination:
     reference: LabelMap
     prediction: LabelMap
     judge: Judge
-    is_misplaced: bool
+    misplacement: str
+    """How the prediction lies elsewhere by its header; empty if it does not."""
 
     @property
     def grids(self) -> tuple[Grid, Grid]:
@@ -137,21 +138,20 @@ def examination(
         [organ.in_mean for organ in challenge.organs],
         reference.grid.spacing,
     )
-    tolerance_mm = challenge.grid.tolerance_mm
-    is_misplaced = lies_elsewhere(prediction.grid, reference.grid, tolerance_mm)
     return Examination(
         reference=reference,
         prediction=prediction,
         judge=judge,
-        is_misplaced=is_misplaced,
+        misplacement=misplacement_of(prediction.grid, reference.grid, challenge),
     )
 
 
-def lies_elsewhere(grid: Grid, reference_grid: Grid, tolerance_mm: float) -> bool:
-    """Whether a grid is another one than that of the reference."""
-    if compare_sizes(grid, reference_grid):
-        return True
-    return bool(compare_positions(grid, reference_grid, tolerance_mm))
+def misplacement_of(grid: Grid, reference_grid: Grid, challenge: Challenge) -> str:
+    """How a grid is another one than that of the reference; empty if it is the same."""
+    size_text = compare_sizes(grid, reference_grid)
+    if size_text:
+        return size_text
+    return compare_positions(grid, reference_grid, challenge.grid.tolerance_mm)
 
 
 def find_repairs(case: Examination) -> list[Judged]:
@@ -231,7 +231,7 @@ def diagnose_case(
     finding = replace(
         finding,
         grid=reference.grid,
-        is_misplaced=case.is_misplaced,
+        misplacement=case.misplacement,
         dsc=submitted.dsc,
         worst_organ=_worst_organ(case.judge, challenge),
     )
@@ -268,13 +268,13 @@ def _told_repair(
     """The repair that explains a score or a refusal; None if none does."""
     is_refused = finding.before is None
     explanation = find_explanation(
-        repairs, case, is_refused=is_refused and case.is_misplaced
+        repairs, case, is_refused=is_refused and bool(case.misplacement)
     )
     if explanation:
         return explanation
     # A label that no organ has refuses a case, or makes it 0, all by itself.
     has_strange_label = bool(_strange_labels(Repair(), case.judge, challenge))
-    if case.is_misplaced or not (is_refused or has_strange_label):
+    if case.misplacement or not (is_refused or has_strange_label):
         return None
     return case.judge.judged(Repair())
 

@@ -14,7 +14,7 @@ from flare.evaluation.doctor.diagnose import (
     LEAST_GAIN,
     Finding,
     in_workers,
-    lies_elsewhere,
+    misplacement_of,
     score_repaired,
 )
 from flare.evaluation.doctor.judge import Judge, Judged, Sample, label_sizes
@@ -112,7 +112,7 @@ def _donor(
 
 def _least_worth(finding: Finding, donor: Finding, challenge: Challenge) -> float:
     """How well the donor's prediction has to fit, to be taken for that of a case."""
-    if finding.is_misplaced and _has_grid_of(donor, finding, challenge):
+    if finding.misplacement and _has_grid_of(donor, finding, challenge):
         return finding.dsc  # the header says itself whose prediction it is
     return finding.dsc + max(LEAST_GAIN, GAP_CLOSED * (1 - finding.dsc))
 
@@ -122,7 +122,7 @@ def _has_grid_of(donor: Finding, finding: Finding, challenge: Challenge) -> bool
     if finding.grid is None:
         return False
     donor_grid = donor.pair.prediction.read_grid()
-    return not lies_elsewhere(donor_grid, finding.grid, challenge.grid.tolerance_mm)
+    return not misplacement_of(donor_grid, finding.grid, challenge)
 
 
 def _from_donor(

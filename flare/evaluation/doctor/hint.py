@@ -44,7 +44,7 @@ def explain(
     best = find_explanation(find_repairs(case), case)
     if best is None:
         return None
-    causes = cause_texts(best.repair, reference.grid, challenge, is_misplaced=False)
+    causes = cause_texts(best.repair, reference.grid, challenge, misplacement="")
     return Explanation(text="; ".join(cause.text for cause in causes), dsc=best.dsc)
 
 

@@ -23,6 +23,11 @@ GOOD_DSC = 0.9
 MOST_WAYS = 3
 """At most this many ways are written out in which one cause shows in several files."""
 
+FEW_CASES = (
+    "Most cases do not have it. If these predictions fit their CTs in a viewer, the"
+    " references may be wrong: tell the organisers."
+)
+
 MOST_WORST = 5
 """At most this many cases are named whose segmentation is bad itself."""
 
@@ -35,7 +40,7 @@ def texts_of(finding: Finding, challenge: Challenge) -> tuple[CauseText, ...]:
         finding.repair,
         finding.grid,
         challenge,
-        is_misplaced=finding.is_misplaced,
+        misplacement=finding.misplacement,
         donor=finding.donor,
     )
 
@@ -100,15 +105,22 @@ def _cause_lines(
     yield f"{len(members)} of {count(cases, 'case')}: {', '.join(ways)}"
     if len(ways) > 1:
         yield "  It is one cause: these files have other axes, or other voxel sizes."
+    yield from _score_lines(members)
+    for cause in texts_of(members[0], challenge):
+        yield f"  Usually: {REMEDIES[cause.name].reason}."
+        yield f"  Mend it: {code_of(cause.name, repair)}"
+    if 2 * len(members) < cases:
+        yield f"  {FEW_CASES}"
+
+
+def _score_lines(members: Sequence[Finding]) -> Iterator[str]:
+    """The mean of each metric over cases, as submitted and repaired."""
     for name in SCORES:
         before = [f.before.by_metric[name] for f in members if f.before]
         after = [f.after.by_metric[name] for f in members if f.after]
         submitted = f"{fmean(before):.4f}" if before else "refused"
         repaired = f"{fmean(after):.4f} repaired"
         yield f"  {METRICS[name].title} {submitted} as submitted, {repaired}"
-    for cause in texts_of(members[0], challenge):
-        yield f"  Usually: {REMEDIES[cause.name].reason}."
-        yield f"  Mend it: {code_of(cause.name, repair)}"
 
 
 def _ways(

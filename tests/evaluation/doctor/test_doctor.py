@@ -342,6 +342,18 @@ def test_one_cause_shows_in_other_ways_where_axes_lie_otherwise(folders):
     )
 
 
+def test_a_cause_of_few_cases_tells_how_the_header_differs_and_to_look_at_them(folders):
+    for number, affine in enumerate((AFFINE, AFFINE, np.eye(4))):
+        write(folders[0], f"case_{number}", body(number), affine)
+        write(folders[1], f"case_{number}", body(number), AFFINE)
+
+    lines = diagnosed(folders).lines
+
+    assert lines[0] == f"1 of 3 cases: {HEADER} (case_2)"
+    assert "tell the organisers." in lines[5]
+    assert lines[-1].endswith("its header was lost (voxel size 1, origin 0))")
+
+
 def own_vectors(labels):
     """Each organ moved by a vector of its own, by a third of its size."""
     vectors = {1: (5, 0, 0), 2: (0, -3, 0), 3: (0, 0, -3), 4: (-3, 0, 0)}
