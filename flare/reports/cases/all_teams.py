@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from zlib_ng import zlib_ng
 
-from flare.challenge.metrics import METRICS, metrics_in
+from flare.challenge.metrics import metrics_in
 from flare.common.errors import InputError, SubmissionError
 from flare.common.files import file_names
 from flare.common.text import count, listing, nearest, safe
@@ -33,7 +33,12 @@ from flare.reports.cases.sources import (
     find_case_files,
     read_case,
 )
-from flare.reports.cases.words import faults, scores_text
+from flare.reports.cases.words import (
+    dsc_chips,
+    ordered_faults,
+    scores_text,
+    worst_words,
+)
 from flare.reports.evaluation import ORGANISERS_NOTE
 from flare.reports.model import (
     Page,
@@ -43,7 +48,6 @@ from flare.reports.model import (
     Words,
     folded,
     metric_key,
-    metric_shade,
     table,
 )
 from flare.reports.render.html import macro_html, page_html, template_text
@@ -88,17 +92,14 @@ class _TeamCase(NamedTuple):
     words: str
     """The worst that is wrong, or why there is no picture."""
     look: _Look | None = None
-
-
-class _Card(NamedTuple):
-    """A team on the page."""
-
-    team: str
-    scores: str
-    words: str
-    picture: Picture | None
-    chips: Sequence[tuple[str, str]]
+    picture: Picture | None = None
+    chips: Sequence[tuple[str, str]] = ()
     """Organs with their DSC, the lowest first, each behind the class of its shade."""
+
+    @property
+    def scores_text(self) -> str:
+        """The means of the case."""
+        return scores_text(self.scores)
 
 
 def all_teams_pages(
@@ -110,14 +111,9 @@ def all_teams_pages(
 ) -> Iterator[tuple[str, str, str]]:
     """The cases of the options, each with the file of its page, and the page as HTML.
 
-    `on_drawn` is called after each team. Pages lead to the ranking if there is one.
-
-    Raises
-    ------
-    RankingError, MetricsFileError
-        If no team has results, or of the case; or a label map is not what was scored.
-    OrganiserError, SubmissionError, HostError
-        If a file cannot be read, or no team has a prediction of a case.
+    `on_drawn` is called after each team. Pages lead to the ranking if there is one. A
+    RankingError is raised if no team has results, or of a case; a MetricsFileError if a
+    label map is not what was scored; errors of reading if it cannot be read.
     """
     evaluations: dict[Path, EvaluationFile] = {}
     cases: set[str] = set()
@@ -229,7 +225,7 @@ def _look(
     reference, prediction = read_case(files, case, scores, memory)
     mending = find_mending(files.pairs[case], files.challenge, scores)
     finding = look_at(reference, prediction, files.challenge, scores, mending)
-    words, *others = faults(finding)
+    words = worst_words(ordered_faults(finding))
     nothing = np.zeros((0, 0, 0), dtype=finding.reference.dtype)
     organs = []
     for organ in finding.organs:
@@ -243,7 +239,7 @@ def _look(
         grid=reference.grid,
         files=files,
     )
-    return f"{words} (and {len(others)} more)" if others else words, look
+    return words, look
 
 
 def _unpacked(packed: bytes, shape: tuple[int, ...]) -> Labels:
@@ -273,7 +269,7 @@ def _sections(
         ct, grid = files.images[case], looks[0].grid
         background = ct_backgrounds(ct, grid, files.challenge, finding)[0]
         layers.append("CT")
-    cards = list(_cards(team_cases, finding, background))
+    cards = list(_drawn(team_cases, finding, background))
     slice_words = (
         f"Axial slice {finding.worst[0] + 1} of {looks[0].shape[0]}, in which the"
         " errors of all teams together weigh the most."
@@ -316,23 +312,19 @@ def _shared_finding(looks: Sequence[_Look]) -> CaseFinding:
     )
 
 
-def _cards(
+def _drawn(
     team_cases: Sequence[_TeamCase], finding: CaseFinding, background: str
-) -> Iterator[_Card]:
-    """A card for each team; those with a picture have the same slice."""
-    for number, (team, scores, words, look) in enumerate(team_cases, start=1):
-        picture, chips = None, []
-        if look:
+) -> Iterator[_TeamCase]:
+    """The case by each team; those with a picture have the same slice."""
+    for number, team_case in enumerate(team_cases, start=1):
+        if look := team_case.look:
             prediction = _unpacked(look.prediction, look.shape)
-            drawn = replace(finding, prediction=prediction)
-            picture = axial_picture(drawn, f"team-{number}", background)
+            shown = replace(finding, prediction=prediction)
+            picture = axial_picture(shown, f"team-{number}", background)
             background = background and "#ct-team-1"  # it is on the page once
-            organs = sorted(look.finding.organs, key=lambda o: o.scores["dsc"])
-            for organ in organs[:CHIPS]:
-                dsc = organ.scores["dsc"]
-                shade = metric_shade(METRICS["dsc"], dsc)
-                chips.append((shade, f"{organ.title} {dsc:.2f}"))
-        yield _Card(team, scores_text(scores), words, picture, chips)
+            chips = dsc_chips(look.finding)[:CHIPS]
+            team_case = team_case._replace(picture=picture, chips=chips)
+        yield team_case
 
 
 def _tables(team_cases: Sequence[_TeamCase], finding: CaseFinding) -> Iterator[Table]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from flare.common.files import file_names
-from flare.common.text import count, printable, safe
+from flare.common.text import count, safe
 from flare.evaluation.doctor.words import REMEDIES
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.submission.unpack import label_maps_folder
@@ -34,12 +34,13 @@ from flare.reports.cases.sources import (
 from flare.reports.cases.words import (
     WEAK_LOSS,
     Fault,
-    low_organs,
+    dsc_chips,
     means_words,
     notes,
     ordered_faults,
     organ_table,
     scores_text,
+    worst_words,
 )
 from flare.reports.evaluation import ORGANISERS_NOTE
 from flare.reports.model import Heading, Lines, Page, Part, Section, Words
@@ -71,39 +72,22 @@ FOLDER = "cases"
 """The folder of these pages, below that of a report."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Card:
-    """A case in the index: its page, what it scores, and what is wrong with it."""
-
-    file: str
-    case: str
-    scores: str
-    words: str
-    kinds: Sequence[str]
-    """The kinds of its faults, each once."""
-    picture: Picture | None
-    chips: Sequence[tuple[str, str]]
-    """The organs that are low, each behind the class of its shade."""
-
-
-class _Drawn(NamedTuple):
-    """A page without its title, and what its card has."""
+class CasePage(NamedTuple):
+    """The page of a case, and what its card in the index has; the index has no case."""
 
     page: Page
-    words: str
+    words: str = ""
+    """The fault that weighs most."""
     kinds: Sequence[str] = ()
+    """The kinds of its faults, each once."""
     picture: Picture | None = None
     chips: Sequence[tuple[str, str]] = ()
+    """The organs that are low, each behind the class of its shade."""
     cause: str = ""
-
-
-class CasePage(NamedTuple):
-    """The page of a case and what was done to it, or the index, without a case."""
-
-    file: str
-    page: Page
+    """What was done to the prediction as a whole."""
+    file: str = f"{FOLDER}/index.html"
     case: str = ""
-    cause: str = ""
+    scores: str = ""
 
 
 def case_links(results: EvaluationFile, options: CaseOptions) -> dict[str, str]:
@@ -123,12 +107,8 @@ def case_pages(
 ) -> Iterator[CasePage]:
     """The pages of the hardest cases, and their index.
 
-    Raises
-    ------
-    MetricsFileError
-        If the label maps are not those that were scored.
-    OrganiserError, SubmissionError, HostError
-        If one cannot be read.
+    A MetricsFileError is raised if the label maps are not those that were scored;
+    errors of reading if one cannot be read.
     """
     links = case_links(results, options)
     with label_maps_folder(options.predictions, _REMEDY) as predictions:
@@ -159,28 +139,19 @@ def _pages(
             drawn = _drawn(empty, (case, number), scores, files, memory)
         else:
             lead = [Words(f"Not scored: {why}", "banner")]
-            drawn = _Drawn(replace(empty, lead=lead), safe(why), ("not scored",))
+            drawn = CasePage(replace(empty, lead=lead), safe(why), ("not scored",))
         back = _macro("back", before=names[number - 1], after=names[number + 1])
         title = f"Case {case}: {evaluation}"
         page = replace(drawn.page, title=title, lead=[back, *drawn.page.lead])
-        yield CasePage(file, page, case, drawn.cause)
-        card = _Card(
-            file=names[number],
-            case=case,
-            scores=scores_text(scores),
-            words=drawn.words,
-            kinds=drawn.kinds,
-            picture=drawn.picture,
-            chips=drawn.chips,
-        )
-        cards.append(card)
+        drawn = drawn._replace(file=file, case=case, scores=scores_text(scores))
+        yield drawn._replace(page=page)
+        cards.append(drawn._replace(page=empty))
         if on_drawn:
             on_drawn(number, len(links), case)
-    index = _index(empty, evaluation, cards, len(results.cases))
-    yield CasePage(f"{FOLDER}/index.html", index)
+    yield CasePage(_index(empty, evaluation, cards, len(results.cases)))
 
 
-def _index(empty: Page, evaluation: str, cards: Sequence[_Card], cases: int) -> Page:
+def _index(empty: Page, evaluation: str, cards: Sequence[CasePage], cases: int) -> Page:
     """The page with a card for each case that has a page, of all the cases."""
     if len(cards) < cases:
         note = f"{len(cards)} of {count(cases, 'case')}, those with the lowest DSC."
@@ -218,16 +189,14 @@ def _drawn(
     scores: Mapping[str, float],
     files: CaseFiles,
     memory: ReusedMemory,
-) -> _Drawn:
+) -> CasePage:
     """Draw a case that was scored, as submitted, and mended if that explains it."""
     case, number = case_and_number
     mending = find_mending(files.pairs[case], files.challenge, scores)
     reference, prediction = read_case(files, case, scores, memory)
     finding = look_at(reference, prediction, files.challenge, scores, mending)
     faults, means = ordered_faults(finding), Words(means_words(finding))
-    words = printable(faults[0].line)
-    if len(faults) > 1:
-        words += f" (and {len(faults) - 1} more)"
+    words = worst_words(faults)
     kinds: dict[str, None] = {}
     for fault in faults:
         kinds |= dict.fromkeys(fault.kinds)
@@ -235,7 +204,7 @@ def _drawn(
     if finding.is_blank:
         why = Words("Neither label map has any organ: there is nothing to draw.")
         page = replace(empty, lead=[means, why], sections=[organs])
-        return _Drawn(page, words, tuple(kinds))
+        return CasePage(page, words, tuple(kinds))
     backgrounds = []
     if files.images:
         ct, grid = files.images[case], reference.grid
@@ -253,12 +222,12 @@ def _drawn(
     ]
     if finding.mending:
         sections.insert(1, _mending_section(finding, finding.mending, backgrounds))
-    return _Drawn(
+    return CasePage(
         page=replace(empty, lead=[means], sections=sections),
         words=words,
         kinds=tuple(kinds),
         picture=axial_picture(finding, f"case-{number}", *backgrounds[:1]),
-        chips=low_organs(finding),
+        chips=dsc_chips(finding, 1 - WEAK_LOSS),
         cause=mending.text if mending else "",
     )
 

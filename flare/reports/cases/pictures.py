@@ -108,16 +108,8 @@ def view(
 ) -> Image:
     """An image of the surfels nearest to the eye, as 1 more than their bands.
 
-    Parameters
-    ----------
-    corners : ndarray of int, shape (n, 3)
-        Where the surfels are, turned.
-    bands : ndarray of uint8, shape (n,)
-        0 within the tolerance, then 1 to 3.
-    shape : sequence of int
-        Corners along each axis.
-    plane : Plane
-        From where they are seen.
+    Corners are the places of surfels, turned, and have shape (n, 3); bands have shape
+    (n,); `shape` is the number of corners along each axis.
     """
     depth = corners[:, plane.across] * (1 if plane.is_far_end else -1)
     order = np.argsort(depth, kind="stable")  # the nearest last

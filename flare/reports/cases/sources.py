@@ -95,15 +95,10 @@ def find_case_files(
     """Find the files of some cases, and see that they are what was evaluated.
 
     `predictions` is the folder that `options` have, or what was unpacked from its zip.
-    A case without a prediction is left out of the pairs if it `may_lack` one.
-
-    Raises
-    ------
-    MetricsFileError
-        If the metrics.json does not tell its rules or a score, a case has no file, or
-        the references are not those that it was made from.
-    OrganiserError, SubmissionError, HostError
-        If a folder cannot be read, or a file in it.
+    A case without a prediction is left out of the pairs if it `may_lack` one. A
+    MetricsFileError is raised if the metrics.json does not tell its rules or a score, a
+    case has no file, or the references are not those that it was made from; errors of
+    reading if a file cannot be read.
     """
     challenge, decimals = _rules(metrics, results)
     _check_scores(metrics, results, challenge, cases)
@@ -206,12 +201,7 @@ def read_case(
 ) -> tuple[LabelMap, LabelMap]:
     """Read the label maps of a case, and see that they score what metrics.json says.
 
-    Raises
-    ------
-    MetricsFileError
-        If they do not.
-    GroundTruthError, FileError, InputError
-        If one cannot be read.
+    A MetricsFileError is raised if they do not; errors of reading if one is damaged.
     """
     pair, challenge = files.pairs[case], files.challenge
     check_headers(pair, challenge)
@@ -240,12 +230,7 @@ def ct_backgrounds(
 ) -> list[str]:
     """The CT of the worst slice of each plane, as data URIs.
 
-    Raises
-    ------
-    InputError
-        If the CT is on another grid than the reference.
-    FileError
-        If it cannot be read.
+    An InputError is raised if the CT is on another grid than the reference.
     """
     ct_grid, tolerance_mm = file.read_grid(), challenge.grid.tolerance_mm
     if compare_sizes(ct_grid, grid) or compare_positions(ct_grid, grid, tolerance_mm):
@@ -267,15 +252,9 @@ def ct_backgrounds(
 def read_ct(path: Path, name: str) -> Any:
     """A CT as SimpleITK has it, its values scaled.
 
-    SimpleITK says nothing of a file that is damaged, so each is verified first.
-
-    Raises
-    ------
-    FileFormatError, InputError
-        As `LabelMapFile.read_grid`; the first also if SimpleITK cannot read what can be
-        verified.
-    DamagedFileError
-        If the file is damaged, or ends early.
+    SimpleITK says nothing of a file that is damaged, so each is verified first: a
+    DamagedFileError is raised if it ends early, a FileFormatError if SimpleITK cannot
+    read what can be verified.
     """
     import SimpleITK as sitk
 

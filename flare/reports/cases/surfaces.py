@@ -98,16 +98,9 @@ def compare_surfaces(
 ) -> OrganSurfaces:
     """Compare the surfaces of an organ, and add the weights of its errors to slices.
 
-    Parameters
-    ----------
-    surfels, masks
-        The reference's and the prediction's; the masks are cut to the box around both.
-    box, spacing
-        The box within the label maps, and mm; along z, y, x.
-    weights
-        The weights of slices along z, y, x, in mm4, to which the errors are added.
-    has_pieces
-        Whether pieces far away are looked for; not where only some slices have surfels.
+    Surfels and masks are the reference's and the prediction's; masks are cut to the box
+    around both. Weights are those of slices along z, y, x, in mm4. Pieces far away are
+    not looked for where only some slices have surfels: then `has_pieces` is false.
     """
     reference, prediction = surfels
     in_reference, in_prediction = masks

@@ -119,9 +119,10 @@ def _farthest(organ: OrganFinding) -> Cell:
     return number_cell(farthest, decimals=1, exact=True)
 
 
-def faults(finding: CaseFinding) -> list[str]:
-    """A line for each thing that is wrong with a case, the worst first."""
-    return [fault.line for fault in ordered_faults(finding)]
+def worst_words(faults: Sequence[Fault]) -> str:
+    """The worst fault, and how many more there are."""
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return f"{faults[0].line}{more}"
 
 
 def ordered_faults(finding: CaseFinding) -> list[Fault]:
@@ -136,13 +137,14 @@ def ordered_faults(finding: CaseFinding) -> list[Fault]:
     return [Fault(0.0, "No voxel is wrong", ("nothing wrong",))]
 
 
-def low_organs(finding: CaseFinding) -> list[tuple[str, str]]:
-    """Organs that have a line of their own, the lowest first: shades and DSC."""
-    dsc, chips = METRICS["dsc"], []
+def dsc_chips(finding: CaseFinding, highest: float = 1.0) -> list[tuple[str, str]]:
+    """Organs with a DSC up to a value, the lowest first: classes of shades, and DSC."""
+    chips = []
     for organ in sorted(finding.organs, key=lambda organ: organ.scores["dsc"]):
-        value = organ.scores["dsc"]
-        if value <= 1 - WEAK_LOSS:
-            chips.append((metric_shade(dsc, value), f"{organ.title} {value:.2f}"))
+        dsc = organ.scores["dsc"]
+        if dsc <= highest:
+            shade = metric_shade(METRICS["dsc"], dsc)
+            chips.append((shade, f"{organ.title} {dsc:.2f}"))
     return chips
 
 

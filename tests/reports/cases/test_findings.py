@@ -8,7 +8,7 @@ import pytest
 import flare
 from flare.evaluation.labelmaps.grid import make_grid
 from flare.reports.cases.findings import orientation_of
-from flare.reports.cases.words import faults, notes, ordered_faults
+from flare.reports.cases.words import notes, ordered_faults
 from tests.builders import AFFINE, SPACING
 from tests.builders.case_pages import (
     SLOT_AFFINE,
@@ -115,7 +115,8 @@ def test_what_is_wrong_is_told_in_words_the_worst_first(tmp_path, what):
     header = SLOT if what in ("added", "lost") else {"spacing": (1, 1, 1)}
     maps, words = WORDS[what]
 
-    found = faults(found_of(tmp_path, maps, **header))
+    finding = found_of(tmp_path, maps, **header)
+    found = [fault.line for fault in ordered_faults(finding)]
 
     assert len(found) == len(words)
     for line, start in zip(found, words, strict=True):
@@ -292,9 +293,10 @@ def test_scores_that_a_rule_has_lowered_are_not_called_errors(tmp_path):
     found = found_of(tmp_path, boxes(1, 1))
     liver = replace(found.organs[0], scores={"dsc": 0.0, "nsd": 0.0})
 
-    (line,) = faults(replace(found, organs=(liver, *found.organs[1:])))
+    (fault,) = ordered_faults(replace(found, organs=(liver, *found.organs[1:])))
 
-    assert line == "No voxel is wrong: a rule of the challenge has lowered the scores"
+    words = fault.line
+    assert words == "No voxel is wrong: a rule of the challenge has lowered the scores"
 
 
 def test_an_axis_that_points_nowhere_gets_the_direction_that_is_left():

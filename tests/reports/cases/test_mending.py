@@ -6,7 +6,7 @@ import numpy as np
 
 import flare
 from flare.reports.cases.pictures import mending_pictures
-from flare.reports.cases.words import faults
+from flare.reports.cases.words import ordered_faults
 from tests.builders.case_pages import evaluated, found_of, two_boxes
 
 
@@ -54,7 +54,8 @@ def test_numbers_that_no_organ_has_are_mended_or_not_drawn(tmp_path):
     finding = found_of(tmp_path, (reference, prediction), challenge="flare22")
 
     assert np.array_equal(finding.mending.labels, finding.reference)
-    assert "mirrored left to right; given other numbers (20 is" in faults(finding)[0]
+    worst = ordered_faults(finding)[0].line
+    assert "mirrored left to right; given other numbers (20 is" in worst
 
 
 def test_means_are_those_of_repaired_copies_and_the_evaluation_passes_it_on(tmp_path):
