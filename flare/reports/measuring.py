@@ -146,29 +146,15 @@ def read_progress(
     is_running: bool = False,
     ended: str = "",
 ) -> MeasuringProgress:
-    """Read how far a measurement is.
+    """Read how far a measurement of teams and cases is, in the folder of all teams.
 
-    Parameters
-    ----------
-    results : Path
-        The folder of all teams.
-    teams, cases : iterable of str
-        All that are to be measured; those with results need not be named.
-    problems : mapping, optional
-        The error that has ended the measurement of a team.
-    doubts, is_running, ended
-        Fields of the progress.
-
-    Raises
-    ------
-    MeasurementError, RankingError
-        If a file of the results cannot be read.
+    Teams and cases with results need not be named. Problems are the errors that have
+    ended the measurement of a team. A MeasurementError or a RankingError is raised if a
+    file of the results cannot be read.
     """
     files = list(results.glob(f"*/{EFFICIENCY_CSV}"))
-    measured_teams = {file.parent.name for file in files}
-    all_teams = []
-    all_cases = set(cases)
-    for team in sorted(measured_teams.union(teams)):
+    all_teams, all_cases = [], set(cases)
+    for team in sorted({*teams, *(file.parent.name for file in files)}):
         progress = TeamProgress(
             team=team,
             records=read_records(results / team / EFFICIENCY_CSV),

@@ -414,13 +414,7 @@ class Section:
     """The name in the navigation."""
     title: str
     """The title above it; empty without one."""
-    parts: Sequence[Part | None]
-    """None stands for a part that is left out."""
-
-    @property
-    def shown(self) -> list[Part]:
-        """All parts but None."""
-        return [part for part in self.parts if part is not None]
+    parts: Sequence[Part]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -452,4 +446,4 @@ class Page:
     @property
     def shown(self) -> list[Section]:
         """The sections that hold something."""
-        return [section for section in self.sections if section.shown]
+        return [section for section in self.sections if section.parts]

@@ -40,10 +40,7 @@ VALUES_CSV = "values.csv"
 
 _REMEDY = "Rank the results anew: flare rank RESULTS --output FOLDER."
 _NOT_OURS = "it is no ranking.json that flare rank has written"
-_BAD = (
-    *(ValueError, KeyError, TypeError, AttributeError, RecursionError),
-    OverflowError,
-)
+_BAD = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
 
 def ranking_pages(
@@ -59,26 +56,10 @@ def ranking_pages(
 ) -> Iterator[tuple[str, Page]]:
     """The pages of a ranking and their files, that of all teams first.
 
-    Parameters
-    ----------
-    source : Path
-        The results of all teams, or the folder of a ranking that was written, as
-        `is_written` says.
-    options : RankingOptions
-        How teams are ranked, unless they have been.
-    is_written, is_organiser, has_teams : bool
-        Whether the pages may hold all teams' values, and whether there is one of each
-        team, to which the first one leads.
-    figures, groups : Path, optional
-        A folder for figures for a paper, for organisers; and a table of which case is
-        in which group.
-    cases : mapping, optional
-        The pages of cases by all teams, to which the map of cases leads.
-
-    Raises
-    ------
-    RankingError
-        If the source cannot be read.
+    The source has the results of all teams, which are ranked by the options, or a
+    ranking that was written. `figures` is a folder for figures for a paper, `groups` a
+    table of which case is in which group; `cases` are pages of cases by all teams. A
+    RankingError is raised if the source cannot be read.
     """
     written = None
     if is_written:

@@ -127,13 +127,9 @@ class Report:
     def write(self) -> Path:
         """Write the pages, each whole or not at all, and return the one to open.
 
-        Raises
-        ------
-        MetricsFileError, RankingError, GroupsFileError
-            If a source, or the file of groups, cannot be read, or label maps are not
-            those that a source was made from.
-        OutputError
-            If a page cannot be written.
+        A MetricsFileError, RankingError or GroupsFileError is raised if a source cannot
+        be read, or label maps are not those that it was made from; an OutputError if a
+        page cannot be written.
         """
         output = self.output
         links, causes = self._write_cases()

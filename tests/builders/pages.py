@@ -91,7 +91,7 @@ def parts_of(page, section=None):
     shown = [own for own in page.shown if section in (None, own.id)]
     return [
         own
-        for part in chain.from_iterable(each.shown for each in shown)
+        for part in chain.from_iterable(each.parts for each in shown)
         for own in (part.charts if isinstance(part, Pair) else (part,))
     ]
 

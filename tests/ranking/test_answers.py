@@ -542,12 +542,12 @@ def test_pages_have_one_value_of_all_cases(tmp_path, is_organiser):
     tables = []
     for page in pages.values():
         for section in page.shown:
-            tables += [part for part in section.shown if isinstance(part, Table)]
+            tables += [part for part in section.parts if isinstance(part, Table)]
     of_cases = [table for table in tables if table.heads[0] == "case"]
     assert len(of_cases) == 3
     assert not any("AUROC" in head for table in of_cases for head in table.heads)
     groups = [s for s in pages["index.html"].shown if s.id == "groups"]
-    assert groups[0].shown[1].text == (
+    assert groups[0].parts[1].text == (
         "Not told. AUROC of diagnosis: one value of all cases together, and one rank"
         " by it."
     )

@@ -70,7 +70,7 @@ def full_page(text):
         title=text,
         kicker=text,
         audience_note=text,
-        sections=[Section("id", text, text, parts), Section("no", text, text, [None])],
+        sections=[Section("id", text, text, parts), Section("no", text, text, [])],
         tiles=[Tile(name=text, value=text, exact="0.5", note=text, is_alarm=True)],
         lead=[Words(text, "banner")],
         refresh_s=10,

@@ -246,10 +246,8 @@ def _group_texts(ranking: WholeRanking) -> Iterator[tuple[str, str]]:
 
 def _group_tables(page: Page) -> list[str]:
     """The tables of groups on the organisers' page, in LaTeX."""
-    tables: list[Table] = []
-    for section in page.shown:
-        if section.id == "groups":
-            tables += [part for part in section.shown if isinstance(part, Table)]
+    (groups,) = (section for section in page.sections if section.id == "groups")
+    tables = [part for part in groups.parts if isinstance(part, Table)]
     return [latex(part, f"groups_{n}") for n, part in enumerate(tables, start=1)]
 
 

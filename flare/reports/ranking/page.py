@@ -245,7 +245,9 @@ def ranking_page(
     lead.append(Words(public.certainty, "lead"))
     if look:
         lead.append(_look_box(look))
-    draws = draws_chart(public.draws, public.draws_note) if public.draws else None
+    draws: list[Part] = []
+    if public.draws:
+        draws.append(draws_chart(public.draws, public.draws_note))
     decisions = [lines_or(public.decisions, "There are none.")]
     groups: list[Part] = []
     for ranks in public.groups:
@@ -261,7 +263,7 @@ def ranking_page(
             Section("ranking", "Ranking", "", ranking),
             Section("organs", "Organs", "Who is best at which organ", organs),
             Section("cost", "Cost", "Accuracy against cost", costs),
-            Section("draws", "How sure it is", "How sure it is", [draws, *doubts]),
+            Section("draws", "How sure it is", "How sure it is", [*draws, *doubts]),
             Section("decisions", "Decisions", "Decisions of the organisers", decisions),
             Section("groups", "Groups", "Groups of cases", [*groups, *means]),
             *sections,

@@ -54,7 +54,7 @@ def paths_of(picture):
 
 def words_of(page):
     """All sentences of a page."""
-    parts = [*page.lead, *(part for own in page.sections for part in own.shown)]
+    parts = [*page.lead, *(part for own in page.sections for part in own.parts)]
     texts = [getattr(part, "text", "") for part in parts]
     return [*texts, *(line for part in parts for line in getattr(part, "items", ()))]
 
