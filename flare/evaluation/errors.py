@@ -274,7 +274,8 @@ class FractionError(FileError):
     - Probabilities (softmax) were saved instead of labels. Take the argmax over the
       axis of the classes, which is the first one in PyTorch:
       `labels = probabilities.argmax(axis=0)`. Casting alone makes zeros of them (F12).
-    - Labels were resampled with interpolation: resample with nearest neighbours.
+    - Labels were resampled with interpolation, as SciPy's zoom does by itself, which
+      mixes neighbouring labels: resample them anew with nearest neighbours.
     - Labels were saved with the header of the CT, which scales them: save them as
       `nibabel.Nifti1Image(labels.astype("uint8"), ct.affine)`.
     """
@@ -282,7 +283,8 @@ class FractionError(FileError):
     code = "F10"
     remedy = (
         "If you saved probabilities, take their argmax; if you resampled labels, use"
-        " nearest neighbours; then save as uint8. Rounding alone gives wrong labels."
+        " nearest neighbours (SciPy: order=0); then save as uint8. Rounding alone gives"
+        " wrong labels."
     )
 
 

@@ -104,7 +104,7 @@ def _cause_lines(
     ways = _ways(members, repair, challenge)
     yield f"{len(members)} of {count(cases, 'case')}: {', '.join(ways)}"
     if len(ways) > 1:
-        yield "  It is one cause: these files have other axes, or other voxel sizes."
+        yield "  It is one cause, in files with different axes or voxel sizes."
     yield from _score_lines(members)
     for cause in texts_of(members[0], challenge):
         yield f"  Usually: {REMEDIES[cause.name].reason}."
@@ -147,7 +147,7 @@ def _honest_lines(members: Sequence[Finding], cases: int) -> Iterator[str]:
             scored.append((finding.before.dsc, finding))
         else:
             case = safe(finding.pair.case)
-            yield f"{case}: refused, and no repair mends it. {finding.refusal}"
+            yield f"{case}: refused, and --fix cannot mend it. {finding.refusal}"
     if not scored:
         return
     mean = fmean(dsc for dsc, _ in scored)

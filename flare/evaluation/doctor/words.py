@@ -71,8 +71,8 @@ REMEDIES = {
     ),
     "shifted": Remedy(
         "slices or a margin were cut off before, and put back at another place; or"
-        " indices were counted from 1; a small shift lowers NSD more than DSC,"
-        " whatever the tolerance",
+        " indices were counted from 1; a shift beyond the tolerance lowers NSD"
+        " much more than DSC",
         "labels = numpy.roll(labels, shift, axis) by the number above",
     ),
     "labels": Remedy(

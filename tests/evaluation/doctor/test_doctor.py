@@ -464,7 +464,7 @@ def test_what_cannot_be_read_is_told_with_its_own_advice(folders):
     diagnosis = diagnosed(folders)
 
     assert not diagnosis.is_sound
-    assert diagnosis.lines[0].startswith("case_1: refused, and no repair mends it.")
+    assert diagnosis.lines[0].startswith("case_1: refused, and --fix cannot mend it.")
     assert "[F10]" in diagnosis.lines[0]
 
 
