@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 from flare.challenge.metrics import metrics_in
 from flare.challenge.reading import as_challenge
@@ -42,6 +42,9 @@ _log = logging.getLogger(__name__)
 
 OnCase = Callable[[int, int, Attempt], None]
 """Called after each case with its number, from 1, the number of cases, its outcome."""
+
+
+Outcome = TypeVar("Outcome")
 
 
 def evaluate(
@@ -201,19 +204,19 @@ def score_cases(
         while pair.case not in finished:
             done = next(completions)
             finished[done.item.case] = done
-        outcome = _outcome(finished.pop(pair.case))
+        outcome = outcome_of(finished.pop(pair.case))
         yield outcome
         if on_case:
             on_case(number, len(pairs), outcome)
 
 
-def _outcome(done: Done[CasePair, Attempt]) -> Attempt:
+def outcome_of(done: Done[CasePair, Outcome]) -> Outcome:
     """The outcome of a case; raises the error that has kept it from having any."""
     if done.is_lost:
         raise worker_error(done.item, done.error) from done.error
     if done.error:
         raise done.error
-    return cast("Attempt", done.result)
+    return cast("Outcome", done.result)
 
 
 def worker_error(pair: CasePair, error: BaseException | None) -> WorkerError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -51,7 +50,7 @@ def _with_shared_cause(
     """
     explained, rest = {}, []
     for case, finding in findings.items():
-        if finding.repair and has_cause(finding.repair.cause, cause):
+        if finding.repair and has_cause(finding.cause, cause):
             explained[case] = finding
         elif not finding.is_unreadable:
             rest.append(finding.pair)
@@ -60,7 +59,7 @@ def _with_shared_cause(
         first = findings[finding.pair.case]
         least_dsc = first.after.dsc if first.after else 0.0
         if finding.after and finding.after.dsc >= least_dsc:
-            explained[finding.pair.case] = replace(finding, sample=first.sample)
+            explained[finding.pair.case] = finding
     return explained if len(explained) >= SHARED_BY * len(findings) else {}
 
 
@@ -76,10 +75,7 @@ def shared_cause(findings: Sequence[Finding]) -> Cause | None:
 
     They share a placement of their axes, and the shift, which is the median of theirs.
     """
-    causes = []
-    for finding in findings:
-        if not finding.is_unreadable:
-            causes.append(_likely_cause(finding))
+    causes = [finding.cause for finding in findings if not finding.is_unreadable]
     fewest = max(FEWEST_SHARING, SHARED_BY * len(findings))
     kinds = Counter(cause[:2] for cause in causes).most_common(1)
     if not kinds or kinds[0][1] < fewest:
@@ -99,8 +95,3 @@ def _common_parts(causes: Sequence[Cause], fewest: float) -> Cause:
     return causes[0]._replace(
         shift=tuple(shift.tolist()), labels=labels if number >= fewest else ()
     )
-
-
-def _likely_cause(finding: Finding) -> Cause:
-    """The cause that was told of a case, or the one that would help most."""
-    return finding.repair.cause if finding.repair else finding.best_cause

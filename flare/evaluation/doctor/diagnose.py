@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,17 +26,17 @@ from flare.evaluation.doctor.repair import (
     Cause,
     Placement,
     Repair,
+    affine_of,
     placements,
     rebuilt,
 )
-from flare.evaluation.evaluate import worker_error
+from flare.evaluation.evaluate import outcome_of
 from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.score_pair import ImageInMemory
 from flare.evaluation.scoring.case import score_case
 from flare.evaluation.scoring.reading import check_headers, read_reference
-from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore
 
@@ -77,73 +77,45 @@ class Finding:
     """The finding of one case."""
 
     pair: CasePair
-    before: CaseScore | None = None
+    """If files were exchanged, its prediction is the file that holds it."""
+    sample: Sample
+    """A few voxels of the reference, to see whose prediction is in a file."""
+    before: CaseScore | None
     """The score as submitted; None if the prediction is refused."""
-    refusal: str = ""
+    refusal: str
     """Why it is refused."""
     is_unreadable: bool = False
     """Whether its voxels cannot be read at all."""
+    misplacement: str = ""
+    """How its grid is another one than the reference's; empty if it is the same."""
     repair: Repair | None = None
     """The repair that raises the score; None if nothing explains it."""
+    cause: Cause = NO_CAUSE
+    """The cause that is mended; without a repair, the one that would help most."""
     after: CaseScore | None = None
     """The exact score of the repaired prediction."""
-    donor: str = ""
-    """The case in whose file its prediction lies, if that is not its own."""
-    source: LabelMapFile | None = None
-    """The file with its own prediction, if that is another one's."""
-    grid: Grid | None = None
-    """The grid of the reference."""
-    misplacement: str = ""
-    """How the prediction's grid is another one than that; empty if it is the same."""
-    best_cause: Cause = NO_CAUSE
-    """The cause whose repair raises the DSC most, even if by too little to be told."""
     dsc: float = 0.0
     """The DSC as submitted, or repaired, of the organs that are in either label map."""
-    sample: Sample | None = None
-    """A few voxels of the reference, to see whose prediction is in a file."""
     worst_organ: str = ""
     """The organ with the lowest DSC as submitted, and what is wrong with it."""
 
     @property
-    def file(self) -> LabelMapFile:
-        """The file that holds the prediction of the case."""
-        return self.source or self.pair.prediction
+    def donor(self) -> str:
+        """The case in whose file its prediction lies; empty if that is its own."""
+        file_case = self.pair.prediction.case
+        return "" if file_case == self.pair.case else file_case
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Examination:
-    """Both label maps of a case, and how repairs of the prediction are judged."""
-
-    reference: LabelMap
-    prediction: LabelMap
-    judge: Judge
-    misplacement: str
-    """How the prediction lies elsewhere by its header; empty if it does not."""
-
-    @property
-    def grids(self) -> tuple[Grid, Grid]:
-        """The grids of the prediction and of the reference."""
-        return self.prediction.grid, self.reference.grid
+def read_sample(pair: CasePair, challenge: Challenge) -> Sample:
+    """Read the reference of a case, and take voxels of each organ."""
+    reference = read_reference(pair.reference, challenge)
+    return sample_of(reference, [organ.label for organ in challenge.organs])
 
 
-def examination(
-    reference: LabelMap, prediction: LabelMap, challenge: Challenge
-) -> Examination:
-    """Prepare two label maps of any sizes, the prediction with all of its labels."""
-    organs = [organ.label for organ in challenge.organs]
-    judge = Judge(
-        sample_of(reference.labels, organs),
-        prediction.labels,
-        label_sizes(prediction.labels),
-        [organ.in_mean for organ in challenge.organs],
-        reference.grid.spacing,
-    )
-    return Examination(
-        reference=reference,
-        prediction=prediction,
-        judge=judge,
-        misplacement=misplacement_of(prediction.grid, reference.grid, challenge),
-    )
+def judge_of(sample: Sample, prediction: LabelMap, challenge: Challenge) -> Judge:
+    """Prepare to judge a prediction that was read with all of its labels."""
+    is_counted = np.array([organ.in_mean for organ in challenge.organs])
+    return Judge(sample, prediction, label_sizes(prediction.labels), is_counted)
 
 
 def misplacement_of(grid: Grid, reference_grid: Grid, challenge: Challenge) -> str:
@@ -154,17 +126,16 @@ def misplacement_of(grid: Grid, reference_grid: Grid, challenge: Challenge) -> s
     return compare_positions(grid, reference_grid, challenge.grid.tolerance_mm)
 
 
-def find_repairs(case: Examination) -> list[Judged]:
+def find_repairs(judge: Judge) -> list[Judged]:
     """Repairs of a prediction, the one that is worth most first; each cause once."""
-    judge = case.judge
-    ways = placements(*case.grids)
+    ways = placements(judge.prediction.grid, judge.sample.grid)
     placed = _best_first([judge.judged(way) for way in ways])
     climbed = [judge.climbed(start, 4) for start in placed[:CANDIDATES]]
     best = _best_first([*placed, *climbed])
     if best[0].worth >= SEARCHED_BELOW:
         return best
     starts = _best_first([judge.judged(judge.correlated(way)) for way in ways])
-    step = max(1, max(judge.sample.shape) // COARSE)
+    step = max(1, max(judge.sample.grid.shape) // COARSE)
     searched = [judge.climbed(start, step) for start in starts[: CANDIDATES + 1]]
     return _best_first([*best, *searched])
 
@@ -175,41 +146,39 @@ def _best_first(repairs: Sequence[Judged]) -> list[Judged]:
 
 
 def find_explanation(
-    repairs: Sequence[Judged], case: Examination, *, is_refused: bool = False
+    repairs: Sequence[Judged], judge: Judge, *, is_refused: bool = False
 ) -> Judged | None:
-    """The first of the best repairs that explains a score, or a refusal."""
+    """The first of the best repairs that explains a low score.
+
+    A case that is refused for its grid needs no better score to be explained.
+    """
     for judged in repairs[:CANDIDATES]:
-        if _explains(judged, case, is_refused=is_refused):
+        is_likely = judged.dsc >= LEAST_DSC and _is_sure_of_shift(judged, judge)
+        if is_likely and (is_refused or _raises_score(judged, judge)):
             return judged
     return None
 
 
-def _explains(best: Judged, case: Examination, *, is_refused: bool) -> bool:
-    """Whether a repair explains a low score, or a grid for which a case is refused."""
-    if best.dsc < LEAST_DSC or not _is_sure_of_shift(best, case):
-        return False
-    if is_refused:
-        return True
+def _raises_score(best: Judged, judge: Judge) -> bool:
+    """Whether a repair raises the score by as much as its causes have to."""
     cause = best.repair.cause
-    submitted = case.judge.as_submitted()
     least_gain = LEAST_GAIN
     # Other labels alone have their own evidence: `INSTEAD`.
     if cause.placement is not Placement.AS_IS or cause.shift != NO_SHIFT:
-        least_gain = max(LEAST_GAIN, GAP_CLOSED * (1 - submitted.dsc))
-    return cause != NO_CAUSE and best.worth - submitted.dsc >= least_gain
+        least_gain = max(LEAST_GAIN, GAP_CLOSED * (1 - judge.submitted_dsc))
+    return cause != NO_CAUSE and best.worth - judge.submitted_dsc >= least_gain
 
 
-def _is_sure_of_shift(best: Judged, case: Examination) -> bool:
+def _is_sure_of_shift(best: Judged, judge: Judge) -> bool:
     """Whether organs lie elsewhere together, if a repair has a shift in it at all."""
     cause = best.repair.cause
-    grid, reference_grid = case.grids
-    is_resized = grid.shape != reference_grid.shape
+    is_resized = judge.prediction.grid.shape != judge.sample.grid.shape
     if cause.shift == NO_SHIFT or (cause.placement is Placement.CUT and is_resized):
         return True
-    organs = np.count_nonzero(case.judge.sample.sizes)
+    organs = np.count_nonzero(judge.sample.sizes)
     if organs < FEW_ORGANS and best.dsc < SURE_DSC:
         return False
-    return case.judge.is_moved_together(best.repair)
+    return judge.is_moved_together(best.repair)
 
 
 # --- One case -----------------------------------------------------------------------
@@ -220,32 +189,31 @@ def diagnose_case(
 ) -> Finding:
     """Look at one case; `shared` is the cause that most of the other cases have."""
     before, refusal = _score_as_submitted(pair, challenge)
-    finding = Finding(pair=pair, before=before, refusal=refusal)
+    sample = read_sample(pair, challenge)
+    kept_points = sample.thinned(KEPT_POINTS)
+    finding = Finding(pair=pair, sample=kept_points, before=before, refusal=refusal)
     try:
         prediction = pair.prediction.read_labels(ALL_LABELS)
     except FileError:
         return replace(finding, is_unreadable=True)
-    reference = read_reference(pair.reference, challenge)
-    case = examination(reference, prediction, challenge)
-    submitted = case.judge.as_submitted()
+    judge = judge_of(sample, prediction, challenge)
     finding = replace(
         finding,
-        grid=reference.grid,
-        misplacement=case.misplacement,
-        dsc=submitted.dsc,
-        worst_organ=_worst_organ(case.judge, challenge),
+        misplacement=misplacement_of(prediction.grid, sample.grid, challenge),
+        dsc=judge.submitted_dsc,
+        worst_organ=_worst_organ(judge, challenge),
     )
     if shared is None:
-        repairs = find_repairs(case)
-        best_cause = max(repairs, key=lambda judged: judged.dsc).repair.cause
-        kept = case.judge.sample.thinned(KEPT_POINTS)
-        finding = replace(finding, best_cause=best_cause, sample=kept)
-        chosen = _told_repair(repairs, case, finding, challenge)
+        repairs = find_repairs(judge)
+        best = max(repairs, key=lambda judged: judged.dsc)
+        finding = replace(finding, cause=best.repair.cause)
+        chosen = _explaining_repair(repairs, judge, finding, challenge)
     else:
-        chosen = _shared_repair(shared, case)
+        chosen = _shared_repair(shared, judge)
     if chosen is None:
         return finding
-    return _repaired(finding, chosen, case, challenge)
+    repair = _without_strange_labels(chosen.repair, judge, challenge)
+    return with_repair(finding, Judged(repair, chosen.dsc), prediction, challenge)
 
 
 def _score_as_submitted(
@@ -259,106 +227,80 @@ def _score_as_submitted(
         return None, str(error)
 
 
-def _told_repair(
-    repairs: Sequence[Judged],
-    case: Examination,
-    finding: Finding,
-    challenge: Challenge,
+def _explaining_repair(
+    repairs: Sequence[Judged], judge: Judge, finding: Finding, challenge: Challenge
 ) -> Judged | None:
     """The repair that explains a score or a refusal; None if none does."""
     is_refused = finding.before is None
-    explanation = find_explanation(
-        repairs, case, is_refused=is_refused and bool(case.misplacement)
-    )
-    if explanation:
-        return explanation
+    is_misplaced = bool(finding.misplacement)
+    best = find_explanation(repairs, judge, is_refused=is_refused and is_misplaced)
+    if best or is_misplaced:
+        return best
     # A label that no organ has refuses a case, or makes it 0, all by itself.
-    has_strange_label = bool(_strange_labels(Repair(), case.judge, challenge))
-    if case.misplacement or not (is_refused or has_strange_label):
-        return None
-    return case.judge.judged(Repair())
+    strange_labels = _without_strange_labels(Repair(), judge, challenge).cause.labels
+    return judge.judged(Repair()) if is_refused or strange_labels else None
 
 
-def _shared_repair(shared: Cause, case: Examination) -> Judged | None:
+def _shared_repair(shared: Cause, judge: Judge) -> Judged | None:
     """The repair of a cause that other cases have, if it helps here, too."""
-    judge = case.judge
-    repair = rebuilt(shared, *case.grids)
+    repair = rebuilt(shared, judge.prediction.grid, judge.sample.grid)
     if repair is None:
         return None
     judged = judge.judged(repair)
     if shared.placement is Placement.CUT:  # each case at a place of its own
         unmoved = repair.shifted((-np.array(shared.shift)).tolist())
         start = judge.judged(judge.correlated(unmoved))
-        step = max(1, max(judge.sample.shape) // COARSE)
+        step = max(1, max(judge.sample.grid.shape) // COARSE)
         judged = max(judged, judge.climbed(start, step), key=lambda way: way.dsc)
-    gain = judged.dsc - judge.as_submitted().dsc
+    gain = judged.dsc - judge.submitted_dsc
     return judged if gain >= LEAST_SHARED_GAIN else None
 
 
-def _repaired(
-    finding: Finding, chosen: Judged, case: Examination, challenge: Challenge
+def with_repair(
+    finding: Finding, best: Judged, prediction: LabelMap, challenge: Challenge
 ) -> Finding:
-    """A finding with the exact score of a repair, unless that is no better."""
-    repair = _without_strange_labels(chosen.repair, case.judge, challenge)
-    after = score_repaired(
-        repair, case.prediction.labels, finding.pair, case.reference.grid, challenge
+    """The finding with the exact score of a repair, unless that is no better."""
+    file = finding.pair.prediction
+    repaired = ImageInMemory(
+        case=file.case,
+        path=file.path,
+        name=file.name,
+        image=repaired_image(best.repair, prediction.labels, finding.sample.grid),
     )
+    after = score_case(replace(finding.pair, prediction=repaired), challenge)
     if finding.before and after.dsc <= finding.before.dsc:
         return finding
-    return replace(finding, repair=repair, after=after, dsc=chosen.dsc)
-
-
-def score_repaired(
-    repair: Repair,
-    labels: Labels,
-    pair: CasePair,
-    reference_grid: Grid,
-    challenge: Challenge,
-) -> CaseScore:
-    """The exact score of a repaired prediction."""
-    prediction = ImageInMemory(
-        case=pair.case,
-        path=pair.prediction.path,
-        name=pair.prediction.name,
-        image=repaired_image(repair, labels, reference_grid),
-    )
-    return score_case(replace(pair, prediction=prediction), challenge)
+    repair, dsc = best.repair, best.dsc
+    return replace(finding, repair=repair, cause=repair.cause, after=after, dsc=dsc)
 
 
 def repaired_image(repair: Repair, labels: Labels, grid: Grid) -> Any:
     """A repaired prediction as an image of nibabel, on the grid of its reference."""
     import nibabel as nib  # not at the top: it is slow to load
 
-    affine = np.array((*grid.affine, (0.0, 0.0, 0.0, 1.0)))
     repaired_labels = repair.apply(labels, grid.shape)
-    return nib.Nifti1Image(repaired_labels.T, affine, dtype=np.uint8)
-
-
-def _strange_labels(repair: Repair, judge: Judge, challenge: Challenge) -> list[int]:
-    """Labels that a repair leaves in a prediction, and that the challenge refuses."""
-    if challenge.unknown_labels.prediction is UnknownLabels.IGNORE:
-        return []
-    known = {0, *judge.sample.organs.tolist(), *dict(repair.cause.labels)}
-    return [
-        label for label in np.flatnonzero(judge.sizes).tolist() if label not in known
-    ]
+    return nib.Nifti1Image(repaired_labels.T, affine_of(grid), dtype=np.uint8)
 
 
 def _without_strange_labels(
     repair: Repair, judge: Judge, challenge: Challenge
 ) -> Repair:
     """The repair with every label that the challenge refuses as background."""
-    strange = dict.fromkeys(_strange_labels(repair, judge, challenge), 0)
-    if not strange:
+    if challenge.unknown_labels.prediction is UnknownLabels.IGNORE:
         return repair
-    return repair.relabelled([*(dict(repair.cause.labels) | strange).items()])
+    table = dict(repair.cause.labels)
+    known_labels = {0, *judge.sample.organs.tolist(), *table}
+    for label in np.flatnonzero(judge.sizes).tolist():
+        if label not in known_labels:
+            table[label] = 0
+    return repair.relabelled([*table.items()])
 
 
 def _worst_organ(judge: Judge, challenge: Challenge) -> str:
     """The organ with the lowest DSC as submitted, and what is wrong with it."""
-    if judge.prediction.shape != judge.sample.shape:
+    if judge.prediction.grid.shape != judge.sample.grid.shape:
         return ""
-    overlaps = judge.sample.overlaps(judge.prediction, Repair().matrix)
+    overlaps = judge.sample.overlaps(judge.prediction.labels, Repair().matrix)
     texts: list[tuple[float, str]] = []
     for row, organ in enumerate(challenge.organs):
         expected = judge.sample.sizes[row]
@@ -397,8 +339,4 @@ def in_workers(
     most_voxels = 512 * 512 * 300
     pool = LocalPool(max(1, min(workers or default_workers(most_voxels), len(pairs))))
     for done in completed(pool, function, pairs):
-        if done.is_lost:
-            raise worker_error(done.item, done.error) from done.error
-        if done.error:
-            raise done.error
-        yield cast("_Outcome", done.result)
+        yield outcome_of(done)

@@ -14,24 +14,16 @@ from flare.evaluation.doctor.diagnose import (
     LEAST_GAIN,
     Finding,
     in_workers,
+    judge_of,
     misplacement_of,
-    score_repaired,
+    with_repair,
 )
-from flare.evaluation.doctor.judge import Judge, Judged, Sample, label_sizes
-from flare.evaluation.doctor.repair import (
-    NO_CAUSE,
-    NO_SHIFT,
-    Placement,
-    Repair,
-    placements,
-)
+from flare.evaluation.doctor.judge import Judged, Sample
+from flare.evaluation.doctor.repair import NO_CAUSE, NO_SHIFT, Placement, placements
 from flare.evaluation.submission.match import CasePair
 
 OWN_DSC = 0.9
 """A prediction with this DSC, as submitted or repaired, is that of its own case."""
-
-_PLACEMENTS = (Placement.AS_IS, Placement.AXES)
-"""The placements in which another case's prediction is tried."""
 
 Fits = Mapping[str, Judged]
 """The best repair of a prediction by the case that it is tried on."""
@@ -44,15 +36,15 @@ def find_exchanged(
     doubtful = {f.pair.case: f for f in findings if _is_doubtful(f)}
     if len(doubtful) < 2:
         return
-    samples = {case: f.sample for case, f in doubtful.items() if f.sample}
+    samples = {case: finding.sample for case, finding in doubtful.items()}
     look = partial(_fits, samples=samples, challenge=challenge)
     pairs = [finding.pair for finding in doubtful.values()]
     fits_by_file = dict(in_workers(look, pairs, workers))
     for case, finding in doubtful.items():
         donor = _donor(case, doubtful, fits_by_file, challenge)
         if donor:
-            repair = fits_by_file[donor][case].repair
-            yield _from_donor(finding, doubtful[donor], repair, challenge)
+            fit = fits_by_file[donor][case]
+            yield _from_donor(finding, doubtful[donor], fit, challenge)
 
 
 def _is_doubtful(finding: Finding) -> bool:
@@ -63,7 +55,7 @@ def _is_doubtful(finding: Finding) -> bool:
     """
     if finding.is_unreadable or finding.dsc >= OWN_DSC:
         return False
-    cause = finding.repair.cause if finding.repair else NO_CAUSE
+    cause = finding.cause
     is_moved = cause.placement is Placement.FIT or cause.shift != NO_SHIFT
     return finding.repair is None or is_moved or bool(cause.labels)
 
@@ -73,18 +65,16 @@ def _fits(
 ) -> tuple[str, Fits]:
     """How well a prediction fits the reference of each case of its size."""
     prediction = pair.prediction.read_labels(ALL_LABELS)
-    sizes = label_sizes(prediction.labels)
-    is_counted = [organ.in_mean for organ in challenge.organs]
+    judge = judge_of(samples[pair.case], prediction, challenge)
     fits = {}
     for case, sample in samples.items():
-        grid = replace(prediction.grid, shape=sample.shape)
-        judge = Judge(sample, prediction.labels, sizes, is_counted)
-        repairs = []
-        for repair in placements(prediction.grid, grid):
-            is_in_order = repair.cause.order == NO_CAUSE.order
-            if is_in_order and repair.cause.placement in _PLACEMENTS:
-                repairs.append(judge.judged(repair))
-        if repairs:
+        if sample.grid.shape == prediction.grid.shape:
+            rival = replace(judge, sample=sample)
+            repairs = []
+            for repair in placements(prediction.grid, sample.grid):
+                is_by_header = repair.cause.placement is Placement.HEADER
+                if repair.cause.order == NO_CAUSE.order and not is_by_header:
+                    repairs.append(rival.judged(repair))
             fits[case] = max(repairs, key=lambda judged: judged.worth)
     return pair.case, fits
 
@@ -112,29 +102,19 @@ def _donor(
 
 def _least_worth(finding: Finding, donor: Finding, challenge: Challenge) -> float:
     """How well the donor's prediction has to fit, to be taken for that of a case."""
-    if finding.misplacement and _has_grid_of(donor, finding, challenge):
-        return finding.dsc  # the header says itself whose prediction it is
+    if finding.misplacement:
+        donor_grid = donor.pair.prediction.read_grid()
+        if not misplacement_of(donor_grid, finding.sample.grid, challenge):
+            return finding.dsc  # the header says itself whose prediction it is
     return finding.dsc + max(LEAST_GAIN, GAP_CLOSED * (1 - finding.dsc))
 
 
-def _has_grid_of(donor: Finding, finding: Finding, challenge: Challenge) -> bool:
-    """Whether the donor's file lies on the grid of the reference of a case."""
-    if finding.grid is None:
-        return False
-    donor_grid = donor.pair.prediction.read_grid()
-    return not misplacement_of(donor_grid, finding.grid, challenge)
-
-
 def _from_donor(
-    finding: Finding, donor: Finding, repair: Repair, challenge: Challenge
+    finding: Finding, donor: Finding, fit: Judged, challenge: Challenge
 ) -> Finding:
     """The finding of a case whose prediction is in the file of another one."""
-    file = donor.pair.prediction
-    labels = file.read_labels(ALL_LABELS).labels
-    grid = finding.pair.reference.read_grid()
-    after = score_repaired(repair, labels, finding.pair, grid, challenge)
-    if finding.before and after.dsc <= finding.before.dsc:
-        return finding
-    return replace(
-        finding, repair=repair, after=after, donor=donor.pair.case, source=file
-    )
+    pair = replace(finding.pair, prediction=donor.pair.prediction)
+    donated = replace(finding, pair=pair)
+    prediction = pair.prediction.read_labels(ALL_LABELS)
+    mended = with_repair(donated, fit, prediction, challenge)
+    return finding if mended is donated else mended

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge
-from flare.common.errors import FileError, InputError, SubmissionError, problem_lines
+from flare.common.errors import (
+    FileError,
+    InputError,
+    SubmissionError,
+    problem_lines,
+    unwritable,
+)
 from flare.common.schema import build
 from flare.common.text import safe
 from flare.evaluation.doctor.cases import diagnose_cases
-from flare.evaluation.doctor.diagnose import ALL_LABELS, Finding
-from flare.evaluation.doctor.report import report_lines, write_repaired
+from flare.evaluation.doctor.diagnose import ALL_LABELS, Finding, repaired_image
+from flare.evaluation.doctor.report import report_lines
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.plan import find_submission, is_of_algorithm
-from flare.evaluation.submission.find import LabelMapFile, find_references
+from flare.evaluation.submission.find import find_references
 from flare.evaluation.submission.match import match_cases
 
 
@@ -51,7 +58,25 @@ class Diagnosis:
         OutputError
             If it cannot be written.
         """
-        write_repaired(self.findings, Path(folder), self.challenge)
+        import nibabel as nib  # not at the top: it is slow to load
+
+        folder = Path(folder)
+        if folder.exists():
+            problem = f"{safe(folder)}: it is there already"
+            raise InputError(problem, "Name a new folder with --fix.")
+        try:
+            folder.mkdir(parents=True)
+            for finding in self.findings:
+                file = finding.pair.prediction
+                if finding.repair is None:
+                    shutil.copyfile(file.path, folder / file.file_name)
+                    continue
+                labels = file.read_labels(ALL_LABELS).labels
+                image = repaired_image(finding.repair, labels, finding.sample.grid)
+                name = self.challenge.names.prediction_of(finding.pair.case)
+                nib.save(image, folder / name)
+        except OSError as error:
+            raise unwritable(folder, error) from error
 
 
 def diagnose(
@@ -122,7 +147,10 @@ def challenge_of_labels(folder: Path) -> Challenge:
     """
     labels: set[int] = set()
     for file in find_references(folder):
-        labels |= _labels_of(file)
+        try:
+            labels |= {*file.read_labels(ALL_LABELS).present}
+        except FileError as error:
+            raise GroundTruthError(error.finding) from error
     if not labels:
         raise GroundTruthError("no reference has a label from 1 to 255")
     organs = [
@@ -132,10 +160,3 @@ def challenge_of_labels(folder: Path) -> Challenge:
     ignored = {"reference": "ignore", "prediction": "ignore"}
     rules = {"name": "labels by number", "organs": organs, "unknown_labels": ignored}
     return build(Challenge, rules, key="labels", checksum="")
-
-
-def _labels_of(file: LabelMapFile) -> set[int]:
-    try:
-        return {*file.read_labels(ALL_LABELS).present}
-    except FileError as error:
-        raise GroundTruthError(error.finding) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 
@@ -10,14 +11,13 @@ from flare.common.errors import FlareError
 from flare.common.text import listing
 from flare.evaluation.doctor.diagnose import (
     ALL_LABELS,
-    examination,
     find_explanation,
     find_repairs,
+    judge_of,
+    read_sample,
 )
 from flare.evaluation.doctor.words import cause_texts
-from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.scoring.case import Explanation
-from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.match import CasePair
 
 CASES_LOOKED_AT = 5
@@ -25,47 +25,36 @@ CASES_LOOKED_AT = 5
 
 
 def explain_file(pair: CasePair, challenge: Challenge) -> Explanation | None:
-    """Read a case once more, and find what was done to its prediction as a whole."""
-    reference = read_reference(pair.reference, challenge)
-    prediction = pair.prediction.read_labels(ALL_LABELS)
-    return explain(reference, prediction, challenge)
-
-
-def explain(
-    reference: LabelMap, prediction: LabelMap, challenge: Challenge
-) -> Explanation | None:
     """Find what was done to a prediction as a whole, if that explains its score.
 
-    Both are of one size; the prediction was read with all of its labels.
+    The case was read before, and both of its label maps are of one size.
     """
-    if reference.grid.shape != prediction.grid.shape:
-        return None
-    case = examination(reference, prediction, challenge)
-    best = find_explanation(find_repairs(case), case)
+    sample = read_sample(pair, challenge)
+    prediction = pair.prediction.read_labels(ALL_LABELS)
+    judge = judge_of(sample, prediction, challenge)
+    best = find_explanation(find_repairs(judge), judge)
     if best is None:
         return None
-    causes = cause_texts(best.repair, reference.grid, challenge, misplacement="")
+    causes = cause_texts(best.repair.cause, sample.grid, challenge)
     return Explanation(text="; ".join(cause.text for cause in causes), dsc=best.dsc)
 
 
 def common_cause(pairs: Sequence[CasePair], challenge: Challenge) -> str:
     """Say in a line what most of some cases suffer from; empty if that is nothing."""
     looked_at = pairs[:: max(1, len(pairs) // CASES_LOOKED_AT)][:CASES_LOOKED_AT]
-    cases: dict[str, list[str]] = {}
-    dsc: dict[str, list[float]] = {}
+    dsc_by_text: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for pair in looked_at:
         try:
             explanation = explain_file(pair, challenge)
         except FlareError:
             continue  # it is only a hint
         if explanation:
-            cases.setdefault(explanation.text, []).append(pair.case)
-            dsc.setdefault(explanation.text, []).append(explanation.dsc)
-    for text, names in cases.items():
-        if 2 * len(names) > len(looked_at):
+            dsc_by_text[explanation.text][pair.case] = explanation.dsc
+    for text, dsc in dsc_by_text.items():
+        if 2 * len(dsc) > len(looked_at):
             return (
-                f"{len(names)} of {len(looked_at)} cases that were looked at: {text}"
-                f" ({listing(names)}). Without that, their DSC would be about"
-                f" {fmean(dsc[text]):.2f}. flare doctor says more, and mends it."
+                f"{len(dsc)} of {len(looked_at)} cases that were looked at: {text}"
+                f" ({listing(dsc)}). Without that, their DSC would be about"
+                f" {fmean(dsc.values()):.2f}. flare doctor says more, and mends it."
             )
     return ""

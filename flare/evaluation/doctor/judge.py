@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
-from flare.evaluation.doctor.repair import NO_SHIFT, Placement, Repair
+from flare.evaluation.doctor.repair import Placement, Repair
+from flare.evaluation.labelmaps.grid import Grid
+from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import Floats, Labels
 
 Integers = npt.NDArray[np.integer[Any]]
@@ -42,7 +43,7 @@ COST = 0.02
 class Sample:
     """Voxels of each organ of a reference, by which repairs are judged quickly."""
 
-    shape: tuple[int, int, int]
+    grid: Grid
     organs: Integers
     """Their labels, of shape (organs,)."""
     sizes: Floats
@@ -75,8 +76,11 @@ class Sample:
         return np.asarray(shares * self.sizes[:, np.newaxis])
 
 
-def sample_of(labels: Labels, organs: Sequence[int], points: int = POINTS) -> Sample:
-    """Look at so many voxels of each organ, spread over all of it."""
+def sample_of(
+    label_map: LabelMap, organs: Sequence[int], points: int = POINTS
+) -> Sample:
+    """Look at some voxels of each organ, spread over all of it."""
+    labels = label_map.labels
     places = np.flatnonzero(labels != 0)  # of Booleans, which is quicker
     values = labels.ravel()[places]
     sizes = np.bincount(values, minlength=256)[list(organs)].astype(float)
@@ -89,9 +93,8 @@ def sample_of(labels: Labels, organs: Sequence[int], points: int = POINTS) -> Sa
         organ_places = _spread(places[values == organ], points)
         positions = np.unravel_index(organ_places, labels.shape)
         picked.append(np.array(positions, dtype=np.int16))
-    depth, height, width = labels.shape
     return Sample(
-        shape=(depth, height, width),
+        grid=label_map.grid,
         organs=np.array(organs),
         sizes=sizes,
         centres=np.column_stack(centres),
@@ -123,46 +126,40 @@ class Judged:
         return self.dsc - COST * self.repair.causes
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Judge:
-    """Judges repairs of one prediction against one reference.
+    """Judges repairs of a prediction against a sample of its reference."""
 
-    `sizes` are those of the prediction's labels; `is_counted` says of each organ
-    whether it counts in the mean; `spacing` is that of the reference in mm.
-    """
-
-    def __init__(
-        self,
-        sample: Sample,
-        prediction: Labels,
-        sizes: Floats,
-        is_counted: Sequence[bool],
-        spacing: Sequence[float] = (1, 1, 1),
-    ) -> None:
-        self.sample, self.prediction, self.sizes = sample, prediction, sizes
-        self._is_counted = np.array(is_counted)
-        self._spacing = np.array(spacing)
+    sample: Sample
+    prediction: LabelMap
+    sizes: Floats
+    """The number of voxels of each label of the prediction, of shape (256,)."""
+    is_counted: npt.NDArray[np.bool_]
+    """Whether each organ counts in the mean."""
 
     def judged(self, repair: Repair) -> Judged:
         """The DSC of a repair, or of it with other labels if that is worth more."""
-        overlaps = self.sample.overlaps(self.prediction, repair.matrix)
+        overlaps = self.sample.overlaps(self.prediction.labels, repair.matrix)
         voxel_volume = max(abs(np.linalg.det(repair.matrix[:, :3])), 1e-9)
         sizes = self.sizes / voxel_volume
-        best = self._with_dsc(repair, overlaps, sizes)
+        best = Judged(repair, self._dsc(repair, overlaps, sizes))
         labels = () if repair.cause.labels else self._better_labels(overlaps, sizes)
         if labels:
-            other = self._with_dsc(repair.relabelled(labels), overlaps, sizes)
+            relabelled = repair.relabelled(labels)
+            other = Judged(relabelled, self._dsc(relabelled, overlaps, sizes))
             best = max(best, other, key=lambda judged: judged.worth)
         return best
 
-    def as_submitted(self) -> Judged:
-        """The prediction as it is, with its own labels; 0 if its size is another."""
-        if self.prediction.shape != self.sample.shape:
-            return Judged(Repair(), 0.0)
-        overlaps = self.sample.overlaps(self.prediction, np.eye(3, 4))
-        return self._with_dsc(Repair(), overlaps, self.sizes)
+    @property
+    def submitted_dsc(self) -> float:
+        """The DSC of the prediction as it is; 0 if its size is another."""
+        if self.prediction.grid.shape != self.sample.grid.shape:
+            return 0.0
+        overlaps = self.sample.overlaps(self.prediction.labels, Repair().matrix)
+        return self._dsc(Repair(), overlaps, self.sizes)
 
-    def _with_dsc(self, repair: Repair, overlaps: Floats, sizes: Floats) -> Judged:
-        """A repair with the DSC of what organs share with its labels."""
+    def _dsc(self, repair: Repair, overlaps: Floats, sizes: Floats) -> float:
+        """The DSC of what organs share with the labels of a repair."""
         if repair.cause.labels:
             old, new = np.transpose(repair.cause.labels)
             moved, moved_sizes = overlaps[:, old], sizes[old]
@@ -174,8 +171,8 @@ class Judge:
         shared = overlaps[np.arange(len(organs)), organs]
         sums = self.sample.sizes + sizes[organs]
         dsc = np.minimum(2 * shared / np.maximum(sums, 1), 1)
-        counted_dsc = dsc[(sums > 0) & self._is_counted]
-        return Judged(repair, float(counted_dsc.mean()) if len(counted_dsc) else 1.0)
+        counted_dsc = dsc[(sums > 0) & self.is_counted]
+        return float(counted_dsc.mean()) if len(counted_dsc) else 1.0
 
     # --- Labels -------------------------------------------------------------------
 
@@ -192,7 +189,7 @@ class Judge:
         for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
             label, organ = int(labels[column]), organs[row]
             own_dsc = float(dsc[row][labels == organ].sum())
-            if label != organ and dsc[row, column] >= INSTEAD + max(own_dsc, 0.0):
+            if label != organ and dsc[row, column] >= INSTEAD + own_dsc:
                 organ_by_label[label] = organ
         for label in labels.tolist():
             if label not in organ_by_label:
@@ -253,46 +250,40 @@ class Judge:
 
         By the correlation of coarse label maps, computed in Fourier space.
         """
-        reach = list(self.sample.shape)
+        reach = np.array(self.sample.grid.shape)
         if repair.cause.placement is Placement.CUT:  # it may be larger than the CT
-            sizes = [self.prediction.shape[axis.number] for axis in repair.cause.axes]
-            reach = np.maximum(reach, sizes).tolist()
-        strides = [math.ceil(count / COARSE) for count in reach]
-        coarse_shape = [
-            math.ceil(count / stride)
-            for count, stride in zip(reach, strides, strict=True)
-        ]
+            sizes = self.prediction.grid.shape
+            reach = np.maximum(
+                reach, [sizes[axis.number] for axis in repair.cause.axes]
+            )
+        strides = np.ceil(reach / COARSE).astype(int)
+        coarse_shape = np.ceil(reach / strides).astype(int)
         reference = np.zeros(coarse_shape)
         points = np.concatenate(self.sample.points, axis=1)
-        reference[tuple(points // np.array(strides)[:, np.newaxis])] = 1
+        reference[tuple(points // strides[:, np.newaxis])] = 1
         coarse = Repair(repair.matrix * [*strides, 1])
-        prediction = coarse.apply(self.prediction, coarse_shape) > 0
-        padded, axes = [2 * count for count in coarse_shape], (0, 1, 2)
+        prediction = coarse.apply(self.prediction.labels, coarse_shape.tolist()) > 0
+        padded, axes = (2 * coarse_shape).tolist(), (0, 1, 2)
         spectrum = np.fft.rfftn(prediction, padded, axes)
         spectrum = spectrum * np.conj(np.fft.rfftn(reference, padded, axes))
         correlation = np.fft.irfftn(spectrum, padded, axes)
-        peak = np.unravel_index(int(correlation.argmax()), correlation.shape)
-        shift = []
-        for place, count, stride in zip(peak, padded, strides, strict=True):
-            steps = int(place) - count if place > count // 2 else int(place)
-            shift.append(steps * stride)
-        return repair.shifted(shift)
+        peak = np.array(np.unravel_index(correlation.argmax(), correlation.shape))
+        steps = np.where(peak > coarse_shape, peak - padded, peak)
+        return repair.shifted((steps * strides).tolist())
 
     def is_moved_together(self, repair: Repair) -> bool:
         """Whether all organs lie off in the direction of a shift, and as far.
 
         Organs that lie elsewhere by a vector each are an honest mistake.
         """
-        if repair.cause.shift == NO_SHIFT:
-            return True
-        relabelled = repair.label_table[self.prediction]
+        labels = repair.label_table[self.prediction.labels]
+        relabelled = replace(self.prediction, labels=labels)
         moved = sample_of(relabelled, self.sample.organs.tolist(), 1)
+        turn, start = repair.matrix[:, :3], repair.matrix[:, 3]
+        places = np.linalg.solve(turn, (moved.centres - start).T).T
+        offsets_mm = (places - self.sample.centres) * self.sample.grid.spacing
         is_in_both = (self.sample.sizes > 0) & (moved.sizes > 0)
-        distances = []
-        for row in np.flatnonzero(is_in_both):
-            centre = moved.centres[row] - repair.matrix[:, 3]
-            place = np.linalg.solve(repair.matrix[:, :3], centre)
-            offset = (place - self.sample.centres[row]) * self._spacing
-            distances.append(float(np.linalg.norm(offset)))
-        length = float(np.linalg.norm(repair.cause.shift * self._spacing))
-        return bool(distances) and float(np.median(distances)) < TOGETHER * length
+        distances_mm = np.linalg.norm(offsets_mm[is_in_both], axis=1)
+        shift_mm = np.multiply(repair.cause.shift, self.sample.grid.spacing)
+        limit_mm = TOGETHER * np.linalg.norm(shift_mm)
+        return len(distances_mm) > 0 and bool(np.median(distances_mm) < limit_mm)

@@ -199,15 +199,17 @@ def _by_header(prediction: Grid, reference: Grid) -> Iterator[Repair]:
     """The repair of a prediction that lies where its own header says, if elsewhere."""
     if not (prediction.is_placed and reference.is_placed):
         return
-    last_row = (0.0, 0.0, 0.0, 1.0)
-    prediction_affine = np.array((*prediction.affine, last_row))
-    if abs(np.linalg.det(prediction_affine)) < 1e-9:
+    if abs(np.linalg.det(affine_of(prediction))) < 1e-9:
         return
-    reference_affine = np.array((*reference.affine, last_row))
-    turn = np.linalg.solve(prediction_affine, reference_affine)
-    matrix = turn[:3][::-1, [2, 1, 0, 3]]  # from x, y, z to z, y, x
+    turn = np.linalg.solve(affine_of(prediction), affine_of(reference))
+    matrix = turn[:3][::-1, [2, 1, 0, 3]].astype(float)  # from x, y, z to z, y, x
     if not np.allclose(matrix, np.eye(3, 4), atol=1e-3):
         yield Repair(matrix, Cause(Placement.HEADER))
+
+
+def affine_of(grid: Grid) -> Floats:
+    """The matrix from voxels x, y, z of a grid to mm, of shape (4, 4)."""
+    return np.array((*grid.affine, (0.0, 0.0, 0.0, 1.0)))
 
 
 def rebuilt(cause: Cause, prediction: Grid, reference: Grid) -> Repair | None:

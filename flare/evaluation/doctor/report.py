@@ -1,21 +1,17 @@
-"""Tells findings in lines, and writes repaired copies of predictions."""
+"""Tells findings in lines."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from statistics import fmean
 
 from flare.challenge.metrics import METRICS, SCORES
 from flare.challenge.rules import Challenge
-from flare.common.errors import InputError, unwritable
 from flare.common.text import aligned, count, listing, safe
 from flare.evaluation.doctor.cases import has_cause
-from flare.evaluation.doctor.diagnose import ALL_LABELS, Finding, repaired_image
-from flare.evaluation.doctor.repair import Repair
-from flare.evaluation.doctor.words import REMEDIES, CauseText, cause_texts, code_of
+from flare.evaluation.doctor.diagnose import Finding
+from flare.evaluation.doctor.words import CauseText, cause_texts
 
 GOOD_DSC = 0.9
 """From this mean DSC on, nothing is asked of cases without a cause."""
@@ -34,11 +30,11 @@ MOST_WORST = 5
 
 def texts_of(finding: Finding, challenge: Challenge) -> tuple[CauseText, ...]:
     """The causes of a case in words; none where nothing explains its score."""
-    if finding.repair is None or finding.grid is None:
+    if finding.repair is None:
         return ()
     return cause_texts(
-        finding.repair,
-        finding.grid,
+        finding.cause,
+        finding.sample.grid,
         challenge,
         misplacement=finding.misplacement,
         donor=finding.donor,
@@ -66,7 +62,7 @@ def report_lines(findings: Sequence[Finding], challenge: Challenge) -> Iterator[
 def _by_cause(findings: Sequence[Finding]) -> list[list[Finding]]:
     """Cases in groups of one cause, those with the most labels first."""
     groups: list[list[Finding]] = []
-    for finding in sorted(findings, key=_labels_told, reverse=True):
+    for finding in sorted(findings, key=lambda f: len(f.cause.labels), reverse=True):
         for members in groups:
             if _has_cause_of(members[0], finding):
                 members.append(finding)
@@ -76,39 +72,29 @@ def _by_cause(findings: Sequence[Finding]) -> list[list[Finding]]:
     return groups
 
 
-def _labels_told(finding: Finding) -> int:
-    """The number of labels that a repair changes."""
-    return len(finding.repair.cause.labels) if finding.repair else 0
-
-
 def _has_cause_of(first: Finding, finding: Finding) -> bool:
     """Whether a case has the cause of another one, with as many labels or fewer.
 
     Organs that a patient does not have are in no table of labels.
     """
-    if not (first.repair and finding.repair):
+    labels, first_labels = finding.cause.labels, first.cause.labels
+    if not {*labels} <= {*first_labels} or bool(labels) != bool(first_labels):
         return False
-    causes = first.repair.cause, finding.repair.cause
-    tables = [{*cause.labels} for cause in causes]
-    if not tables[1] <= tables[0] or bool(tables[0]) != bool(tables[1]):
-        return False
-    shared, cause = [cause._replace(labels=()) for cause in causes]
-    return bool(first.donor) == bool(finding.donor) and has_cause(cause, shared)
+    shared = first.cause._replace(labels=labels)
+    return bool(first.donor) == bool(finding.donor) and has_cause(finding.cause, shared)
 
 
 def _cause_lines(
     members: Sequence[Finding], cases: int, challenge: Challenge
 ) -> Iterator[str]:
     """Tell what cases have in common, what it costs, and how it is mended."""
-    repair = members[0].repair or Repair()
-    ways = _ways(members, repair, challenge)
+    ways = _ways(members, challenge)
     yield f"{len(members)} of {count(cases, 'case')}: {', '.join(ways)}"
     if len(ways) > 1:
         yield "  It is one cause, in files with different axes or voxel sizes."
     yield from _score_lines(members)
     for cause in texts_of(members[0], challenge):
-        yield f"  Usually: {REMEDIES[cause.name].reason}."
-        yield f"  Mend it: {code_of(cause.name, repair)}"
+        yield from (f"  {line}" for line in cause.lines)
     if 2 * len(members) < cases:
         yield f"  {FEW_CASES}"
 
@@ -123,17 +109,14 @@ def _score_lines(members: Sequence[Finding]) -> Iterator[str]:
         yield f"  {METRICS[name].title} {submitted} as submitted, {repaired}"
 
 
-def _ways(
-    members: Sequence[Finding], repair: Repair, challenge: Challenge
-) -> list[str]:
+def _ways(members: Sequence[Finding], challenge: Challenge) -> list[str]:
     """The words in which one cause shows in the files of cases, and these cases."""
     names: dict[str, list[str]] = {}
     for finding in members:
-        if finding.repair:
-            relabelled = finding.repair.relabelled(repair.cause.labels)
-            causes = texts_of(replace(finding, repair=relabelled), challenge)
-            text = "; ".join(cause.text for cause in causes)
-            names.setdefault(text, []).append(finding.pair.case)
+        cause = finding.cause._replace(labels=members[0].cause.labels)
+        causes = texts_of(replace(finding, cause=cause), challenge)
+        text = "; ".join(cause.text for cause in causes)
+        names.setdefault(text, []).append(finding.pair.case)
     ways = [f"{text} ({listing(names[text])})" for text in names]
     surplus = len(ways) - MOST_WAYS
     return [*ways[:MOST_WAYS], f"{surplus} more"] if surplus > 0 else ways
@@ -171,35 +154,3 @@ def _row(finding: Finding, challenge: Challenge) -> tuple[str, str, str, str]:
     before = f"{finding.before.dsc:.4f}" if finding.before else "refused"
     after = f"{finding.after.dsc:.4f}" if finding.after else "-"
     return safe(finding.pair.case), before, after, what
-
-
-def write_repaired(
-    findings: Sequence[Finding], folder: Path, challenge: Challenge
-) -> None:
-    """Write repaired predictions, and copies of the others, into a new folder.
-
-    Raises
-    ------
-    InputError
-        If the folder is there already.
-    OutputError
-        If it cannot be written.
-    """
-    import nibabel as nib  # not at the top: it is slow to load
-
-    if folder.exists():
-        problem = f"{safe(folder)}: it is there already"
-        raise InputError(problem, "Name a new folder with --fix.")
-    try:
-        folder.mkdir(parents=True)
-        for finding in findings:
-            if finding.repair is None or finding.grid is None:
-                prediction = finding.pair.prediction
-                shutil.copyfile(prediction.path, folder / prediction.file_name)
-                continue
-            labels = finding.file.read_labels(ALL_LABELS).labels
-            image = repaired_image(finding.repair, labels, finding.grid)
-            name = challenge.names.prediction_of(finding.pair.case)
-            nib.save(image, folder / name)
-    except OSError as error:
-        raise unwritable(folder, error) from error

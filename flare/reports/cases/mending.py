@@ -41,10 +41,10 @@ def find_mending(
     if min(scores[f"dsc_{organ.name}"] for organ in challenge.organs) >= LOW_DSC:
         return None
     finding = diagnose_case(pair, challenge=challenge)
-    if finding.repair is None or finding.after is None or finding.grid is None:
+    if finding.repair is None or finding.after is None:
         return None
     submitted = pair.prediction.read_labels(ALL_LABELS).labels
-    labels = finding.repair.apply(submitted, finding.grid.shape)
+    labels = finding.repair.apply(submitted, finding.sample.grid.shape)
     organs = [organ.label for organ in challenge.organs]
     return Mending(
         causes=texts_of(finding, challenge),

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from flare.common.files import file_names
 from flare.common.text import count, safe
-from flare.evaluation.doctor.words import REMEDIES
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.submission.unpack import label_maps_folder
 from flare.reports.cases.drawing import Picture
@@ -268,10 +267,9 @@ def _mending_section(
     finding: CaseFinding, mending: Mending, backgrounds: Sequence[str]
 ) -> Section:
     """The causes, the usual reasons and remedies, and a slice before and after."""
-    lines = []
+    lines: list[str] = []
     for cause in mending.causes:
-        remedy = REMEDIES[cause.name]
-        lines += [f"Usually: {remedy.reason}", f"Mend it: {remedy.code}"]
+        lines += cause.lines
     pictures = mending_pictures(finding, mending, *backgrounds[:1])
     parts: list[Part] = [
         Words(f"The prediction as a whole: {mending.text}."),

@@ -14,7 +14,6 @@ from flare.cli.main import main
 from flare.common.errors import InputError
 from flare.evaluation.doctor.folder import challenge_of_labels
 from flare.evaluation.doctor.report import texts_of
-from flare.evaluation.doctor.words import code_of
 from flare.evaluation.errors import GroundTruthError
 from tests.builders import read_metrics, run_evaluate
 
@@ -170,14 +169,15 @@ def test_the_line_of_code_mends_the_array(folders, kind):
     diagnosis = diagnosed(folders)
 
     finding = diagnosis.findings[0]
-    names = [cause.name for cause in texts_of(finding, diagnosis.challenge)]
+    causes = texts_of(finding, diagnosis.challenge)
+    names = [cause.name for cause in causes]
     if {"regrid", "cut"} & {*names}:
         return
     ct = nib.Nifti1Image(body(), AFFINE)
     scope = {"labels": labels, "numpy": np, "scipy": scipy, "ct": ct}
-    for name in names:
-        if name not in UNMOVED:
-            exec(code_of(name, finding.repair).split("; nibabel")[0], scope)
+    for cause in causes:
+        if cause.name not in UNMOVED:
+            exec(cause.code.split("; nibabel")[0], scope)
     expected = body()
     if "resampled" in names:
         expected = labels.repeat(2, axis=0).repeat(2, axis=1).repeat(2, axis=2)

@@ -23,7 +23,7 @@ def test_the_page_shows_a_slice_before_and_after_with_reason_and_remedy(tmp_path
     section = page.partition('<section id="mended">')[2].partition("</section>")[0]
     assert f"<p>{sentence}.</p>" in section
     assert "Usually: an axis was reversed" in section
-    assert "Mend it: labels = numpy.flip(labels, axis)" in section
+    assert "Mend it: labels = numpy.flip(labels, (0,));" in section
     assert re.findall("<figcaption>(.*)</figcaption>", section) == [
         "Submitted, slice 3 of 6; mean of the case: DSC 0.500, NSD 0.500",
         "Mended, slice 3 of 6; mean of the case: DSC 1.000, NSD 1.000",
