@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from flare.evaluation.doctor.repair import (
     placements,
     rebuilt,
 )
-from flare.evaluation.evaluate import outcome_of
+from flare.evaluation.evaluate import Outcome, outcome_of
 from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import Labels
@@ -68,8 +68,6 @@ CANDIDATES = 3
 
 KEPT_POINTS = 400
 """Voxels of each organ of a case that are kept until all cases were looked at."""
-
-_Outcome = TypeVar("_Outcome")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,10 +327,10 @@ def _organ_problem(expected: float, predicted: float, shared: float) -> str:
 
 
 def in_workers(
-    function: Callable[[CasePair], _Outcome],
+    function: Callable[[CasePair], Outcome],
     pairs: Sequence[CasePair],
     workers: int | None,
-) -> Iterator[_Outcome]:
+) -> Iterator[Outcome]:
     """The outcome of a function for each case, in worker processes, in any order."""
     if not pairs:
         return

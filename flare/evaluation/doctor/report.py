@@ -94,7 +94,8 @@ def _cause_lines(
         yield "  It is one cause, in files with different axes or voxel sizes."
     yield from _score_lines(members)
     for cause in texts_of(members[0], challenge):
-        yield from (f"  {line}" for line in cause.lines)
+        for line in cause.lines:
+            yield f"  {line}"
     if 2 * len(members) < cases:
         yield f"  {FEW_CASES}"
 
