@@ -169,27 +169,13 @@ def spread_chart(
     table: Table | None = None,
     tips: Tips | None = None,
     zero: float | None = None,
-    axis_title: str = "",
 ) -> Chart:
     """A dot for each value in the row of its label; one without any says so.
 
-    Parameters
-    ----------
-    axis : Axis, Metric or str
-        Where values lie; or the metric, or the measured column, that they are of.
-    labels, values : sequence
-        Of the rows.
-    has_boxes : bool
-        Whether there is a box for the middle half of each row.
-    counted : sequence, optional
-        The values that boxes and means are of, where a missing one counts as something,
-        which has no dot.
-    intervals, means : sequence, optional
-        Of each row: the interval of its mean, and that mean, which stands at its end.
-    note, summary, key : optional
-        Instead of the axis's note, the means in words, and the key of dots and boxes.
-    title, table, tips, zero, axis_title
-        Other fields of the chart.
+    Instead of an axis, a metric or a measured column may be given, whose values these
+    are. Boxes and means are of `counted`, where a missing value counts as something; it
+    has no dot. `intervals` and `means` are those of each row. A note, a summary and a
+    key stand instead of the axis's, of the means in words, and of dots and boxes.
     """
     if not isinstance(axis, Axis):
         axis = value_axis(axis, present(chain.from_iterable(values)))
@@ -217,7 +203,6 @@ def spread_chart(
         key=key,
         table=table,
         tips=tips,
-        axis_title=axis_title,
     )
 
 

@@ -7,7 +7,7 @@ differences are taken, tests are made, or anything is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress, product
 from pathlib import Path
@@ -112,12 +112,8 @@ class Comparison:
 def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Comparison:
     """Read evaluations, as far as their readers may know them.
 
-    To participants, a case has the name of their own file, the newest one first.
-
-    Raises
-    ------
-    MetricsFileError
-        If one cannot be read, or cannot be compared with the first.
+    To participants, a case has the name of their own file, the newest one first. A
+    MetricsFileError is raised if one cannot be read, or compared with the first.
     """
     files = tuple(map(read_evaluation, sources))
     unlike = check_comparable(sources, files)
@@ -252,41 +248,26 @@ def compare_scores(
     themselves, which a reader looks at first, and those of organs by themselves. All
     scores are of the same cases and organs.
     """
-    families = []
+    compared: list[Pairs] = [{} for _ in candidates]
     for rows in (first.rows[:1], first.rows[1:]):
-        family = []
-        for candidate in candidates:
-            pairs = []
-            for metric, (end, title) in product(metrics, rows):
-                pairs.append(_paired(metric, end, title, first, candidate))
-            family.append(pairs)
-        families.append(_adjusted(family))
-    by_candidate = zip(*families, strict=True)
-    return [_by_metric([*means, *organs]) for means, organs in by_candidate]
+        names, family = [], []
+        for number, metric in product(range(len(candidates)), metrics):
+            for end, title in rows:
+                candidate = candidates[number]
+                family.append(_paired(metric, end, title, first, candidate))
+                names.append((number, metric.name))
+        for (number, name), pair in zip(names, _adjusted(family), strict=True):
+            pairs = compared[number]
+            pairs[name] = (*pairs.get(name, ()), pair)
+    return compared
 
 
-def _by_metric(pairs: Sequence[Paired]) -> Pairs:
-    """The same pairs by metric, in their order."""
-    by_metric: Pairs = {}
-    for pair in pairs:
-        name = pair.metric.name
-        by_metric[name] = (*by_metric.get(name, ()), pair)
-    return by_metric
-
-
-def _adjusted(family: Sequence[Sequence[Paired]]) -> list[list[Paired]]:
+def _adjusted(family: Sequence[Paired]) -> Iterator[Paired]:
     """The same pairs with p-values that are adjusted for all that can be tested."""
-    p_values = [pair.p for pair in chain(*family) if pair.metric.better]
+    p_values = [pair.p for pair in family if pair.metric.better]
     adjusted = iter(holm(np.array(p_values)).tolist())
-    adjusted_family = []
-    for pairs in family:
-        adjusted_pairs = []
-        for pair in pairs:
-            if pair.metric.better:
-                pair = replace(pair, p_holm=next(adjusted))
-            adjusted_pairs.append(pair)
-        adjusted_family.append(adjusted_pairs)
-    return adjusted_family
+    for pair in family:
+        yield replace(pair, p_holm=next(adjusted)) if pair.metric.better else pair
 
 
 def _paired(

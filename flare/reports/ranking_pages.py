@@ -31,7 +31,7 @@ from flare.reports.model import INDEX, RANKING_JSON, TEAMS, Page
 from flare.reports.ranking.organisers import WholeRanking, metric_values, organiser_page
 from flare.reports.ranking.page import public_ranking, ranking_page
 from flare.reports.ranking.standing import own_standing, sheet_names
-from flare.reports.ranking.teams import in_field, team_page
+from flare.reports.ranking.teams import team_page
 from flare.results.csv_rows import COLUMNS, KEYS, read_rows
 from flare.results.errors import RankingError
 from flare.results.groups_csv import Grouping, read_groups
@@ -83,7 +83,7 @@ def ranking_pages(
     for name, standing in sheet_names(standings):
         files[standing.team] = f"{TEAMS}/{name}.html"
     links = files if has_teams else {}
-    index = ranking_page(public, links)
+    index, ranking = ranking_page(public, links), None
     if is_organiser:
         ranking = WholeRanking(analysis, public, metric_values(analysis), groupings)
         index = organiser_page(ranking, links, cases)
@@ -94,9 +94,8 @@ def ranking_pages(
             write_ranking_figures(ranking, index, figures)
     yield INDEX, index
     for standing in standings if has_teams else ():
-        team = standing.team
-        field = in_field(ranking, team) if is_organiser else None
-        yield files[team], team_page(own_standing(analysis, standing, public), field)
+        page = team_page(own_standing(analysis, standing, public), ranking)
+        yield files[standing.team], page
 
 
 # --- A ranking that was written ---------------------------------------------------

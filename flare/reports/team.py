@@ -68,10 +68,7 @@ NOT_AT_FAULT = "the computer of the organisers is at fault, not you; it is run a
 def team_page(folder: Path, *, is_organiser: bool) -> Page:
     """The page of a team's folder.
 
-    Raises
-    ------
-    MetricsFileError, RankingError
-        If a file cannot be read.
+    A MetricsFileError or a RankingError is raised if a file cannot be read.
     """
     file = folder / EFFICIENCY_CSV
     by_case = read_by_case(file) if file.exists() else {}

@@ -6,7 +6,7 @@ Its own holds what the team may know; that for organisers has it among all other
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -44,41 +44,54 @@ NOTE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InField:
-    """A team among all others, an entry of each field for each metric."""
+class Column:
+    """A metric on the page of a team; only organisers see a value of any other team."""
 
-    values: Sequence[ValuesByCase]
-    """The team's own."""
-    medians: Sequence[ValuesByCase]
+    metric: Printed
+    values: ValuesByCase
+    means: ValuesByCase
+    """The team's mean; then the lowest, the median and the highest of its rivals."""
+    axis: Axis
+    medians: ValuesByCase | None = None
     """The medians of all other competing teams that have a result on the case."""
-    means: Sequence[ValuesByCase]
-    """The team's mean, and the lowest, the median and the highest of its rivals."""
-    axes: Sequence[Axis]
-    """Those of the values of all teams."""
-    missing: Sequence[tuple[str, str, str]]
-    """Case, metric and whole reason of each; a team is told less of it."""
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the page may have the values, not only the ranks."""
+        return self.metric.is_told or self.medians is not None
 
 
-def in_field(ranking: WholeRanking, team: str) -> InField:
-    """Compare a team with all others, for organisers."""
-    analysis, public = ranking.analysis, ranking.public
-    names = analysis.rules.names
+def own_columns(standing: OwnStanding) -> Iterator[Column]:
+    """The metrics of a team, as it may know them."""
+    for number, metric in enumerate(standing.metrics):
+        values: list[float | None] = []
+        for row in standing.results:
+            thousandths = row[number].thousandths
+            values.append(None if thousandths is None else thousandths / 1000)
+        yield Column(
+            metric=metric,
+            values=values,
+            means=[_mean(values, standing.counted[metric.name])],
+            axis=value_axis(metric.record or metric.name, present(values)),
+        )
+
+
+def columns_in_field(ranking: WholeRanking, team: str) -> Iterator[Column]:
+    """The metrics of a team among all others, for organisers."""
+    analysis, names = ranking.analysis, ranking.analysis.rules.names
     rivals = [rival for rival in analysis.board.teams if rival != team]
     values = analysis.table.cube("value", [team, *rivals], names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of what is NaN alone
         medians = np.nanmedian(values[1:], axis=0)
-    missing = []
-    for result in analysis.table.missing:
-        if result.team == team:
-            missing.append((result.case, printed(result.metric).title, result.reason))
-    return InField(
-        values=list(map(without_nan, values[0].T.tolist())),
-        medians=list(map(without_nan, medians.T.tolist())),
-        axes=[values.axis for values in ranking.metrics],
-        means=[_means_in_field(public, name, team, rivals) for name in names],
-        missing=missing,
-    )
+    for number, of_all_teams in enumerate(ranking.metrics):
+        yield Column(
+            metric=of_all_teams.metric,
+            values=without_nan(values[0, :, number].tolist()),
+            means=_means_in_field(ranking.public, names[number], team, rivals),
+            axis=of_all_teams.axis,
+            medians=without_nan(medians[:, number].tolist()),
+        )
 
 
 def _means_in_field(
@@ -99,32 +112,20 @@ def _means_in_field(
 # --- The pages --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Column:
-    """A metric on the page of a team: its values and ranks by case."""
-
-    metric: Printed
-    values: ValuesByCase
-    medians: ValuesByCase | None
-    """The medians of the other teams; for organisers alone."""
-    axis: Axis
-    ranks: Sequence[float]
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether the page may have the values, not only the ranks."""
-        return self.metric.is_told or self.medians is not None
-
-
-def team_page(standing: OwnStanding, field: InField | None = None) -> Page:
+def team_page(standing: OwnStanding, ranking: WholeRanking | None = None) -> Page:
     """The page of a team.
 
-    Its own leads nowhere, as it is sent alone; that of organisers has the field.
+    Its own leads nowhere, as it is sent alone; that of organisers has it among all
+    others of the ranking, and whole reasons of missing results.
     """
     lead = [Words(standing.interim, "banner")] if standing.interim else []
-    if field:
+    if ranking:
         lead.insert(0, Words("", href=f"../{INDEX}", link="The ranking of all teams"))
-    means: list[Part] = [_means_table(standing, field)]
+        columns = list(columns_in_field(ranking, standing.team))
+        missing = _whole_reasons(ranking, standing.team)
+    else:
+        columns, missing = list(own_columns(standing)), standing.missing
+    means: list[Part] = [_means_table(standing, columns, exact=bool(ranking))]
     means += (Words(note, "note") for note in standing.notes)
     organs = []
     if standing.organs:
@@ -132,12 +133,11 @@ def team_page(standing: OwnStanding, field: InField | None = None) -> Page:
     draws = []
     if standing.draws:
         draws.append(draws_chart(standing.draws, standing.draws_note))
-    values, cases = _value_parts(standing, list(_columns(standing, field)))
-    missing = _missing(field.missing if field else standing.missing)
+    values, cases = _value_parts(standing, columns)
     return Page(
         title=f"{standing.team} in the ranking",
         kicker=standing.challenge,
-        audience_note=ORGANISERS_NOTE if field else NOTE,
+        audience_note=ORGANISERS_NOTE if ranking else NOTE,
         lead=lead,
         tiles=_tiles(standing),
         sections=[
@@ -146,7 +146,7 @@ def team_page(standing: OwnStanding, field: InField | None = None) -> Page:
             Section("draws", "How sure it is", "How sure it is", draws),
             Section("values", "Values", "Values by each metric", values),
             Section("cases", "All cases", "All cases", cases),
-            Section("missing", "Missing results", "Missing results", missing),
+            Section("missing", "Missing results", "Missing results", _missing(missing)),
         ],
     )
 
@@ -166,39 +166,22 @@ def _tiles(standing: OwnStanding) -> list[Tile]:
     ]
 
 
-def _columns(standing: OwnStanding, field: InField | None) -> Iterator[_Column]:
-    """The metrics of cases; organisers see the values of the field, in full."""
-    for number, metric in enumerate(standing.metrics):
-        if metric.is_of_answers:
-            continue  # no case has a value
-        values = field.values[number] if field else _own_values(standing, number)
-        own_axis = value_axis(metric.record or metric.name, present(values))
-        yield _Column(
-            metric=metric,
-            values=values,
-            medians=field.medians[number] if field else None,
-            axis=field.axes[number] if field else own_axis,
-            ranks=[float(row[number].rank) for row in standing.results],
-        )
-
-
-def _own_values(standing: OwnStanding, number: int) -> ValuesByCase:
-    """The values of a team by a metric, as it may know them."""
-    thousandths = [row[number].thousandths for row in standing.results]
-    return [None if value is None else value / 1000 for value in thousandths]
-
-
 def _value_parts(
-    standing: OwnStanding, columns: Sequence[_Column]
+    standing: OwnStanding, columns: Sequence[Column]
 ) -> tuple[list[Part], list[Part]]:
-    """The charts and the table of cases; empty where all metrics are of answers."""
-    if not columns:
+    """The charts and the table of cases; a metric of answers has no value of any."""
+    of_cases, charts = {}, []
+    for number, column in enumerate(columns):
+        if not column.metric.is_of_answers:
+            of_cases[number] = column
+            if column.is_shown:
+                charts.append(_value_chart(standing, column))
+    if not of_cases:
         return [], []
-    charts = [_value_chart(standing, column) for column in columns if column.is_shown]
-    return [Pair(charts)], [_cases_table(standing, columns)]
+    return [Pair(charts)], [_cases_table(standing, of_cases)]
 
 
-def _value_chart(standing: OwnStanding, column: _Column) -> Chart:
+def _value_chart(standing: OwnStanding, column: Column) -> Chart:
     """How the values of a team are spread, above the medians of its rivals."""
     metric, labels, rows = column.metric, [standing.team], [column.values]
     if column.medians is not None:
@@ -217,18 +200,19 @@ def _value_chart(standing: OwnStanding, column: _Column) -> Chart:
     )
 
 
-def _cases_table(standing: OwnStanding, columns: Sequence[_Column]) -> Table:
-    """The values and ranks of each case, beside the medians of the rivals."""
+def _cases_table(standing: OwnStanding, columns: Mapping[int, Column]) -> Table:
+    """The values and ranks of each case by the metrics with these numbers."""
     heads = ["case"]
     cells: list[Sequence[object]] = [standing.cases]
     has_medians = False
-    for column in columns:
+    for number, column in columns.items():
         title, shaded = column.metric.title, column.metric.shaded
         if column.is_shown:
             heads.append(title)
             cells.append(list(map(shaded, column.values)))
         heads.append(f"rank: {title}")
-        cells.append([_rank_cell(rank, standing.teams) for rank in column.ranks])
+        ranks = (row[number].rank for row in standing.results)
+        cells.append([_rank_cell(rank, standing.teams) for rank in ranks])
         if column.medians is not None:
             has_medians = True
             heads.append(f"others' {title}")
@@ -242,24 +226,21 @@ def _rank_cell(rank: float, teams: int) -> Cell:
     return Cell(str(plain(rank)), css=rank_shade(rank, teams))
 
 
-def _means_table(standing: OwnStanding, field: InField | None) -> Table:
+def _means_table(
+    standing: OwnStanding, columns: Sequence[Column], *, exact: bool
+) -> Table:
     """Means and mean ranks by metric; for organisers, means of the rivals as well."""
     rows = []
-    for number, metric in enumerate(standing.metrics):
-        if field:
-            means = field.means[number]
-        else:
-            counted = standing.counted[metric.name]
-            means = [_mean(_own_values(standing, number), counted)]
-        mean, *rival_means = (metric.cell(value, exact=bool(field)) for value in means)
-        if not (metric.is_told or field):
+    for column, mean_rank in zip(columns, standing.mean_ranks, strict=True):
+        metric = column.metric
+        mean, *rival_means = (metric.cell(value, exact=exact) for value in column.means)
+        if not column.is_shown:
             mean = Cell("not told", css="none")
-        mean_rank = standing.mean_ranks[number]
         css = rank_shade(mean_rank, standing.teams)
         rank = number_cell(mean_rank, decimals=2, css=css)
         rows.append((metric.title, mean, rank, *rival_means))
     heads = ["metric", "mean", "mean rank"]
-    if field:
+    if exact:
         heads += ["others: lowest", "others: median", "others: highest"]
     caption = f"Means and mean ranks over {count(len(standing.cases), 'case')}"
     if standing.missing and standing.counted:
@@ -275,6 +256,15 @@ def _mean(values: ValuesByCase, counted: ValuesByCase) -> float | None:
     for value, substitute in zip(values, counted, strict=True):
         filled.append(substitute if value is None else value)
     return fmean(present(filled))
+
+
+def _whole_reasons(ranking: WholeRanking, team: str) -> list[tuple[str, str, str]]:
+    """Case, metric and reason of each missing result; a team is told less of it."""
+    missing = []
+    for result in ranking.analysis.table.missing:
+        if result.team == team:
+            missing.append((result.case, printed(result.metric).title, result.reason))
+    return missing
 
 
 def _missing(missing: Sequence[tuple[str, str, str]]) -> list[Part]:
