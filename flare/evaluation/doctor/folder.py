@@ -34,7 +34,7 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     """One of each case with a prediction, in the order of the cases."""
     problems: tuple[SubmissionError, ...]
-    """What is wrong with names: missing cases, and files of no case."""
+    """Missing cases, files of no case, and files of a format that is not accepted."""
 
     @property
     def is_sound(self) -> bool:
@@ -127,13 +127,10 @@ def diagnose(
     files = find_references(references, rules)
     submitted = find_submission(folder, files, rules)
     matching = match_cases(submitted, files, rules)
-    problems = [
-        problem for problem in matching.problems if not isinstance(problem, FileError)
-    ]
     return Diagnosis(
         challenge=rules,
         findings=tuple(diagnose_cases(matching.pairs, rules, workers=workers)),
-        problems=tuple(problems),
+        problems=matching.problems,
     )
 
 

@@ -191,40 +191,33 @@ class Judge:
             own_dsc = float(dsc[row][labels == organ].sum())
             if label != organ and dsc[row, column] >= INSTEAD + own_dsc:
                 organ_by_label[label] = organ
-        for label in labels.tolist():
-            if label not in organ_by_label:
-                organ = self._organ_of_rest(label, overlaps, sizes, organ_by_label)
-                if organ is not None:
-                    organ_by_label[label] = organ
+        self._add_strays(organ_by_label, overlaps, sizes)
         return tuple(organ_by_label.items())
 
-    def _organ_of_rest(
-        self,
-        label: int,
-        overlaps: Floats,
-        sizes: Floats,
-        organ_by_label: dict[int, int],
-    ) -> int | None:
-        """The organ of an unknown label, or of one whose organ has another label now.
+    def _add_strays(
+        self, organ_by_label: dict[int, int], overlaps: Floats, sizes: Floats
+    ) -> None:
+        """Give unknown labels an organ, and those whose organ has another label now.
 
         A label that was displaced closes the circle: if it were dropped, organs that
         are wrong would vanish, and the score could rise above that of the truth.
         """
         organs = self.sample.organs.tolist()
-        is_displaced = label in organ_by_label.values()
-        if label in organs and not is_displaced:
-            return None
-        row = int(overlaps[:, label].argmax())
-        share = overlaps[row, label] / sizes[label]
-        if share >= MOSTLY and organs[row] != label:
-            return int(organs[row])
-        if not is_displaced:
-            return None
-        label_by_organ = {organ: other for other, organ in organ_by_label.items()}
-        free = label
-        while free in label_by_organ:
-            free = label_by_organ.pop(free)
-        return free if free in organs else 0
+        for label in np.flatnonzero(sizes).tolist():
+            is_displaced = label in organ_by_label.values()
+            if label in organ_by_label or (label in organs and not is_displaced):
+                continue
+            row = int(overlaps[:, label].argmax())
+            share = overlaps[row, label] / sizes[label]
+            if share >= MOSTLY and organs[row] != label:
+                organ_by_label[label] = organs[row]
+            elif is_displaced:
+                labels = organ_by_label.keys()
+                label_by_organ = dict(zip(organ_by_label.values(), labels, strict=True))
+                free = label
+                while free in label_by_organ:
+                    free = label_by_organ.pop(free)
+                organ_by_label[label] = free if free in organs else 0
 
     # --- Shifts -------------------------------------------------------------------
 

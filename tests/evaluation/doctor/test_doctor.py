@@ -121,8 +121,8 @@ def diagnosed(folders, **options):
     return flare.diagnose(*folders, **{"challenge": "flare21", **options})
 
 
-def said(diagnosis, number=0):
-    texts = texts_of(diagnosis.findings[number], diagnosis.challenge)
+def said(diagnosis):
+    texts = texts_of(diagnosis.findings[0], diagnosis.challenge)
     return "; ".join(cause.text for cause in texts)
 
 
@@ -158,12 +158,12 @@ def test_each_cause_is_named_and_mended_as_promised(folders, tmp_path, kind):
         assert np.array_equal(scope["labels"], nib.load(fixed).dataobj)
 
 
-def as_sitk(labels, affine=AFFINE):
+def as_sitk(labels):
     """The image that SimpleITK reads from a file of nibabel."""
     image = sitk.GetImageFromArray(np.ascontiguousarray(labels.T))
     image.SetSpacing(SPACING_XYZ)
     image.SetDirection((-1, 0, 0, 0, -1, 0, 0, 0, 1))
-    image.SetOrigin((*(-affine[:2, 3]), affine[2, 3]))
+    image.SetOrigin((40, -30, 100))
     return image
 
 
@@ -411,13 +411,15 @@ def test_references_without_any_label_are_refused(folders):
 
 
 def test_what_cannot_be_read_is_told_with_its_own_advice(folders):
-    write_cases(folders, [body().astype(np.float32) * 0.5])
+    write_cases(folders, [body().astype(np.float32) * 0.5, body(1)])
+    (folders[0] / "case_1.nii.gz").rename(folders[0] / "case_1.mgz")
 
     diagnosis = diagnosed(folders)
 
     assert not diagnosis.is_sound
-    assert diagnosis.lines[0].startswith("case_0: refused, and --fix cannot mend it.")
-    assert "[F10]" in diagnosis.lines[0]
+    assert diagnosis.lines[0].startswith("case_1.mgz: its format is not accepted.")
+    assert diagnosis.lines[1].startswith("case_0: refused, and --fix cannot mend it.")
+    assert "[F10]" in diagnosis.lines[1]
 
 
 def test_jobs_of_a_platform_are_refused_as_their_cases_are_secret(folders):
