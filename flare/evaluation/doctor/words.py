@@ -60,7 +60,7 @@ class CauseText:
     text: str
     """Such as ``mirrored left to right``."""
     code: str
-    """What mends it: a line with its numbers, of an array (x, y, z) as of nibabel."""
+    """A line that mends it, with its numbers, for an array (x, y, z)."""
     detail: str = ""
     """What is so in this case only, such as the place of its crop."""
 
