@@ -222,7 +222,11 @@ def test_maps_are_in_the_order_of_their_metric_and_tell_who_moves(tmp_path):
     assert charts["DSC"].ends == ("2 / 0", "1 / 1", "0 / 2")
     rows = content_of(page, "DSC: effect of row against column")
     assert [row["place"].text for row in rows] == ["2", "1", "3"]
-    (moves,) = parts_of(page, "schemes")
+    assert charts["DSC"].note.endswith(" Significantly better than a: b.")
+    firsts, moves = parts_of(page, "schemes")
+    # By DSC alone b is first; whatever has both metrics leaves a there.
+    assert firsts.text.startswith("a is first in ")
+    assert "; b without GPU memory (MB)" in firsts.text
     by_label = dict(zip(moves.labels, moves.rows, strict=True))
     assert moves.columns == ("a", "b", "c")
     assert by_label["without DSC"].texts == ["", "-1", "+1"]

@@ -11,7 +11,7 @@ from itertools import chain
 
 import numpy as np
 
-from flare.common.text import count
+from flare.common.text import count, listing, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme
 from flare.ranking.uncertainty import ALPHA, fewest_cases_to_test
@@ -207,8 +207,6 @@ def organiser_page(
     look: list[Part] = []
     if not 0 < len(flags) <= LOOKED_AT:
         look = [lines_or(flags, "Nothing odd was found.")]
-    if missing := missing_lines(analysis):
-        look += [Heading("Missing results"), Lines(missing)]
     hard = _hard_cases(metrics, case_links or {})
     doubts: list[Part] = []
     tests: list[Part] = []
@@ -219,8 +217,11 @@ def organiser_page(
         recounts = [recount_text(w, cases, names) for w in analysis.sensitivity]
         doubts = [Heading("What first place depends on"), Lines(recounts)]
         tests = _tests_parts(analysis, metrics)
-        schemes = [schemes_chart(analysis.schemes)]
-    before = "To be looked at before it is published"
+        schemes = [Words(_firsts_text(analysis.schemes))]
+        schemes.append(schemes_chart(analysis.schemes))
+    before = "To be looked at before it is published" if look else "Missing results"
+    if missing := missing_lines(analysis):
+        look += [Heading("Missing results"), Lines(missing)]
     of_cases = [values for values in metrics if not values.metric.is_of_answers]
     charts: list[Part] = [Pair([values_chart(values) for values in of_cases])]
     if len(of_cases) < len(metrics):
@@ -353,7 +354,8 @@ def case_chart(values: MetricValues, links: Mapping[str, str] | None = None) -> 
         shade_of,
         ".2f",
         title=f"{metric.title} of each team and case, the hardest case first",
-        note=f"From left to right: {names[0]} to {names[-1]}.",
+        note=f"From left to right: {names[0]} to {names[-1]}, by their mean over all"
+        f" teams; the hardest are {listing(names[:3])}.",
         summary=f"the hardest case is {names[0]}, the easiest {names[-1]}",
         key=(*metric_key(metric.record), (ABSENT, NO_RESULT)),
         axis_title=f"{count(len(names), 'case')}, the hardest first",
@@ -412,12 +414,15 @@ def tests_chart(values: MetricValues) -> Chart:
         rows.append((label, str(places[team]), *words))
         ends.append(_counts_text(team, values))
         fields.append(Fields(shades))
+    _, better = significant_rivals(values, values.teams[0])
+    winner = f"Significantly better than {safe(values.teams[0])}: {listing(better)}."
     sure = sum(is_sure for _, is_sure in values.effects.values())
     caption = f"{title}: effect of row against column (-1 to 1); * significant"
     heads = ("team", "place", *map(str, range(1, len(values.teams) + 1)))
     return Chart(
         title=title,
-        note=f"In the order of {title} alone; behind a row: teams beaten, beaten by.",
+        note=f"In the order of {title} alone; behind a row: teams beaten, beaten by."
+        f" {winner if better else ''}".rstrip(),
         summary=f"{sure} of {len(values.effects)} ordered pairs differ significantly",
         labels=tuple(labels),
         rows=fields,
@@ -432,11 +437,19 @@ def tests_chart(values: MetricValues) -> Chart:
 
 def _counts_text(team: str, values: MetricValues) -> str:
     """How many teams a team is significantly better than, and how many than it."""
-    beaten = beaten_by = 0
+    beaten, beaten_by = significant_rivals(values, team)
+    return f"{len(beaten)} / {len(beaten_by)}"
+
+
+def significant_rivals(values: MetricValues, team: str) -> tuple[list[str], list[str]]:
+    """The teams that a team is significantly better than, and those better than it."""
+    beaten, beaten_by = [], []
     for (better, worse), (_, is_significant) in values.effects.items():
-        beaten += is_significant and better == team
-        beaten_by += is_significant and worse == team
-    return f"{beaten} / {beaten_by}"
+        if is_significant and better == team:
+            beaten.append(worse)
+        elif is_significant and worse == team:
+            beaten_by.append(better)
+    return beaten, beaten_by
 
 
 def _effect_field(effect: tuple[float, bool] | None) -> tuple[str, str]:
@@ -453,6 +466,20 @@ GAIN_BOUNDS = (1, 3)
 """A team that gains, or loses, more places than one of these has a darker shade."""
 
 MOVES_KEY: Key = (("g2", "places gained"), ("s4", "places lost"))
+
+
+def _firsts_text(schemes: Sequence[Scheme]) -> str:
+    """Who is first in other ways of ranking that have all teams."""
+    ways: dict[str, list[str]] = {}
+    for scheme in schemes:
+        for team, rank in scheme.ranks.items():
+            if rank == 1 and scheme.left_out is None:
+                ways.setdefault(safe(team), []).append(scheme_title(scheme))
+    number = sum(scheme.left_out is None for scheme in schemes)
+    most = max(ways, key=lambda team: len(ways[team]))
+    phrases = [f"{most} is first in {len(ways.pop(most))} of {count(number, 'way')}"]
+    phrases += (f"{team} {listing(titles)}" for team, titles in ways.items())
+    return f"{'; '.join(phrases)}."
 
 
 def schemes_chart(schemes: Sequence[Scheme]) -> Chart:

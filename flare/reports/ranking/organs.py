@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flare.challenge.metrics import Better
-from flare.common.text import count
+from flare.common.text import count, listing
 from flare.ranking.means import Mean, Means
 from flare.reports.model import BEST, Cell, Table, table
 from flare.reports.ranking.words import Printed, printed
@@ -99,7 +99,9 @@ def organ_table(means: OrganMeans) -> Table:
         cells = (means.cell(team, number) for number in range(len(means.organs)))
         rows.append([team, *cells])
     title = f"{means.metric.title} by organ, means over {count(means.cases, 'case')}"
-    bold = "; bold: the best of an organ" if means.best else ""
+    best = sorted(means.best, key=lambda pair: (means.organs.index(pair[1]), pair[0]))
+    names = listing(f"{organ.replace('_', ' ')} {team}" for team, organ in best)
+    bold = f"; bold: the best ({names})" if best else ""
     heads = ["team", *(organ.replace("_", " ") for organ in means.organs)]
     return table(f"{title}{bold}", heads, rows, words=("team",), quiet=guests)
 

@@ -7,11 +7,12 @@ so: no type here has a field for the value of any case.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from flare.common.text import count, safe
 from flare.ranking.means import Means, ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
+from flare.ranking.ranks import Board, ranks_by_sums
 from flare.ranking.uncertainty import RankInterval
 from flare.reports.charts import blobs, rank_ticks
 from flare.reports.model import (
@@ -42,6 +43,7 @@ from flare.reports.ranking.words import (
     guests_note,
     left_out_text,
     printed,
+    ranks_without,
     too_few_text,
 )
 from flare.reports.scores import group_title, reason_for_silence
@@ -103,6 +105,10 @@ class PublicRanking:
     """The ranks by column; for everybody, only where all groups are large enough."""
     organs: tuple[OrganMeans, ...] = ()
     """The means by organ, under the rule of the means; pages alone have them."""
+    metric_places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """The places of competing teams by each metric alone."""
+    ranks_without: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """The ranks of competing teams if a metric did not count."""
 
     @property
     def tradeoffs(self) -> tuple[Tradeoff, ...]:
@@ -157,7 +163,18 @@ def public_ranking(
         settings=_settings(analysis, metrics),
         groups=tuple(groups),
         organs=organ_means(means, is_organiser=is_organiser),
+        metric_places=_metric_places(analysis.board),
+        ranks_without=ranks_without(analysis),
     )
+
+
+def _metric_places(board: Board) -> dict[str, dict[str, int]]:
+    """The places of competing teams by their mean ranks by each metric."""
+    places = {}
+    for number, name in enumerate(board.rules.names):
+        ranks = ranks_by_sums(board.doubled_ranks[:, :, number].sum(axis=1))
+        places[name] = dict(zip(board.teams, ranks, strict=True))
+    return places
 
 
 def _group_ranks(
@@ -213,6 +230,11 @@ def _settings(
         ("challenge", f"{challenge.name} ({challenge.key})"),
         ("challenge sha256", challenge.checksum),
         ("metrics", ", ".join(weights)),
+        (
+            "score",
+            "mean of the ranks on all cases by each metric, these means averaged"
+            " by their weights, divided by the number of teams",
+        ),
         ("ties", rules.ties.value),
         ("missing results", rules.missing.value),
         ("gate of efficiency", gate),

@@ -68,6 +68,10 @@ class OwnStanding:
     """The values of missing results in means, by metric and case."""
     organs: tuple[OrganMeans, ...] = ()
     """Its own means by organ, where everybody may know them."""
+    places: tuple[int | None, ...]
+    """Its places by each metric alone; None out of competition."""
+    ranks_without: tuple[int | None, ...]
+    """Its ranks if a metric did not count; None where that is not ranked."""
 
     @property
     def place(self) -> str:
@@ -124,7 +128,16 @@ def own_standing(
         interim=public.interim,
         counted=public.counted,
         organs=tuple(means.of_team(standing.team) for means in public.organs),
+        places=_by_metric(public.metric_places, standing.team, rules.names),
+        ranks_without=_by_metric(public.ranks_without, standing.team, rules.names),
     )
+
+
+def _by_metric(
+    ranks: Mapping[str, Mapping[str, int]], team: str, names: Sequence[str]
+) -> tuple[int | None, ...]:
+    """A rank of a team by each metric; None where it has none."""
+    return tuple(ranks.get(name, {}).get(team) for name in names)
 
 
 def _answer_notes(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 import numpy as np
@@ -36,6 +36,7 @@ from flare.reports.ranking.organs import team_table
 from flare.reports.ranking.page import ORGANISERS_NOTE, PublicRanking, draws_chart
 from flare.reports.ranking.standing import OwnStanding, ValuesByCase
 from flare.reports.ranking.words import Printed, counted_text, plain, printed
+from flare.reports.scores import INTERVAL, Mean
 
 NOTE = (
     "For this team alone: its own values, to three decimals, and ranks. It has nothing"
@@ -49,9 +50,11 @@ class Column:
 
     metric: Printed
     values: ValuesByCase
-    means: ValuesByCase
-    """The team's mean; then the lowest, the median and the highest of its rivals."""
+    mean: Mean
+    """The mean, in which missing values count, or are left out."""
     axis: Axis
+    rival_means: ValuesByCase = ()
+    """The lowest, the median and the highest mean of its rivals."""
     medians: ValuesByCase | None = None
     """The medians of all other competing teams that have a result on the case."""
 
@@ -71,7 +74,7 @@ def own_columns(standing: OwnStanding) -> Iterator[Column]:
         yield Column(
             metric=metric,
             values=values,
-            means=[_mean(values, standing.counted[metric.name])],
+            mean=_own_mean(metric.name, values, standing.counted),
             axis=value_axis(metric.record or metric.name, present(values)),
         )
 
@@ -85,10 +88,14 @@ def columns_in_field(ranking: WholeRanking, team: str) -> Iterator[Column]:
         warnings.simplefilter("ignore", RuntimeWarning)  # of what is NaN alone
         medians = np.nanmedian(values[1:], axis=0)
     for number, of_all_teams in enumerate(ranking.metrics):
+        own_values = without_nan(values[0, :, number].tolist())
+        means = _means_in_field(ranking.public, names[number], team, rivals)
+        mean = _own_mean(names[number], own_values, ranking.public.counted)
         yield Column(
             metric=of_all_teams.metric,
-            values=without_nan(values[0, :, number].tolist()),
-            means=_means_in_field(ranking.public, names[number], team, rivals),
+            values=own_values,
+            mean=replace(mean, recorded=means[0] if mean.present else None),
+            rival_means=means[1:],
             axis=of_all_teams.axis,
             medians=without_nan(medians[:, number].tolist()),
         )
@@ -158,9 +165,13 @@ def _tiles(standing: OwnStanding) -> list[Tile]:
         score = f"{standing.score:.4f}"
         note = "from the mean ranks; smaller is better"
     absent = len({case for case, _, _ in standing.missing})
-    missing = f"results are missing on {absent}" if absent else ""
+    missing = f"results are missing on {absent or 'none'}"
+    interval = ""
+    for draw in standing.draws:
+        low, high = draw.interval
+        interval = f"{low} to {high} in 95 % of draws of the cases"
     return [
-        Tile(name="Rank", value=standing.place),
+        Tile(name="Rank", value=standing.place, note=interval),
         Tile(name="Score", value=score, note=note),
         Tile(name="Cases", value=str(len(standing.cases)), note=missing),
     ]
@@ -231,31 +242,56 @@ def _means_table(
 ) -> Table:
     """Means and mean ranks by metric; for organisers, means of the rivals as well."""
     rows = []
-    for column, mean_rank in zip(columns, standing.mean_ranks, strict=True):
-        metric = column.metric
-        mean, *rival_means = (metric.cell(value, exact=exact) for value in column.means)
-        if not column.is_shown:
-            mean = Cell("not told", css="none")
+    for number, column in enumerate(columns):
+        mean_rank = standing.mean_ranks[number]
         css = rank_shade(mean_rank, standing.teams)
-        rank = number_cell(mean_rank, decimals=2, css=css)
-        rows.append((metric.title, mean, rank, *rival_means))
-    heads = ["metric", "mean", "mean rank"]
-    if exact:
-        heads += ["others: lowest", "others: median", "others: highest"]
-    caption = f"Means and mean ranks over {count(len(standing.cases), 'case')}"
+        row = [column.metric.title, _mean_cell(column, exact=exact)]
+        row.append(number_cell(mean_rank, decimals=2, css=css))
+        if standing.rank:
+            row.append(str(standing.places[number]))
+        if any(standing.ranks_without):
+            row.append(str(standing.ranks_without[number] or "-"))
+        row += (column.metric.cell(mean, exact=exact) for mean in column.rival_means)
+        rows.append(row)
+    cases = count(len(standing.cases), "case")
+    caption = f"Means and mean ranks over {cases}; small print: {INTERVAL} by bootstrap"
     if standing.missing and standing.counted:
         caption = f"{caption}; a missing result {counted_text(standing.counted)}"
+    heads = _means_heads(standing, has_rivals=exact)
     return table(caption, heads, rows, words=("metric",))
 
 
-def _mean(values: ValuesByCase, counted: ValuesByCase) -> float | None:
-    """The mean, in which missing values count, or are left out; None of no value."""
+def _means_heads(standing: OwnStanding, *, has_rivals: bool) -> list[str]:
+    heads = ["metric", "mean", "mean rank"]
+    if standing.rank:
+        heads.append("place by it alone")
+    if any(standing.ranks_without):
+        heads.append("rank without it")
+    if has_rivals:
+        heads += ["others: lowest", "others: median", "others: highest"]
+    return heads
+
+
+def _mean_cell(column: Column, *, exact: bool) -> Cell:
+    """The mean of a team, and its interval; organisers get all of its digits."""
+    if not column.is_shown:
+        return Cell("not told", css="none")
+    mean, cell = column.mean, column.metric.cell(column.mean.value, exact=exact)
+    if column.metric.is_of_answers or not mean.interval:
+        return cell
+    return replace(cell, note=mean.interval_text)
+
+
+def _own_mean(
+    metric: str, values: ValuesByCase, counted: Mapping[str, ValuesByCase]
+) -> Mean:
+    """The mean of a metric, in which missing values count; none of no value at all."""
     if not present(values):
-        return None
+        return Mean(metric, values)
     filled = []
-    for value, substitute in zip(values, counted, strict=True):
+    for value, substitute in zip(values, counted[metric], strict=True):
         filled.append(substitute if value is None else value)
-    return fmean(present(filled))
+    return Mean(metric, filled)
 
 
 def _whole_reasons(ranking: WholeRanking, team: str) -> list[tuple[str, str, str]]:

@@ -332,14 +332,19 @@ def _firsts_without(
     analysis: Analysis, winners: Sequence[str]
 ) -> dict[tuple[str, ...], list[str]]:
     """Teams that would be first without a metric, and the titles of such metrics."""
-    ranks_by_scheme = {scheme.name: scheme.ranks for scheme in analysis.schemes}
     titles: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
-    for metric in analysis.rules.names:
-        ranks = ranks_by_scheme.get(f"without {metric}", {})
+    for metric, ranks in ranks_without(analysis).items():
         firsts = tuple(team for team, rank in ranks.items() if rank == 1)
         if firsts and set(firsts) != set(winners):
             titles[firsts].append(_title_within(metric))
     return titles
+
+
+def ranks_without(analysis: Analysis) -> dict[str, Mapping[str, int]]:
+    """The final ranks of all teams without a metric, by this metric."""
+    by_scheme = {scheme.name: scheme.ranks for scheme in analysis.schemes}
+    names = (name for name in analysis.rules.names if f"without {name}" in by_scheme)
+    return {name: by_scheme[f"without {name}"] for name in names}
 
 
 def _title_within(metric: str) -> str:

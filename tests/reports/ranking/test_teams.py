@@ -78,10 +78,19 @@ def test_a_team_s_own_page_has_the_numbers_of_the_ranking(tmp_path):
     rows = page.table("Means and mean ranks")
     found = [row["mean rank"] for row in rows]
     assert found == [f"{m:.2f}" for m in team["mean_ranks"].values()]
+    for row, (name, mean_rank) in zip(rows, team["mean_ranks"].items(), strict=True):
+        all_ranks = [own["mean_ranks"][name] for own in told["ranking"]]
+        better = [rank for rank in all_ranks if rank < mean_rank]
+        assert row["place by it alone"] == str(len(better) + 1)
+        scheme = next(s for s in told["schemes"] if s["scheme"] == f"without {name}")
+        assert row["rank without it"] == str(scheme["ranks"]["team_1"])
     # DSC: 0.825, 0.7, 0.85, 0.725, 0.875, 0.75, 0.9; seconds: 12, 13, 5, 6, 7, 8, 9.
     assert float(rows[0]["mean"]) == pytest.approx(5.625 / 7, abs=0.0006)
     assert rows[2]["mean"] == "8.6"
     (draws,) = (t for t in told["bootstrap"]["teams"] if t["team"] == "team_1")
+    low, high = draws["interval"]
+    assert f"{low} to {high} in 95 % of draws of the cases" in page.text
+    assert "results are missing on none" in page.text
     (row,) = page.table("Ranks in 95 % of the draws")
     found = [float(row[str(number)] or 0) / 100 for number in range(1, 5)]
     assert found == pytest.approx(draws["frequencies"], abs=5e-4)
@@ -170,7 +179,10 @@ def test_organisers_see_a_team_s_values_beside_the_median_of_the_others(tmp_path
     # A missing result counts as 0: the means of the others are 0.55, 0.3, 0.35 and 0.
     (row,) = page.table("Means and mean ranks over 2 cases")
     assert [row["metric"], row["mean rank"]] == ["DSC", "1.50"]
-    means = [row[head].exact for head in list(row)[1:] if head != "mean rank"]
+    assert row["place by it alone"] == "1"
+    assert "rank without it" not in row
+    heads = ("mean", "others: lowest", "others: median", "others: highest")
+    means = [row[head].exact for head in heads]
     assert means == pytest.approx([0.6, 0.0, 0.325, 0.55])
 
 

@@ -13,11 +13,12 @@ for (const table of document.querySelectorAll("table[data-sort]")) {
     const text = cell.dataset.v ?? cell.textContent.trim();
     return text !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
   };
-  const compare = (a, b) =>
-    typeof a === "number" && typeof b === "number" ? a - b
+  // What is no number, such as "no result", stands behind all numbers in both directions.
+  const compare = (a, b, sign) =>
+    typeof a === "number" && typeof b === "number" ? sign * (a - b)
       : typeof a === "number" ? -1
       : typeof b === "number" ? 1
-      : a.localeCompare(b, "en", { numeric: true });
+      : sign * a.localeCompare(b, "en", { numeric: true });
   heads.forEach((head, column) => {
     const button = document.createElement("button");
     button.type = "button";
@@ -28,7 +29,7 @@ for (const table of document.querySelectorAll("table[data-sort]")) {
       heads.forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
       const rows = [...body.rows].map((row) => [key(row, column), row]);
-      rows.sort((a, b) => (down ? compare(b[0], a[0]) : compare(a[0], b[0])));
+      rows.sort((a, b) => compare(a[0], b[0], down ? -1 : 1));
       body.append(...rows.map((pair) => pair[1]));
       said.textContent =
         `Sorted by ${button.textContent}, ${down ? "descending" : "ascending"}.`;
