@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flare.challenge.reading import challenge_names, read_challenge
-from flare.challenge.rules import Challenge
+from flare.challenge.rules import Challenge, GridComparison
 from flare.common.text import count, listing, safe
 from flare.evaluation.doctor.repair import NO_CAUSE, NO_SHIFT, Cause, Placement
 from flare.evaluation.labelmaps.grid import Grid
@@ -94,7 +94,9 @@ def cause_texts(
         texts.append(CauseText("regrid", text, code))
     else:
         texts += _axes_texts(cause, grid)
-        texts += _size_texts(cause, "" if donor else misplacement)
+        # A challenge that compares sizes alone takes any header.
+        is_harmless = bool(donor) or challenge.grid.compare is GridComparison.SIZE
+        texts += _size_texts(cause, "" if is_harmless else misplacement)
     if cause.shift != NO_SHIFT and cause.placement is not Placement.CUT:
         text = f"shifted by {_shift_text(cause, grid)}"
         back = tuple(-steps for steps in cause.shift[::-1])

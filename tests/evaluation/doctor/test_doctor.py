@@ -158,6 +158,13 @@ def test_each_cause_is_named_and_mended_as_promised(folders, tmp_path, kind):
         assert np.array_equal(scope["labels"], nib.load(fixed).dataobj)
 
 
+def test_a_lost_header_is_not_told_where_sizes_alone_are_compared(folders):
+    write(folders[0], "case_1", body()[::-1], np.eye(4))
+    write(folders[1], "case_1", body())
+
+    assert said(diagnosed(folders, challenge="flare22")) == MIRRORED
+
+
 def as_sitk(labels):
     """The image that SimpleITK reads from a file of nibabel."""
     image = sitk.GetImageFromArray(np.ascontiguousarray(labels.T))
@@ -167,50 +174,46 @@ def as_sitk(labels):
     return image
 
 
-def sitk_array_by_nibabel(file):
-    nib.save(nib.Nifti1Image(sitk.GetArrayFromImage(as_sitk(body())), AFFINE), file)
+def sitk_array_by_nibabel(folder):
+    write(folder, "case_1", sitk.GetArrayFromImage(as_sitk(body())))
 
 
-def nibabel_array_by_sitk(file):
+def nibabel_array_by_sitk(folder):
     image = sitk.GetImageFromArray(body())
     image.SetSpacing(SPACING_XYZ)
-    sitk.WriteImage(image, file)
+    sitk.WriteImage(image, folder / "case_1.nii.gz")
 
 
-def sitk_without_copy_information(file):
+def sitk_without_copy_information(folder):
     array = sitk.GetArrayFromImage(as_sitk(body()))
-    sitk.WriteImage(sitk.GetImageFromArray(array), file)
+    sitk.WriteImage(sitk.GetImageFromArray(array), folder / "case_1.nii.gz")
 
 
-def canonical_on_one_side(file):
-    """The CT lies LPS; the model saw it canonical, and its labels got the CT's affine.
-
-    Here the CT lies RAS, and the model turned it to LPS.
-    """
+def canonical_on_one_side(folder):
+    """The model turned the CT from RAS to LPS; its labels got the header of the CT."""
     turned = sitk.DICOMOrient(as_sitk(body()), "LPS")
-    labels = sitk.GetArrayFromImage(turned).T
-    nib.save(nib.Nifti1Image(np.ascontiguousarray(labels), AFFINE), file)
+    write(folder, "case_1", sitk.GetArrayFromImage(turned).T)
 
 
-def oriented_by_sitk(file):
-    """With its own header, which is right."""
-    sitk.WriteImage(sitk.DICOMOrient(as_sitk(body()), "PSL"), file)
+def oriented_by_sitk(folder):
+    """It has a header of its own, which is right."""
+    turned = sitk.DICOMOrient(as_sitk(body()), "PSL")
+    sitk.WriteImage(turned, folder / "case_1.nii.gz")
 
 
-def rows_and_columns_of_dicom(file):
+def rows_and_columns_of_dicom(folder):
     """As nii2dcm's slices are read back, or rt-utils' masks are saved: (y, x, z)."""
-    rows_first = np.ascontiguousarray(body().transpose(1, 0, 2))
-    nib.save(nib.Nifti1Image(rows_first, AFFINE), file)
+    write(folder, "case_1", body().transpose(1, 0, 2))
 
 
-def resampled_by_sitk(file):
+def resampled_by_sitk(folder):
     """To 2.5 mm and nowhere back."""
     image, spacing = as_sitk(body()), (2.5, 2.5, 2.5)
     sizes = [round(n * s / 2.5) for n, s in zip(body().shape, SPACING_XYZ, strict=True)]
     identity, nearest = sitk.Transform(), sitk.sitkNearestNeighbor
     origin, direction = image.GetOrigin(), image.GetDirection()
     coarse = sitk.Resample(image, sizes, identity, nearest, origin, spacing, direction)
-    sitk.WriteImage(coarse, file)
+    sitk.WriteImage(coarse, folder / "case_1.nii.gz")
 
 
 TRAPS = {
@@ -227,7 +230,7 @@ TRAPS = {
 
 @pytest.mark.parametrize("make", TRAPS)
 def test_traps_are_named_as_their_code_makes_them(folders, make):
-    make(folders[0] / "case_1.nii.gz")
+    make(folders[0])
     write(folders[1], "case_1", body())
 
     diagnosis = diagnosed(folders)
@@ -454,20 +457,17 @@ def test_the_command_says_cause_reason_and_remedy(mirrored, tmp_path, capfd):
     assert lines[1].strip().endswith("1.0000 repaired")
     assert "Usually: an axis was reversed" in output.out
     assert "Mend it: labels = numpy.flip(labels, (0,));" in output.out
-    status, output = run_main(capfd, "doctor", tmp_path / "fixed", *words[1:])
+
+    words[0] = tmp_path / "fixed"
+    status, output = run_main(capfd, "doctor", *words)
     assert (status, output.err) == (0, "")
     assert output.out.startswith("3 of 3 cases: nothing to mend (mean DSC 1.0000)")
 
-
-def test_nothing_is_written_over(mirrored, tmp_path, capfd):
-    words = [mirrored[0], "--ground-truth", mirrored[1], "--fix", mirrored[0]]
-    before = {file: file.read_bytes() for file in mirrored[0].iterdir()}
-
-    status, output = run_main(capfd, "doctor", *words)
-
+    before = {file: file.read_bytes() for file in words[0].iterdir()}
+    status, output = run_main(capfd, "doctor", *words, "--fix", words[0])
     assert status == 1
     assert "it is there already. Name a new folder with --fix." in output.err
-    assert {file: file.read_bytes() for file in mirrored[0].iterdir()} == before
+    assert {file: file.read_bytes() for file in words[0].iterdir()} == before
 
 
 HINT = f"3 of 3 cases that were looked at: {MIRRORED}"
