@@ -10,8 +10,7 @@ from flare.challenge.reading import read_challenge
 from flare.evaluation.scoring.case import score_labels
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
-from flare.reports.cases.findings import look_at
-from flare.reports.cases.mending import find_mending
+from flare.reports.cases.findings import find_mending, look_at
 from flare.reports.cases.options import CaseOptions
 from flare.reports.cases.pages import case_pages
 from flare.results.metrics_reading import read_evaluation

@@ -23,8 +23,12 @@ from flare.evaluation.many.teams import find_submissions
 from flare.evaluation.metrics.arrays import Labels, ReusedMemory
 from flare.evaluation.submission.unpack import label_maps_folder
 from flare.reports.cases.drawing import Picture
-from flare.reports.cases.findings import CaseFinding, look_at, worst_slices
-from flare.reports.cases.mending import find_mending
+from flare.reports.cases.findings import (
+    CaseFinding,
+    find_mending,
+    look_at,
+    worst_slices,
+)
 from flare.reports.cases.options import CaseOptions, OnDrawn
 from flare.reports.cases.pictures import axial_picture
 from flare.reports.cases.sources import (

@@ -14,6 +14,9 @@ import numpy.typing as npt
 from flare.challenge.metrics import metrics_in
 from flare.challenge.rules import Challenge, Organ
 from flare.common.text import printable
+from flare.evaluation.doctor.diagnose import ALL_LABELS, diagnose_case
+from flare.evaluation.doctor.report import texts_of
+from flare.evaluation.doctor.words import CauseText
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import Labels, ReusedMemory, Spacing
@@ -21,8 +24,8 @@ from flare.evaluation.metrics.occupancy import Occupancy, find_labels
 from flare.evaluation.metrics.pairs import LabelPair
 from flare.evaluation.metrics.surfels import Surface, locate_surfels
 from flare.evaluation.scoring.case import organ_tolerances, scored_slices
+from flare.evaluation.submission.match import CasePair
 from flare.reports.cases.drawing import Box, FieldOfView
-from flare.reports.cases.mending import Mending
 from flare.reports.cases.surfaces import (
     OrganSurfaces,
     Place,
@@ -37,6 +40,9 @@ MARGIN_MM = 12.0
 
 TILTED_DEGREES = 1.0
 """Slices that are tilted by more have a note."""
+
+LOW_DSC = 0.5
+"""Without an organ below this score, nothing is looked for."""
 
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
@@ -120,6 +126,22 @@ class OrganFinding:
     def title(self) -> str:
         """Its name for people."""
         return printable(self.name.replace("_", " "))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mending:
+    """The causes that `flare doctor` finds, and the prediction without them."""
+
+    causes: tuple[CauseText, ...]
+    scores: Mapping[str, float]
+    """The exact mean of each metric, mended."""
+    labels: Labels
+    """The mended labels of the organs, on the grid of the reference."""
+
+    @property
+    def text(self) -> str:
+        """All causes, such as ``mirrored left to right``."""
+        return "; ".join(cause.text for cause in self.causes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,3 +375,25 @@ def _field_of_view(case: _TurnedCase) -> FieldOfView:
         parts.append(slice(max(first, 0), min(end, size)))
     z, y, x = parts
     return FieldOfView(box=(z, y, x), spacing=case.spacing)
+
+
+# --- What was done to a prediction as a whole ---------------------------------------
+
+
+def find_mending(
+    pair: CasePair, challenge: Challenge, scores: Mapping[str, float]
+) -> Mending | None:
+    """Diagnose a case as `flare doctor` does, if it scores low; None if it is sound."""
+    if min(scores[f"dsc_{organ.name}"] for organ in challenge.organs) >= LOW_DSC:
+        return None
+    finding = diagnose_case(pair, challenge=challenge)
+    if finding.repair is None or finding.after is None:
+        return None
+    submitted = pair.prediction.read_labels(ALL_LABELS).labels
+    labels = finding.repair.apply(submitted, finding.sample.grid.shape)
+    organs = [organ.label for organ in challenge.organs]
+    return Mending(
+        causes=texts_of(finding, challenge),
+        scores=finding.after.by_metric,
+        labels=labels * np.isin(labels, organs),
+    )

@@ -12,8 +12,7 @@ from flare.common.text import count, safe
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.submission.unpack import label_maps_folder
 from flare.reports.cases.drawing import Picture
-from flare.reports.cases.findings import CaseFinding, look_at
-from flare.reports.cases.mending import Mending, find_mending
+from flare.reports.cases.findings import CaseFinding, Mending, find_mending, look_at
 from flare.reports.cases.options import CaseOptions, OnDrawn
 from flare.reports.cases.pictures import (
     BANDS,

@@ -21,7 +21,6 @@ from zlib_ng import zlib_ng
 
 from flare.common.text import count
 from flare.evaluation.metrics.arrays import Labels, Mask
-from flare.evaluation.metrics.surfels import Surface
 from flare.reports.cases.drawing import (
     PLANES,
     Picture,
@@ -35,8 +34,8 @@ from flare.reports.cases.drawing import (
     png,
     unit_of,
 )
-from flare.reports.cases.findings import CaseFinding
-from flare.reports.cases.mending import Mending
+from flare.reports.cases.findings import CaseFinding, Mending
+from flare.reports.cases.surfaces import Side
 from flare.reports.cases.words import scores_text
 from flare.reports.render.svg import decimal, element
 
@@ -61,9 +60,6 @@ LETTER = 0.7
 Floats = npt.NDArray[np.float64]
 """Rows and columns, in mm."""
 
-Distances = npt.NDArray[np.float64]
-"""Distances of surfels beyond the tolerance to the other surface, in mm; shape (n,)."""
-
 Image = npt.NDArray[np.uint8]
 """Numbers of colours, shape (rows, columns); 0 where nothing is."""
 
@@ -83,23 +79,21 @@ def surface_views(finding: CaseFinding) -> list[Image]:
     corners: list[npt.NDArray[np.int32]] = []
     bands: list[Image] = []
     for organ in finding.organs:
-        surfaces = organ.surfaces
-        if surfaces:
-            corners += surfaces.reference.corners, surfaces.prediction.corners
-            bands += (
-                _bands(surfaces.reference, surfaces.to_prediction),
-                _bands(surfaces.prediction, surfaces.to_reference),
-            )
+        if surfaces := organ.surfaces:
+            for side in (surfaces.reference, surfaces.prediction):
+                corners.append(side.surface.corners)
+                bands.append(_bands(side))
     starts = np.array([part.start for part in finding.field.box], dtype=np.int32)
     all_corners, all_bands = np.concatenate(corners) - starts, np.concatenate(bands)
     shape = [finding.field.pixels(axis) + 1 for axis in range(3)]
     return [view(all_corners, all_bands, shape, plane) for plane in PLANES]
 
 
-def _bands(surface: Surface, distances: Distances) -> Image:
+def _bands(side: Side) -> Image:
     """The band of each surfel: 0 within the tolerance, then 1 to 3; shape (n,)."""
-    bands = np.zeros(surface.areas.size, dtype=np.uint8)
-    bands[surface.is_beyond] = 1 + np.digitize(distances, BANDS_MM, right=True)
+    bands = np.zeros(side.surface.areas.size, dtype=np.uint8)
+    is_beyond = side.surface.is_beyond
+    bands[is_beyond] = 1 + np.digitize(side.distances, BANDS_MM, right=True)
     return bands
 
 

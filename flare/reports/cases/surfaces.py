@@ -54,27 +54,31 @@ class Component:
     """The slices that hold most of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The surface of an organ in one label map, beside that in the other one."""
+
+    surface: Surface
+    distances: npt.NDArray[np.float64]
+    """The distances in mm of its surfels that are beyond the tolerance; infinite if the
+    other label map lacks the organ."""
+    pieces: tuple[Component, ...] = ()
+    """Pieces that lie far from the organ of the other label map, the largest first."""
+
+
+@dataclass(frozen=True, slots=True)
 class OrganSurfaces:
     """The two surfaces of one organ, as its NSD compares them."""
 
-    reference: Surface
-    prediction: Surface
-    to_prediction: npt.NDArray[np.float64]
-    """The distances in mm of the surfels of the reference that are beyond the
-    tolerance; infinite if nothing was predicted."""
-    to_reference: npt.NDArray[np.float64]
-    """The same for the surfels of the prediction."""
-    false_positives: tuple[Component, ...] = ()
-    """Pieces of the prediction that lie far from the reference."""
-    false_negatives: tuple[Component, ...] = ()
-    """Pieces of the reference that lie far from the prediction."""
+    reference: Side
+    prediction: Side
 
     @property
     def nsd(self) -> float | None:
         """The share of both that is within the tolerance; None without any surface."""
-        area = self.reference.area + self.prediction.area
-        beyond = self.reference.area_beyond + self.prediction.area_beyond
+        reference, prediction = self.reference.surface, self.prediction.surface
+        area = reference.area + prediction.area
+        beyond = reference.area_beyond + prediction.area_beyond
         return 1 - beyond / area if area else None
 
     @property
@@ -83,7 +87,7 @@ class OrganSurfaces:
 
         It is infinite if one label map lacks the organ.
         """
-        both = np.concatenate([self.to_prediction, self.to_reference])
+        both = np.concatenate([self.reference.distances, self.prediction.distances])
         return float(both.max()) if both.size else None
 
 
@@ -102,35 +106,19 @@ def compare_surfaces(
     around both. Weights are those of slices along z, y, x, in mm4. Pieces far away are
     not looked for where only some slices have surfels: then `has_pieces` is false.
     """
-    reference, prediction = surfels
-    in_reference, in_prediction = masks
     box_start = np.array([part.start for part in box])
-    measure_to_reference = _distance_function(reference, spacing)
-    measure_to_prediction = _distance_function(prediction, spacing)
-    missed_corners = reference.corners[reference.is_beyond]
-    added_corners = prediction.corners[prediction.is_beyond]
-    to_prediction = measure_to_prediction(missed_corners, np.inf)
-    to_reference = measure_to_reference(added_corners, np.inf)
-    is_missed, is_added = in_reference & ~in_prediction, in_prediction & ~in_reference
-    _add_weights(weights, is_missed, box_start, measure_to_prediction, spacing)
-    _add_weights(weights, is_added, box_start, measure_to_reference, spacing)
-    false_positives: tuple[Component, ...] = ()
-    false_negatives: tuple[Component, ...] = ()
-    if has_pieces:
-        false_positives = _far_pieces(
-            in_prediction, in_reference, box_start, prediction, to_reference
-        )
-        false_negatives = _far_pieces(
-            in_reference, in_prediction, box_start, reference, to_prediction
-        )
-    return OrganSurfaces(
-        reference=reference,
-        prediction=prediction,
-        to_prediction=to_prediction,
-        to_reference=to_reference,
-        false_positives=false_positives,
-        false_negatives=false_negatives,
-    )
+    measures = [_distance_function(surface, spacing) for surface in surfels]
+    sides = []
+    for number, opposite in ((0, 1), (1, 0)):
+        surface, mask, measure = surfels[number], masks[number], measures[opposite]
+        distances = measure(surface.corners[surface.is_beyond], np.inf)
+        is_wrong = mask & ~masks[opposite]
+        _add_weights(weights, is_wrong, box_start, measure, spacing)
+        pieces: tuple[Component, ...] = ()
+        if has_pieces:
+            pieces = _far_pieces(mask, masks[opposite], box_start, surface, distances)
+        sides.append(Side(surface, distances, pieces))
+    return OrganSurfaces(*sides)
 
 
 DistanceFunction = Callable[[npt.NDArray[Any], float], npt.NDArray[np.float64]]

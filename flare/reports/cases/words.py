@@ -194,7 +194,7 @@ def _organ_faults(organ: OrganFinding) -> Iterator[Fault]:
 
 def _piece_faults(name: str, surfaces: OrganSurfaces) -> Iterator[Fault]:
     """The lines on pieces of an organ that lie far from the other label map's."""
-    added, lost = surfaces.false_positives, surfaces.false_negatives
+    added, lost = surfaces.prediction.pieces, surfaces.reference.pieces
     if added:
         words = _pieces(name, added, "reference")
         yield Fault(WEAK_LOSS, words, ("far away",), added[0].place)

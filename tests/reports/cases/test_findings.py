@@ -188,13 +188,10 @@ def test_what_is_coloured_is_what_nsd_counts(tmp_path, shift):
         apart = np.sqrt(squares(*(list(corners) for corners in own), SPACING))
         nearest = apart.min(axis=1), apart.min(axis=0)
         surfaces = organ.surfaces
-        for surface, far, corners, expected in zip(
-            (surfaces.reference, surfaces.prediction),
-            (surfaces.to_prediction, surfaces.to_reference),
-            own,
-            nearest,
-            strict=True,
+        for side, corners, expected in zip(
+            (surfaces.reference, surfaces.prediction), own, nearest, strict=True
         ):
+            surface, far = side.surface, side.distances
             is_beyond = expected > organ.tolerance_mm
             beyond = [c for c, b in zip(corners, is_beyond, strict=True) if b]
             found_beyond = surface.corners[surface.is_beyond]
@@ -224,7 +221,7 @@ def test_organs_of_a_z_range_are_looked_at_where_they_are_scored(tmp_path):
     masks = [(labels == 5)[2:6] for labels in (reference, prediction)]
     nsd = flare.normalized_surface_dice(*masks, SPACING, organ.tolerance_mm)
     assert organ.surfaces.nsd == pytest.approx(nsd)
-    assert organ.surfaces.reference.corners[:, 0].tolist()[0] == 2
+    assert organ.surfaces.reference.surface.corners[:, 0].tolist()[0] == 2
     assert notes(found) == ["aorta: scored in slices 3 to 6 alone, by the rules"]
 
 
@@ -238,7 +235,7 @@ def test_a_z_range_is_that_of_the_slices_of_the_file(tmp_path):
 
     (organ,) = [organ for organ in found.organs if organ.name == "aorta"]
     assert organ.scored == (3, 7)
-    assert organ.surfaces.reference.corners[:, 0].min() == 3
+    assert organ.surfaces.reference.surface.corners[:, 0].min() == 3
 
 
 def test_where_nothing_is_wrong_the_fullest_slice_is_shown(tmp_path):

@@ -182,7 +182,8 @@ def told(found):
     pictures = [(own.title, paths_of(own)) for own in pictures_of(found)]
     surfaces = found.organs[0].surfaces
     corners = [
-        own.corners.tolist() for own in (surfaces.reference, surfaces.prediction)
+        side.surface.corners.tolist()
+        for side in (surfaces.reference, surfaces.prediction)
     ]
     return pictures, organ_table(found), [*map(sorted, corners)]
 
