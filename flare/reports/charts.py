@@ -132,7 +132,6 @@ def value_axis(metric: Metric | str, values: Sequence[float]) -> Axis:
 
 
 def _share_axis(values: Sequence[float]) -> Axis:
-    """An axis to 1 for scores."""
     start = 0.5 if values and float(np.quantile(values, 0.25)) >= 0.5 else 0.0
 
     def scale(value: float) -> float:

@@ -147,13 +147,11 @@ def read_comparison(sources: Sequence[Path], *, is_organiser: bool) -> Compariso
 def _left_out(
     file: EvaluationFile, common: Collection[str], *, is_organiser: bool
 ) -> tuple[str, ...]:
-    """The names of cases that another evaluation does not have."""
     left_out = [case for case in file.cases if case not in common]
     return tuple(left_out if is_organiser else _own_names(left_out, [file]))
 
 
 def _provenance(files: Sequence[EvaluationFile]) -> Provenance:
-    """How the scores were made: names, and a text of each file."""
     records = [dict(file.provenance) for file in files]
     rows = []
     for name in dict.fromkeys(chain.from_iterable(records)):

@@ -151,7 +151,6 @@ def _holm_text(comparison: Comparison, tests: int) -> str:
 def _differences(
     comparison: Comparison, compared: Sequence[Pairs]
 ) -> Iterator[Section]:
-    """A section of charts and tables for each candidate."""
     first, is_single = comparison.first, len(compared) == 1
     for number, pairs in enumerate(compared, start=1):
         candidate = comparison.candidates[number - 1]
@@ -191,7 +190,6 @@ def _tiles(comparison: Comparison, compared: Sequence[Pairs]) -> list[Tile]:
 
 
 def _change_tile(pair: Paired, is_exact: bool) -> Tile:
-    """A mean difference, and what it is between."""
     metric = pair.metric
     note = "no case has both"
     if pair.before is not None and pair.after is not None:

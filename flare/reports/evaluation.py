@@ -380,7 +380,6 @@ def group_chart(scores: CaseScores, grouping: Grouping, metric: Metric) -> Chart
 
 
 def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Table:
-    """A row for each group and organ."""
     rows = []
     for name, numbers in grouping.groups:
         cases = str(len(numbers))

@@ -58,7 +58,6 @@ class Cell:
     exact: str = ""
     """The value in full precision, where a page may have it: tables sort by it."""
     href: str = ""
-    """The target of a link; empty without a link."""
     note: str = ""
     """Small, below the text."""
     alarm: str = ""
@@ -246,7 +245,6 @@ class Dots:
     interval: tuple[float, ...] | None = None
     """The confidence interval of the mean."""
     missing: int = 0
-    """The number of missing values."""
     edges: tuple[str, str] = ("", "")
     """The words at both ends: the values that are beyond them."""
 
@@ -335,7 +333,6 @@ class Chart:
     ends: tuple[str, ...] = ()
     """The mean behind each row, or another number; empty without that column."""
     ends_title: str = "mean"
-    """The title of that column."""
     axis: Sequence[tuple[float, str]] = ()
     """Places and texts of its ticks; empty without an axis."""
     zero: float | None = None

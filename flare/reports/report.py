@@ -117,7 +117,6 @@ class Report:
     cases: CaseOptions = field(default_factory=CaseOptions)
     ranking: RankingOptions = field(default_factory=RankingOptions)
     on_drawn: OnDrawn | None = None
-    """Called after each page of a case."""
 
     @property
     def is_organiser(self) -> bool:

@@ -25,7 +25,6 @@ from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import EvaluationFile, ScoringRecord
 
 INTERVAL = "95 % interval"
-"""Its name in print."""
 
 METHOD = (
     f"95 % confidence intervals of means, and of mean differences, are those of {DRAWS}"
@@ -48,7 +47,6 @@ class Mean:
     values: Sequence[float | None]
     """The value of each case, if it has a result."""
     recorded: float | None = None
-    """The mean that the evaluation has written, if it has."""
 
     @property
     def present(self) -> list[float]:
@@ -402,9 +400,6 @@ def own_names(files: Sequence[str]) -> list[str]:
         else:
             shown.append(name)
     return shown
-
-
-# --- Groups of cases --------------------------------------------------------------
 
 
 def metric_cell(

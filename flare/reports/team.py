@@ -14,7 +14,7 @@ from statistics import fmean
 
 from flare.common.text import count, listing
 from flare.reports.answers import read_sheets
-from flare.reports.charts import memory_charts, spread_chart
+from flare.reports.charts import memory_charts, present, spread_chart
 from flare.reports.evaluation import (
     NOTE,
     ORGANISERS_NOTE,
@@ -177,19 +177,18 @@ def _failures(runs: Sequence[MeasuredCase]) -> str:
 def _run_charts(runs: Sequence[MeasuredCase], columns: Columns) -> list[Chart]:
     """A dot for each case in a chart of each column that has values."""
     cases, charts = [run.case for run in runs], []
+    of_cases = f"values of {count(len(cases), 'case')}, as in the tables"
     for title, column, decimals in MEASURED:
-        values = columns[column]
-        number = len(values) - values.count(None)
-        if number:
+        rows = [columns[column]]
+        if number := len(present(rows[0])):
             chart = spread_chart(
                 column,
                 ["runs"],
-                [values],
+                rows,
                 has_boxes=True,
                 title=title,
-                summary=f"{number} values of {count(len(cases), 'case')},"
-                " as in the tables",
-                tips=(cases, [values], decimals),
+                summary=f"{number} {of_cases}",
+                tips=(cases, rows, decimals),
             )
             charts.append(chart)
     return charts

@@ -145,7 +145,6 @@ def _page(
     options: CaseOptions,
     on_drawn: OnDrawn | None,
 ) -> Page:
-    """The page of a case by the teams of these folders."""
     submissions = _submissions(options.predictions, list(evaluations))
     memory, team_cases = ReusedMemory(), []
     for number, (folder, evaluation) in enumerate(evaluations.items(), start=1):
@@ -266,7 +265,6 @@ def _summary(team_cases: Sequence[_TeamCase], pictures: int) -> str:
 def _sections(
     team_cases: Sequence[_TeamCase], looks: Sequence[_Look], case: str
 ) -> list[Section]:
-    """The pictures of all teams, and their values."""
     finding, files = _shared_finding(looks), looks[0].files
     layers, background = ["reference", "prediction", "errors", "names"], ""
     if files.images:

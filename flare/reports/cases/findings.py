@@ -94,7 +94,6 @@ def orientation_of(grid: Grid) -> Orientation:
 
 
 def _tilt(steps: npt.NDArray[np.float64]) -> float:
-    """The largest angle between an axis and the nearest direction of the patient."""
     lengths = np.linalg.norm(steps, axis=0)
     if not lengths.all():
         return 0.0

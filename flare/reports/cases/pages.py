@@ -291,5 +291,4 @@ def _organ_section(finding: CaseFinding, faults: Sequence[Fault]) -> Section:
 
 
 def _macro(name: str, **content: Any) -> Part:
-    """A part that only pages of cases have."""
     return macro_html("case.html", name, **content)

@@ -76,7 +76,6 @@ class CaseFiles:
     options: CaseOptions
     challenge: Challenge
     pairs: Mapping[str, CasePair]
-    """The pair of each case."""
     images: Mapping[str, LabelMapFile]
     """CTs by case; none if no folder of them was given."""
     decimals: int | None

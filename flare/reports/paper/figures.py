@@ -161,7 +161,6 @@ def evaluation_plates(scores: CaseScores) -> Iterator[Plate]:
 
 
 def _organs_plate(scores: CaseScores, metric: Metric) -> Plate:
-    """How organs are spread by a metric."""
     rows = []
     for suffix, organ in scores.rows:
         values = scores.values.get(metric.name + suffix, ())
@@ -178,7 +177,6 @@ def _organs_plate(scores: CaseScores, metric: Metric) -> Plate:
 
 
 def _cases_plate(scores: CaseScores, metric: Metric) -> Plate:
-    """All cases and organs by a score."""
     organs = [title for _, title in scores.rows]
     columns = [scores.values[metric.name + suffix] for suffix, _ in scores.rows]
     cases, fields = [], []
@@ -275,7 +273,6 @@ def _group_means(values: MetricValues, grouping: Grouping) -> str:
 
 
 def _mean_ranks_plate(public: PublicRanking) -> Plate:
-    """The mean rank of each team by each metric."""
     metrics = [metric.name for metric in public.metrics]
     labels, fields, rows = [], [], []
     for place in public.places:
@@ -302,7 +299,6 @@ def _mean_ranks_plate(public: PublicRanking) -> Plate:
 
 
 def _draws_plate(public: PublicRanking) -> Plate:
-    """How sure the ranks are."""
     ranks = range(1, len(public.draws) + 1)
     return Plate(
         name="ranks_over_draws",
@@ -316,7 +312,6 @@ def _draws_plate(public: PublicRanking) -> Plate:
 
 
 def _cost_plate(tradeoff: Tradeoff) -> Plate:
-    """Accuracy against a cost."""
     name, front = tradeoff.metric.name, tradeoff.front
     rows = []
     for team in tradeoff.teams:
@@ -345,7 +340,6 @@ def _metric_plates(values: MetricValues) -> Iterator[Plate]:
 
 
 def _values_plate(values: MetricValues) -> Plate:
-    """How the values of each team are spread."""
     metric = values.metric
     note = " On a logarithmic axis." if metric.name.startswith(RUNTIME) else ""
     counts = f" In boxes and means, {values.counted_text}." * bool(values.counted_text)
@@ -364,7 +358,6 @@ def _values_plate(values: MetricValues) -> Plate:
 
 
 def _hard_cases_plate(values: MetricValues) -> Plate:
-    """All teams and cases by a score, the hardest case first."""
     rows = []
     for number in hardest_first(values.rows):
         rows.append((values.cases[number], *(row[number] for row in values.rows)))
@@ -379,7 +372,6 @@ def _hard_cases_plate(values: MetricValues) -> Plate:
 
 
 def _tests_plate(values: MetricValues) -> Plate:
-    """How much better each team is than each other one, and how surely."""
     rows = []
     for pair in product(values.teams, values.teams):
         if pair in values.effects:
@@ -400,7 +392,6 @@ def _tests_plate(values: MetricValues) -> Plate:
 
 
 def _schemes_plate(schemes: Sequence[Scheme]) -> Plate:
-    """How the teams rank in other ways."""
     rows: list[tuple[object, ...]] = []
     for scheme in schemes:
         for team, rank in scheme.ranks.items():

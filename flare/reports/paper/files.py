@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHEETS = "sheets"
-"""Folder of the sheets."""
 
 
 def write_analysis(analysis: Analysis, folder: Path) -> None:

@@ -59,7 +59,6 @@ SCORES_DEFINED = (
     " area-weighted surfels, that lies within a tolerance of the other surface"
     " (Nikolov et al. 2021, doi:10.2196/26151)."
 )
-"""The definitions of both, with the source."""
 
 
 def methods_text(analysis: Analysis) -> str:

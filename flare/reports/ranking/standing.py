@@ -33,7 +33,6 @@ class OwnResult:
     """The value, which cannot hold any more digits; None if it may not be told."""
     rank: float
     reason: str | None = None
-    """Why the result is missing, if it is."""
 
     def __post_init__(self) -> None:
         """See that the value is a whole number."""
@@ -54,7 +53,6 @@ class OwnStanding:
     score: float
     metrics: tuple[Printed, ...]
     mean_ranks: tuple[float, ...]
-    """The mean rank by each metric."""
     cases: tuple[str, ...]
     results: tuple[tuple[OwnResult, ...], ...]
     """A row for each case, with a result for each metric."""
@@ -161,20 +159,14 @@ def _own_results(
         for column in ("value", "reason", "kind")
     )
     ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
-    cases = zip(
-        values.tolist(), ranks.tolist(), reasons.tolist(), kinds.tolist(), strict=True
-    )
+    columns = [column.tolist() for column in (values, ranks, reasons, kinds)]
     results = []
-    for case in cases:
+    for case in zip(*columns, strict=True):
         row = []
         for metric, value, rank, reason, kind in zip(metrics, *case, strict=True):
-            row.append(
-                OwnResult(
-                    thousandths=_thousandths(value, metric),
-                    rank=rank,
-                    reason=_own_reason(reason, kind) if math.isnan(value) else None,
-                )
-            )
+            why = _own_reason(reason, kind) if math.isnan(value) else None
+            thousandths = _thousandths(value, metric)
+            row.append(OwnResult(thousandths=thousandths, rank=rank, reason=why))
         results.append(tuple(row))
     return tuple(results)
 
@@ -226,21 +218,16 @@ def sheet_text(standing: OwnStanding) -> str:
 
 def _sheet_table(standing: OwnStanding) -> Table:
     """The values, where they may be told, and the ranks of each case."""
-    heads, rows = ["case"], []
-    for metric in standing.metrics:
+    heads, rows = ["case"], [[case] for case in standing.cases]
+    for number, metric in enumerate(standing.metrics):
         if metric.is_of_answers:
             continue
         title = metric.title
         heads += [title, "rank"] if metric.is_told else [f"{title}: rank"]
-    for case, results in zip(standing.cases, standing.results, strict=True):
-        cells = [case]
-        for metric, result in zip(standing.metrics, results, strict=True):
-            if metric.is_of_answers:
-                continue
+        for row, results in zip(rows, standing.results, strict=True):
             if metric.is_told:
-                cells.append(_own_text(metric, result.thousandths))
-            cells.append(str(plain(result.rank)))
-        rows.append(cells)
+                row.append(_own_text(metric, results[number].thousandths))
+            row.append(str(plain(results[number].rank)))
     return table("", heads, rows)
 
 

@@ -37,15 +37,28 @@ class Printed:
     """The record of a metric of label maps or answers; others have none."""
     title: str
     """The title with organ and unit; the name if there is no other."""
-    decimals: int
-    """Decimals of its values."""
-    is_score: bool
-    """Whether it is from 0 (worst) to 1 (best)."""
-    is_told: bool
-    """Whether participants may see its values, not only their ranks.
 
-    Efficiency tells nothing of references; a metric of somebody else may.
-    """
+    @property
+    def decimals(self) -> int:
+        """Decimals of its values; of those that others have computed, 3."""
+        if self.record:
+            return self.record.decimals
+        if self.name not in MEASURED:
+            return 3
+        return 0 if self.name.endswith("_mb") else 1
+
+    @property
+    def is_score(self) -> bool:
+        """Whether it is from 0 (worst) to 1 (best)."""
+        return self.record is not None and self.record.is_share
+
+    @property
+    def is_told(self) -> bool:
+        """Whether participants may see its values, not only their ranks.
+
+        Efficiency tells nothing of references; a metric of somebody else may.
+        """
+        return self.record.for_participants if self.record else self.name in VALUES
 
     @property
     def is_of_answers(self) -> bool:
@@ -78,33 +91,10 @@ def printed(name: str) -> Printed:
     ('4.24', '0.000')
     """
     record, organ = metric_of(name), organ_of(name).replace("_", " ")
-    if record:
-        title = record.title_with_unit
-        if organ:
-            title = title.replace(record.title, f"{record.title} of {organ}", 1)
-        return Printed(
-            name=name,
-            record=record,
-            title=title,
-            decimals=record.decimals,
-            is_score=record.is_share,
-            is_told=record.for_participants,
-        )
-    return Printed(
-        name=name,
-        record=None,
-        title=MEASURED.get(name) or name,
-        decimals=_decimals(name),
-        is_score=False,
-        is_told=name in VALUES,
-    )
-
-
-def _decimals(name: str) -> int:
-    """Decimals of a measured column, or of values that others have computed."""
-    if name not in MEASURED:
-        return 3
-    return 0 if name.endswith("_mb") else 1
+    title = record.title_with_unit if record else MEASURED.get(name) or name
+    if record and organ:
+        title = title.replace(record.title, f"{record.title} of {organ}", 1)
+    return Printed(name=name, record=record, title=title)
 
 
 def left_out_text(metrics: Sequence[str]) -> str:

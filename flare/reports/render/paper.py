@@ -88,9 +88,7 @@ class _Layout:
     """The part of the key that paper has colours for."""
     heads: _Heads
     field_mm: float
-    """Width of a field."""
     row_mm: float
-    """Height of a row."""
     height_mm: float
     text_pt: float
     """Size of the text in a row."""
