@@ -228,7 +228,6 @@ def _settings(
     gate = f"DSC of at least {rules.gate_dsc:g}" if rules.gate_dsc else "none"
     return (
         ("challenge", f"{challenge.name} ({challenge.key})"),
-        ("challenge sha256", challenge.checksum),
         ("metrics", ", ".join(weights)),
         (
             "score",
@@ -238,6 +237,7 @@ def _settings(
         ("ties", rules.ties.value),
         ("missing results", rules.missing.value),
         ("gate of efficiency", gate),
+        ("challenge sha256", challenge.checksum),
     )
 
 

@@ -264,9 +264,9 @@ def _means_table(
 def _means_heads(standing: OwnStanding, *, has_rivals: bool) -> list[str]:
     heads = ["metric", "mean", "mean rank"]
     if standing.rank:
-        heads.append("place by it alone")
+        heads.append("place by it")
     if any(standing.ranks_without):
-        heads.append("rank without it")
+        heads.append("whole rank without it")
     if has_rivals:
         heads += ["others: lowest", "others: median", "others: highest"]
     return heads
