@@ -28,8 +28,6 @@ from flare.reports.comparison import (
 )
 from flare.reports.evaluation import NOTE, ORGANISERS_NOTE
 from flare.reports.model import (
-    GAINS,
-    LOSSES,
     Axis,
     Cell,
     Chart,
@@ -44,6 +42,7 @@ from flare.reports.model import (
     Tile,
     Words,
     folded,
+    gain_shade,
     number_cell,
     table,
     text_cell,
@@ -212,24 +211,10 @@ def _bounds(unit: str) -> tuple[float, float, float]:
     return (1.0, 5.0, 20.0) if unit else (0.01, 0.05, 0.2)
 
 
-def difference_shade(value: float, unit: str = "") -> str:
-    """The class of the shade of a difference in a unit; empty for a small one.
-
-    Examples
-    --------
-    >>> difference_shade(-0.3), difference_shade(0.01), difference_shade(0.05)
-    ('s5', '', 'g1')
-    """
-    steps = sum(abs(value) > bound for bound in _bounds(unit))
-    return ("", *(GAINS if value > 0 else LOSSES))[steps]
-
-
 def difference_key(unit: str) -> Key:
     """The meaning of the shades of differences in a unit."""
-    if unit:
-        low, middle, high = (f"{bound:g} {unit}" for bound in _bounds(unit))
-    else:
-        low, middle, high = (f"{bound:.2f}" for bound in _bounds(unit))
+    form = "{:g} " + unit if unit else "{:.2f}"
+    low, middle, high = map(form.format, _bounds(unit))
     return (
         ("s5", f"loss above {high}"),
         ("s4", f"above {middle}"),
@@ -247,7 +232,7 @@ def _difference_cell(
     """A difference with its sign, on the shade of a gain or a loss."""
     if value is None or gain is None:
         return number_cell(None)
-    css = difference_shade(gain, metric.unit)
+    css = gain_shade(gain, _bounds(metric.unit))
     return Cell(signed(value, metric.decimals), css, repr(value) if exact else "")
 
 

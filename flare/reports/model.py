@@ -215,6 +215,18 @@ def rank_shade(rank: float, teams: int) -> str:
     return shade(-min(max((rank - 1) / (teams - 1), 0.0), 1.0), RANK_BOUNDS)
 
 
+def gain_shade(gain: float, bounds: Sequence[float]) -> str:
+    """The class of the shade of a gain, or of a loss; empty below all bounds.
+
+    Examples
+    --------
+    >>> gain_shade(-4, (0, 1, 3)), gain_shade(1, (0, 1, 3)), gain_shade(0, (0, 1, 3))
+    ('s5', 'g1', '')
+    """
+    steps = sum(abs(gain) > bound for bound in bounds)
+    return ("", *(GAINS if gain > 0 else LOSSES))[steps]
+
+
 # --- Charts -----------------------------------------------------------------------
 
 

@@ -25,8 +25,6 @@ from flare.reports.charts import (
 from flare.reports.evaluation import GROUPS_NOTE
 from flare.reports.model import (
     ABSENT,
-    GAINS,
-    LOSSES,
     MANY_ROWS,
     NO_RESULT,
     Axis,
@@ -43,6 +41,7 @@ from flare.reports.model import (
     Table,
     Words,
     folded,
+    gain_shade,
     metric_key,
     metric_shade,
     number_cell,
@@ -126,22 +125,12 @@ class MetricValues:
         values = present(chain.from_iterable(self.rows))
         return value_axis(self.metric.record or self.metric.name, values)
 
-    def counted_row(self, row: Sequence[float | None]) -> Sequence[float | None]:
-        """The values of a team, each missing one as it counts in a mean.
-
-        Those of a team without any result stay missing.
-        """
-        if all(value is None for value in row):
-            return row
-        pairs = zip(row, self.counted, strict=True)
-        return [missing if value is None else value for value, missing in pairs]
-
     def mean_and_missing(
         self, row: Sequence[float | None], cases: Sequence[int]
     ) -> tuple[Mean, int]:
         """The mean of a team over cases with some numbers, and how many are missing."""
-        counted_row = self.counted_row(row)
-        mean = Mean(self.metric.name, [counted_row[number] for number in cases])
+        values = counted_row(row, self.counted)
+        mean = Mean(self.metric.name, [values[number] for number in cases])
         return mean, [row[number] for number in cases].count(None)
 
     @property
@@ -186,6 +175,19 @@ def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
     mean_ranks = board.doubled_ranks[:, :, number].mean(axis=1)
     own_order = [board.teams[n] for n in np.argsort(mean_ranks, kind="stable")]
     return MetricValues(metric, board.teams, cases, rows, counted, own_order, effects)
+
+
+def counted_row(
+    row: Sequence[float | None], counted: Sequence[float | None]
+) -> Sequence[float | None]:
+    """The values of a team, each missing one as it counts in a mean.
+
+    Those of a team without any result stay missing.
+    """
+    if not present(row):
+        return row
+    pairs = zip(row, counted, strict=True)
+    return [missing if value is None else value for value, missing in pairs]
 
 
 def without_nan(values: Sequence[float]) -> list[float | None]:
@@ -367,10 +369,10 @@ def case_chart(values: MetricValues, links: Mapping[str, str] | None = None) -> 
 def values_chart(values: MetricValues) -> Chart:
     """How the values of each team are spread."""
     metric, labels, rows = values.metric, [], []
-    counted_rows = list(map(values.counted_row, values.rows))
+    counted_rows = [counted_row(row, values.counted) for row in values.rows]
     all_rows = zip(values.teams, values.rows, counted_rows, strict=True)
-    for team, row, counted_row in all_rows:
-        results = [value for value in counted_row if value is not None]
+    for team, row, filled_row in all_rows:
+        results = present(filled_row)
         absent = row.count(None)
         labels.append(f"({absent} missing) {team}" if absent else team)
         statistics: list[float | None] = [None] * 6
@@ -462,7 +464,7 @@ def _effect_field(effect: tuple[float, bool] | None) -> tuple[str, str]:
     return f"{size:+.2f}*", f"e{bisect_left(EFFECTS, size)}"
 
 
-GAIN_BOUNDS = (1, 3)
+GAIN_BOUNDS = (0, 1, 3)
 """A team that gains, or loses, more places than one of these has a darker shade."""
 
 MOVES_KEY: Key = (("g2", "places gained"), ("s4", "places lost"))
@@ -499,7 +501,7 @@ def schemes_chart(schemes: Sequence[Scheme]) -> Chart:
         [scheme_title(scheme) for scheme in shown],
         teams,
         gains,
-        _move_shade,
+        partial(gain_shade, bounds=GAIN_BOUNDS),
         "+.0f",
         title="Who moves, with Kendall's tau",
         note=f"From left to right: {teams[0]} to {teams[-1]}, as in the ranking.",
@@ -512,12 +514,6 @@ def schemes_chart(schemes: Sequence[Scheme]) -> Chart:
         table=_schemes_table(schemes),
         has_whole_labels=True,
     )
-
-
-def _move_shade(places: float) -> str:
-    """The class of the shade of places that are gained, or lost; empty for none."""
-    step = bisect_left(GAIN_BOUNDS, abs(places)) if places else -1
-    return ("", *(GAINS if places > 0 else LOSSES))[step + 1]
 
 
 def _schemes_table(schemes: Sequence[Scheme]) -> Table:

@@ -50,6 +50,14 @@ def organ_means(means: Means, *, is_organiser: bool) -> tuple[OrganMeans, ...]:
     return tuple(all_means)
 
 
+def shown_mean(mean: Mean, means: Means, *, is_organiser: bool) -> float | None:
+    """A mean, None without any result; others than organisers get it rounded."""
+    value = None if mean.missing == means.cases else mean.mean
+    if value is None or is_organiser:
+        return value
+    return float(printed(mean.metric).text(value))
+
+
 def _means_of(
     metric: Printed, rows: Sequence[Mean], means: Means, *, is_organiser: bool
 ) -> OrganMeans:
@@ -57,9 +65,9 @@ def _means_of(
     teams: dict[str, list[float | None]] = {}
     rounded: dict[str, dict[str, float]] = {}
     for row in rows:
-        value = None if row.missing == means.cases else row.mean
-        shown = None if value is None else float(metric.text(value))
-        teams.setdefault(row.team, []).append(value if is_organiser else shown)
+        shown = shown_mean(row, means, is_organiser=False)
+        value = shown_mean(row, means, is_organiser=is_organiser)
+        teams.setdefault(row.team, []).append(value)
         values = rounded.setdefault(row.organ, {})
         is_complete = row.n == means.cases and row.team not in means.guests
         if shown is not None and is_complete:

@@ -33,7 +33,12 @@ from flare.reports.model import (
     table,
 )
 from flare.reports.ranking.cost import Tradeoff, cost_parts, tradeoffs
-from flare.reports.ranking.organs import OrganMeans, organ_means, organ_table
+from flare.reports.ranking.organs import (
+    OrganMeans,
+    organ_means,
+    organ_table,
+    shown_mean,
+)
 from flare.reports.ranking.words import (
     Printed,
     all_cases_text,
@@ -197,22 +202,15 @@ def _group_ranks(
 def _means(
     means: Means, metrics: Sequence[Printed], *, is_organiser: bool
 ) -> dict[str, list[tuple[float | None, int]]]:
-    """The means of all teams by each metric that is ranked, and may be told.
-
-    Others than organisers get them rounded, before anything else is made of them.
-    """
+    """The means of all teams by each metric that is ranked, and may be told."""
+    shown = [metric.name for metric in metrics if is_organiser or metric.is_told]
     means_by_metric: dict[str, list[tuple[float | None, int]]] = {}
-    for metric in metrics:
-        if not (is_organiser or metric.is_told):
-            continue
-        places = means_by_metric[metric.name] = []
-        for row in means.rows:
-            if row.metric != metric.name or row.organ:
-                continue
-            mean = None if row.missing == means.cases else row.mean
-            if mean is not None and not is_organiser:
-                mean = float(metric.text(mean))
-            places.append((mean, row.missing))
+    for name in shown:
+        means_by_metric[name] = []
+    for row in means.rows:
+        if row.metric in shown and not row.organ:
+            mean = shown_mean(row, means, is_organiser=is_organiser)
+            means_by_metric[row.metric].append((mean, row.missing))
     return means_by_metric
 
 

@@ -31,7 +31,7 @@ from flare.reports.model import (
     table,
     text_cell,
 )
-from flare.reports.ranking.organisers import WholeRanking, without_nan
+from flare.reports.ranking.organisers import WholeRanking, counted_row, without_nan
 from flare.reports.ranking.organs import team_table
 from flare.reports.ranking.page import ORGANISERS_NOTE, PublicRanking, draws_chart
 from flare.reports.ranking.standing import OwnStanding, ValuesByCase
@@ -74,7 +74,7 @@ def own_columns(standing: OwnStanding) -> Iterator[Column]:
         yield Column(
             metric=metric,
             values=values,
-            mean=_own_mean(metric.name, values, standing.counted),
+            mean=Mean(metric.name, counted_row(values, standing.counted[metric.name])),
             axis=value_axis(metric.record or metric.name, present(values)),
         )
 
@@ -90,7 +90,8 @@ def columns_in_field(ranking: WholeRanking, team: str) -> Iterator[Column]:
     for number, of_all_teams in enumerate(ranking.metrics):
         own_values = without_nan(values[0, :, number].tolist())
         means = _means_in_field(ranking.public, names[number], team, rivals)
-        mean = _own_mean(names[number], own_values, ranking.public.counted)
+        counted = ranking.public.counted[names[number]]
+        mean = Mean(names[number], counted_row(own_values, counted))
         yield Column(
             metric=of_all_teams.metric,
             values=own_values,
@@ -280,18 +281,6 @@ def _mean_cell(column: Column, *, exact: bool) -> Cell:
     if column.metric.is_of_answers or not mean.interval:
         return cell
     return replace(cell, note=mean.interval_text)
-
-
-def _own_mean(
-    metric: str, values: ValuesByCase, counted: Mapping[str, ValuesByCase]
-) -> Mean:
-    """The mean of a metric, in which missing values count; none of no value at all."""
-    if not present(values):
-        return Mean(metric, values)
-    filled = []
-    for value, substitute in zip(values, counted[metric], strict=True):
-        filled.append(substitute if value is None else value)
-    return Mean(metric, filled)
 
 
 def _whole_reasons(ranking: WholeRanking, team: str) -> list[tuple[str, str, str]]:
