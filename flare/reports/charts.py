@@ -243,7 +243,10 @@ def _row_mark(
         mean=mean,
         interval=tuple(map(axis.place, interval)) if interval else None,
         missing=len(values) - len(results),
-        edges=(_edge_text("\u25c2 {}", below), _edge_text("{} \u25b8", above)),
+        edges=(
+            _edge_text("\u25c2 {}", below, has_room=not above),
+            _edge_text("{} \u25b8", above, has_room=not below),
+        ),
     )
 
 
@@ -251,12 +254,17 @@ def _edge_number(value: float) -> str:
     return f"{value:z.{0 if abs(value) >= 100 else 2}f}"
 
 
-def _edge_text(form: str, values: Sequence[float]) -> str:
-    """The values that are beyond an end of an axis: the only one, or how many."""
+def _edge_text(form: str, values: Sequence[float], *, has_room: bool) -> str:
+    """The values that are beyond an end of an axis: the only one, or how many.
+
+    Without room for two numbers, as where the other end has some too, the farthest.
+    """
     if not values:
         return ""
     low, high = map(_edge_number, (min(values), max(values)))
     text = low if low == high else f"{low} to {high}"
+    if low != high and not has_room:
+        text = f"to {_edge_number(max(values, key=abs))}"
     return form.format(f"{len(values)}: {text}" if len(values) > 1 else text)
 
 

@@ -7,6 +7,7 @@ is drawn, counted or averaged comes from these alone.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -207,6 +208,8 @@ class CaseScores:
             zeros.update(title for title, value in scores.items() if value == 0)
         if zeros:
             organs = listing(f"{title} on {n}" for title, n in zeros.most_common())
+            # Those that are not named are organs, and no cases.
+            organs = re.sub(r"( and \d+ more)$", r"\1,", organs)
             cases = count(len(scored), "case")
             return f"No overlap with the reference: {organs} of {cases}."
         if scored and self.organs:

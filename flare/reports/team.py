@@ -143,7 +143,8 @@ def _measured(folder: Path) -> list[Part]:
     measurement = read_measurement(folder / MEASUREMENT_JSON)
     pairs = {}
     for key, text in measurement.settings.items():
-        pairs[key.replace("_", " ")] = text
+        name = f"{key[:-2]} (s)" if key.endswith("_s") else key
+        pairs[name.replace("_", " ")] = text
     if measurement.noise_s is not None:
         pairs["spread of an empty container"] = f"{measurement.noise_s:.2f} s"
     return [pairs_table("As measurement.json has it", pairs.items())] if pairs else []

@@ -89,16 +89,27 @@ PLOTS = """() => [...document.querySelectorAll(".chart")].map((chart) =>
   chart.querySelector(".plot").offsetWidth / chart.offsetWidth)"""
 """The part of the width of each chart that its plot has."""
 
-LABELS = """() => [...document.querySelectorAll("#values .label")].map((label) =>
-  [label.textContent, label.title, label.offsetWidth < label.scrollWidth])"""
+LABELS = """() => [...document.querySelectorAll("#values .label span")].map((label) => {
+  const walker = document.createTreeWalker(label, NodeFilter.SHOW_TEXT);
+  const [range, text] = [document.createRange(), walker.nextNode()];
+  range.setStart(text, 0);
+  range.setEnd(text, 1);
+  const [start, box] = [range.getBoundingClientRect(), label.getBoundingClientRect()];
+  const hasStart = start.left >= box.left - 1 && start.right <= box.right + 1;
+  const {offsetHeight, scrollHeight, textContent, parentElement} = label;
+  return [textContent, parentElement.title, offsetHeight < scrollHeight, hasStart];
+})"""
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["desk", "phone"])
 def test_long_names_leave_a_chart_half_of_its_width(window, tmp_path, size):
-    """Each is cut, with all of it behind; how many are missing stands before it."""
-    teams = [letter * 60 for letter in "abc"]
+    """Each is cut behind its second line, also one that is read from right to left.
+
+    All of it is behind; how many are missing stands before it.
+    """
+    teams = [letter * 60 for letter in "w\u0635m"]
     values = {(team, case): 0.5 for team in teams for case in ("1", "2")}
-    values["c" * 60, "2"] = ""
+    values["m" * 60, "2"] = ""
     rows = []
     for metric in ("dsc", "nsd", "runtime_s"):
         rows += [(*key, metric, value) for key, value in values.items()]
@@ -114,7 +125,8 @@ def test_long_names_leave_a_chart_half_of_its_width(window, tmp_path, size):
     assert min(parts) >= 0.5
     missing = f"(1 missing) {teams[2]}"
     names = [*teams[:2], missing]
-    assert window.page.evaluate(LABELS) == [[name, name, True] for name in names] * 3
+    labels = window.page.evaluate(LABELS)
+    assert labels == [[name, name, True, True] for name in names] * 3
 
 
 @of_each_kind
@@ -139,7 +151,8 @@ TABLES = """() => {
 }"""
 """The heads of all tables, and of those that are printed instead."""
 
-RIGHT_END = """() => Math.max(...[...document.querySelectorAll("th, td, svg, p, li")]
+RIGHT_END = """() => Math.max(
+  ...[...document.querySelectorAll("th, td, svg, p, li, .end")]
   .filter((own) => own.checkVisibility() && !own.closest("svg svg"))
   .map((own) => own.getBoundingClientRect().right))"""
 

@@ -128,6 +128,13 @@ def test_the_only_case_is_not_called_the_worst_one(tmp_path):
             {},
             "No overlap with the reference: a b on 2, liver on 1 of 2 cases.",
         ),
+        (
+            {f"organ_{n}": [0.0] for n in range(11)},
+            {},
+            "No overlap with the reference: "
+            + ", ".join(f"organ {n} on 1" for n in range(10))
+            + " and 1 more, of 1 case.",
+        ),
     ],
 )
 def test_its_first_words_say_what_is_missed(tmp_path, scores, failed, expected):

@@ -200,7 +200,8 @@ def test_effects_and_schemes_are_those_of_ranking_json(tmp_path):
         if scheme["moved"]:
             name = scheme["scheme"]
             for metric, title in titles.items():
-                name = name.replace(f"without {metric}", f"without {title}")
+                within = title.replace(" (MB)", "")
+                name = name.replace(f"without {metric}", f"without {within}")
             row = schemes[name]
             tau = scheme["kendall_tau"]
             assert row["tau"].exact == tau
@@ -226,12 +227,20 @@ def test_maps_are_in_the_order_of_their_metric_and_tell_who_moves(tmp_path):
     firsts, moves = parts_of(page, "schemes")
     # By DSC alone b is first; whatever has both metrics leaves a there.
     assert firsts.text.startswith("a is first in ")
-    assert "; b without GPU memory (MB)" in firsts.text
+    assert "; b without GPU memory." in firsts.text
     by_label = dict(zip(moves.labels, moves.rows, strict=True))
     assert moves.columns == ("a", "b", "c")
     assert by_label["without DSC"].texts == ["", "-1", "+1"]
     assert by_label["without DSC"].classes == ["", "s2", "g1"]
-    assert by_label["without GPU memory (MB)"].texts == ["-1", "+1", ""]
+    assert by_label["without GPU memory"].texts == ["-1", "+1", ""]
+
+
+def test_of_one_case_no_order_is_told(tmp_path):
+    source = write_values(tmp_path / "table.csv", {"a": (1, 0.9), "b": (1, 0.8)})
+
+    (hard,) = parts_of(page_of(source, metrics=("dsc",)), "cases")
+
+    assert hard.note == "The only case is 0."
 
 
 def test_tau_with_a_single_tie_has_one_word_in_all_places(tmp_path):
@@ -242,6 +251,10 @@ def test_tau_with_a_single_tie_has_one_word_in_all_places(tmp_path):
 
     rows = {row["scheme"].text: row for row in content_of(page, "Other schemes")}
     assert rows["tests (Holm), then rank"]["tau"].text == "undefined"
+    *words, moves = parts_of(page, "schemes")
+    assert "tests" not in words[0].text
+    assert "mean of values, then rank" in moves.labels
+    assert not any(label.startswith("tests") for label in moves.labels)
     text = str(rank(source, metrics=["dsc"], bootstrap=0))
     assert "tests (Holm), then rank                    undefined  b 2 to 1" in text
 

@@ -304,6 +304,16 @@ def test_what_is_beyond_an_axis_stands_at_its_edge_with_its_number(values, edges
     assert drawn.count('class="edge"') == sum(map(bool, edges))
 
 
+def test_what_is_beyond_both_ends_of_a_row_is_one_number_at_each():
+    """Most are 0.01 away from 0: the axis ends at 0.05."""
+    values = [0.01] * 19 + [-0.5, -0.4, 0.3]
+    volume = METRICS["volume_difference"]
+    chart = spread_chart(volume, ["liver"], [values], has_boxes=True, title="volume")
+
+    (dots,) = chart.rows
+    assert dots.edges == ("\u25c2 2: to -0.50", "0.30 \u25b8")
+
+
 def test_distances_beyond_the_far_end_stand_there():
     """Of 9 of 2 mm, three times the upper quartile is 6."""
     values = [2.0] * 9 + [170.4]

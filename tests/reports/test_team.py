@@ -111,7 +111,7 @@ def test_organisers_see_doubts_and_how_it_was_measured(tmp_path):
     assert {row["status"] for row in rows} == {"ok, doubtful"}
     measured = {row["what"]: row["value"] for row in content_of(page, "As measurement")}
     assert measured["device"] == "NVIDIA A100 (driver 570)"
-    assert measured["timeout s"] == "3600.0"
+    assert measured["timeout (s)"] == "3600.0"
     assert measured["spread of an empty container"] == "0.25 s"
 
 

@@ -356,13 +356,22 @@ def case_chart(values: MetricValues, links: Mapping[str, str] | None = None) -> 
         shade_of,
         ".2f",
         title=f"{metric.title} of each team and case, the hardest case first",
-        note=f"From left to right: {names[0]} to {names[-1]}, by their mean over all"
-        f" teams; the hardest are {listing(names[:3])}.",
+        note=_order_words(names),
         summary=f"the hardest case is {names[0]}, the easiest {names[-1]}",
         key=(*metric_key(metric.record), (ABSENT, NO_RESULT)),
         axis_title=f"{count(len(names), 'case')}, the hardest first",
         table=table(caption, ("case", *values.teams), rows, words=("case",)),
         is_map=True,
+    )
+
+
+def _order_words(names: Sequence[str]) -> str:
+    """The order of the cases, in words."""
+    if len(names) == 1:
+        return f"The only case is {names[0]}."
+    return (
+        f"From left to right: {names[0]} to {names[-1]}, by their mean over all"
+        f" teams; the hardest are {listing(names[:3])}."
     )
 
 
@@ -470,14 +479,24 @@ GAIN_BOUNDS = (0, 1, 3)
 MOVES_KEY: Key = (("g2", "places gained"), ("s4", "places lost"))
 
 
+def _telling(schemes: Sequence[Scheme]) -> Sequence[Scheme]:
+    """Ways of ranking that have all teams, and do not tie all of them, if any do."""
+    telling = []
+    for scheme in schemes:
+        if scheme.left_out is None and scheme.tau is not None:
+            telling.append(scheme)
+    return telling or schemes
+
+
 def _firsts_text(schemes: Sequence[Scheme]) -> str:
     """Who is first in other ways of ranking that have all teams."""
     ways: dict[str, list[str]] = {}
-    for scheme in schemes:
+    telling = _telling(schemes)
+    for scheme in telling:
         for team, rank in scheme.ranks.items():
-            if rank == 1 and scheme.left_out is None:
+            if rank == 1:
                 ways.setdefault(safe(team), []).append(scheme_title(scheme))
-    number = sum(scheme.left_out is None for scheme in schemes)
+    number = len(telling)
     most = max(ways, key=lambda team: len(ways[team]))
     phrases = [f"{most} is first in {len(ways.pop(most))} of {count(number, 'way')}"]
     phrases += (f"{team} {listing(titles)}" for team, titles in ways.items())
@@ -487,10 +506,10 @@ def _firsts_text(schemes: Sequence[Scheme]) -> str:
 def schemes_chart(schemes: Sequence[Scheme]) -> Chart:
     """The places that each team gains or loses in other ways of ranking.
 
-    Ways without one of the teams are in the table alone, and so is what moves nobody,
-    unless nothing moves anybody.
+    Ways without one of the teams are in the table alone, and so is what ties all of
+    them, and what moves nobody, unless nothing moves anybody.
     """
-    whole = [scheme for scheme in schemes if scheme.left_out is None]
+    whole = _telling(schemes)
     moving = [scheme for scheme in whole if scheme.moved]
     shown = moving or whole
     teams = tuple(shown[0].before)

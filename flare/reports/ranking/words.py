@@ -434,11 +434,11 @@ def tau_text(scheme: Scheme) -> str:
 
 
 def scheme_title(scheme: Scheme) -> str:
-    """The name of a scheme, in which a metric has its title."""
+    """The name of a scheme, in which a metric has its title, without its unit."""
     before, _, metric = scheme.name.partition("without ")
     if before or not metric or scheme.left_out is not None:
         return scheme.name
-    return f"without {printed(metric).title}"
+    return f"without {_title_within(metric)}"
 
 
 def scheme_moves(

@@ -76,6 +76,9 @@ def percent(part: float) -> str:
     return f"{decimal(100 * part)}%"
 
 
+MANY_TICKS = 9
+"""Ticks of an axis, of which more touch one another where it is short."""
+
 POINTS_HIGH = 300
 """The height of points above their axis, in pixels."""
 
@@ -92,30 +95,35 @@ def _points(chart: Chart, points: Points) -> Markup:
     shapes = []
     for place, text in chart.axis:
         shapes.append(_upright(place, bottom, "grid"))
-        at = {"x": percent(place), "y": bottom + 16, "text_anchor": "middle"}
+        at = {"x": percent(place), "y": bottom + 20, "text_anchor": "middle"}
         shapes.append(element("text", text, **at))
     for place, text in points.axis:
         y = bottom - POINTS_HIGH * place
         shapes.append(element("line", x1=0, x2="100%", y1=y, y2=y, class_="grid"))
         shapes.append(element("text", text, x=-14, y=y + 4, text_anchor="end"))
     shapes.append(element("text", points.axis_title, x=0, y=TOP - 12))
-    title = {"x": "100%", "y": bottom + 34, "text_anchor": "end"}
+    title = {"x": "100%", "y": bottom + 38, "text_anchor": "end"}
     shapes.append(element("text", chart.axis_title, **title))
     for left, right in pairwise(points.front):
         ends = {"x1": percent(left.x), "x2": percent(right.x), "class_": "roc"}
         low, high = bottom - POINTS_HIGH * left.y, bottom - POINTS_HIGH * right.y
         shapes.append(element("line", **ends, y1=low, y2=high))
+    shapes += _numbered_dots(points, bottom)
+    return element("svg", *shapes, width="100%", height=bottom + 44, aria_hidden="true")
+
+
+def _numbered_dots(points: Points, bottom: float) -> list[Markup]:
+    """Dots, and over all of them their numbers, so that no dot hides another's."""
+    dots, numbers = [], []
     for point, has_number in points.drawn:
-        css, x, y = "point", percent(point.x), bottom - POINTS_HIGH * point.y
-        if point.is_front:
-            css = "blob"
+        x, y = percent(point.x), bottom - POINTS_HIGH * point.y
+        css = "blob" if point.is_front else "point"
         words, radius = element("title", point.words), 9 if has_number else 4
-        dot = [element("circle", words, cx=x, cy=y, r=radius, class_=css)]
+        dots.append(element("circle", words, cx=x, cy=y, r=radius, class_=css))
         if has_number and point.number:
             css = "number on" if point.is_front else "number strong"
-            dot.append(element("text", point.number, x=x, y=y + 4, class_=css))
-        shapes += dot
-    return element("svg", *shapes, width="100%", height=bottom + 40, aria_hidden="true")
+            numbers.append(element("text", point.number, x=x, y=y + 4, class_=css))
+    return [*dots, *numbers]
 
 
 def _rows(chart: Chart) -> Markup:
@@ -197,10 +205,12 @@ def drawing(
 ) -> Markup:
     """A drawing, with an axis above whose lines reach down to its end."""
     lines = [_upright(place, height, "grid") for place, _ in axis]
-    texts = [
-        element("text", text, x=percent(place), y=TOP - 8, text_anchor="middle")
-        for place, text in axis
-    ]
+    # Where a drawing is narrow, the style sheet hides every other one of many.
+    css = {"class_": "tick"} if len(axis) > MANY_TICKS else {}
+    texts = []
+    for place, text in axis:
+        at = {"x": percent(place), "y": TOP - 8, "text_anchor": "middle"}
+        texts.append(element("text", text, **at, **css))
     inner = (*lines, *texts, *children)
     return element("svg", *inner, width="100%", height=height, aria_hidden="true")
 

@@ -56,6 +56,7 @@ def test_the_front_is_what_no_team_beats(tmp_path):
     drawing = str(chart_svg(time))
     assert (drawing.count("<circle"), drawing.count('class="blob"')) == (5, 2)
     assert drawing.count('class="roc"') == 1
+    assert drawing.rindex("<circle") < drawing.index('class="number')
     assert "<title>best: DSC 0.900, Running time (s) 20.0</title>" in drawing
 
 

@@ -22,7 +22,9 @@ for (const table of document.querySelectorAll("table[data-sort]")) {
   heads.forEach((head, column) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.append(...head.childNodes);
+    const words = document.createElement("span");
+    words.append(...head.childNodes);
+    button.append(words);
     head.append(button);
     button.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") === "ascending";
