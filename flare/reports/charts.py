@@ -50,9 +50,14 @@ def linear_axis(values: Sequence[float]) -> Axis:
 
 def _round_marks(top: float) -> list[float]:
     """Marks from 0 to beyond a value, in round steps."""
-    unit = 10 ** math.floor(math.log10(top))
-    step = next(s * unit for s in (0.5, 1, 2, 5) if top <= 3 * s * unit)
+    step = _round_step(top, (0.5, 1, 2, 5), 3)
     return [step * n for n in range(math.ceil(top / step) + 1)]
+
+
+def _round_step(size: float, steps: Sequence[float], number: int) -> float:
+    """The smallest round step of which this number covers a size."""
+    unit = 10.0 ** math.floor(math.log10(size))
+    return next(step * unit for step in steps if size <= number * step * unit)
 
 
 def log_axis(values: Sequence[float]) -> Axis:
@@ -77,7 +82,8 @@ def log_axis(values: Sequence[float]) -> Axis:
 
 def difference_axis(values: Sequence[float]) -> Axis:
     """An axis with 0 in its middle."""
-    end = _round_end(_far_end([abs(value) for value in values if value]))
+    size = max(_far_end([abs(value) for value in values if value]), 0.02)
+    end = _round_step(size, (1, 2, 5, 10), 1)
     ticks = ((0.0, f"{-end:+g}"), (0.5, "0"), (1.0, f"{end:+g}"))
     return Axis(lambda value: 0.5 + value / end / 2, ticks)
 
@@ -90,13 +96,6 @@ def _far_end(sizes: Sequence[float]) -> float:
     return min(largest, FAR * float(np.quantile(sizes, 0.75))) or largest
 
 
-def _round_end(size: float) -> float:
-    """The end of an axis that has room for a difference of this size."""
-    size = max(size, 0.02)
-    power = 10.0 ** math.floor(math.log10(size))
-    return next(step * power for step in (1, 2, 5, 10) if size <= step * power)
-
-
 def zoomed_axis(values: Sequence[float]) -> Axis:
     """An axis from one round mark to another, no farther than scores lie apart.
 
@@ -105,8 +104,7 @@ def zoomed_axis(values: Sequence[float]) -> Axis:
     quarter, three = np.quantile(values, (0.25, 0.75)).tolist()
     low, high = max(min(values), quarter - FAR * (three - quarter)), max(values)
     span = max(high - low, 0.1)
-    unit = 10 ** math.floor(math.log10(span))
-    step = next(s * unit for s in (0.2, 0.5, 1, 2) if span <= 5 * s * unit)
+    step = _round_step(span, (0.2, 0.5, 1, 2), 5)
     start = math.floor(low / step)
     steps = max(math.ceil(high / step) - start, 1)
     marks = (((n / steps), f"{(start + n) * step:.10g}") for n in range(steps + 1))

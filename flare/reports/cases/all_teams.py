@@ -23,19 +23,14 @@ from flare.evaluation.many.teams import find_submissions
 from flare.evaluation.metrics.arrays import Labels, ReusedMemory
 from flare.evaluation.submission.unpack import label_maps_folder
 from flare.reports.cases.drawing import Picture
-from flare.reports.cases.findings import (
-    CaseFinding,
-    find_mending,
-    look_at,
-    worst_slices,
-)
+from flare.reports.cases.findings import CaseFinding, worst_slices
 from flare.reports.cases.options import CaseOptions, OnDrawn
-from flare.reports.cases.pictures import axial_picture
+from flare.reports.cases.pictures import axial_picture, layers
 from flare.reports.cases.sources import (
     CaseFiles,
     ct_backgrounds,
     find_case_files,
-    read_case,
+    find_out,
 )
 from flare.reports.cases.words import (
     dsc_chips,
@@ -131,7 +126,7 @@ def all_teams_pages(
         if case not in cases:
             problem = f"no team has a case {safe(case)}{nearest(case, sorted(cases))}"
             raise RankingError(str(results), problem, "Name a case of the ranking.")
-    lead = [macro_html("case.html", "to_ranking")] if has_ranking else []
+    lead = [macro_html("case.html", "to_index", kind="ranking")] if has_ranking else []
     for case, name in file_names(options.case).items():
         page = _page(evaluations, case, options, on_drawn)
         page = replace(page, lead=[*lead, *page.lead])
@@ -225,9 +220,7 @@ def _look(
     files: CaseFiles, case: str, scores: Mapping[str, float], memory: ReusedMemory
 ) -> tuple[str, _Look]:
     """The worst that is wrong with a label map, and what its picture needs."""
-    reference, prediction = read_case(files, case, scores, memory)
-    mending = find_mending(files.pairs[case], files.challenge, scores)
-    finding = look_at(reference, prediction, files.challenge, scores, mending)
+    finding, grid = find_out(files, case, scores, memory)
     words = worst_words(ordered_faults(finding))
     nothing = np.zeros((0, 0, 0), dtype=finding.reference.dtype)
     organs = []
@@ -239,7 +232,7 @@ def _look(
         shape=finding.reference.shape,
         reference=zlib_ng.compress(finding.reference.tobytes(), 1),
         prediction=zlib_ng.compress(finding.prediction.tobytes(), 1),
-        grid=reference.grid,
+        grid=grid,
         files=files,
     )
     return words, look
@@ -266,19 +259,15 @@ def _sections(
     team_cases: Sequence[_TeamCase], looks: Sequence[_Look], case: str
 ) -> list[Section]:
     finding, files = _shared_finding(looks), looks[0].files
-    layers, background = ["reference", "prediction", "errors", "names"], ""
-    if files.images:
-        ct, grid = files.images[case], looks[0].grid
-        background = ct_backgrounds(ct, grid, files.challenge, finding)[0]
-        layers.append("CT")
-    cards = list(_drawn(team_cases, finding, background))
+    backgrounds = ct_backgrounds(files, case, looks[0].grid, finding)
+    cards = list(_drawn(team_cases, finding, "".join(backgrounds[:1])))
     slice_words = (
         f"Axial slice {finding.worst[0] + 1} of {looks[0].shape[0]}, in which the"
         " errors of all teams together weigh the most."
     )
     shown: list[Part] = [
         Words(slice_words),
-        macro_html("case.html", "teams", cards=cards, layers=layers),
+        macro_html("case.html", "teams", cards=cards, layers=layers(backgrounds)),
         Words(SLICE_NOTE, "note"),
     ]
     tables = folded(_tables(team_cases, finding))

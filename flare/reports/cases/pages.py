@@ -12,11 +12,12 @@ from flare.common.text import count, safe
 from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.submission.unpack import label_maps_folder
 from flare.reports.cases.drawing import Picture
-from flare.reports.cases.findings import CaseFinding, Mending, find_mending, look_at
+from flare.reports.cases.findings import CaseFinding, Mending
 from flare.reports.cases.options import CaseOptions, OnDrawn
 from flare.reports.cases.pictures import (
     BANDS,
     axial_picture,
+    layers,
     mending_pictures,
     plane_pictures,
     surface_pictures,
@@ -27,7 +28,7 @@ from flare.reports.cases.sources import (
     CaseFiles,
     ct_backgrounds,
     find_case_files,
-    read_case,
+    find_out,
 )
 from flare.reports.cases.words import (
     WEAK_LOSS,
@@ -169,7 +170,7 @@ def _index(empty: Page, evaluation: str, cards: Sequence[CasePage], cases: int) 
     return replace(
         empty,
         title=f"What is wrong in the hardest cases: {evaluation}",
-        lead=[_macro("to_evaluation"), words],
+        lead=[_macro("to_index", kind="evaluation"), words],
         sections=[Section("cases", "Cases", "The hardest first", shown)],
     )
 
@@ -190,9 +191,7 @@ def _drawn(
 ) -> CasePage:
     """Draw a case that was scored, as submitted, and mended if that explains it."""
     case, number = case_and_number
-    mending = find_mending(files.pairs[case], files.challenge, scores)
-    reference, prediction = read_case(files, case, scores, memory)
-    finding = look_at(reference, prediction, files.challenge, scores, mending)
+    finding, grid = find_out(files, case, scores, memory)
     faults, means = ordered_faults(finding), Words(means_words(finding))
     words = worst_words(faults)
     kinds: dict[str, None] = {}
@@ -203,10 +202,7 @@ def _drawn(
         why = Words("Neither label map has any organ: there is nothing to draw.")
         page = replace(empty, lead=[means, why], sections=[organs])
         return CasePage(page, words, tuple(kinds))
-    backgrounds = []
-    if files.images:
-        ct, grid = files.images[case], reference.grid
-        backgrounds = ct_backgrounds(ct, grid, files.challenge, finding)
+    backgrounds = ct_backgrounds(files, case, grid, finding)
     images = surface_views(finding)
     pictures = surface_pictures(finding, images)
     surfaces: list[Part] = [
@@ -226,7 +222,7 @@ def _drawn(
         kinds=tuple(kinds),
         picture=axial_picture(finding, f"case-{number}", *backgrounds[:1]),
         chips=dsc_chips(finding, 1 - WEAK_LOSS),
-        cause=mending.text if mending else "",
+        cause=finding.mending.text if finding.mending else "",
     )
 
 
@@ -247,13 +243,10 @@ def _fault_section(
     faults = faults[:FAULTS]
     if below > 0:
         faults = [*faults, Fault(0.0, f"and {below} more, below the organs")]
-    layers = ["reference", "prediction", "errors", "names"]
-    if backgrounds:
-        layers.append("CT")
     stage = _macro(
         "stage",
         planes=plane_pictures(finding, backgrounds),
-        layers=layers,
+        layers=layers(backgrounds),
         volume=volume(finding),
     )
     parts: list[Part] = [_fault_lines(faults), stage, Words(WORST_NOTE, "note")]

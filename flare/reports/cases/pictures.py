@@ -141,6 +141,11 @@ def plane_pictures(
     return pictures
 
 
+def layers(backgrounds: Sequence[str]) -> list[str]:
+    """The layers of a picture that can be hidden, CTs behind it among them."""
+    return ["reference", "prediction", "errors", "names", *(["CT"] * bool(backgrounds))]
+
+
 def mending_pictures(
     finding: CaseFinding, mending: Mending, background: str = ""
 ) -> list[Picture]:

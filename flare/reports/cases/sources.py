@@ -48,7 +48,7 @@ from flare.evaluation.scoring.reading import (
 from flare.evaluation.submission.find import LabelMapFile, find_references
 from flare.evaluation.submission.match import CasePair, match_cases
 from flare.reports.cases.drawing import PLANES, data_uri
-from flare.reports.cases.findings import CaseFinding
+from flare.reports.cases.findings import CaseFinding, find_mending, look_at
 from flare.reports.cases.options import CaseOptions
 from flare.results.errors import MetricsFileError
 from flare.results.metrics_reading import EvaluationFile
@@ -224,14 +224,27 @@ def read_case(
     return reference, prediction
 
 
+def find_out(
+    files: CaseFiles, case: str, scores: Mapping[str, float], memory: ReusedMemory
+) -> tuple[CaseFinding, Grid]:
+    """Read and compare the label maps of a case; errors are those of `read_case`."""
+    reference, prediction = read_case(files, case, scores, memory)
+    mending = find_mending(files.pairs[case], files.challenge, scores)
+    finding = look_at(reference, prediction, files.challenge, scores, mending)
+    return finding, reference.grid
+
+
 def ct_backgrounds(
-    file: LabelMapFile, grid: Grid, challenge: Challenge, finding: CaseFinding
+    files: CaseFiles, case: str, grid: Grid, finding: CaseFinding
 ) -> list[str]:
-    """The CT of the worst slice of each plane, as data URIs.
+    """The CT of the worst slice of each plane, as data URIs; empty without CTs.
 
     An InputError is raised if the CT is on another grid than the reference.
     """
-    ct_grid, tolerance_mm = file.read_grid(), challenge.grid.tolerance_mm
+    if not files.images:
+        return []
+    file, tolerance_mm = files.images[case], files.challenge.grid.tolerance_mm
+    ct_grid = file.read_grid()
     if compare_sizes(ct_grid, grid) or compare_positions(ct_grid, grid, tolerance_mm):
         raise InputError(
             f"{safe(file.name)}: this CT is not on the grid of its reference",
