@@ -17,7 +17,6 @@ from flare.evaluation.doctor.judge import (
     Judge,
     Judged,
     Sample,
-    label_sizes,
     sample_of,
 )
 from flare.evaluation.doctor.repair import (
@@ -112,16 +111,17 @@ def read_sample(pair: CasePair, challenge: Challenge) -> Sample:
 
 def judge_of(sample: Sample, prediction: LabelMap, challenge: Challenge) -> Judge:
     """Prepare to judge a prediction that was read with all of its labels."""
+    labels = prediction.labels
+    sizes = np.bincount(labels[labels > 0], minlength=256).astype(float)
     is_counted = np.array([organ.in_mean for organ in challenge.organs])
-    return Judge(sample, prediction, label_sizes(prediction.labels), is_counted)
+    return Judge(sample, prediction, sizes, is_counted)
 
 
 def misplacement_of(grid: Grid, reference_grid: Grid, challenge: Challenge) -> str:
     """How a grid is another one than that of the reference; empty if it is the same."""
-    size_text = compare_sizes(grid, reference_grid)
-    if size_text:
-        return size_text
-    return compare_positions(grid, reference_grid, challenge.grid.tolerance_mm)
+    tolerance_mm = challenge.grid.tolerance_mm
+    difference = compare_sizes(grid, reference_grid)
+    return difference or compare_positions(grid, reference_grid, tolerance_mm)
 
 
 def find_repairs(judge: Judge) -> list[Judged]:
@@ -211,7 +211,8 @@ def diagnose_case(
     if chosen is None:
         return finding
     repair = _without_strange_labels(chosen.repair, judge, challenge)
-    return with_repair(finding, Judged(repair, chosen.dsc), prediction, challenge)
+    best = Judged(repair, chosen.dsc)
+    return with_repair(finding, best, prediction, challenge) or finding
 
 
 def _score_as_submitted(
@@ -256,8 +257,8 @@ def _shared_repair(shared: Cause, judge: Judge) -> Judged | None:
 
 def with_repair(
     finding: Finding, best: Judged, prediction: LabelMap, challenge: Challenge
-) -> Finding:
-    """The finding with the exact score of a repair, unless that is no better."""
+) -> Finding | None:
+    """The finding with the exact score of a repair; None if that is no better."""
     file = finding.pair.prediction
     repaired = ImageInMemory(
         case=file.case,
@@ -267,7 +268,7 @@ def with_repair(
     )
     after = score_case(replace(finding.pair, prediction=repaired), challenge)
     if finding.before and after.dsc <= finding.before.dsc:
-        return finding
+        return None
     repair, dsc = best.repair, best.dsc
     return replace(finding, repair=repair, cause=repair.cause, after=after, dsc=dsc)
 

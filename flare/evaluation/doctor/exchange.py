@@ -44,7 +44,12 @@ def find_exchanged(
         donor = _donor(case, doubtful, fits_by_file, challenge)
         if donor:
             fit = fits_by_file[donor][case]
-            yield _from_donor(finding, doubtful[donor], fit, challenge)
+            pair = replace(finding.pair, prediction=doubtful[donor].pair.prediction)
+            prediction = pair.prediction.read_labels(ALL_LABELS)
+            donated = replace(finding, pair=pair)
+            mended = with_repair(donated, fit, prediction, challenge)
+            if mended:
+                yield mended
 
 
 def _is_doubtful(finding: Finding) -> bool:
@@ -107,14 +112,3 @@ def _least_worth(finding: Finding, donor: Finding, challenge: Challenge) -> floa
         if not misplacement_of(donor_grid, finding.sample.grid, challenge):
             return finding.dsc  # the header says itself whose prediction it is
     return finding.dsc + max(LEAST_GAIN, GAP_CLOSED * (1 - finding.dsc))
-
-
-def _from_donor(
-    finding: Finding, donor: Finding, fit: Judged, challenge: Challenge
-) -> Finding:
-    """The finding of a case whose prediction is in the file of another one."""
-    pair = replace(finding.pair, prediction=donor.pair.prediction)
-    donated = replace(finding, pair=pair)
-    prediction = pair.prediction.read_labels(ALL_LABELS)
-    mended = with_repair(donated, fit, prediction, challenge)
-    return finding if mended is donated else mended

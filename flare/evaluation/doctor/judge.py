@@ -35,8 +35,17 @@ TOGETHER = 0.5
 """Once a shift is taken back, the organs' centres lie off by at most this share of it,
 at the median."""
 
+CAUSES = {
+    Placement.AS_IS: 0,
+    Placement.AXES: 1,
+    Placement.HEADER: 0,  # the file says so: nothing is guessed
+    Placement.FIT: 2,
+    Placement.CUT: 1,
+}
+"""How many causes a placement counts as: the simpler of two explanations is told."""
+
 COST = 0.02
-"""Each further cause has to raise the DSC by this, or the simpler repair is told."""
+"""Each further cause has to raise the DSC by this."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,11 +116,6 @@ def _spread(points: Integers, number: int) -> Integers:
     return points[..., :: max(1, points.shape[-1] // number)]
 
 
-def label_sizes(labels: Labels) -> Floats:
-    """The number of voxels of each label, of shape (256,); 0 for the background."""
-    return np.bincount(labels[labels > 0], minlength=256).astype(float)
-
-
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A repair, and the DSC that it would give."""
@@ -123,7 +127,9 @@ class Judged:
     @property
     def worth(self) -> float:
         """The DSC, less a little for each cause that the repair needs."""
-        return self.dsc - COST * self.repair.causes
+        cause = self.repair.cause
+        causes = CAUSES[cause.placement] + any(cause.shift) + bool(cause.labels)
+        return self.dsc - COST * causes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -35,16 +35,6 @@ class Placement(Enum):
     """It has the same voxels, of a smaller or larger field of view."""
 
 
-CAUSES = {
-    Placement.AS_IS: 0,
-    Placement.AXES: 1,
-    Placement.HEADER: 0,  # the file says so: nothing is guessed
-    Placement.FIT: 2,
-    Placement.CUT: 1,
-}
-"""How many causes a placement counts as: the simpler of two explanations is told."""
-
-
 MANY = 8
 """A grid with fewer voxels than one of so many is filled voxel by voxel."""
 
@@ -86,12 +76,6 @@ class Repair:
     """Of shape (3, 4): the voxel of the prediction that lies at one of the reference,
     by its numbers and a 1."""
     cause: Cause = NO_CAUSE
-
-    @property
-    def causes(self) -> int:
-        """The number of causes that it puts together."""
-        number = CAUSES[self.cause.placement]
-        return number + any(self.cause.shift) + bool(self.cause.labels)
 
     def shifted(self, shift: Sequence[int]) -> Repair:
         """The repair of a prediction that lies some voxels further along z, y, x."""
