@@ -386,7 +386,8 @@ def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Tabl
         for suffix, organ in scores.rows:
             mean = scores.mean(metric.name + suffix, numbers)
             cell = scores.cell(metric, mean.value)
-            rows.append((name, cases, organ, cell, mean.interval_text))
+            organ_cell = Cell(organ, css="left")
+            rows.append((name, cases, organ_cell, cell, mean.interval_text))
     return table(
         f"{metric.title_with_unit} by {grouping.column} and organ",
         ("group", "cases", "organ", "mean", "95 % interval"),

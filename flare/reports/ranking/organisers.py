@@ -223,7 +223,7 @@ def organiser_page(
         schemes.append(schemes_chart(analysis.schemes))
     before = "To be looked at before it is published" if look else "Missing results"
     if missing := missing_lines(analysis):
-        look += [Heading("Missing results"), Lines(missing)]
+        look += [*([Heading("Missing results")] if look else []), Lines(missing)]
     of_cases = [values for values in metrics if not values.metric.is_of_answers]
     charts: list[Part] = [Pair([values_chart(values) for values in of_cases])]
     if len(of_cases) < len(metrics):

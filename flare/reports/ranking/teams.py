@@ -166,11 +166,12 @@ def _tiles(standing: OwnStanding) -> list[Tile]:
         score = f"{standing.score:.4f}"
         note = "from the mean ranks; smaller is better"
     absent = len({case for case, _, _ in standing.missing})
-    missing = f"results are missing on {absent or 'none'}"
+    missing = f"results are missing on {absent}" if absent else "no result is missing"
     interval = ""
     for draw in standing.draws:
         low, high = draw.interval
-        interval = f"{low} to {high} in 95 % of draws of the cases"
+        ranks = f"{low} to {high}" if low < high else f"{low}"
+        interval = f"{ranks} in 95 % of draws of the cases"
     return [
         Tile(name="Rank", value=standing.place, note=interval),
         Tile(name="Score", value=score, note=note),

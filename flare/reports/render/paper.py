@@ -97,7 +97,10 @@ class _Layout:
 def _lay_out(chart: Chart, width: str) -> _Layout:
     """Find how high rows can be beside all else that a chart has."""
     swatches = tuple((css, text) for css, text in chart.key if css in _COLOURS)
-    field_mm = (WIDTHS_MM[width] - _NAMES_MM[width]) / max(len(chart.columns), 1)
+    names_mm = float(_NAMES_MM[width])
+    if chart.has_whole_labels:
+        names_mm = max(names_mm, 1.2 * max(map(len, chart.labels)) + 8)
+    field_mm = (WIDTHS_MM[width] - names_mm) / max(len(chart.columns), 1)
     heads = _Heads(() if chart.axis else chart.columns, field_mm)
     around_mm = 3.0 + 9.0 * bool(swatches) + heads.height_mm
     around_mm += 9.0 * bool(chart.axis) + 5.0 * bool(chart.columns and chart.axis_title)
@@ -213,17 +216,19 @@ def figure_file(figure: Figure, form: str) -> bytes:
 def _draw_axis(axes: Axes, chart: Chart, width: str) -> None:
     """An axis below the rows, and its lines."""
     axes.set_xlim(-0.015, 1.015)
-    axes.set_xticks([place for place, _ in chart.axis], _apart(chart.axis, width))
+    axes.set_xticks(
+        [place for place, _ in chart.axis], _apart(chart.axis, WIDTHS_MM[width] - 30)
+    )
     axes.set_xlabel(figure_text(chart.axis_title or chart.title, NAME_CHARACTERS))
     axes.grid(axis="x", color=RULE, linewidth=0.4)
     axes.set_axisbelow(True)
 
 
-def _apart(ticks: Sequence[tuple[float, str]], width: str) -> list[str]:
+def _apart(ticks: Sequence[tuple[float, str]], axis_mm: float) -> list[str]:
     """The words of ticks; nothing where one would touch the one before."""
     end, shown = -1.0, []
     for place, text in ticks:
-        half = (0.65 * len(text) + 0.4) / (WIDTHS_MM[width] - 30)
+        half = (0.65 * len(text) + 0.4) / axis_mm
         is_free = place - half >= end
         shown.append(text if is_free else "")
         end = place + half if is_free else end
@@ -355,7 +360,7 @@ class _Heads:
         if not columns or field_mm < LEAST_TEXT_PT * 0.4:
             return
         names = figure_names(columns, _LETTERS["column"])
-        letters = max(1, int(field_mm / 1.25))
+        letters = max(1, int(field_mm / 1.5))
         lines = [textwrap.wrap(name, letters, break_long_words=False) for name in names]
         self.size = min(TEXT_PT - 1, max(field_mm * 72 / 25.4 * 0.85, LEAST_TEXT_PT))
         self.is_upright = max(map(len, chain.from_iterable(lines))) > letters
@@ -375,7 +380,8 @@ def _name_columns(axes: Axes, chart: Chart, layout: _Layout) -> None:
         axes.set_xlabel(figure_text(chart.axis_title, NAME_CHARACTERS))
     if chart.axis:
         places = [place for place, _ in chart.axis]
-        axes.set_xticks(places, _apart(chart.axis, layout.width))
+        axis_mm = layout.field_mm * max(len(chart.columns), 1)
+        axes.set_xticks(places, _apart(chart.axis, axis_mm))
         if not chart.columns:  # a diagonal parts pairs from the same pairs turned
             axes.plot([0, 1], [-0.5, len(chart.labels) - 0.5], **_LINE, alpha=0.4)
         return

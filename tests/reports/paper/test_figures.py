@@ -5,6 +5,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
@@ -13,6 +14,7 @@ from flare.challenge.rules import RankedMetric
 from flare.common.intervals import mean_interval
 from flare.ranking.rank import analyse
 from flare.ranking.rules import RankingOptions, RankingRules
+from flare.reports.charts import field_chart, rank_ticks
 from flare.reports.paper.figures import (
     write_evaluation_figures,
     write_ranking_figures,
@@ -472,3 +474,37 @@ def test_other_schemes_are_named_in_whole_with_their_tau_and_moves(analysis, wid
     numbers = [text for text in texts if text[:1] in ("+", "-") and text[1:].isdigit()]
     assert len(numbers) == sum(len(scheme.moved) for scheme in moving) > 0
     assert "+0" not in numbers
+
+
+WAYS = ["efficiency only where DSC is at least 0.5", "rank, then median"]
+FIVE = ["DSC", "NSD", "HD95 (mm)", "ASSD (mm)", "Running time (s)"]
+
+
+@pytest.mark.parametrize("names", [[str(n) for n in range(1, 12)], FIVE])
+def test_no_words_in_a_column_of_a_paper_touch_each_other(names):
+    """Where long names of rows leave fields no room for their numbers, these go."""
+    from matplotlib.text import Text
+
+    of_ways = names is not FIVE
+    chart = field_chart(
+        WAYS if of_ways else ["1 北京协和医学影像分割队伍", "2 team"],
+        names,
+        [[-10.0] * len(names)] * 2,
+        lambda value: "s2",
+        "+.0f" if of_ways else ".2f",
+        title="ways",
+        summary="",
+        axis=rank_ticks(len(names)) if of_ways else (),
+        has_whole_labels=of_ways,
+    )
+
+    with drawing_style(chart.labels):
+        figure = paper_figure(chart, "column")
+        figure.draw_without_rendering()
+        boxes = []
+        for text in figure.findobj(Text):
+            if text.get_text() and text.get_visible():
+                boxes.append(text.get_window_extent())
+    assert len(boxes) >= 7
+    for first, second in combinations(boxes, 2):
+        assert not first.overlaps(second)

@@ -90,7 +90,7 @@ def test_a_team_s_own_page_has_the_numbers_of_the_ranking(tmp_path):
     (draws,) = (t for t in told["bootstrap"]["teams"] if t["team"] == "team_1")
     low, high = draws["interval"]
     assert f"{low} to {high} in 95 % of draws of the cases" in page.text
-    assert "results are missing on none" in page.text
+    assert "no result is missing" in page.text
     (row,) = page.table("Ranks in 95 % of the draws")
     found = [float(row[str(number)] or 0) / 100 for number in range(1, 5)]
     assert found == pytest.approx(draws["frequencies"], abs=5e-4)
