@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +61,12 @@ def ranking_pages(
     table of which case is in which group; `cases` are pages of cases by all teams. A
     RankingError is raised if the source cannot be read.
     """
-    written = None
     if is_written:
-        written = read_written(source)
-        analysis = replace(written.analysis, shows_means=options.means)
+        analysis, interim, decisions = read_written(source)
+        analysis = replace(analysis, shows_means=options.means)
     else:
-        challenge = read_challenge(options.challenge)
-        analysis = rank_results(source, challenge, options)
+        analysis = rank_results(source, read_challenge(options.challenge), options)
+        interim, decisions = analysis.table.roll.interim_text, analysis.decisions.lines
     groupings: tuple[Grouping, ...] = ()
     if groups:
         withdrawn = [decision.case for decision in analysis.decisions.withdrawn]
@@ -75,9 +74,7 @@ def ranking_pages(
     public = public_ranking(
         analysis, groupings, is_organiser=is_organiser, has_organs=True
     )
-    if written:
-        interim, decisions = written.interim, written.decisions
-        public = replace(public, interim=interim, decisions=decisions)
+    public = replace(public, interim=interim, decisions=decisions)
     standings = analysis.standings.standings
     files = {}
     for name, standing in sheet_names(standings):
@@ -101,17 +98,8 @@ def ranking_pages(
 # --- A ranking that was written ---------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenRanking:
-    """A ranking that was ranked anew as it was, and what it tells in words."""
-
-    analysis: Analysis
-    interim: str
-    decisions: tuple[str, ...]
-
-
-def read_written(folder: Path) -> WrittenRanking:
-    """Read what ``flare rank`` has written.
+def read_written(folder: Path) -> tuple[Analysis, str, tuple[str, ...]]:
+    """Read a ranking that was written: ranked anew, whether it is interim, decisions.
 
     A RankingError is raised if ranking.json or values.csv cannot be read, or they do
     not belong together.
@@ -120,11 +108,8 @@ def read_written(folder: Path) -> WrittenRanking:
     try:
         content = json.loads(read_regular(file))
         analysis = _analysis(folder, content)
-        return WrittenRanking(
-            analysis=replace(analysis, flags=tuple(map(str, content["flags"]))),
-            interim=content["interim"] or "",
-            decisions=tuple(content["decisions"]),
-        )
+        analysis = replace(analysis, flags=tuple(map(str, content["flags"])))
+        return analysis, content["interim"] or "", tuple(content["decisions"])
     except OSError as error:
         problem = f"it cannot be read ({why(error)})"
         raise RankingError(str(file), problem, _REMEDY) from error

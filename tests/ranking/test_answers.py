@@ -470,7 +470,7 @@ def test_a_ranking_that_was_written_is_read_without_answers(tmp_path):
     folder = tmp_path / "ranking"
     write_analysis(analysis, folder)
 
-    written = read_written(folder).analysis
+    written, _, _ = read_written(folder)
 
     assert written.bootstrap == analysis.bootstrap
     assert written.tests == analysis.tests
