@@ -44,12 +44,8 @@ def comparison_section(first: Compared, candidates: Sequence[Compared]) -> Secti
     """The section of a comparison about answers; nothing in it without answers."""
     parts: list[Part] = []
     for candidate in candidates:
-        columns = [
-            column
-            for column in first.scores.answers
-            if column in candidate.scores.answers
-        ]
-        if columns:
+        answers = candidate.scores.answers
+        if columns := [column for column in first.scores.answers if column in answers]:
             parts.append(_values_table(columns, first, candidate))
             parts += _tests(first, candidate)
     if first.sheets and parts:

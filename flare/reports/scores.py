@@ -120,16 +120,15 @@ class CaseScores:
 
     def part(self, numbers: Sequence[int], names: Sequence[str]) -> Self:
         """The scores of some cases, under other names."""
-        renamed = {
-            self.cases[number]: name
-            for number, name in zip(numbers, names, strict=True)
-        }
+        cases = [self.cases[number] for number in numbers]
+        renamed = dict(zip(cases, names, strict=True))
+        values = {}
+        for column, all_values in self.values.items():
+            values[column] = _pick(all_values, numbers)
         return replace(
             self,
             cases=tuple(names),
-            values={
-                column: _pick(values, numbers) for column, values in self.values.items()
-            },
+            values=values,
             means={},
             failed=_rename(self.failed, renamed),
             low_reasons=_rename(self.low_reasons, renamed),

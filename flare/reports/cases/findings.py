@@ -254,14 +254,13 @@ def _turn(
     labels = [organ.label for organ in challenge.organs]
     in_reference = find_labels(turned_reference, labels)
     in_prediction = find_labels(turned_prediction, labels)
+    occupied = {label: in_reference[label] | in_prediction[label] for label in labels}
     return _TurnedCase(
         orientation=orientation,
         reference=turned_reference,
         prediction=turned_prediction,
         spacing=orientation.lengths(reference.grid.spacing),
-        occupied={
-            label: in_reference[label] | in_prediction[label] for label in labels
-        },
+        occupied=occupied,
         scored_parts=_scored_parts(reference, challenge, orientation),
         tolerances=organ_tolerances(challenge),
         memory=ReusedMemory(),

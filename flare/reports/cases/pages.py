@@ -203,8 +203,7 @@ def _drawn(
         page = replace(empty, lead=[means, why], sections=[organs])
         return CasePage(page, words, tuple(kinds))
     backgrounds = ct_backgrounds(files, case, grid, finding)
-    images = surface_views(finding)
-    pictures = surface_pictures(finding, images)
+    pictures = surface_pictures(finding, surface_views(finding))
     surfaces: list[Part] = [
         _macro("surfaces", pictures=pictures, bands=BANDS),
         Words(SURFACES_NOTE, "note"),
