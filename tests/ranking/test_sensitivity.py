@@ -8,15 +8,18 @@ from dataclasses import replace
 from fractions import Fraction
 from operator import itemgetter
 
+import numpy as np
 import pytest
 
-from flare.ranking.rules import MissingRule, RankingRules, Ties
+from flare.ranking.ranks import Board
+from flare.ranking.rules import Average, MissingRule, RankingRules, Ties
 from flare.ranking.sensitivity import (
     Rival,
     alternatives,
     fewest_withdrawals,
     other_schemes,
     ranks_by_choice,
+    ranks_without,
     sensitivity_of,
 )
 from flare.ranking.uncertainty import compare_pairs
@@ -156,6 +159,29 @@ def test_a_disqualification_that_costs_the_first_place():
     assert found["b"].lost_without_team == ("c",)
     assert found["a"].lost_without_team == ()
     assert "it loses it if c is disqualified" in recount_text(found["b"], 3)
+
+
+@pytest.mark.parametrize("missing", MissingRule)
+@pytest.mark.parametrize("ties", Ties)
+def test_ranks_without_a_team_are_those_of_the_board_without_it(ties, missing):
+    """Random boards with ties, without, with one, or with several missing results."""
+    generator = np.random.default_rng(5)
+    for average, missing_results in itertools.product(Average, (0, 1, 1, 1, 1, 4)):
+        values = generator.integers(1, 4, (4, 2, 2)).astype(float)
+        places = generator.choice(values.size, missing_results, replace=False)
+        values.flat[places] = math.nan
+        rules = RankingRules(
+            metrics=(DSC, HALF_TIME), ties=ties, missing=missing, average=average
+        )
+        board = Board(
+            teams=tuple("abcd"), cases=tuple("12"), values=values, rules=rules
+        )
+        for number in range(4):
+            fewer = np.delete(values, number, axis=0)
+            teams = board.teams[:number] + board.teams[number + 1 :]
+            board_without = replace(board, teams=teams, values=fewer)
+
+            assert ranks_without(board, number) == board_without.final_ranks
 
 
 def test_equal_leads_take_the_first_cases():
