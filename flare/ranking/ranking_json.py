@@ -5,7 +5,9 @@ The columns of the tables beside it are described here, too.
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
+from operator import attrgetter
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
 
 from flare.challenge.metrics import MetricName
@@ -210,8 +212,30 @@ class CaseRankRow(TypedDict):
 # --- Written ----------------------------------------------------------------------
 
 
-def ranking_content(analysis: Analysis) -> RankingFile:
-    """The content of ranking.json."""
+def ranking_json(analysis: Analysis) -> str:
+    """The text of ranking.json.
+
+    Tests of pairs are most of it. The json module would take most of a ranking's time
+    and memory to indent them, so each is made to text by itself.
+    """
+    content = json.dumps(_content(analysis), indent=2, allow_nan=False)
+    if not analysis.tests:
+        return content
+    before, after = content.split('"pairs": []')
+    encoder = json.JSONEncoder(separators=(",\n        ", ": "), allow_nan=False)
+    names = PairTest.__slots__
+    values_of = attrgetter(*names)
+    pairs = []
+    for test in analysis.tests:
+        entries = dict(zip(names, values_of(test), strict=True))
+        text = encoder.encode(shown(entries))[1:-1]
+        pairs.append(f"      {{\n        {text}\n      }}")
+    all_pairs = ",\n".join(pairs)
+    return f'{before}"pairs": [\n{all_pairs}\n    ]{after}'
+
+
+def _content(analysis: Analysis) -> RankingFile:
+    """The content of ranking.json, but the tests of pairs."""
     table = analysis.table
     content: RankingFile = {
         "interim": table.roll.interim_text or None,
@@ -298,7 +322,7 @@ def _pair_tests(analysis: Analysis) -> PairTests:
         "adjustment": "Holm, over all ordered pairs of teams by one metric",
         "family_size": len(tests) // len(metrics) if metrics else 0,
         "alpha": ALPHA,
-        "pairs": dump(tests),
+        "pairs": [],
     }
 
 

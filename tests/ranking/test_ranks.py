@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import flare
 from flare.challenge.metrics import METRICS, Better
 from flare.challenge.rules import RankedMetric
 from flare.ranking.rank import rank_teams
@@ -352,6 +353,28 @@ def test_the_files_of_the_contract(tmp_path):
     words = re.split(r"[\s,]+", run_flare("rank", "--help").stdout)
     files = {path.name for path in (tmp_path / "out").iterdir()} - {"sheets"}
     assert files <= {*words}
+
+
+def test_rows_are_sorted_and_names_quoted(tmp_path):
+    """By team, case and metric, whatever the order of the metrics of the ranking."""
+    rows = [("\u961f, b", "2", "dsc", 0.9), ('\u0641 "a"', "2", "dsc", 0.8)]
+    rows += [("\u961f, b", "2", "nsd", 1.0), ('\u0641 "a"', "2", "nsd", 1.0)]
+    table = write_table(tmp_path / "results.csv", rows)
+
+    flare.rank(
+        table, challenge="flare22", metrics=["nsd", "dsc"], ties="average", bootstrap=0
+    ).write(tmp_path / "out")
+
+    assert (tmp_path / "out" / "values.csv").read_text() == (
+        'team,case,metric,value\n"\u0641 ""a""",2,dsc,0.8\n"\u0641 ""a""",2,nsd,1.0\n'
+        '"\u961f, b",2,dsc,0.9\n"\u961f, b",2,nsd,1.0\n'
+    )
+    assert (tmp_path / "out" / "case_ranks.csv").read_text() == (
+        'team,case,metric,rank\n"\u0641 ""a""",2,dsc,2\n"\u0641 ""a""",2,nsd,1.5\n'
+        '"\u961f, b",2,dsc,1\n"\u961f, b",2,nsd,1.5\n'
+    )
+    text = (tmp_path / "out" / "ranking.json").read_text()
+    assert text == json.dumps(json.loads(text), indent=2) + "\n"
 
 
 # --- challengeR -------------------------------------------------------------------

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,7 @@ from flare.common.files import csv_text, write_whole
 from flare.common.text import aligned, isolated, listing, printable
 from flare.ranking.means import ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis
-from flare.ranking.ranking_json import ranking_content
-from flare.ranking.results_folder import Key
+from flare.ranking.ranking_json import ranking_json
 from flare.ranking.sensitivity import Scheme
 from flare.ranking.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest
 from flare.reports.model import BEST, Cell, Table
@@ -44,10 +42,11 @@ from flare.reports.ranking.words import (
     too_few_text,
 )
 from flare.reports.render.text import terminal
-from flare.results.csv_rows import COLUMNS, KEYS
+from flare.results.csv_rows import KEYS
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from flare.ranking.ranks import Values
+    from flare.ranking.table import ResultTable
 
 SHEETS = "sheets"
 
@@ -78,14 +77,12 @@ def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     from flare.reports.paper.methods import methods_text
 
     yield "ranking.csv", _ranking_csv(analysis)
-    ranks = _in_order(analysis.standings.case_ranks)
-    rank_rows = ([*key, plain(rank)] for key, rank in ranks)
-    yield "case_ranks.csv", csv_text((*KEYS, "rank"), rank_rows)
-    values = _in_order(analysis.table.frame["value"])
-    value_rows = ([*key, "" if math.isnan(value) else value] for key, value in values)
-    yield "values.csv", csv_text(COLUMNS, value_rows)
-    content = json.dumps(ranking_content(analysis), indent=2, allow_nan=False)
-    yield "ranking.json", content
+    table, names = analysis.table, analysis.rules.names
+    ranks = analysis.standings.case_ranks.to_numpy()
+    yield "case_ranks.csv", _long_csv("rank", table, names, ranks, plain)
+    columns = (*table.metrics, *table.others)
+    yield "values.csv", _long_csv("value", table, columns, table.values, _cell)
+    yield "ranking.json", ranking_json(analysis)
     yield "ranking.md", page_text(analysis)
     yield "ranking.tex", latex_text(analysis)
     yield from mean_files(ranking_means(analysis), ranking_title(analysis))
@@ -104,9 +101,33 @@ def _ranking_csv(analysis: Analysis) -> str:
     return csv_text(heads, rows)
 
 
-def _in_order(column: pd.Series[float]) -> list[tuple[Key, float]]:
-    """The numbers of a column by team, case and metric."""
-    return sorted(zip(column.index, column.tolist(), strict=True))
+def _long_csv(
+    head: str,
+    table: ResultTable,
+    metrics: Sequence[str],
+    numbers: Values,
+    cell: Callable[[float], object],
+) -> str:
+    """A row for each number, by team, case and metric, as `csv_text` writes it.
+
+    There are hundreds of thousands of rows: each name is made a cell only once.
+    """
+    cells = {}
+    for name in (*table.teams, *table.cases, *metrics):
+        cells[name] = csv_text([name], []).rstrip("\n")
+    order = sorted(range(len(metrics)), key=metrics.__getitem__)
+    shape = len(table.teams), len(table.cases), len(metrics)
+    sorted_numbers = numbers.reshape(shape)[:, :, order].ravel().tolist()
+    keys = product(table.teams, table.cases, sorted(metrics))
+    lines = [csv_text((*KEYS, head), [])]
+    for (team, case, metric), number in zip(keys, sorted_numbers, strict=True):
+        place = f"{cells[team]},{cells[case]},{cells[metric]}"
+        lines.append(f"{place},{cell(number)}\n")
+    return "".join(lines)
+
+
+def _cell(value: float) -> object:
+    return "" if math.isnan(value) else value
 
 
 # --- On the terminal --------------------------------------------------------------

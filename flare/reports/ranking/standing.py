@@ -14,11 +14,10 @@ from flare.common.files import file_names
 from flare.common.text import count
 from flare.ranking.rank import Analysis, Standing
 from flare.ranking.uncertainty import RankInterval
-from flare.reports.model import Table, table
 from flare.reports.ranking.organs import OrganMeans
 from flare.reports.ranking.page import PublicRanking
 from flare.reports.ranking.words import Printed, left_out_text, plain, printed
-from flare.reports.render.text import escaped_markdown, markdown
+from flare.reports.render.text import escaped_markdown, markdown_lines
 from flare.results.efficiency_csv import RunStatus
 
 ValuesByCase = Sequence[float | None]
@@ -210,14 +209,14 @@ def sheet_text(standing: OwnStanding) -> str:
         *map(escaped_markdown, standing.notes),
     ]
     if not all(metric.is_of_answers for metric in standing.metrics):
-        lines += ["", *markdown(_sheet_table(standing))]
+        lines += ["", *markdown_lines(_sheet_rows(standing))]
     if reasons:
         lines += ["", "Missing results:", "", *reasons]
     return "\n".join(lines) + "\n"
 
 
-def _sheet_table(standing: OwnStanding) -> Table:
-    """The values, where they may be told, and the ranks of each case."""
+def _sheet_rows(standing: OwnStanding) -> list[list[str]]:
+    """The values, where they may be told, and the ranks of each case, below heads."""
     heads, rows = ["case"], [[case] for case in standing.cases]
     for number, metric in enumerate(standing.metrics):
         if metric.is_of_answers:
@@ -228,7 +227,7 @@ def _sheet_table(standing: OwnStanding) -> Table:
             if metric.is_told:
                 row.append(_own_text(metric, results[number].thousandths))
             row.append(str(plain(results[number].rank)))
-    return table("", heads, rows)
+    return [list(map(escaped_markdown, row)) for row in (heads, *rows)]
 
 
 def _own_text(metric: Printed, thousandths: int | None) -> str:

@@ -86,9 +86,13 @@ def markdown(table: Table) -> list[str]:
     """A table in Markdown; the rows that stand apart are the last ones."""
     heads = list(map(escaped_markdown, table.heads))
     ranked, apart = _cells(table, escaped_markdown, "**{}**")
-    rows = [heads, *ranked, *apart]
+    return markdown_lines([heads, *ranked, *apart])
+
+
+def markdown_lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table in Markdown, of its heads and rows in Markdown."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
-    return [lines[0], "|" + "---|" * len(heads), *lines[1:]]
+    return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]
 
 
 def latex(table: Table, label: str) -> str:
