@@ -104,12 +104,21 @@ def importing() -> Iterator[None]:
     Later searches, also in workers, leave out the objects that were imported. Together,
     these searches would take longer than all of click.
     """
+    with without_searches():
+        try:
+            yield
+        finally:
+            gc.freeze()
+
+
+@contextmanager
+def without_searches() -> Iterator[None]:
+    """Search for no garbage meanwhile: of many records that stay, these take long."""
     is_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()
         if is_enabled:
             gc.enable()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from flare.cli.command import takes
+from flare.common.environment import without_searches
 from flare.ranking.rules import RankingRequest
 
 PLACE = ("For organisers", 11)
@@ -22,8 +23,9 @@ def command(request: RankingRequest) -> None:
     from flare.reports.rank import Ranking
 
     challenge = read_challenge(request.options.challenge)
-    ranking = Ranking(rank_results(request.results, challenge, request.options))
-    ranking.write(request.output)
+    with without_searches():
+        ranking = Ranking(rank_results(request.results, challenge, request.options))
+        ranking.write(request.output)
     _log.info("%s", ranking)
     if request.by_organ:
         _log.info("\n%s", organs_text(ranking.analysis))
