@@ -14,6 +14,7 @@ anything about another computer.
   `flare evaluate` once for each team, which reads each reference again.
 - What Dask adds to a case: one worker of it, beside no Dask at all.
 - 10,000 small cases of a team, and 50 teams x 100: memory, beside a tenth of it.
+- A ranking of 200 teams on 500 cases: processor time and memory.
 """
 
 from __future__ import annotations
@@ -256,6 +257,21 @@ def memory(source: Path, work: Path, sizes: Sequence[tuple[int, int]]) -> list[R
     return rows
 
 
+def ranking(work: Path, size: tuple[int, int], rounds: int) -> list[Row]:
+    """Rows of a ranking by FLARE21's four metrics."""
+    teams, cases = size
+    flare("simulate", "--output", work / "sim", "--teams", teams, "--cases", cases)
+    costs = []
+    for _ in range(rounds):
+        costs.append(flare("rank", work / "sim", "--output", work / "ranking"))
+    what = f"`flare rank` of {teams} teams x {cases} cases x 4 metrics"
+    memory_mb = [cost.memory_mb for cost in costs]
+    return [
+        Row(f"{what}: CPU", [cost.cpu_s for cost in costs], "s"),
+        Row(f"**{what}: memory**", memory_mb, "MB", at_most=400),
+    ]
+
+
 def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -278,6 +294,7 @@ def main() -> None:
         most = options.small
         sizes = [(1, most // 10), (1, most), (5, most // 100), (50, most // 100)]
         rows += memory(small, work, sizes)
+        rows += ranking(work, (200, 500), options.rounds)
     system = f"{platform.system()} {platform.machine()}"
     print(
         f"Measured {date.today()} by `benchmarks/many.py`, {options.rounds} rounds, on"
