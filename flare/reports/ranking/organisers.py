@@ -293,11 +293,12 @@ def _mean_parts(
 ) -> list[Part]:
     """The means of all groups, by column and metric."""
     parts: list[Part] = []
+    of_cases = [values for values in metrics if not values.metric.is_of_answers]
     for grouping in groupings:
         parts.append(Heading(f"Means by {grouping.column}"))
-        parts.append(Words(f"{GROUPS_NOTE} {TIMES_NOTE}", "note"))
-        of_cases = [values for values in metrics if not values.metric.is_of_answers]
         parts += folded(mean_table(grouping, values) for values in of_cases)
+    if parts:
+        parts.append(Words(f"{GROUPS_NOTE} {TIMES_NOTE}", "note"))
     return parts
 
 
