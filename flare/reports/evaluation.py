@@ -203,7 +203,6 @@ def _tiles(scores: CaseScores) -> list[Tile]:
 
 
 def _mean_tile(scores: CaseScores, metric: Metric) -> Tile:
-    """The mean of a metric, with its interval or the median."""
     mean = scores.mean(metric.name)
     cell = scores.cell(metric, mean.value)
     note = ""

@@ -249,7 +249,6 @@ def _lead(run: MeasuringProgress) -> str:
 
 
 def _tiles(run: MeasuringProgress, alarms: int) -> list[Tile]:
-    """How far it is, how long it may take, and the number of alarms."""
     left_s = seconds_left(run)
     cases_done = f"{run.done} of {run.total}"
     share = f"{run.done / run.total:.0%}" if run.total else ""
@@ -348,7 +347,6 @@ def single_doubts(case: str, doubts: str) -> list[tuple[str, str]]:
 
 
 def _grid(run: MeasuringProgress) -> Chart:
-    """A field for each team and case."""
     rows = []
     numbers: Counter[str] = Counter()
     for team in run.teams:
@@ -376,7 +374,6 @@ def _grid(run: MeasuringProgress) -> Chart:
 
 
 def _grid_table(run: MeasuringProgress) -> Table:
-    """The grid as a table, with the running times in it."""
     rows = []
     for case in run.cases:
         rows.append((case, *(_grid_cell(team, case) for team in run.teams)))

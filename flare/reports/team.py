@@ -139,7 +139,6 @@ def _scores(folder: Path, cases: Collection[str], *, is_organiser: bool) -> Page
 
 
 def _measured(folder: Path) -> list[Part]:
-    """How the team was measured, and with what."""
     measurement = read_measurement(folder / MEASUREMENT_JSON)
     pairs = {}
     for key, text in measurement.settings.items():
@@ -151,7 +150,6 @@ def _measured(folder: Path) -> list[Part]:
 
 
 def _tiles(runs: Sequence[MeasuredCase], columns: Columns) -> list[Tile]:
-    """How the runs ended, and the time and memory they took."""
     worked = sum(run.is_ok for run in runs)
     times = [time for time in columns["runtime_s"] if time is not None]
     mean, why = "none", "a mean would hide the runs without a time"

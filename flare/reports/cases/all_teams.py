@@ -319,7 +319,6 @@ def _drawn(
 
 
 def _tables(team_cases: Sequence[_TeamCase], finding: CaseFinding) -> Iterator[Table]:
-    """A table of teams and organs for each metric."""
     titles = list(map(attrgetter("title"), finding.organs))
     for metric in metrics_in(finding.scores):
         rows = []

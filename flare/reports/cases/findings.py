@@ -20,7 +20,7 @@ from flare.evaluation.doctor.words import CauseText
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import Labels, ReusedMemory, Spacing
-from flare.evaluation.metrics.occupancy import Occupancy, find_labels
+from flare.evaluation.metrics.occupancy import find_labels
 from flare.evaluation.metrics.pairs import LabelPair
 from flare.evaluation.metrics.surfels import Surface, locate_surfels
 from flare.evaluation.scoring.case import organ_tolerances, scored_slices
@@ -187,21 +187,26 @@ class _ScoredPart:
         return (slice(None),) * self.axis + (self.slices,)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _TurnedCase:
     """The label maps of a case, turned: nothing else has to know the file's axes."""
 
-    orientation: Orientation
-    reference: Labels
-    prediction: Labels
-    spacing: Spacing
-    occupied: Mapping[int, Occupancy]
-    """The places of each label in either label map."""
-    scored_parts: Mapping[str, _ScoredPart]
-    """The slices of each organ that was not scored in all of them."""
-    tolerances: Mapping[int, float]
-    """The tolerance of each label in mm, by which it was scored."""
-    memory: ReusedMemory
+    def __init__(
+        self, reference: LabelMap, prediction: LabelMap, challenge: Challenge
+    ) -> None:
+        self.orientation = orientation_of(reference.grid)
+        turn = self.orientation.volume
+        self.reference: Labels = np.ascontiguousarray(turn(reference.labels))
+        self.prediction: Labels = np.ascontiguousarray(turn(prediction.labels))
+        self.spacing = self.orientation.lengths(reference.grid.spacing)
+        labels = [organ.label for organ in challenge.organs]
+        in_reference = find_labels(self.reference, labels)
+        in_prediction = find_labels(self.prediction, labels)
+        # The places of each label in either label map.
+        self.occupied = {n: in_reference[n] | in_prediction[n] for n in labels}
+        # The slices of each organ that was not scored in all of them.
+        self.scored_parts = _scored_parts(reference, challenge, self.orientation)
+        self.tolerances = organ_tolerances(challenge)  # in mm, by label
+        self.memory = ReusedMemory()
 
     def box(self, label: int) -> Box:
         """The box around a label in both label maps; empty if neither has it."""
@@ -222,7 +227,7 @@ def look_at(
     Scores are by metric, such as ``dsc_liver``; of the whole case such as ``dsc``.
     """
     metrics = [metric.name for metric in metrics_in(scores)]
-    case = _turn(reference, prediction, challenge)
+    case = _TurnedCase(reference, prediction, challenge)
     if mending:
         mending = replace(mending, labels=case.orientation.volume(mending.labels))
     depth, height, width = case.reference.shape
@@ -241,29 +246,6 @@ def look_at(
         worst=worst_slices(weights, case.reference),
         weights=weights,
         organs=tuple(organs),
-    )
-
-
-def _turn(
-    reference: LabelMap, prediction: LabelMap, challenge: Challenge
-) -> _TurnedCase:
-    """Turn both label maps, and find the organs in them."""
-    orientation = orientation_of(reference.grid)
-    turned_reference = np.ascontiguousarray(orientation.volume(reference.labels))
-    turned_prediction = np.ascontiguousarray(orientation.volume(prediction.labels))
-    labels = [organ.label for organ in challenge.organs]
-    in_reference = find_labels(turned_reference, labels)
-    in_prediction = find_labels(turned_prediction, labels)
-    occupied = {label: in_reference[label] | in_prediction[label] for label in labels}
-    return _TurnedCase(
-        orientation=orientation,
-        reference=turned_reference,
-        prediction=turned_prediction,
-        spacing=orientation.lengths(reference.grid.spacing),
-        occupied=occupied,
-        scored_parts=_scored_parts(reference, challenge, orientation),
-        tolerances=organ_tolerances(challenge),
-        memory=ReusedMemory(),
     )
 
 
@@ -362,7 +344,6 @@ def worst_slices(weights: Sequence[Weights], reference: Labels) -> Place:
 
 
 def _field_of_view(case: _TurnedCase) -> FieldOfView:
-    """The boxes of all organs, and a margin around them."""
     boxes = [case.box(label) for label in case.occupied]
     boxes = [box for box in boxes if box[0].stop]
     parts = []

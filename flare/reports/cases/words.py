@@ -175,7 +175,6 @@ def _is_elsewhere(organ: OrganFinding) -> bool:
 
 
 def _organ_faults(organ: OrganFinding) -> Iterator[Fault]:
-    """The faults of an organ."""
     name, loss = organ.title, 1 - organ.scores["dsc"]
     reference, prediction, missed, added = organ.voxels
     if prediction and not reference:

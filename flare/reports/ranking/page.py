@@ -217,7 +217,6 @@ def _means(
 def _settings(
     analysis: Analysis, metrics: Sequence[Printed]
 ) -> tuple[tuple[str, str], ...]:
-    """The challenge, and the rules of its ranking."""
     challenge, rules = analysis.challenge, analysis.rules
     weights = []
     for metric, rule in zip(metrics, rules.metrics, strict=True):

@@ -160,7 +160,6 @@ def team_page(standing: OwnStanding, ranking: WholeRanking | None = None) -> Pag
 
 
 def _tiles(standing: OwnStanding) -> list[Tile]:
-    """The rank, the score and the cases of a team."""
     score, note = "none", standing.score_note
     if standing.rank:
         score = f"{standing.score:.4f}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ from flare.reports.model import (
     Chart,
     Dots,
     Fields,
-    Key,
     Points,
     Says,
 )
@@ -78,43 +76,26 @@ _LETTERS = {"column": 18, "page": 34}
 # --- A chart ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """The measures of a figure."""
+    """The measures of a figure: how high rows can be beside all else that it has."""
 
-    width: str
-    """``column`` or ``page``."""
-    swatches: Key
-    """The part of the key that paper has colours for."""
-    heads: _Heads
-    field_mm: float
-    row_mm: float
-    height_mm: float
-    text_pt: float
-    """Size of the text in a row."""
-
-
-def _lay_out(chart: Chart, width: str) -> _Layout:
-    """Find how high rows can be beside all else that a chart has."""
-    swatches = tuple((css, text) for css, text in chart.key if css in _COLOURS)
-    names_mm = float(_NAMES_MM[width])
-    if chart.has_whole_labels:
-        names_mm = max(names_mm, 1.2 * max(map(len, chart.labels)) + 8)
-    field_mm = (WIDTHS_MM[width] - names_mm) / max(len(chart.columns), 1)
-    heads = _Heads(() if chart.axis else chart.columns, field_mm)
-    around_mm = 3.0 + 9.0 * bool(swatches) + heads.height_mm
-    around_mm += 9.0 * bool(chart.axis) + 5.0 * bool(chart.columns and chart.axis_title)
-    rows = len(chart.labels)
-    height = row_mm(rows, around_mm=around_mm)
-    return _Layout(
-        width=width,
-        swatches=swatches,
-        heads=heads,
-        field_mm=field_mm,
-        row_mm=height,
-        height_mm=rows * height + around_mm,
-        text_pt=max(min(TEXT_PT, height * 72 / 25.4 * 0.85), LEAST_TEXT_PT),
-    )
+    def __init__(self, chart: Chart, width: str) -> None:
+        self.width = width  # column or page
+        # Paper has colours for a part of the key alone.
+        self.swatches = [(css, text) for css, text in chart.key if css in _COLOURS]
+        names_mm = float(_NAMES_MM[width])
+        if chart.has_whole_labels:
+            names_mm = max(names_mm, 1.2 * max(map(len, chart.labels)) + 8)
+        self.field_mm = (WIDTHS_MM[width] - names_mm) / max(len(chart.columns), 1)
+        self.heads = _Heads(() if chart.axis else chart.columns, self.field_mm)
+        around_mm = 3.0 + 9.0 * bool(self.swatches) + self.heads.height_mm
+        around_mm += 9.0 * bool(chart.axis)
+        around_mm += 5.0 * bool(chart.columns and chart.axis_title)
+        rows = len(chart.labels)
+        self.row_mm = row_mm(rows, around_mm=around_mm)
+        self.height_mm = rows * self.row_mm + around_mm
+        text_pt = min(TEXT_PT, self.row_mm * 72 / 25.4 * 0.85)
+        self.text_pt = max(text_pt, LEAST_TEXT_PT)
 
 
 def paper_figure(chart: Chart, width: str) -> Figure:
@@ -123,7 +104,7 @@ def paper_figure(chart: Chart, width: str) -> Figure:
 
     if chart.rows and isinstance(chart.rows[0], Points):
         return _points_figure(chart, chart.rows[0], width)
-    layout = _lay_out(chart, width)
+    layout = _Layout(chart, width)
     inches = WIDTHS_MM[width] / 25.4, layout.height_mm / 25.4
     figure = Figure(figsize=inches, layout="constrained")
     rows = len(chart.labels)
