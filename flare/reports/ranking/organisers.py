@@ -221,7 +221,10 @@ def organiser_page(
         tests = _tests_parts(analysis, metrics)
         schemes = [Words(_firsts_text(analysis.schemes))]
         schemes.append(schemes_chart(analysis.schemes))
-    before = "To be looked at before it is published" if look else "Missing results"
+    look_name, look_title = "Missing results", "Missing results"
+    if look:
+        look_name = "To be looked at"
+        look_title = "To be looked at before it is published"
     if missing := missing_lines(analysis):
         look += [*([Heading("Missing results")] if look else []), Lines(missing)]
     of_cases = [values for values in metrics if not values.metric.is_of_answers]
@@ -235,7 +238,7 @@ def organiser_page(
         doubts=doubts,
         means=_mean_parts(ranking.groupings, metrics),
         sections=[
-            Section("look", "To be looked at", before, look),
+            Section("look", look_name, look_title, look),
             Section("cases", "Cases", "Which cases are hard, and for whom", hard),
             Section("values", "Values", "Values by each metric", charts),
             Section("tests", "Tests", "Who is better than whom", tests),
