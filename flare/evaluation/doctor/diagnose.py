@@ -93,6 +93,8 @@ class Finding:
     """The exact score of the repaired prediction."""
     dsc: float = 0.0
     """The DSC as submitted, or repaired, of the organs that are in either label map."""
+    outside_labels: tuple[int, ...] = ()
+    """Labels outside of 0 to 255, if they count: background in a repaired copy."""
     worst_organ: str = ""
     """The organ with the lowest DSC as submitted, and what is wrong with it."""
 
@@ -195,8 +197,10 @@ def diagnose_case(
     except FileError:
         return replace(finding, is_unreadable=True)
     judge = judge_of(sample, prediction, challenge)
+    is_ignored = challenge.unknown_labels.prediction is UnknownLabels.IGNORE
     finding = replace(
         finding,
+        outside_labels=() if is_ignored else prediction.unknown,
         misplacement=misplacement_of(prediction.grid, sample.grid, challenge),
         dsc=judge.submitted_dsc,
         worst_organ=_worst_organ(judge, challenge),
@@ -237,7 +241,8 @@ def _explaining_repair(
         return best
     # A label that no organ has refuses a case, or makes it 0, all by itself.
     strange_labels = _without_strange_labels(Repair(), judge, challenge).cause.labels
-    return judge.judged(Repair()) if is_refused or strange_labels else None
+    is_strange = strange_labels or finding.outside_labels
+    return judge.judged(Repair()) if is_refused or is_strange else None
 
 
 def _shared_repair(shared: Cause, judge: Judge) -> Judged | None:

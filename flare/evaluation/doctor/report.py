@@ -38,6 +38,7 @@ def texts_of(finding: Finding, challenge: Challenge) -> tuple[CauseText, ...]:
         challenge,
         misplacement=finding.misplacement,
         donor=finding.donor,
+        outside_labels=finding.outside_labels,
     )
 
 
@@ -79,6 +80,8 @@ def _has_cause_of(first: Finding, finding: Finding) -> bool:
     """
     labels, first_labels = finding.cause.labels, first.cause.labels
     if not {*labels} <= {*first_labels} or bool(labels) != bool(first_labels):
+        return False
+    if bool(first.outside_labels) != bool(finding.outside_labels):
         return False
     shared = first.cause._replace(labels=labels)
     return bool(first.donor) == bool(finding.donor) and has_cause(finding.cause, shared)

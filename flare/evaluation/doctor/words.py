@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +43,8 @@ REASONS = {
     "shifted": "slices or a margin were cut off before, and put back at another place;"
     " or indices were counted from 1; a shift beyond the tolerance lowers NSD much more"
     " than DSC",
+    "outside": "the background, or a region that training leaves out, has a number of"
+    " its own, such as -1",
     "labels": "the numbers of the organs are those of another edition, of the training"
     " set, or left and right were exchanged",
     "exchanged": "lists of files had different orders: that of os.listdir is no order"
@@ -77,6 +79,7 @@ def cause_texts(
     *,
     misplacement: str = "",
     donor: str = "",
+    outside_labels: Sequence[int] = (),
 ) -> tuple[CauseText, ...]:
     """Each part of a cause; `grid` is that of the reference."""
     texts = []
@@ -102,6 +105,11 @@ def cause_texts(
         back = tuple(-steps for steps in cause.shift[::-1])
         code = f"labels = numpy.roll(labels, {back}, (0, 1, 2))"
         texts.append(CauseText("shifted", text, code))
+    if outside_labels:
+        text = "labels outside of 0 to 255"
+        code = "labels = numpy.where((labels < 0) | (labels > 255), 0, labels)"
+        detail = f" ({listing(map(str, outside_labels), last=' and ')})"
+        texts.append(CauseText("outside", text, code, detail))
     if cause.labels:
         text = f"given other numbers ({_labels_text(cause, challenge)})"
         old, new = (list(numbers) for numbers in zip(*cause.labels, strict=True))

@@ -25,6 +25,7 @@ CAUSE_KINDS = {
     "regrid": "another grid",
     "cut": "cropped",
     "labels": "other numbers",
+    "outside": "other numbers",
     "exchanged": "another case",
 }
 """The kinds of causes of `flare doctor` whose names are not words for people."""

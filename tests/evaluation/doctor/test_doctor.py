@@ -47,6 +47,13 @@ def moved(labels, shift):
     return ndimage.shift(labels, shift, order=0)
 
 
+def without_background(labels):
+    """Labels with -1 around the organs, and 300 at a voxel."""
+    labels = np.where(labels > 0, labels.astype(np.int16), -1)
+    labels[0, 0, 0] = 300
+    return labels
+
+
 def renumbered(labels, numbers):
     table = np.arange(256, dtype=np.uint8)
     table[list(numbers)] = list(numbers.values())
@@ -60,6 +67,7 @@ MIRRORED = "mirrored left to right"
 TRANSPOSED = "axes are (z, y, x) instead of (x, y, z)"
 HEADER = "the header is not that of the CT"
 REGRID = "on another grid than the CT, as its header says"
+OUTSIDE = "labels outside of 0 to 255"
 CUT = "cropped or padded, and not put back"
 SWAPPED = "given other numbers (liver and spleen are swapped)"
 KINDS = {
@@ -85,6 +93,11 @@ KINDS = {
     "as in FLARE22": (
         *(renumbered(body(), {2: 13}), AFFINE),
         "given other numbers (13 is kidney)",
+    ),
+    "outside": (without_background(body()), AFFINE, OUTSIDE),
+    "mirrored, outside, swapped": (
+        *(without_background(renumbered(body()[::-1], SWAP)), AFFINE),
+        f"{MIRRORED}; {OUTSIDE}; {SWAPPED}",
     ),
     "mirrored, header": (body()[::-1], np.eye(4), f"{MIRRORED}; {HEADER}"),
     "mirrored, cropped": (body()[::-1][CROP], AFFINE, f"{MIRRORED}; {CUT}"),
@@ -156,6 +169,17 @@ def test_each_cause_is_named_and_mended_as_promised(folders, tmp_path, kind):
     if not {"regrid", "cut"} & {cause.name for cause in causes}:
         (fixed,) = (tmp_path / "fixed").iterdir()
         assert np.array_equal(scope["labels"], nib.load(fixed).dataobj)
+
+
+def test_labels_outside_of_bytes_are_told_where_they_make_a_case_0(folders):
+    lesion = (body() == 1).astype(np.uint8)
+    write_cases(folders, [without_background(lesion)], [lesion])
+
+    diagnosis = diagnosed(folders, challenge="flare24-lesion")
+
+    assert said(diagnosis) == OUTSIDE
+    assert diagnosis.findings[0].before.dsc == 0
+    assert diagnosis.lines[-1].endswith(f"{OUTSIDE} (-1 and 300)")
 
 
 def test_a_lost_header_is_not_told_where_sizes_alone_are_compared(folders):
