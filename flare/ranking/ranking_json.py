@@ -221,6 +221,7 @@ def ranking_json(analysis: Analysis) -> str:
     content = json.dumps(_content(analysis), indent=2, allow_nan=False)
     if not analysis.tests:
         return content
+    # An empty list holds their place.
     before, after = content.split('"pairs": []')
     encoder = json.JSONEncoder(separators=(",\n        ", ": "), allow_nan=False)
     names = PairTest.__slots__
@@ -259,7 +260,6 @@ def _content(analysis: Analysis) -> RankingFile:
             for guest in analysis.standings.guests
         ],
         "roll_call": dump(table.roll),
-        # Its tuples are written in one line, as ever.
         "origin": asdict(table.origin) if table.origin else None,
         "missing": dump(table.missing),
         "recount": dump(analysis.sensitivity),

@@ -229,8 +229,8 @@ class Sensitivity:
     cases; the rival that needs the fewest first. Empty where metrics of answers are
     ranked, as each case changes their values."""
     shares: tuple[Rival, ...]
-    """Each rival that could share first place if cases were withdrawn, and the fewest
-    such cases; empty where metrics of answers are ranked."""
+    """Each rival that could draw level with the team if cases were withdrawn, and the
+    fewest such cases; empty where metrics of answers are ranked."""
     lost_without_team: tuple[str, ...]
     """Each team without which another one would be first."""
     shared_without_team: tuple[SharedPlace, ...]

@@ -13,7 +13,7 @@ from flare.ranking.simulation import write_simulation
 from flare.reports import ranking_pages
 from flare.reports.model import Chart
 from flare.reports.rank import rank
-from flare.reports.ranking.page import LOOKED_AT
+from flare.reports.ranking.page import LOOKED_AT, alarms_of
 from flare.reports.render.html import page_html
 from tests.builders.pages import content_of, parts_of, write_report
 from tests.builders.results import CASES, write_table, write_team, write_teams
@@ -372,3 +372,22 @@ def test_the_pages_of_teams_have_the_axes_of_the_ranking(tmp_path):
         assert [chart.axis for chart in charts] == axes
     edges = [charts[0].rows[0].edges[0] for charts in teams]
     assert edges == ["", "", "", "\u25c2 2: 0.10 to 0.20"]
+
+
+def test_teams_that_all_tie_are_told_so_in_each_way(tmp_path):
+    for team in ("a", "b", "c"):
+        scores = {f"case_{n}": 0.8 for n in range(12)}
+        write_team(tmp_path / "tied" / team, scores)
+
+    page = page_of(tmp_path / "tied", metrics=("dsc",))
+
+    firsts, _ = parts_of(page, "schemes")
+    assert firsts.text.startswith("a is first in ")
+
+
+def test_a_remark_is_that_of_the_team_with_the_longest_name_it_begins_with():
+    look = ["Team 2 has DSC 0", "Team: refused", "All teams have DSC 0"]
+
+    alarms = alarms_of(["Team", "Team 2"], look)
+
+    assert alarms == {"Team 2": ["Team 2 has DSC 0"], "Team": ["Team: refused"]}

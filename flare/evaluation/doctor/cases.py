@@ -66,7 +66,7 @@ def _with_shared_cause(
 def has_cause(cause: Cause, shared: Cause) -> bool:
     """Whether a case has a cause that others have: a crop may lie elsewhere in each."""
     if shared.placement is Placement.CUT:
-        return cause[:2] == shared[:2] and cause.labels == shared.labels
+        return cause.orientation == shared.orientation and cause.labels == shared.labels
     return cause == shared
 
 
@@ -77,10 +77,10 @@ def shared_cause(findings: Sequence[Finding]) -> Cause | None:
     """
     causes = [finding.cause for finding in findings if not finding.is_unreadable]
     fewest = max(FEWEST_SHARING, SHARED_BY * len(findings))
-    kinds = Counter(cause[:2] for cause in causes).most_common(1)
+    kinds = Counter(cause.orientation for cause in causes).most_common(1)
     if not kinds or kinds[0][1] < fewest:
         return None
-    cause = _common_parts([c for c in causes if c[:2] == kinds[0][0]], fewest)
+    cause = _common_parts([c for c in causes if c.orientation == kinds[0][0]], fewest)
     return None if cause == NO_CAUSE else cause
 
 

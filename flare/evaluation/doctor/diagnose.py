@@ -214,7 +214,7 @@ def diagnose_case(
         chosen = _shared_repair(shared, judge)
     if chosen is None:
         return finding
-    repair = _without_strange_labels(chosen.repair, judge, challenge)
+    repair = without_strange_labels(chosen.repair, judge, challenge)
     best = Judged(repair, chosen.dsc)
     return with_repair(finding, best, prediction, challenge) or finding
 
@@ -240,7 +240,7 @@ def _explaining_repair(
     if best or is_misplaced:
         return best
     # A label that no organ has refuses a case, or makes it 0, all by itself.
-    strange_labels = _without_strange_labels(Repair(), judge, challenge).cause.labels
+    strange_labels = without_strange_labels(Repair(), judge, challenge).cause.labels
     is_strange = strange_labels or finding.outside_labels
     return judge.judged(Repair()) if is_refused or is_strange else None
 
@@ -286,7 +286,7 @@ def repaired_image(repair: Repair, labels: Labels, grid: Grid) -> Any:
     return nib.Nifti1Image(repaired_labels.T, affine_of(grid), dtype=np.uint8)
 
 
-def _without_strange_labels(
+def without_strange_labels(
     repair: Repair, judge: Judge, challenge: Challenge
 ) -> Repair:
     """The repair with every label that the challenge refuses as background."""

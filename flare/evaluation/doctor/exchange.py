@@ -17,6 +17,7 @@ from flare.evaluation.doctor.diagnose import (
     judge_of,
     misplacement_of,
     with_repair,
+    without_strange_labels,
 )
 from flare.evaluation.doctor.judge import Judged, Sample
 from flare.evaluation.doctor.repair import NO_CAUSE, NO_SHIFT, Placement, placements
@@ -80,7 +81,9 @@ def _fits(
                 is_by_header = repair.cause.placement is Placement.HEADER
                 if repair.cause.order == NO_CAUSE.order and not is_by_header:
                     repairs.append(rival.judged(repair))
-            fits[case] = max(repairs, key=lambda judged: judged.worth)
+            best = max(repairs, key=lambda judged: judged.worth)
+            repair = without_strange_labels(best.repair, rival, challenge)
+            fits[case] = Judged(repair, best.dsc)
     return pair.case, fits
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -218,12 +218,8 @@ class Judge:
             if share >= MOSTLY and organs[row] != label:
                 organ_by_label[label] = organs[row]
             elif is_displaced:
-                labels = organ_by_label.keys()
-                label_by_organ = dict(zip(organ_by_label.values(), labels, strict=True))
-                free = label
-                while free in label_by_organ:
-                    free = label_by_organ.pop(free)
-                organ_by_label[label] = free if free in organs else 0
+                organ = _organ_without_label(label, organ_by_label)
+                organ_by_label[label] = organ if organ in organs else 0
 
     # --- Shifts -------------------------------------------------------------------
 
@@ -286,3 +282,15 @@ class Judge:
         shift_mm = np.multiply(repair.cause.shift, self.sample.grid.spacing)
         limit_mm = TOGETHER * np.linalg.norm(shift_mm)
         return len(distances_mm) > 0 and bool(np.median(distances_mm) < limit_mm)
+
+
+def _organ_without_label(displaced: int, organ_by_label: Mapping[int, int]) -> int:
+    """The organ that has lost its label, at the end of the chain of a displaced one."""
+    label_by_organ: dict[int, int] = {}
+    for label, organ in organ_by_label.items():
+        # Labels that were assigned stand before strays of the same organ.
+        label_by_organ.setdefault(organ, label)
+    organ = displaced
+    while organ in label_by_organ:
+        organ = label_by_organ.pop(organ)
+    return organ

@@ -60,6 +60,11 @@ class Cause(NamedTuple):
     labels: tuple[tuple[int, int], ...] = ()
 
     @property
+    def orientation(self) -> tuple[Placement, tuple[Axis, ...]]:
+        """The placement and the axes, which cases of other sizes have alike."""
+        return self.placement, self.axes
+
+    @property
     def order(self) -> tuple[int, ...]:
         """The prediction's axes along z, y, x of the reference: (0, 1, 2) if right."""
         return tuple(axis.number for axis in self.axes)
@@ -99,10 +104,10 @@ class Repair:
     def apply(self, labels: Labels, shape: Sequence[int]) -> Labels:
         """The repaired labels, of the shape of the reference."""
         steps = np.abs(self.matrix[:, :3])
-        source_axes = steps.argmax(axis=1)
+        reference_axes = steps.argmax(axis=1)
         is_along_axes = np.count_nonzero(steps > 1e-3 * steps.max()) == 3
-        if is_along_axes and len({*source_axes.tolist()}) == 3:
-            moved = self._picked(labels, shape, np.argsort(source_axes))
+        if is_along_axes and len({*reference_axes.tolist()}) == 3:
+            moved = self._picked(labels, shape, np.argsort(reference_axes))
         else:
             # Not at the top: it is slow to load, and an oblique grid is rare.
             from scipy.ndimage import affine_transform
@@ -199,6 +204,6 @@ def affine_of(grid: Grid) -> Floats:
 def rebuilt(cause: Cause, prediction: Grid, reference: Grid) -> Repair | None:
     """The repair of a cause for a case of other sizes; None if it cannot be there."""
     for repair in placements(prediction, reference):
-        if repair.cause[:2] == cause[:2]:
+        if repair.cause.orientation == cause.orientation:
             return repair.shifted(cause.shift).relabelled(cause.labels)
     return None

@@ -109,6 +109,8 @@ def _score_lines(members: Sequence[Finding]) -> Iterator[str]:
         before = [f.before.by_metric[name] for f in members if f.before]
         after = [f.after.by_metric[name] for f in members if f.after]
         submitted = f"{fmean(before):.4f}" if before else "refused"
+        if 0 < len(before) < len(after):
+            submitted += f" ({len(after) - len(before)} refused)"
         repaired = f"{fmean(after):.4f} repaired"
         yield f"  {METRICS[name].title} {submitted} as submitted, {repaired}"
 
@@ -127,7 +129,7 @@ def _ways(members: Sequence[Finding], challenge: Challenge) -> list[str]:
 
 
 def _honest_lines(members: Sequence[Finding], cases: int) -> Iterator[str]:
-    """Tell of cases that nothing explains, the worst organs first."""
+    """Tell of cases that nothing explains, the worst first, with their worst organs."""
     scored = []
     for finding in members:
         if finding.before:
@@ -148,7 +150,8 @@ def _honest_lines(members: Sequence[Finding], cases: int) -> Iterator[str]:
     )
     scored.sort(key=lambda row: row[0])
     for _, finding in scored[:MOST_WORST]:
-        yield f"  {safe(finding.pair.case)}: worst is {finding.worst_organ}"
+        if finding.worst_organ:
+            yield f"  {safe(finding.pair.case)}: worst is {finding.worst_organ}"
 
 
 def _row(finding: Finding, challenge: Challenge) -> tuple[str, str, str, str]:

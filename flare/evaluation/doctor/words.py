@@ -122,9 +122,9 @@ def _axes_texts(cause: Cause, grid: Grid) -> Iterator[CauseText]:
     """The order and the directions of axes that are not those of the CT."""
     axes = cause.axes[::-1]
     if cause.order != NO_CAUSE.order:
-        names = ", ".join("zyx"[axis.number] for axis in axes)
-        text = f"axes are ({names}) instead of (x, y, z)"
         order = tuple(2 - axis.number for axis in axes)
+        names = ", ".join("xyz"[order.index(number)] for number in range(3))
+        text = f"axes are ({names}) instead of (x, y, z)"
         code = f"labels = labels.transpose{order}; {COPY_HEADER}"
         yield CauseText("transposed", text, code)
     places = tuple(place for place in range(3) if axes[place].is_reversed)

@@ -205,10 +205,6 @@ def organiser_page(
     `links` leads to the pages of teams, `case_links` to those of cases by all teams.
     """
     analysis, metrics = ranking.analysis, ranking.metrics
-    flags = list(analysis.flags)
-    look: list[Part] = []
-    if not 0 < len(flags) <= LOOKED_AT:
-        look = [lines_or(flags, "Nothing odd was found.")]
     hard = _hard_cases(metrics, case_links or {})
     doubts: list[Part] = []
     tests: list[Part] = []
@@ -221,12 +217,6 @@ def organiser_page(
         tests = _tests_parts(analysis, metrics)
         schemes = [Words(_firsts_text(analysis.schemes))]
         schemes.append(schemes_chart(analysis.schemes))
-    look_name, look_title = "Missing results", "Missing results"
-    if look:
-        look_name = "To be looked at"
-        look_title = "To be looked at before it is published"
-    if missing := missing_lines(analysis):
-        look += [*([Heading("Missing results")] if look else []), Lines(missing)]
     of_cases = [values for values in metrics if not values.metric.is_of_answers]
     charts: list[Part] = [Pair([values_chart(values) for values in of_cases])]
     if len(of_cases) < len(metrics):
@@ -234,11 +224,11 @@ def organiser_page(
     page = ranking_page(
         ranking.public,
         links,
-        look=flags,
+        look=analysis.flags,
         doubts=doubts,
         means=_mean_parts(ranking.groupings, metrics),
         sections=[
-            Section("look", look_name, look_title, look),
+            _look_section(analysis),
             Section("cases", "Cases", "Which cases are hard, and for whom", hard),
             Section("values", "Values", "Values by each metric", charts),
             Section("tests", "Tests", "Who is better than whom", tests),
@@ -247,6 +237,21 @@ def organiser_page(
     )
     title = f"{page.title}, for organisers"
     return replace(page, title=title, audience_note=ORGANISERS_NOTE)
+
+
+def _look_section(analysis: Analysis) -> Section:
+    """All flags, unless the box above the ranking has them, and missing results."""
+    missing = missing_lines(analysis)
+    missing_parts: list[Part] = [Lines(missing)] if missing else []
+    flags = analysis.flags
+    is_told_above = 0 < len(flags) <= LOOKED_AT
+    if is_told_above:
+        return Section("look", "Missing results", "Missing results", missing_parts)
+    look: list[Part] = [lines_or(flags, "Nothing odd was found.")]
+    if missing:
+        look += [Heading("Missing results"), *missing_parts]
+    title = "To be looked at before it is published"
+    return Section("look", "To be looked at", title, look)
 
 
 def _hard_cases(
@@ -484,12 +489,12 @@ MOVES_KEY: Key = (("g2", "places gained"), ("s4", "places lost"))
 
 
 def _telling(schemes: Sequence[Scheme]) -> Sequence[Scheme]:
-    """Ways of ranking that have all teams, and do not tie all of them, if any do."""
-    telling = []
-    for scheme in schemes:
-        if scheme.left_out is None and scheme.tau is not None:
-            telling.append(scheme)
-    return telling or schemes
+    """Ways of ranking that have all teams, but those that tie all of them.
+
+    If each of them ties all teams, they are all told.
+    """
+    whole = [scheme for scheme in schemes if scheme.left_out is None]
+    return [scheme for scheme in whole if scheme.tau is not None] or whole
 
 
 def _firsts_text(schemes: Sequence[Scheme]) -> str:

@@ -310,10 +310,14 @@ def _first_table(
 ) -> Table:
     """The ranking; teams lead to their own pages, and have signs of what is odd."""
     intervals = {draw.team: _interval_cell(draw) for draw in public.draws}
+    alarms = alarms_of([place.team for place in public.places], look)
     rows = []
     for number, place in enumerate(public.places):
         score = number_cell(float(place.score), decimals=4, exact=True)
-        row: list[str | Cell] = [str(place.rank or "-"), _team_cell(place, look, links)]
+        row: list[str | Cell] = [
+            str(place.rank or "-"),
+            _team_cell(place.team, alarms, links),
+        ]
         if intervals:
             row.append(intervals.get(place.team, Cell("")))
         row.append(score if place.rank else "")
@@ -348,11 +352,23 @@ def _first_heads(public: PublicRanking) -> list[str]:
     return heads
 
 
-def _team_cell(place: Standing, look: Sequence[str], links: Mapping[str, str]) -> Cell:
+def alarms_of(teams: Sequence[str], look: Sequence[str]) -> dict[str, list[str]]:
+    """The remarks on each team; one begins with its name, of two names the longer."""
+    alarms: dict[str, list[str]] = {}
+    longest_first = sorted(teams, key=len, reverse=True)
+    for line in look:
+        for team in longest_first:
+            if line.startswith((f"{safe(team)} ", f"{safe(team)}:")):
+                alarms.setdefault(team, []).append(line)
+                break
+    return alarms
+
+
+def _team_cell(
+    team: str, alarms: Mapping[str, Sequence[str]], links: Mapping[str, str]
+) -> Cell:
     """The name of a team, with its page, and with all that is odd about it."""
-    starts = (f"{safe(place.team)} ", f"{safe(place.team)}:")
-    alarm = " ".join(line for line in look if line.startswith(starts))
-    return Cell(place.team, href=links.get(place.team, ""), alarm=alarm)
+    return Cell(team, href=links.get(team, ""), alarm=" ".join(alarms.get(team, ())))
 
 
 def _interval_cell(draw: RankInterval) -> Cell:

@@ -190,7 +190,7 @@ def _value_parts(
                 charts.append(_value_chart(standing, column))
     if not of_cases:
         return [], []
-    return [Pair(charts)], [_cases_table(standing, of_cases)]
+    return [Pair(charts)] if charts else [], [_cases_table(standing, of_cases)]
 
 
 def _value_chart(standing: OwnStanding, column: Column) -> Chart:

@@ -77,6 +77,11 @@ KINDS = {
     "z reversed": (body()[:, :, ::-1], AFFINE, "mirrored head to feet"),
     "RAS for LPS": (body()[::-1, ::-1], AFFINE, f"{MIRRORED} and front to back"),
     "zyx for xyz": (body().T, AFFINE, TRANSPOSED),
+    "yzx for xyz": (
+        body().transpose(1, 2, 0),
+        AFFINE,
+        "axes are (y, z, x) instead of (x, y, z)",
+    ),
     "lost header": (body(), np.eye(4), HEADER),
     "other origin": (body(), AFFINE + np.eye(4, k=3) * 25, HEADER),
     "coarse": (*half_as_fine(body()), REGRID),
@@ -403,11 +408,13 @@ def test_organs_that_lie_elsewhere_in_each_case_share_no_shift(folders):
 
 
 def test_exchanged_files_are_told_by_whose_they_are(folders, tmp_path):
-    """Patient 1 has other organs, 2 those of 0."""
+    """Patient 1 has other organs, 2 those of 0; one file has a label of no organ."""
     other = np.zeros_like(body())
     other[20:38, 3:14, 4:12], other[3:14, 16:30, 9:20] = 1, 2
     other[5:13, 4:13, 2:9], other[22:30, 20:28, 13:19] = 3, 4
-    write_cases(folders, [other, body(), body()], [body(), other, body()])
+    with_stray = other.copy()
+    with_stray[0, 0, 0] = 99
+    write_cases(folders, [with_stray, body(), body()], [body(), other, body()])
 
     diagnosis = diagnosed(folders)
     diagnosis.write_repaired(tmp_path / "fixed")
@@ -417,6 +424,36 @@ def test_exchanged_files_are_told_by_whose_they_are(folders, tmp_path):
     assert said(diagnosis) == "the file holds the labels of another case"
     results = flare.evaluate(tmp_path / "fixed", folders[1], challenge="flare21")
     assert results.metrics["dsc"] == (1, 1, 1)
+
+
+def test_a_label_that_was_displaced_closes_the_circle_though_a_stray_has_its_organ(
+    folders,
+):
+    """Organ 14 is saved as 13, a part of it as 5; 14 lies nowhere, and 13 is absent."""
+    reference = renumbered(body(), {1: 11, 2: 12, 3: 13, 4: 14})
+    labels = renumbered(reference, {13: 0, 14: 13})
+    labels[tuple(np.argwhere(labels == 13)[:20].T)] = 5
+    labels[:4, :4, :4] = 14
+    write_cases(folders, [labels], [reference])
+
+    (finding,) = flare.diagnose(*folders).findings
+
+    assert finding.cause.labels == ((5, 14), (13, 14), (14, 13))
+
+
+def test_means_say_how_many_cases_were_refused_and_empty_cases_have_no_worst(folders):
+    empty = np.zeros_like(body())
+    bad = renumbered(body(), {1: 0, 2: 0, 3: 0})
+    references = [body(), body(), empty, body()]
+    write_cases(folders, [body()[::-1], body()[::-1], empty, bad], references)
+    write(folders[0], "case_0", body()[::-1], np.eye(4))
+
+    lines = diagnosed(folders).lines
+
+    assert any("(1 refused) as submitted, 1.0000 rep" in line for line in lines)
+    assert [line.split(":")[0].strip() for line in lines if "worst is" in line] == [
+        "case_3"
+    ]
 
 
 def test_without_a_challenge_the_labels_of_the_references_are_organs(folders):
