@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -119,7 +120,8 @@ def completed(
     Items are only asked for shortly before they are done. A worker that dies breaks its
     executor, and a new one goes on. An item that was in progress when this happened
     `DEATHS` times is suspected: `divide` makes parts of it, which are done at the end,
-    one at a time. Workers import the function by its name.
+    one at a time, each asked for when those before it are done. Workers import the
+    function by its name.
 
     Raises
     ------
@@ -133,10 +135,8 @@ def completed(
         else:
             yield done
     if suspects:
-        parts: list[Item] = []
-        for suspect in suspects:
-            parts += divide(suspect)
-        yield from _Phase(pool, function, iter(parts), 1).run()
+        parts = chain.from_iterable(map(divide, suspects))
+        yield from _Phase(pool, function, parts, 1).run()
 
 
 class _Phase(Generic[Item, Result]):

@@ -251,12 +251,25 @@ class _Run:
 
     def _work(self, pool: Pool, batches: Iterable[Batch], team_count: int) -> None:
         """Score batches, and tell the progress of a run over all teams."""
-        for done in completed(pool, score_batch, batches, Batch.divided):
+        for done in completed(pool, score_batch, batches, self._parts):
             # A batch that is lost, as its workers died, ends its team alone.
             if done.error and not done.is_lost:
                 raise done.error
             self._take(done)
             self._tell_progress(team_count)
+
+    def _parts(self, batch: Batch) -> Iterator[Batch]:
+        """A batch for each case of a lost one, but for teams that are refused by now.
+
+        Each of their cases could kill one worker after the other, while others wait.
+        """
+        for part in batch.divided():
+            team = self._open_teams[part.cases[0].team]
+            if team.error:
+                team.pending_cases -= 1
+                self._finish_done()
+            else:
+                yield part
 
     def _tell_progress(self, team_count: int) -> None:
         if self.on_progress:
@@ -399,6 +412,10 @@ class _Run:
             if prediction_sha256:
                 outcomes[key] = attempt
         self.kept_scores.keep(outcomes.items())
+        self._finish_done()
+
+    def _finish_done(self) -> None:
+        """Finish the teams of which no case is left."""
         for team in tuple(self._open_teams.values()):
             if not team.pending_cases:
                 self._finish(team)

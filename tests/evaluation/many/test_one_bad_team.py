@@ -13,6 +13,7 @@ import pytest
 
 import flare
 from flare.common.errors import InputError
+from flare.common.executor import DEATHS
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.many import score as run_module
 from flare.evaluation.many.cases import TeamCase, split
@@ -104,6 +105,29 @@ def test_what_comes_up_while_a_case_is_scored_refuses_its_team(
     else:
         how = "was killed" if what is kill else "ran out of memory"
         assert how in refusals["beta"]
+
+
+def test_a_team_whose_every_case_kills_is_given_up_at_the_first(
+    score, tmp_path, monkeypatch
+):
+    kills = tmp_path / "kills"
+
+    def fail(pair, challenge, score=case.score_case):
+        if pair.prediction.path.parent.name == "beta":
+            with kills.open("a") as file:
+                file.write("x")
+            kill()
+        return score(pair, challenge)
+
+    monkeypatch.setattr(case, "score_case", fail)
+
+    refusals = score(2)
+
+    assert [*refusals] == ["beta"]
+    assert "was killed" in refusals["beta"]
+    # The batch of all teams, and then one case alone.
+    assert len(kills.read_text()) == 2 * DEATHS
+    check_others(tmp_path, "beta")
 
 
 # --- What lies there ----------------------------------------------------------------
