@@ -93,7 +93,11 @@ def _all_schemes(
         yield from _schemes_without_a_metric(board)
     if len(board.teams) > 2:
         for number, team in enumerate(board.teams):
-            yield f"without team {printable(team)}", ranks_without(board, number), team
+            yield (
+                f"without team {printable(team)}",
+                ranks_without_team(board, number),
+                team,
+            )
 
 
 def _schemes_over_cases(
@@ -125,7 +129,7 @@ def _ranks(values: Values, rules: RankingRules) -> tuple[int, ...]:
     return ranks_by_sums(rank_sums(ranks_of(values, rules), rules))
 
 
-def ranks_without(board: Board, number: int) -> tuple[int, ...]:
+def ranks_without_team(board: Board, number: int) -> tuple[int, ...]:
     """The final ranks of all teams but the one with this number.
 
     Each team behind it moves up by one, which is faster than to rank them anew.
@@ -135,6 +139,7 @@ def ranks_without(board: Board, number: int) -> tuple[int, ...]:
     if rules.missing is not MissingRule.LAST and np.isnan(board.comparable).any():
         return _ranks(values, rules)  # which depend on the values of all teams
     is_behind = (values > team_values) | np.isnan(values)
+    # Doubled places that a team gains whose equal leaves.
     moved_by_tie = {Ties.MIN: 0, Ties.AVERAGE: 1, Ties.MAX: 2}[rules.ties]
     doubled_ranks = np.delete(board.doubled_ranks, number, axis=0)
     doubled_ranks -= 2 * is_behind + moved_by_tie * (values == team_values)

@@ -19,7 +19,7 @@ from flare.ranking.sensitivity import (
     fewest_withdrawals,
     other_schemes,
     ranks_by_choice,
-    ranks_without,
+    ranks_without_team,
     sensitivity_of,
 )
 from flare.ranking.uncertainty import compare_pairs
@@ -163,7 +163,7 @@ def test_a_disqualification_that_costs_the_first_place():
 
 @pytest.mark.parametrize("missing", MissingRule)
 @pytest.mark.parametrize("ties", Ties)
-def test_ranks_without_a_team_are_those_of_the_board_without_it(ties, missing):
+def test_ranks_without_team_a_team_are_those_of_the_board_without_it(ties, missing):
     """Random boards with ties, without, with one, or with several missing results."""
     generator = np.random.default_rng(5)
     for average, missing_results in itertools.product(Average, (0, 1, 1, 1, 1, 4)):
@@ -181,7 +181,7 @@ def test_ranks_without_a_team_are_those_of_the_board_without_it(ties, missing):
             teams = board.teams[:number] + board.teams[number + 1 :]
             board_without = replace(board, teams=teams, values=fewer)
 
-            assert ranks_without(board, number) == board_without.final_ranks
+            assert ranks_without_team(board, number) == board_without.final_ranks
 
 
 def test_equal_leads_take_the_first_cases():

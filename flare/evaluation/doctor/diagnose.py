@@ -13,7 +13,6 @@ from flare.common.environment import default_workers
 from flare.common.errors import FileError
 from flare.common.executor import LocalPool, completed
 from flare.evaluation.doctor.judge import (
-    COARSE,
     Judge,
     Judged,
     Sample,
@@ -42,13 +41,13 @@ from flare.results.scores import CaseScore
 ALL_LABELS = range(1, 256)
 
 LEAST_GAIN = 0.05
-"""A cause is told if its repair raises the DSC by this at least,"""
+"""The least by which the repair of a cause that is told raises the DSC."""
 
 GAP_CLOSED = 0.25
-"""and closes this share of the gap to a DSC of 1,"""
+"""The least share of the gap to a DSC of 1 that it closes."""
 
 LEAST_DSC = 0.3
-"""and reaches this."""
+"""The least DSC that it reaches."""
 
 SEARCHED_BELOW = 0.7
 """If no placement reaches this DSC, shifts are searched from nothing."""
@@ -63,7 +62,11 @@ LEAST_SHARED_GAIN = 0.01
 """A cause that most cases share is told of others if it raises their DSC by this."""
 
 CANDIDATES = 3
-"""The number of placements from which shifts are searched."""
+"""The number of placements from which shifts are searched, and of repairs that are
+tried as explanations."""
+
+FIRST_STEP = 4
+"""Shifts near a placement are searched by steps of so many voxels at first."""
 
 KEPT_POINTS = 400
 """Voxels of each organ of a case that are kept until all cases were looked at."""
@@ -130,13 +133,14 @@ def find_repairs(judge: Judge) -> list[Judged]:
     """Repairs of a prediction, the one that is worth most first; each cause once."""
     ways = placements(judge.prediction.grid, judge.sample.grid)
     placed = _best_first([judge.judged(way) for way in ways])
-    climbed = [judge.climbed(start, 4) for start in placed[:CANDIDATES]]
+    climbed = [judge.climbed(start, FIRST_STEP) for start in placed[:CANDIDATES]]
     best = _best_first([*placed, *climbed])
     if best[0].worth >= SEARCHED_BELOW:
         return best
     starts = _best_first([judge.judged(judge.correlated(way)) for way in ways])
-    step = max(1, max(judge.sample.grid.shape) // COARSE)
-    searched = [judge.climbed(start, step) for start in starts[: CANDIDATES + 1]]
+    searched = [
+        judge.climbed(start, judge.coarse_step) for start in starts[: CANDIDATES + 1]
+    ]
     return _best_first([*best, *searched])
 
 
@@ -254,8 +258,8 @@ def _shared_repair(shared: Cause, judge: Judge) -> Judged | None:
     if shared.placement is Placement.CUT:  # each case at a place of its own
         unmoved = repair.shifted((-np.array(shared.shift)).tolist())
         start = judge.judged(judge.correlated(unmoved))
-        step = max(1, max(judge.sample.grid.shape) // COARSE)
-        judged = max(judged, judge.climbed(start, step), key=lambda way: way.dsc)
+        climbed = judge.climbed(start, judge.coarse_step)
+        judged = max(judged, climbed, key=lambda way: way.dsc)
     gain = judged.dsc - judge.submitted_dsc
     return judged if gain >= LEAST_SHARED_GAIN else None
 
@@ -340,7 +344,8 @@ def in_workers(
     """The outcome of a function for each case, in worker processes, in any order."""
     if not pairs:
         return
-    most_voxels = 512 * 512 * 300
-    pool = LocalPool(max(1, min(workers or default_workers(most_voxels), len(pairs))))
+    large_ct_voxels = 512 * 512 * 300  # sizes are not known before files are read
+    most_workers = workers or default_workers(large_ct_voxels)
+    pool = LocalPool(max(1, min(most_workers, len(pairs))))
     for done in completed(pool, function, pairs):
         yield outcome_of(done)

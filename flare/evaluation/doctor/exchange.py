@@ -40,11 +40,11 @@ def find_exchanged(
     samples = {case: finding.sample for case, finding in doubtful.items()}
     look = partial(_fits, samples=samples, challenge=challenge)
     pairs = [finding.pair for finding in doubtful.values()]
-    fits_by_file = dict(in_workers(look, pairs, workers))
+    fits_by_donor = dict(in_workers(look, pairs, workers))
     for case, finding in doubtful.items():
-        donor = _donor(case, doubtful, fits_by_file, challenge)
+        donor = _donor(case, doubtful, fits_by_donor, challenge)
         if donor:
-            fit = fits_by_file[donor][case]
+            fit = fits_by_donor[donor][case]
             pair = replace(finding.pair, prediction=doubtful[donor].pair.prediction)
             prediction = pair.prediction.read_labels(ALL_LABELS)
             donated = replace(finding, pair=pair)
@@ -75,14 +75,14 @@ def _fits(
     fits = {}
     for case, sample in samples.items():
         if sample.grid.shape == prediction.grid.shape:
-            rival = replace(judge, sample=sample)
+            judge_of_case = replace(judge, sample=sample)
             repairs = []
             for repair in placements(prediction.grid, sample.grid):
                 is_by_header = repair.cause.placement is Placement.HEADER
                 if repair.cause.order == NO_CAUSE.order and not is_by_header:
-                    repairs.append(rival.judged(repair))
+                    repairs.append(judge_of_case.judged(repair))
             best = max(repairs, key=lambda judged: judged.worth)
-            repair = without_strange_labels(best.repair, rival, challenge)
+            repair = without_strange_labels(best.repair, judge_of_case, challenge)
             fits[case] = Judged(repair, best.dsc)
     return pair.case, fits
 
@@ -90,17 +90,17 @@ def _fits(
 def _donor(
     case: str,
     doubtful: Mapping[str, Finding],
-    fits_by_file: Mapping[str, Fits],
+    fits_by_donor: Mapping[str, Fits],
     challenge: Challenge,
 ) -> str:
     """The case whose file has the prediction of a case; empty if it is its own."""
-    candidates = [name for name, fits in fits_by_file.items() if case in fits]
+    candidates = [name for name, fits in fits_by_donor.items() if case in fits]
     if not candidates:
         return ""
-    donor = max(candidates, key=lambda name: fits_by_file[name][case].worth)
-    best = fits_by_file[donor][case]
+    donor = max(candidates, key=lambda name: fits_by_donor[name][case].worth)
+    best = fits_by_donor[donor][case]
     # Patients who are alike fit each other's references, too, if not as well.
-    own_fit = fits_by_file[donor].get(donor)
+    own_fit = fits_by_donor[donor].get(donor)
     fits_itself = own_fit is not None and own_fit.worth >= best.worth
     if donor == case or fits_itself or best.dsc < LEAST_DSC:
         return ""

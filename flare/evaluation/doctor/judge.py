@@ -29,7 +29,8 @@ INSTEAD = 0.3
 and higher than that of the own one by this: organs that touch do not change places."""
 
 MOSTLY = 0.5
-"""A label that no organ has is taken for the organ that this share of it lies in."""
+"""A label that no organ has, or whose organ has another label now, is taken for the
+organ that this share of it lies in."""
 
 TOGETHER = 0.5
 """Once a shift is taken back, the organs' centres lie off by at most this share of it,
@@ -68,10 +69,11 @@ class Sample:
         return replace(self, points=thinned)
 
     def overlaps(self, labels: Labels, matrix: Floats) -> Floats:
-        """The voxels that each organ shares with each label, of shape (organs, 256)."""
+        """Voxels that organs share with labels, estimated; of shape (organs, 256)."""
         points = np.concatenate(self.points, axis=1)
         positions = matrix[:, :3].astype(np.float32) @ points
-        positions += (matrix[:, 3:] + 0.5 + 1e-4).astype(np.float32)
+        rounding = 0.5 + 1e-4  # in float32, half a voxel may be a little less
+        positions += (matrix[:, 3:] + rounding).astype(np.float32)
         z, y, x = np.floor(positions).astype(np.int64)
         depth, height, width = labels.shape
         is_inside = (z >= 0) & (z < depth) & (y >= 0) & (y < height)
@@ -223,14 +225,20 @@ class Judge:
 
     # --- Shifts -------------------------------------------------------------------
 
+    @property
+    def coarse_step(self) -> int:
+        """The voxels between two places at which a shift is searched from nothing."""
+        return max(1, max(self.sample.grid.shape) // COARSE)
+
     def climbed(self, start: Judged, step: int) -> Judged:
         """The best shift that is reached from a repair by ever smaller steps."""
         best = start
         directions = np.concatenate([np.eye(3), -np.eye(3)]).astype(int)
         while step:
-            plain = best.repair.relabelled(start.repair.cause.labels)
+            # Labels are chosen anew at each place.
+            unlabelled = best.repair.relabelled(start.repair.cause.labels)
             moves = [
-                self.judged(plain.shifted((direction * step).tolist()))
+                self.judged(unlabelled.shifted((direction * step).tolist()))
                 for direction in directions
             ]
             top = max(moves, key=lambda judged: judged.dsc)
@@ -263,19 +271,21 @@ class Judge:
         spectrum = spectrum * np.conj(np.fft.rfftn(reference, padded, axes))
         correlation = np.fft.irfftn(spectrum, padded, axes)
         peak = np.array(np.unravel_index(correlation.argmax(), correlation.shape))
+        # The transform is cyclic: far peaks are shifts to the other side.
         steps = np.where(peak > coarse_shape, peak - padded, peak)
         return repair.shifted((steps * strides).tolist())
 
     def is_moved_together(self, repair: Repair) -> bool:
-        """Whether all organs lie off in the direction of a shift, and as far.
+        """Whether most organs lie off in the direction of a shift, and as far.
 
         Organs that lie elsewhere by a vector each are an honest mistake.
         """
         labels = repair.label_table[self.prediction.labels]
         relabelled = replace(self.prediction, labels=labels)
+        # Only the centres are needed, no points.
         moved = sample_of(relabelled, self.sample.organs.tolist(), 1)
-        turn, start = repair.matrix[:, :3], repair.matrix[:, 3]
-        places = np.linalg.solve(turn, (moved.centres - start).T).T
+        linear, offset = repair.matrix[:, :3], repair.matrix[:, 3]
+        places = np.linalg.solve(linear, (moved.centres - offset).T).T
         offsets_mm = (places - self.sample.centres) * self.sample.grid.spacing
         is_in_both = (self.sample.sizes > 0) & (moved.sizes > 0)
         distances_mm = np.linalg.norm(offsets_mm[is_in_both], axis=1)

@@ -35,8 +35,8 @@ class Placement(Enum):
     """It has the same voxels, of a smaller or larger field of view."""
 
 
-MANY = 8
-"""A grid with fewer voxels than one of so many is filled voxel by voxel."""
+FEW_SHARE = 1 / 8
+"""A grid with fewer voxels than this share of the prediction's is filled one by one."""
 
 
 class Axis(NamedTuple):
@@ -105,6 +105,7 @@ class Repair:
         """The repaired labels, of the shape of the reference."""
         steps = np.abs(self.matrix[:, :3])
         reference_axes = steps.argmax(axis=1)
+        # One step along each axis; tilts below a thousandth are left out.
         is_along_axes = np.count_nonzero(steps > 1e-3 * steps.max()) == 3
         if is_along_axes and len({*reference_axes.tolist()}) == 3:
             moved = self._picked(labels, shape, np.argsort(reference_axes))
@@ -135,7 +136,7 @@ class Repair:
             outside.append((place < 0) | (place > last))
             places.append(place.clip(0, last))
         moved: Labels = labels.transpose(order)
-        if math.prod(shape) < labels.size / MANY:
+        if math.prod(shape) < labels.size * FEW_SHARE:
             moved = moved[np.ix_(*places)]
         else:  # an axis at a time: whole rows are copied, not voxel by voxel
             for axis, place in enumerate(places):
@@ -178,9 +179,10 @@ def _matrix(axes: tuple[Axis, ...], sizes: Sequence[int], steps: Floats) -> Floa
     """The matrix of axes, of a prediction of some sizes; voxels' centres are meant."""
     matrix = np.zeros((3, 4))
     for row, axis in enumerate(axes):
-        first = (steps[row] - 1) / 2
+        first_centre = (steps[row] - 1) / 2
         matrix[axis.number, row] = -steps[row] if axis.is_reversed else steps[row]
-        matrix[axis.number, 3] = sizes[row] - 1 - first if axis.is_reversed else first
+        start = sizes[row] - 1 - first_centre if axis.is_reversed else first_centre
+        matrix[axis.number, 3] = start
     return matrix
 
 
@@ -190,8 +192,10 @@ def _by_header(prediction: Grid, reference: Grid) -> Iterator[Repair]:
         return
     if abs(np.linalg.det(affine_of(prediction))) < 1e-9:
         return
-    turn = np.linalg.solve(affine_of(prediction), affine_of(reference))
-    matrix = turn[:3][::-1, [2, 1, 0, 3]].astype(float)  # from x, y, z to z, y, x
+    to_prediction = np.linalg.solve(affine_of(prediction), affine_of(reference))
+    matrix = to_prediction[:3][::-1, [2, 1, 0, 3]].astype(
+        float
+    )  # from x, y, z to z, y, x
     if not np.allclose(matrix, np.eye(3, 4), atol=1e-3):
         yield Repair(matrix, Cause(Placement.HEADER))
 

@@ -17,9 +17,9 @@ GOOD_DSC = 0.9
 """From this mean DSC on, nothing is asked of cases without a cause."""
 
 MOST_WAYS = 3
-"""At most this many ways are written out in which one cause shows in several files."""
+"""At most this many wordings of one cause are printed."""
 
-FEW_CASES = (
+RARE_CAUSE_NOTE = (
     "Most cases do not have it. If these predictions fit their CTs in a viewer, the"
     " references may be wrong: tell the organisers."
 )
@@ -52,7 +52,7 @@ def report_lines(findings: Sequence[Finding], challenge: Challenge) -> Iterator[
     for members in sorted(groups, key=len, reverse=True):
         yield from _cause_lines(members, len(findings), challenge)
     if without_cause:
-        yield from _honest_lines(without_cause, len(findings))
+        yield from _unexplained_lines(without_cause, len(findings))
     yield ""
     rows = [("case", "DSC as submitted", "repaired", "cause")]
     for finding in findings:
@@ -100,7 +100,7 @@ def _cause_lines(
         for line in cause.lines:
             yield f"  {line}"
     if 2 * len(members) < cases:
-        yield f"  {FEW_CASES}"
+        yield f"  {RARE_CAUSE_NOTE}"
 
 
 def _score_lines(members: Sequence[Finding]) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _ways(members: Sequence[Finding], challenge: Challenge) -> list[str]:
     return [*ways[:MOST_WAYS], f"{surplus} more"] if surplus > 0 else ways
 
 
-def _honest_lines(members: Sequence[Finding], cases: int) -> Iterator[str]:
+def _unexplained_lines(members: Sequence[Finding], cases: int) -> Iterator[str]:
     """Tell of cases that nothing explains, the worst first, with their worst organs."""
     scored = []
     for finding in members:

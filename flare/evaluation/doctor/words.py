@@ -99,7 +99,7 @@ def cause_texts(
         texts += _axes_texts(cause, grid)
         # A challenge that compares sizes alone takes any header.
         is_harmless = bool(donor) or challenge.grid.compare is GridComparison.SIZE
-        texts += _size_texts(cause, "" if is_harmless else misplacement)
+        texts += _size_or_header_texts(cause, "" if is_harmless else misplacement)
     if cause.shift != NO_SHIFT and cause.placement is not Placement.CUT:
         text = f"shifted by {_shift_text(cause, grid)}"
         back = tuple(-steps for steps in cause.shift[::-1])
@@ -127,15 +127,16 @@ def _axes_texts(cause: Cause, grid: Grid) -> Iterator[CauseText]:
         text = f"axes are ({names}) instead of (x, y, z)"
         code = f"labels = labels.transpose{order}; {COPY_HEADER}"
         yield CauseText("transposed", text, code)
-    places = tuple(place for place in range(3) if axes[place].is_reversed)
-    if places:
-        ways = sorted(_patient_axis(grid, place) for place in places)
-        text = "mirrored " + " and ".join(DIRECTIONS[way] for way in ways)
-        code = f"labels = numpy.flip(labels, {places}); {COPY_HEADER}"
+    array_axes = tuple(number for number in range(3) if axes[number].is_reversed)
+    if array_axes:
+        patient_axes = sorted(_patient_axis(grid, number) for number in array_axes)
+        ways = (DIRECTIONS[axis] for axis in patient_axes)
+        text = f"mirrored {' and '.join(ways)}"
+        code = f"labels = numpy.flip(labels, {array_axes}); {COPY_HEADER}"
         yield CauseText("mirrored", text, code)
 
 
-def _size_texts(cause: Cause, misplacement: str) -> Iterator[CauseText]:
+def _size_or_header_texts(cause: Cause, misplacement: str) -> Iterator[CauseText]:
     """The size of an array that is not that of the CT, or else the header's fault."""
     if cause.placement is Placement.CUT:
         text = "cropped or padded, and not put back"

@@ -78,10 +78,7 @@ class TeamCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Cases that one process scores, one after the other: by case, those of all teams.
-
-    So a reference is read once for all of them.
-    """
+    """Cases that one process scores, sorted by case: a reference is read once."""
 
     cases: tuple[TeamCase, ...]
     challenge: Challenge
@@ -219,7 +216,7 @@ def digest_of(pair: CasePair) -> str:
 
 
 def split(groups: Iterable[Sequence[TeamCase]]) -> Iterator[tuple[TeamCase, ...]]:
-    """Divide cases into batches of equal work; no group of cases is divided."""
+    """Divide cases into batches of limited size; no group of cases is divided."""
     batch: list[TeamCase] = []
     size = 0
     for cases in groups:

@@ -60,7 +60,10 @@ from flare.results.team_folder import FolderLock, is_measured
 
 TEAMS_AT_ONCE = 8
 """The number of teams that are scored together, case by case: a reference is read once
-for all of them. While workers are at the last cases of some, as many are opened."""
+for all of them."""
+
+MOST_OPEN_TEAMS = 2 * TEAMS_AT_ONCE
+"""While workers are at the last cases of some teams, the next ones are opened."""
 
 USE = "scored into"
 """The words for this work in the message about a folder that another run has locked."""
@@ -334,7 +337,7 @@ class _Run:
 
         It may have no room for its files while theirs are there.
         """
-        if len(self._open_teams) < 2 * TEAMS_AT_ONCE:
+        if len(self._open_teams) < MOST_OPEN_TEAMS:
             try:
                 return self._open_team(submission)
             except NoRoomError:
@@ -407,8 +410,8 @@ class _Run:
             self._scored_cases += 1
             _, prediction_sha256 = attempt.digests
             key = self._outcome_key(team, attempt.pair, prediction_sha256)
-            # Of equal files of several teams, one was scored.
-            team.scored += key not in outcomes
+            if key not in outcomes:  # of equal files of several teams, one was scored
+                team.scored += 1
             if prediction_sha256:
                 outcomes[key] = attempt
         self.kept_scores.keep(outcomes.items())

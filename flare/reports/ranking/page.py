@@ -136,8 +136,8 @@ def public_ranking(
     """Reduce a ranking to what its readers may know; small groups are not for all."""
     challenge, rules = analysis.challenge, analysis.rules
     has_means = is_organiser or analysis.shows_means
-    has_organs &= has_means
-    means = ranking_means(analysis, has_organs=has_organs, has_tests=False)
+    shows_organs = has_organs and has_means
+    means = ranking_means(analysis, has_organs=shows_organs, has_tests=False)
     metrics = tuple(map(printed, rules.names))
     counted = {name: means.counted[name] for name in rules.names}
     notes = [
@@ -257,9 +257,9 @@ def ranking_page(
     """
     ranking: list[Part] = [_first_table(public, look, links)]
     ranking += (Words(note, "note") for note in (*public.notes, PRIZE_RULE))
-    follows = "and what follows from ranks, but"
+    contents = "and what follows from ranks, but"
     if public.means:
-        follows = "what follows from ranks, and rounded means over all cases, but"
+        contents = "what follows from ranks, and rounded means over all cases, but"
     lead: list[Part] = [Words(public.interim, "banner")] if public.interim else []
     lead.append(Words(public.certainty, "lead"))
     if look:
@@ -276,7 +276,7 @@ def ranking_page(
     settings = pairs_table("What the ranking was made with", public.settings)
     return Page(
         title=f"{public.challenge}: ranking of {count(len(public.teams), 'team')}",
-        audience_note=PUBLIC_NOTE.format(follows),
+        audience_note=PUBLIC_NOTE.format(contents),
         lead=lead,
         sections=[
             Section("ranking", "Ranking", "", ranking),

@@ -85,19 +85,19 @@ def columns_in_field(ranking: WholeRanking, team: str) -> Iterator[Column]:
     rivals = [rival for rival in analysis.board.teams if rival != team]
     values = analysis.table.cube("value", [team, *rivals], names)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of what is NaN alone
+        warnings.simplefilter("ignore", RuntimeWarning)  # where no rival has a result
         medians = np.nanmedian(values[1:], axis=0)
-    for number, of_all_teams in enumerate(ranking.metrics):
+    for number, field_values in enumerate(ranking.metrics):
         own_values = without_nan(values[0, :, number].tolist())
         means = _means_in_field(ranking.public, names[number], team, rivals)
         counted = ranking.public.counted[names[number]]
         mean = Mean(names[number], counted_row(own_values, counted))
         yield Column(
-            metric=of_all_teams.metric,
+            metric=field_values.metric,
             values=own_values,
             mean=replace(mean, recorded=means[0] if mean.present else None),
             rival_means=means[1:],
-            axis=of_all_teams.axis,
+            axis=field_values.axis,
             medians=without_nan(medians[:, number].tolist()),
         )
 

@@ -122,6 +122,7 @@ def test_few_zips_are_unpacked_at_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(teams_module, "unpack_zip", unpack)
     monkeypatch.setattr(run_module, "TEAMS_AT_ONCE", 1)
+    monkeypatch.setattr(run_module, "MOST_OPEN_TEAMS", 2)
     found = flare.evaluate_many(*folders, tmp_path / "results", workers=2)
 
     assert [(team.team, team.refusal) for team in found.teams] == [
