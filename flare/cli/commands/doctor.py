@@ -41,9 +41,11 @@ class DoctorRequest:
 @takes(DoctorRequest)
 def command(request: DoctorRequest) -> None:
     """Say why a score is low, and write repaired copies."""
-    from flare.evaluation.doctor.folder import diagnose
+    from flare.evaluation.doctor.folder import check_new, diagnose
     from flare.evaluation.submission.unpack import label_maps_folder
 
+    if request.fix:
+        check_new(request.fix, request.predictions)
     with label_maps_folder(request.predictions) as folder:
         diagnosis = diagnose(
             folder,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,9 +62,7 @@ class Diagnosis:
         import nibabel as nib  # not at the top: it is slow to load
 
         folder = Path(folder)
-        if folder.exists():
-            problem = f"{safe(folder)}: it is there already"
-            raise InputError(problem, "Name a new folder with --fix.")
+        check_new(folder)
         try:
             folder.mkdir(parents=True)
             for finding in self.findings:
@@ -77,6 +76,17 @@ class Diagnosis:
                 nib.save(image, folder / name)
         except OSError as error:
             raise unwritable(folder, error) from error
+
+
+def check_new(folder: Path, predictions: Path | None = None) -> None:
+    """Raise an InputError if a folder is there, or would lie among the predictions."""
+    problem = ""
+    if os.path.lexists(folder):
+        problem = "it is there already"
+    elif predictions and folder.resolve().is_relative_to(predictions.resolve()):
+        problem = "it would lie among the predictions"
+    if problem:
+        raise InputError(f"{safe(folder)}: {problem}", "Name a new folder with --fix.")
 
 
 def diagnose(

@@ -531,6 +531,23 @@ def test_the_command_says_cause_reason_and_remedy(mirrored, tmp_path, capfd):
     assert {file: file.read_bytes() for file in words[0].iterdir()} == before
 
 
+def test_repaired_copies_go_nowhere_near_the_predictions(mirrored, tmp_path, capfd):
+    words = [mirrored[0], "--ground-truth", mirrored[1], "--fix"]
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+
+    problems = {
+        tmp_path / "link": "it is there already",
+        mirrored[0] / "fixed": "it would lie among the predictions",
+    }
+
+    for folder, problem in problems.items():
+        status, output = run_main(capfd, "doctor", *words, folder)
+        # Nothing was diagnosed before.
+        assert (status, output.out) == (1, "")
+        assert problem in output.err
+        assert not folder.exists()
+
+
 HINT = f"3 of 3 cases that were looked at: {MIRRORED}"
 
 
