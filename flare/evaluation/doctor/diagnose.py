@@ -132,6 +132,8 @@ def misplacement_of(grid: Grid, reference_grid: Grid, challenge: Challenge) -> s
 def find_repairs(judge: Judge) -> list[Judged]:
     """Repairs of a prediction, the one that is worth most first; each cause once."""
     ways = placements(judge.prediction.grid, judge.sample.grid)
+    if not judge.sizes.any():
+        return [judge.judged(ways[0])]  # nothing lies in a wrong place
     placed = _best_first([judge.judged(way) for way in ways])
     climbed = [judge.climbed(start, FIRST_STEP) for start in placed[:CANDIDATES]]
     best = _best_first([*placed, *climbed])

@@ -13,6 +13,7 @@ import flare
 from flare.cli.main import main
 from flare.common.errors import InputError
 from flare.evaluation.doctor.folder import challenge_of_labels
+from flare.evaluation.doctor.judge import Judge
 from flare.evaluation.doctor.report import texts_of
 from flare.evaluation.errors import GroundTruthError
 from tests.builders import read_metrics, run_evaluate
@@ -384,6 +385,15 @@ def test_an_honest_mistake_is_the_segmentation_itself(folders, kind):
     assert said(diagnosis) == ""
     assert diagnosis.is_sound
     assert "1 of 1 case: the segmentation itself" in diagnosis.lines[0]
+
+
+def test_an_empty_prediction_is_not_searched_for(folders, monkeypatch):
+    write_cases(folders, [body() * 0, body()[2:] * 0])
+    monkeypatch.delattr(Judge, "climbed")
+
+    diagnosis = diagnosed(folders)
+
+    assert "1 of 2 cases: the segmentation itself" in "".join(diagnosis.lines)
 
 
 def test_a_shift_by_one_slice_is_seen_if_most_cases_have_it(folders):
