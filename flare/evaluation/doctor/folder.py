@@ -21,7 +21,7 @@ from flare.common.text import safe
 from flare.evaluation.doctor.cases import diagnose_cases
 from flare.evaluation.doctor.diagnose import ALL_LABELS, Finding, repaired_image
 from flare.evaluation.doctor.report import report_lines
-from flare.evaluation.errors import GroundTruthError
+from flare.evaluation.errors import EmptyError, GroundTruthError
 from flare.evaluation.plan import find_submission, is_of_algorithm
 from flare.evaluation.submission.find import find_references
 from flare.evaluation.submission.match import match_cases
@@ -35,7 +35,8 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     """One of each case with a prediction, in the order of the cases."""
     problems: tuple[SubmissionError, ...]
-    """Missing cases, files of no case, and files of a format that is not accepted."""
+    """Missing cases, files of no case or of a format that is not accepted, and that no
+    prediction has any organ."""
 
     @property
     def is_sound(self) -> bool:
@@ -137,11 +138,11 @@ def diagnose(
     files = find_references(references, rules)
     submitted = find_submission(folder, files, rules)
     matching = match_cases(submitted, files, rules)
-    return Diagnosis(
-        challenge=rules,
-        findings=tuple(diagnose_cases(matching.pairs, rules, workers=workers)),
-        problems=matching.problems,
-    )
+    findings = tuple(diagnose_cases(matching.pairs, rules, workers=workers))
+    problems = matching.problems
+    if findings and all(f.before and f.before.is_empty for f in findings):
+        problems = (*problems, EmptyError(len(findings)))
+    return Diagnosis(challenge=rules, findings=findings, problems=problems)
 
 
 def challenge_of_labels(folder: Path) -> Challenge:

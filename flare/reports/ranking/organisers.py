@@ -434,15 +434,17 @@ def tests_chart(values: MetricValues) -> Chart:
         rows.append((label, str(places[team]), *words))
         ends.append(_counts_text(team, values))
         fields.append(Fields(shades))
-    _, better = significant_rivals(values, values.teams[0])
-    winner = f"Significantly better than {safe(values.teams[0])}: {listing(better)}."
+    _, better = _significant_rivals(values, values.teams[0])
+    note = f"In the order of {title} alone; behind a row: teams beaten, beaten by."
+    if better:
+        winner = safe(values.teams[0])
+        note += f" Significantly better than {winner}: {listing(better)}."
     sure = sum(is_sure for _, is_sure in values.effects.values())
     caption = f"{title}: effect of row against column (-1 to 1); * significant"
     heads = ("team", "place", *map(str, range(1, len(values.teams) + 1)))
     return Chart(
         title=title,
-        note=f"In the order of {title} alone; behind a row: teams beaten, beaten by."
-        f" {winner if better else ''}".rstrip(),
+        note=note,
         summary=f"{sure} of {len(values.effects)} ordered pairs differ significantly",
         labels=tuple(labels),
         rows=fields,
@@ -457,11 +459,11 @@ def tests_chart(values: MetricValues) -> Chart:
 
 def _counts_text(team: str, values: MetricValues) -> str:
     """How many teams a team is significantly better than, and how many than it."""
-    beaten, beaten_by = significant_rivals(values, team)
+    beaten, beaten_by = _significant_rivals(values, team)
     return f"{len(beaten)} / {len(beaten_by)}"
 
 
-def significant_rivals(values: MetricValues, team: str) -> tuple[list[str], list[str]]:
+def _significant_rivals(values: MetricValues, team: str) -> tuple[list[str], list[str]]:
     """The teams that a team is significantly better than, and those better than it."""
     beaten, beaten_by = [], []
     for (better, worse), (_, is_significant) in values.effects.items():
@@ -507,7 +509,8 @@ def _firsts_text(schemes: Sequence[Scheme]) -> str:
                 ways.setdefault(safe(team), []).append(scheme_title(scheme))
     number = len(telling)
     most = max(ways, key=lambda team: len(ways[team]))
-    phrases = [f"{most} is first in {len(ways.pop(most))} of {count(number, 'way')}"]
+    titles_of_most = ways.pop(most)
+    phrases = [f"{most} is first in {len(titles_of_most)} of {count(number, 'way')}"]
     phrases += (f"{team} {listing(titles)}" for team, titles in ways.items())
     return f"{'; '.join(phrases)}."
 

@@ -15,7 +15,7 @@ from flare.common.errors import InputError
 from flare.evaluation.doctor.folder import challenge_of_labels
 from flare.evaluation.doctor.judge import Judge
 from flare.evaluation.doctor.report import texts_of
-from flare.evaluation.errors import GroundTruthError
+from flare.evaluation.errors import EmptyError, GroundTruthError
 from tests.builders import read_metrics, run_evaluate
 
 SPACING_XYZ = (1.0, 1.5, 2.5)
@@ -464,6 +464,17 @@ def test_means_say_how_many_cases_were_refused_and_empty_cases_have_no_worst(fol
     assert [line.split(":")[0].strip() for line in lines if "worst is" in line] == [
         "case_3"
     ]
+
+
+def test_predictions_without_any_organ_are_refused_as_by_evaluate(folders):
+    write_cases(folders, [np.zeros_like(body())] * 2, [body(), body()])
+
+    diagnosis = diagnosed(folders)
+
+    with pytest.raises(EmptyError) as caught:
+        flare.evaluate(*folders, challenge="flare21")
+    assert not diagnosis.is_sound
+    assert diagnosis.lines[0] == str(caught.value)
 
 
 def test_without_a_challenge_the_labels_of_the_references_are_organs(folders):
