@@ -8,6 +8,7 @@ import math
 import os
 import platform
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -284,6 +285,18 @@ LIBRARIES = ("nibabel", "numpy", "surface-distance", "zlib-ng")
 """The packages that a result rests on."""
 
 
+def library_versions() -> dict[str, str]:
+    """The version of each of `LIBRARIES` that is installed.
+
+    Answers alone, and label maps in other formats, are scored without nibabel.
+    """
+    versions = {}
+    for name in LIBRARIES:
+        with suppress(ImportError):
+            versions[name] = library_version(name)
+    return versions
+
+
 def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
     """Describe an evaluation; `checksum` gives the SHA-256 of a reference file."""
     answer_files = [(sheet.rules.name, sheet.file) for sheet in plan.sheets]
@@ -307,7 +320,7 @@ def provenance_of(plan: Plan, checksum: Callable[[Path], str]) -> Provenance:
         references_sha256=references_sha256,
         cases=len(plan.cases),
         options=plan.options.changed(),
-        libraries={name: library_version(name) for name in LIBRARIES},
+        libraries=library_versions(),
         machine={
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.machine()}",

@@ -177,9 +177,11 @@ class NvmlSource:
         return clock, temperature, bool((reasons or 0) & slow)
 
     def _ask(self, name: str, *arguments: Any) -> Any:
-        """The answer of a call; None if the driver does not tell."""
+        """The answer of a call; None if the driver, or pynvml 11, does not know it."""
+        # The package pynvml, up to 11.5, shadows the module of nvidia-ml-py.
+        call = getattr(self._nvml, name, None)
         try:
-            return getattr(self._nvml, name)(self._handle, *arguments)
+            return call(self._handle, *arguments) if call else None
         except self._nvml.NVMLError:
             return None
 

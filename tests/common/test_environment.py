@@ -16,7 +16,7 @@ from flare.common.environment import (
     default_workers,
     library_version,
 )
-from flare.evaluation.plan import LIBRARIES
+from flare.evaluation.plan import LIBRARIES, library_versions
 from tests.builders import ROOT, wait_until
 
 ALL = 3
@@ -39,6 +39,14 @@ def test_what_comes_first_on_the_path_counts(tmp_path, monkeypatch):
     assert library_version("a-tool") == "7.1"
     with pytest.raises(PackageNotFoundError, match="no-such-tool"):
         library_version("no-such-tool")
+
+
+def test_a_package_without_metadata_has_no_version_among_those_of_a_result(monkeypatch):
+    """Nothing of nibabel is loaded where answers alone are scored."""
+    assert list(library_versions()) == list(LIBRARIES)
+    monkeypatch.setattr("flare.evaluation.plan.LIBRARIES", ("no-such-tool", "numpy"))
+
+    assert library_versions() == {"numpy": metadata.version("numpy")}
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,9 @@
 
 import gc
 
-from flare.common.environment import library_version, source_commit
-from flare.evaluation.plan import LIBRARIES
+from flare.common.environment import source_commit
+from flare.evaluation.plan import library_versions
 
 source_commit()
-for name in LIBRARIES:
-    library_version(name)
+library_versions()
 gc.freeze()  # what is never looked at again is shared with the copies

@@ -17,7 +17,6 @@ from typing import Any, BinaryIO
 from flare.challenge.rules import Challenge
 from flare.common.environment import (
     __version__,
-    library_version,
     reuse_freed_memory,
     source_commit,
 )
@@ -37,7 +36,7 @@ from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.evaluate import worker_error
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import Labels
-from flare.evaluation.plan import LIBRARIES
+from flare.evaluation.plan import library_versions
 from flare.evaluation.scoring.case import (
     Attempt,
     Explanation,
@@ -246,7 +245,7 @@ def rules_key(rules: Challenge, *, check_only: bool) -> str:
         "check only": check_only,
         "version": __version__,
         "commit": source_commit(),
-        "libraries": [library_version(name) for name in LIBRARIES],
+        "libraries": list(library_versions().values()),
     }
     return json_sha256(parts)
 

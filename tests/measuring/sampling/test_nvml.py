@@ -185,6 +185,16 @@ def test_an_unknown_error_of_a_real_library(request, tmp_path):
     assert found["sample"]["gpu_memory_mb"] == 2300
 
 
+def test_pynvml_11_knows_fewer_calls_than_nvidia_ml_py():
+    """Its package, which shadows the module, has no second version of these calls."""
+    nvml = nvml_of((8 * GB, 8 * GB, 0, 0))
+    for kind in ("Compute", "Graphics"):
+        setattr(nvml, f"nvmlDeviceGet{kind}RunningProcesses_v3", lambda _: [])
+        delattr(nvml, f"nvmlDeviceGet{kind}RunningProcesses_v2")
+
+    assert NvmlSource(nvml, "handle").processes() == frozenset()
+
+
 def test_a_gpu_that_shares_the_computer_s_memory():
     """As a GB10 says: github.com/XuehaiPan/nvitop/pull/208."""
     with pytest.raises(DeviceError) as caught:
