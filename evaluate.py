@@ -7,6 +7,10 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 try:
+    if __name__ == "__main__":
+        from flare.__main__ import end_at_interrupt
+
+        end_at_interrupt()
     from flare.common.environment import importing
 
     with importing():

@@ -47,7 +47,7 @@ def run_command(command: Callable[[], None]) -> int:
         _stdout_never_fails(),
         _stderr_to_stdout() as stderr,
         _log_to_stdout(),
-        _sigterm_raises(),
+        _signals_raise(),
     ):
         status, line = _outcome(command)
         erase()
@@ -220,7 +220,7 @@ def _log_to_stdout() -> Iterator[None]:
 
 
 @contextmanager
-def _sigterm_raises() -> Iterator[None]:
+def _signals_raise() -> Iterator[None]:
     """Let SIGTERM end us as Ctrl-C does: workers end, and no file is left half made."""
     process = os.getpid()
 
@@ -232,11 +232,15 @@ def _sigterm_raises() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise _TerminatedError
 
-    before = signal.signal(signal.SIGTERM, terminate)
+    handlers = {signal.SIGTERM: terminate, signal.SIGINT: signal.default_int_handler}
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        del handlers[signal.SIGINT]
+    before = {number: signal.signal(number, handlers[number]) for number in handlers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def end(status: int) -> NoReturn:

@@ -14,6 +14,7 @@ import click
 
 import flare
 from flare.cli.command import Group, usage_line, version_option
+from flare.cli.console import INTERRUPTED
 from flare.common.text import why
 
 FOLDER = Path(__file__).parent / "commands"
@@ -45,6 +46,8 @@ def _run(command: click.Command, words: Sequence[str], program: str) -> int:
         with suppress(OSError):
             click.echo(usage_line(error), err=True)
         return error.exit_code
+    except click.Abort:  # Ctrl-C, before the command has begun
+        return INTERRUPTED
     except OSError as error:  # a disk is full that the help should have gone to
         with suppress(OSError):
             click.echo(f"{program}: stdout cannot be written ({why(error)})", err=True)

@@ -104,6 +104,29 @@ def test_whoever_stops_a_block_is_told_what_is_kept(capfd):
     assert capfd.readouterr().err == "Stopped. 24 are kept. [H04]\n"
 
 
+CTRL_C_DURING_IMPORT = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == os.environ["INTERRUPTED"]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize("words", [("-m", "flare", "evaluate"), ("evaluate.py",)])
+@pytest.mark.parametrize("module", ["click", "flare.cli.commands.evaluate"])
+def test_an_interrupt_of_the_imports_leaves_no_traceback(tmp_path, words, module):
+    (tmp_path / "sitecustomize.py").write_text(CTRL_C_DURING_IMPORT)
+    env = os.environ | {"PYTHONPATH": str(tmp_path), "INTERRUPTED": module}
+
+    run = run_command(sys.executable, *words, env=env)
+
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "")
+
+
 # --- Progress ---------------------------------------------------------------------
 
 

@@ -106,6 +106,9 @@ def _read_entry(contents: Contents) -> dict[str, Any]:
     manifest = strict_json(contents.files.get(MANIFEST, b""))
     is_list = isinstance(manifest, list)
     if not is_list or not all(isinstance(entry, dict) for entry in manifest):
+        for name, blob in contents.blobs.items():
+            if f"/{MANIFEST}" in blob.layer.nodes:
+                raise BrokenError(f"it holds the archive {safe(name)}, and is none")
         raise BrokenError(f"it has no {MANIFEST}: docker save has not written it")
     if len(manifest) != 1:
         raise BrokenError(f"it holds {len(manifest)} images, expected one")

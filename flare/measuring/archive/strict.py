@@ -57,14 +57,15 @@ class ArchiveError(FileError):
     """A team's image archive cannot be run.
 
     The message is about TEAMNAME.tar.gz: it says what to change in the Dockerfile or in
-    predict.sh. Then build it anew, `docker save teamname:latest | gzip >
-    teamname.tar.gz`, and try it as it will be measured: `flare check
-    teamname.tar.gz --run CT.nii.gz`. `docker export` writes another kind of file, which
-    has no commands and no layers.
+    predict.sh. Then build it anew, `docker save -o teamname.tar.gz teamname:latest`,
+    and try it as it will be measured: `flare check teamname.tar.gz --run CT.nii.gz`.
+    The file need not be compressed; elsewhere than in PowerShell, whose `>` and `|`
+    spoil it, `docker save teamname:latest | gzip > teamname.tar.gz` makes it smaller.
+    `docker export` writes another kind of file, which has no commands and no layers.
     """
 
     code = "F15"
-    remedy = "Write it with: docker save teamname:latest | gzip > teamname.tar.gz"
+    remedy = "Write it with: docker save -o teamname.tar.gz teamname:latest"
 
 
 class ModelError(FileError):
@@ -174,6 +175,13 @@ _MAGIC = {
     b"BZh": "bzip2",
     b"\xfd7zXZ": "xz",
 }
+
+_NO_TAR = {
+    b"\xff\xfe": "it begins with FF FE: the > of PowerShell has made UTF-16 text of it",
+    GZIP_MAGIC: "it is compressed by gzip twice",
+    b"PK\x03\x04": "it is a zip file",
+}
+"""What is found by its first bytes in the place of a tar file."""
 
 _END = "it is no tar file that can be read to its end"
 
@@ -344,6 +352,10 @@ def entries_of(
     BrokenError
         If it ends otherwise, or data follow the zeros and `is_strict` is set.
     """
+    start = content.peek(tarfile.BLOCKSIZE)
+    for magic, problem in _NO_TAR.items():
+        if start.startswith(magic):
+            raise BrokenError(problem)
     file = cast("IO[bytes]", content)
     archive = tarfile.TarFile(fileobj=file, tarinfo=_CountedHeader)
     while (entry := archive.next()) is not None:

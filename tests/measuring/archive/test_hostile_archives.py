@@ -298,6 +298,14 @@ def test_tar_files_that_two_readers_read_differently(tmp_path, layer, problem):
         (gzip.compress(b""), strict._END),
         (tar({"x": b"1"}), "it has no manifest.json: docker save has not written it"),
         (tar({"manifest.json": b"[" * 99999}), "it has no manifest.json"),
+        # As by PowerShell: UTF-16 with its mark, line ends of Windows.
+        ("\ufefflayers\r\n".encode("utf-16le"), "it begins with FF FE: the > of"),
+        (gzip.compress(gzip.compress(tar(FILES))), "it is compressed by gzip twice"),
+        (b"PK\x03\x04" + bytes(600), "it is a zip file"),
+        (
+            tar({"a/x.tar": tar({"manifest.json": b"[]"})}),
+            "it holds the archive a/x.tar, and is none",
+        ),
         (header(size=2**62), "it holds more than 128 GiB, or too many files"),
         # It would be read whole, and compresses to a few megabytes.
         (
@@ -314,7 +322,8 @@ def test_tar_files_that_two_readers_read_differently(tmp_path, layer, problem):
             "it holds x, which is neither a file nor a folder",
         ),
     ],
-    ids=["empty", "text", "cut", "gzip of nothing", "other tar", "deep", "huge",
+    ids=["empty", "text", "cut", "gzip of nothing", "other tar", "deep",
+         "PowerShell", "gzip twice", "zip", "tar in tar", "huge",
          "long name", "two files", "pipe"],
 )  # fmt: skip
 def test_files_that_are_no_archives(tmp_path, content, problem):

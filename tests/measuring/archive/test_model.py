@@ -231,7 +231,7 @@ def spoiled_checksum():
     ("content", "problem"),
     [
         (b"", strict._END),
-        (b"PK\x03\x04" + bytes(999), strict._END),
+        (b"PK\x03\x04" + bytes(999), "it is a zip file"),
         (model_bytes()[:-40], strict._END),
         (spoiled_checksum(), strict._END),
         (gzip.compress(model_bytes(pack=bytes)[:3000]), strict._END),
