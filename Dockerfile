@@ -46,5 +46,8 @@ ENV FLARE_CHALLENGE=${CHALLENGE} \
 RUN chmod -R a+rX ground-truth \
     && python -m flare check-references
 
+# The platform starts this command once for each submission, and no web server.
+LABEL org.grand-challenge.api-method=exec
+
 USER flare
 ENTRYPOINT ["python", "/opt/app/evaluate.py"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -61,13 +62,13 @@ def evaluate(
     absent: Collection[str] = (),
     is_measured: bool = False,
 ) -> Results:
-    """Score a folder of predictions against a folder of reference labels.
+    """Score predictions against a folder of reference labels.
 
     Parameters
     ----------
     predictions, ground_truth : str or Path
-        Folders of label maps, nested in any way. Files of one case have the same name.
-        Nothing in them is changed.
+        Folders of label maps, nested in any way; predictions may be a zip of one. Files
+        of one case have the same name. Nothing in them is changed.
     challenge : str or Challenge
         Name of a bundled challenge, path of a TOML file, or a challenge read before.
     on_bad_case : {"refuse", "worst"}
@@ -114,16 +115,27 @@ def evaluate(
         unknown_labels=unknown_labels,
         decimals=decimals,
     )
-    return evaluate_folder(
-        Path(predictions),
-        Path(ground_truth),
-        challenge,
-        options,
-        workers=workers,
-        on_case=on_case,
-        absent=absent,
-        is_measured=is_measured,
-    )
+    with submitted_folder(Path(predictions)) as folder:
+        return evaluate_folder(
+            folder,
+            Path(ground_truth),
+            challenge,
+            options,
+            workers=workers,
+            on_case=on_case,
+            absent=absent,
+            is_measured=is_measured,
+        )
+
+
+def submitted_folder(predictions: Path) -> AbstractContextManager[Path]:
+    """Return a folder of predictions, or a new one with what their zip holds."""
+    if not predictions.is_file():
+        return nullcontext(predictions)
+    # Not at the top: the container, which gets a folder, starts sooner without it.
+    from flare.evaluation.submission.unpack import label_maps_folder
+
+    return label_maps_folder(predictions)
 
 
 def evaluate_folder(

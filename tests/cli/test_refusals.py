@@ -103,6 +103,9 @@ def test_each_option_refuses_what_it_cannot_be(command, param):
          "'--ground-truth' is not allowed with '--images'"),
         ("check-references x --ground-truth y",
          "'--ground-truth' is not allowed with 'DIR'"),
+        ("evaluate a --input b --output c",
+         "'--input' is not allowed with 'PREDICTIONS'"),
+        ("evaluate --output c", "Missing argument 'PREDICTIONS'"),
         ("evaluate --workrs=2", "No such option '--workrs'. Did you mean '--workers'?"),
         ("rehearse --time-limit 0 --phase x",
          "Invalid value for '--time-limit': '0' is not a whole number above 0"),
@@ -118,6 +121,7 @@ def test_a_usage_error_is_one_line_that_names_the_command(
     words, message, capfd, monkeypatch
 ):
     monkeypatch.delenv("FLARE_PROGRAM", raising=False)
+    monkeypatch.delenv("FLARE_INPUT", raising=False)
 
     status = main(words.split())
 

@@ -30,6 +30,7 @@ from tests.builders import (
     read_metrics,
     run_command,
     run_evaluate,
+    run_flare,
     run_program,
     write_cases,
     write_nifti,
@@ -89,6 +90,23 @@ def test_metrics_json_has_the_same_bytes_with_one_worker_and_two(
         pattern = rf"\[{number}/3\] validation_00{number} DSC 0\.\d+ NSD \d\.\d+ \S+ s"
         assert re.fullmatch(pattern, line)
     assert lines[-1] == f"Wrote {output / 'metrics.json'}"
+
+
+def test_a_zip_is_scored_as_its_folder(predictions, ground_truth, output, tmp_path):
+    """On the command line, in the place of the folder or behind --input; in Python."""
+    submission = shutil.make_archive(str(tmp_path / "mine"), "zip", predictions)
+    files = [flare.write_metrics(flare.evaluate(submission, ground_truth), output)]
+    files.append(output.with_name("2") / "metrics.json")
+    words = ("evaluate", submission, "--ground-truth", ground_truth)
+
+    run = run_flare(*words, "--output", files[1].parent)
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run_evaluate(submission, ground_truth, output.with_name("3")).stderr == b""
+    files.append(output.with_name("3") / "metrics.json")
+    assert run_evaluate(predictions, ground_truth, output.with_name("4")).stderr == b""
+    expected = (output.with_name("4") / "metrics.json").read_bytes()
+    assert [file.read_bytes() for file in files] == [expected] * 3
 
 
 def test_a_single_file_is_not_told_as_several(tmp_path, caplog):
@@ -407,6 +425,7 @@ def test_in_the_image_folders_are_those_of_the_platform(
     dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     assert re.search(r"^ENV (.*\\\n)* *FLARE_INPUT=/input \\$", dockerfile, re.M)
     assert re.search(r"^ENV (.*\\\n)* *FLARE_OUTPUT=/output$", dockerfile, re.M)
+    assert "\nLABEL org.grand-challenge.api-method=exec\n" in dockerfile
     folders = {"FLARE_INPUT": str(predictions), "FLARE_OUTPUT": str(output)}
 
     unset = {"FLARE_WORKERS": "", "FLARE_CHALLENGE": ""}
@@ -417,7 +436,7 @@ def test_in_the_image_folders_are_those_of_the_platform(
     assert (output / "metrics.json").exists()
     run = run_program(env=os.environ | {"FLARE_INPUT": "", "FLARE_OUTPUT": "/output"})
     assert run.returncode == 2
-    assert b"Missing option '--input'; see" in run.stderr
+    assert b"Missing argument 'PREDICTIONS'; see" in run.stderr
 
 
 @pytest.mark.parametrize(

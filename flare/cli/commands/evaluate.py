@@ -1,4 +1,4 @@
-"""Score a folder of predictions; writes metrics.json."""
+"""Score a folder or zip of predictions; writes metrics.json."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from flare.cli.command import takes, version_option
 from flare.cli.console import Progress
 from flare.common.environment import PLATFORM_GROUND_TRUTH, __version__, importing
-from flare.common.options import challenge_option, csv_option, option, workers_option
+from flare.common.options import (
+    argument,
+    challenge_option,
+    csv_option,
+    option,
+    workers_option,
+)
 from flare.common.text import safe
 from flare.evaluation.options import EvaluationOptions
 
@@ -34,8 +40,12 @@ class EvaluationRequest:
 
     # The image sets FLARE_INPUT and FLARE_OUTPUT; anywhere else, /output is nobody's
     # wish.
-    predictions: Path = option(
-        "Folder of predictions (default: $FLARE_INPUT; in the image, that is /input).",
+    submission: Path | None = argument(
+        "Folder or zip of predictions.", default=None, metavar="PREDICTIONS"
+    )
+    predictions: Path | None = option(
+        "The same (default: $FLARE_INPUT; in the image, that is /input).",
+        default=None,
         flag="--input",
         envvar="FLARE_INPUT",
         metavar="DIR",
@@ -62,10 +72,15 @@ class EvaluationRequest:
         metavar="FILE.csv",
     )
 
+    def __post_init__(self) -> None:
+        """Refuse to score nothing."""
+        if not (self.submission or self.predictions):
+            raise ValueError("Missing argument 'PREDICTIONS'")
 
-@takes(EvaluationRequest)
+
+@takes(EvaluationRequest, exclusive=("submission", "predictions"))
 def command(request: EvaluationRequest) -> None:
-    """Score a folder of predictions."""
+    """Score a folder or zip of predictions."""
     # Here, as the help should not wait for them.
     with importing():
         # Before ours, within whose imports its own would be so deep that Python needs
@@ -74,7 +89,7 @@ def command(request: EvaluationRequest) -> None:
 
         from flare.challenge.reading import read_challenge
         from flare.common.environment import reuse_freed_memory
-        from flare.evaluation.evaluate import evaluate_folder
+        from flare.evaluation.evaluate import evaluate_folder, submitted_folder
         from flare.evaluation.submission.find import usual_references
         from flare.results.metrics_json import prepare_output, write_metrics
         from flare.results.scores import results_table
@@ -91,15 +106,20 @@ def command(request: EvaluationRequest) -> None:
     challenge, options = read_challenge(request.challenge), request.options
     if options.decimals is None:
         options = replace(options, decimals=challenge.board.decimals)
-    results = evaluate_folder(
-        request.predictions,
-        ground_truth,
-        challenge,
-        options,
-        workers=request.workers,
-        on_case=on_case(Progress()),
-        is_measured=not options.is_refused,  # nobody else needs it
-    )
+    predictions = request.submission or request.predictions or Path()
+    with submitted_folder(predictions) as folder:
+        results = evaluate_folder(
+            folder,
+            ground_truth,
+            challenge,
+            options,
+            workers=request.workers,
+            on_case=on_case(Progress()),
+            is_measured=not options.is_refused,  # nobody else needs it
+        )
+        cause = ""
+        if "FLARE_INPUT" not in os.environ:  # in the image, nobody is told more
+            cause = _common_cause(folder, ground_truth, request, results)
     file = write_metrics(results, request.output)
     if request.csv:
         from flare.results.metrics_reading import write_scores
@@ -110,18 +130,18 @@ def command(request: EvaluationRequest) -> None:
 
         write_answers(request.answers, results.answer_rows)
     _log.info("\n%s\n\nWrote %s", results_table(results), file)
-    if "FLARE_INPUT" not in os.environ:  # in the image, nobody is told more
-        _tell_common_cause(request, ground_truth, results)
+    if cause:
+        _log.info("\n%s", cause)
 
 
-def _tell_common_cause(
-    request: EvaluationRequest, ground_truth: Path, results: Results
-) -> None:
-    """Say in a line what most cases with a low DSC suffer from, if that is known."""
+def _common_cause(
+    predictions: Path, ground_truth: Path, request: EvaluationRequest, results: Results
+) -> str:
+    """Return a line on what most cases with a low DSC suffer from, if it is known."""
     low = {case.case for case in results.cases if case.dsc < LOW_DSC}
     low -= {case.case for case in results.cases if case.failure}
     if 2 * len(low) <= len(results.cases):
-        return
+        return ""
     # Not at the top: what it needs is slow to load.
     from flare.challenge.reading import read_challenge
     from flare.evaluation.doctor.hint import common_cause
@@ -129,12 +149,10 @@ def _tell_common_cause(
 
     challenge = read_challenge(request.challenge)
     plan = plan_evaluation(
-        request.predictions, ground_truth, challenge, request.options, is_measured=True
+        predictions, ground_truth, challenge, request.options, is_measured=True
     )
     pairs = [pair for pair in plan.prepared.pairs if pair.case in low]
-    line = common_cause(pairs, plan.rules)
-    if line:
-        _log.info("\n%s", line)
+    return common_cause(pairs, plan.rules)
 
 
 command.params.insert(0, version_option())

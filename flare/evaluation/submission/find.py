@@ -348,7 +348,7 @@ def _refuse(error: OSError) -> NoReturn:
     """Say that a folder cannot be read."""
     reason = why(error)
     if Path(error.filename).suffix.lower() == ".zip":
-        reason += "; unzip it first: only the platform does so itself"
+        reason += "; unzip it first"
     raise InputError(
         f"{safe(error.filename)}: the folder cannot be read ({reason})"
     ) from error
