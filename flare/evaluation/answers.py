@@ -281,8 +281,9 @@ def _check_columns(columns: Sequence[str], row: TableRow) -> None:
         names = [name for name in row.cells if name and name not in columns]
         hint = nearest(absent[0], names) if names else ""
         hint = hint.replace(", expected", "; it has")
-        where = f"{row.place} has" if row.place.startswith("entry") else "it has"
-        raise ValueError(f"{where} no column {listing(absent)}{hint}")
+        is_entry = row.place.startswith("entry")
+        where = f"{row.place} has no key" if is_entry else "it has no column"
+        raise ValueError(f"{where} {listing(absent)}{hint}")
 
 
 def case_of_row(rules: AnswerRules, row: TableRow) -> str:

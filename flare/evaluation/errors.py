@@ -319,8 +319,9 @@ class AnswerFileError(FileError):
     def __init__(self, file: str, problem: str, columns: Sequence[str]) -> None:
         super().__init__(file, problem)
         self.columns = tuple(columns)
+        parts = "columns" if file.endswith(".csv") else "keys"
         self.remedy = (
-            f"Submit one file {safe(file)} with the columns {listing(columns)}."
+            f"Submit one file {safe(file)} with the {parts} {listing(columns)}."
         )
 
 
@@ -333,7 +334,7 @@ class AnswerCasesError(AboutFile, SubmissionError):
     """
 
     code = "F21"
-    remedy = "Write one row for each case, and none for others."
+    remedy = "Write one answer for each case, and none for others."
 
 
 class AnswerValueError(AboutFile, SubmissionError):

@@ -277,8 +277,8 @@ REFUSED_FILES = [
     ("json", "[{'name': 'a'}]", "it is not JSON (Expecting property name enclosed"),
     ("jsonl", '{"name": "a", "prediction": 1}\n{} x', "line 2 is not JSON (Extra data"),
     ("json", "[1]", "entry 1 is not an object in braces"),
-    ("json", '{"case_1": 1}', "entry 1 has no column name, prediction; it has case_1"),
-    ("jsonl", f'{ENTRY}\n{{"name": "b"}}', "entry 2 has no column prediction"),
+    ("json", '{"case_1": 1}', "entry 1 has no key name, prediction; it has case_1"),
+    ("jsonl", f'{ENTRY}\n{{"name": "b"}}', "entry 2 has no key prediction"),
     ("json", KEY_TWICE, "it is not JSON (the key name twice in one object"),
     ("json", '[{"name": "a", " name": "b"}]', "it has two columns name"),
     ("json", '[{"local_vqa": 1}]', "its questions are not as in val.json of MLLM-3D"),
@@ -309,6 +309,7 @@ def test_a_file_that_is_no_table_is_refused(tmp_path, suffix, content, reason):
     [(code, problem)] = problems_of(sheet)
     assert code == "F20"
     assert problem.startswith(reason)
+    assert ("with the columns" in sheet.problems[0].remedy) == (suffix == "csv")
     assert [row.problem for row in sheet.rows] == [problem, problem]
 
 

@@ -181,7 +181,9 @@ def test_an_image_without_any_answer_is_told_so(automsc, bench, serve):
     assert serve(*automsc(ALONE))[0] == 0
 
     message = bench.answer("team")["error_message"]
-    assert message.startswith("0 of 3 cases gave an answer: 3 failed (the first: ")
+    assert message.startswith(
+        "0 of 3 cases gave all that is scored: 3 failed (the first: "
+    )
 
 
 def test_an_algorithm_s_answers_lie_beside_its_folders(automsc, bench, measure, flare):

@@ -93,7 +93,8 @@ def test_two_submissions_at_once_get_an_answer_each(
     assert jane["metrics"]["case"]["status"] == {"0": "ok", "1": "ok", "2": "ok"}
     assert sam["status"] == "Failed"
     said = (
-        "0 of 3 cases gave a label map: 3 failed (the first: the container ended with"
+        "0 of 3 cases gave all that is scored: 3 failed (the first: the container ended"
+        " with"
     )
     assert sam["error_message"].startswith(f"{said} an exit code other than 0)")
     assert external_platform.calls("claim") == [200, 200]

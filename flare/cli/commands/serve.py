@@ -55,10 +55,7 @@ class ServiceRequest:
             return DropFolder(self.folder.drop_folder, utc_now, turns)
         clients = [Client(self.phase.api, token) for token in read_tokens()]
         used = [entry.place.get(TOKEN, "") for entry in entries]
-        source = PhaseSource(str(self.phase.phase), *clients, used=used)
-        if len(clients) > 1:
-            _log.info("%s", source.tokens_text)
-        return source
+        return PhaseSource(str(self.phase.phase), *clients, used=used)
 
 
 @takes(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,17 +94,20 @@ class PhaseSource:
         self._clients = {client.mark: client for client in clients}
         self._used = [*used]
         self._odd: set[str] = set()
+        self._tokens_text = ""
 
     @property
     def name(self) -> str:
         """The phase, and where it is."""
         return f"phase {self._phase} of {safe(self._client.api)}"
 
-    @property
-    def tokens_text(self) -> str:
-        """How many tokens are left that have claimed nothing."""
-        unused = self._clients.keys() - {*self._used}
-        return f"{len(unused)} of {len(self._clients)} tokens have claimed nothing yet"
+    def _tell_tokens(self) -> None:
+        """Tell how many tokens are left that have claimed nothing, if it changes."""
+        unused = self._clients.keys() - {*self._used, *self._odd}
+        text = f"{len(unused)} of {len(self._clients)} tokens have claimed nothing yet"
+        if len(self._clients) > 1 and text != self._tokens_text:
+            _log.info("%s", text)
+        self._tokens_text = text
 
     def claimable(self) -> list[Submission]:
         """Submissions that no service has claimed, the oldest first.
@@ -111,6 +115,7 @@ class PhaseSource:
         One that is not described as we know it is left out, and told of once.
         """
         mark, waiting = self._waiting()
+        self._tell_tokens()
         readable = []
         for value in sorted(waiting, key=lambda value: str(value.get("created"))):
             try:
@@ -126,12 +131,12 @@ class PhaseSource:
         if is_again:
             self._refuse_unclaimed(submission, "the claim was not heard")
         client = self._claimant(submission)
+        is_first_use = client.mark not in self._used
         self._used.append(client.mark)
         path = f"evaluations/{submission.key}/claim/"
         reply = client.call("PATCH", path, json={})
         if _has(reply, pk=submission.key):
-            if len(self._clients) > 1:
-                _log.info("%s", self.tokens_text)
+            self._tell_tokens()
             return self._claimed(submission, reply, client)
         if reply.status != 400:
             raise client.refusal(reply)
@@ -143,17 +148,20 @@ class PhaseSource:
             " has claimed another one, which is postponed here, or another service is"
             " at work with the token; or the platform lets a user claim only once: ask"
             " its staff, or add the token of another external evaluator",
+            has_alternative=is_first_use and len(self._clients) > 1,
         )
         # If an earlier call was heard, though we never heard of it, it is ours.
         if is_again or not reply.is_certain:
             return submission
         raise NotOursError("another service has claimed it")
 
-    def _refuse_unclaimed(self, submission: Submission, problem: str) -> None:
+    def _refuse_unclaimed(
+        self, submission: Submission, problem: str, *, has_alternative: bool = False
+    ) -> None:
         """Refuse a submission that waits for a claim, for this reason, or has ended."""
         status = self._status(submission)
         if status == QUEUED:
-            raise NotNowError(problem)
+            raise NotNowError(problem, has_alternative=has_alternative)
         if status != CLAIMED:
             raise NotOursError(f"it waits for nobody: its status is {safe(status)}")
 
@@ -197,11 +205,17 @@ class PhaseSource:
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
         """Return metrics, or the line that the participant gets; see `Source`."""
-        if is_again and self._status(submission) in ANSWERED:
-            return
-        client = self._claimant(submission)
         path = f"evaluations/{submission.key}/update_external_evaluation/"
-        reply = client.call("PATCH", path, json={**answer})
+        try:
+            if is_again and self._status(submission) in ANSWERED:
+                return
+            client = self._claimant(submission)
+            reply = client.call("PATCH", path, json={**answer})
+        except TokenError as error:  # no other token may answer
+            with suppress(TokenError):
+                if (status := self._status(submission)) in (*ANSWERED, *ENDED):
+                    raise NotOursError(f"its status is {status}") from error
+            raise GoneError(error) from error
         if not _has(reply, status=answer["status"]):
             # Whatever else has answered in its place, only its status tells.
             status = self._status(submission)
@@ -217,7 +231,7 @@ class PhaseSource:
         """The client with the token by which a submission is, or will be, claimed."""
         mark = submission.place.get(TOKEN, self._client.mark)
         if mark not in self._clients:
-            raise PlatformError(
+            raise TokenError(
                 f"{submission.title}: it was claimed with another token, {safe(mark)}",
                 "Start the service with that one, too: on a line of its own in the file"
                 " of FLARE_GC_TOKEN_FILE.",

@@ -7,6 +7,7 @@ goes on from there: what is done twice then does no harm, and an answer is sent 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -74,6 +75,7 @@ LONGEST_PAUSE_MIN = 60
 GONE_S = 600.0
 """Where others wait for it, a file that is gone is waited for no longer."""
 
+_MINUTE = timedelta(minutes=1)
 _EVER = datetime.min.replace(tzinfo=UTC)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
@@ -248,10 +250,16 @@ class Service:
                     keep_trace(self._folder.parent, self._folder.name, error)
             if poll_s is None:
                 break
-            sleep(poll_s)
+            sleep(min(poll_s, self._pause_s()))
         for paused in (*self._paused.values(), self._claims):
             if paused.error:
                 raise paused.error
+
+    def _pause_s(self) -> float:
+        """Seconds until something that is postponed can be tried, or answered."""
+        now = self._now()
+        ends = [paused.until for paused in self._paused.values() if paused.until > now]
+        return (min(ends) - now).total_seconds() if ends else math.inf
 
     def serve_one(self) -> bool:
         """Go on with a submission, or claim one; whether there was any.
@@ -286,7 +294,7 @@ class Service:
         except NotNowError as error:
             _log.warning("%s: it has to wait: %s", title, error)
             self.journal.forget(entry)
-            if not is_again:  # else it is claimed anew at once
+            if not (is_again or error.has_alternative):  # else at once
                 self._claims = _Backoff()
                 problem = f"it has to wait: {error}"
                 waiting = MeasurementError(
@@ -325,8 +333,8 @@ class Service:
         paused.failed(now, error)
         if not entry.has(Step.SCORED):
             paused.end = self._patience_end(entry, paused, is_gone=bool(team_message))
-            end = max(self._end(entry), now + timedelta(minutes=1))
-            paused.until = min(paused.until, end)
+            end = self._end(entry)
+            paused.until = min(paused.until, end if end > now else now + _MINUTE)
         title, pause = safe(entry.title), (paused.until - now).total_seconds() / 60
         _log.warning("%s: postponed by %.3g min: %s", title, pause, error)
         if not entry.has(Step.SCORED):

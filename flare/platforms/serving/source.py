@@ -125,11 +125,18 @@ class NotOursError(Exception):
 
 
 class NotNowError(Exception):
-    """A submission cannot be claimed now, but perhaps later; the text says why."""
+    """A submission cannot be claimed now, but perhaps later; the text says why.
+
+    `has_alternative` is whether its source can claim it in another way at once.
+    """
+
+    def __init__(self, problem: str, *, has_alternative: bool = False) -> None:
+        super().__init__(problem)
+        self.has_alternative = has_alternative
 
 
 class GoneError(Exception):
-    """The source does not have a submission, or its file, or does not show it to us.
+    """The source has no such submission, or file, or lets nobody see or answer it.
 
     `team_error` is the message for the team if it stays so until the hours are over;
     without one, the submission is given up then.
@@ -195,7 +202,7 @@ class Source(Protocol):
         NotOursError
             If it is too late for that.
         GoneError
-            If it is not there now.
+            If it is not there now, or takes no answer from any of us.
         """
 
 

@@ -246,8 +246,8 @@ NOT_TOLD = "What was let pass is in the organisers' metrics.json"
 class NoCaseError(SubmissionError):
     """An image has failed on every case.
 
-    It was loaded and run as the challenge runs images, and gave no label map that could
-    be scored. The message has how the runs ended, and what was wrong with the first
+    It was loaded and run as the challenge runs images, and gave no output that could be
+    scored. The message has how the runs ended, and what was wrong with the first
     one; exit codes and logs are not told, as a container has seen CTs that you have
     not. Try the image on a computer of yours in the same way, without a network and
     with the same limits of time and memory: `flare check teamname.tar.gz --run
@@ -263,9 +263,9 @@ class NoCaseError(SubmissionError):
     code = "F17"
     remedy = "Try it as it is measured: flare check TEAMNAME.tar.gz --run CT.nii.gz."
 
-    def __init__(self, cases: int, endings: str, output: str = "a label map") -> None:
-        self.cases, self.endings, self.output = cases, endings, output
-        self.finding = f"0 of {cases} cases gave {output}: {endings}"
+    def __init__(self, cases: int, endings: str) -> None:
+        self.cases, self.endings = cases, endings
+        self.finding = f"0 of {cases} cases gave all that is scored: {endings}"
 
 
 def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[str, Any]:
@@ -291,13 +291,13 @@ def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[st
     content = read_evaluation(folder / METRICS_JSON).content
     records_by_case = read_records(folder / EFFICIENCY_CSV)
     # The metrics of answers alone name no case.
-    cases, output = sorted(records_by_case), "an answer"
+    cases = sorted(records_by_case)
     if content["case"]:
-        cases, output = [*case_names(content).values()], "a label map"
+        cases = [*case_names(content).values()]
     records = [records_by_case[case] for case in cases]
     cases_ok = sum(record.status is RunStatus.OK for record in records)
     if not cases_ok:
-        raise NoCaseError(len(records), _endings(records), output)
+        raise NoCaseError(len(records), _endings(records))
     by_case = {**content["case"]}
     by_case["status"] = _numbered([record.status.value for record in records])
     aggregates = {**content["aggregates"]}

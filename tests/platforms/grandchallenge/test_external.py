@@ -1,5 +1,7 @@
 """A phase as a source of submissions, with a platform that plays by the documents."""
 
+import logging
+
 import pytest
 
 from flare.measuring.archive.strict import ArchiveError, ModelError
@@ -266,21 +268,36 @@ def test_each_token_claims_once_and_answers_what_it_has_claimed(
         claim_next(source)
 
 
-def test_unused_tokens_are_counted_and_used_first(two_users, pauses):
+def test_unused_tokens_are_counted_and_used_first(two_users, pauses, caplog):
     """As the journal of an earlier start has it: by a mark that tells no token."""
+    caplog.set_level(logging.INFO)
     first = make_source(two_users, pauses, TOKEN, OTHER)
-    assert first.tokens_text == "2 of 2 tokens have claimed nothing yet"
     submission = claim_next(first)
     assert submission.place["token"] == MARK
     assert TOKEN not in str(submission)
 
     again = make_source(two_users, pauses, TOKEN, OTHER, used=[MARK])
 
-    assert again.tokens_text == "1 of 2 tokens have claimed nothing yet"
     assert claim_next(again).place["token"] == OTHER_MARK
     again.answer(submission, GOOD, is_again=True)
     assert two_users.calls("claim") == [200, 200]
     assert len(two_users.evaluations[submission.key]["answers"]) == 1
+    counts = [one[0] for one in caplog.messages if "2 tokens have claimed no" in one]
+    assert counts == ["2", "1", "1", "0"]
+
+
+def test_a_token_that_is_used_up_costs_no_pause(two_users, pauses, tmp_path):
+    """What was claimed with it is in the journal of another service."""
+    claim_next(make_source(two_users, pauses))
+    source = make_source(two_users, pauses, TOKEN, OTHER)
+    service = Service(source, FakeWork(), tmp_path, now=Passing())
+
+    while service.serve_one():
+        pass
+
+    (entry,) = service.journal.entries.values()
+    assert (entry.step, entry.place["token"]) == (Step.RETURNED, OTHER_MARK)
+    assert two_users.calls("claim") == [200, 400, 200, 400]
 
 
 def test_an_answer_waits_for_the_token_that_has_claimed(two_users, pauses, tmp_path):
@@ -289,7 +306,7 @@ def test_an_answer_waits_for_the_token_that_has_claimed(two_users, pauses, tmp_p
     other = make_source(two_users, pauses, OTHER)
 
     assert other.download(submission, tmp_path).read_bytes() == b"jim"
-    with pytest.raises(PlatformError, match=f"claimed with another token, {MARK}"):
+    with pytest.raises(GoneError, match=f"claimed with another token, {MARK}"):
         other.answer(submission, GOOD, is_again=True)
 
     assert two_users.calls("update") == []
@@ -312,6 +329,7 @@ def test_who_is_no_evaluator_does_not_hide_what_waits(two_users, pauses, monkeyp
 
 def test_a_token_that_has_run_out_is_named_once_and_left_out(two_users, pauses, caplog):
     """By its mark. Where it is the only one, nothing goes on without it."""
+    caplog.set_level(logging.INFO)
     del two_users.users[TOKEN]
     source = make_source(two_users, pauses, TOKEN, OTHER)
 
@@ -321,6 +339,7 @@ def test_a_token_that_has_run_out_is_named_once_and_left_out(two_users, pauses, 
 
     assert two_users.evaluations[submission.key]["claimed_by"] == "second"
     assert caplog.text.count(f"The token {MARK} is left out: ") == 1
+    assert "0 of 2 tokens have claimed nothing yet" in caplog.text
     assert TOKEN not in caplog.text
     with pytest.raises(PlatformError, match="does not accept the token"):
         make_source(two_users, pauses).claimable()
@@ -428,6 +447,32 @@ def test_an_answer_that_does_not_arrive(platform, source, change, error, match):
 
     with pytest.raises(error, match=match):
         source.answer(submission, GOOD, is_again=False)
+
+
+@pytest.mark.parametrize("is_again", [False, True])
+@pytest.mark.parametrize(
+    ("tokens", "status", "error"),
+    [
+        ((TOKEN, OTHER), CLAIMED, GoneError),
+        ((TOKEN, OTHER), CANCELLED, NotOursError),
+        ((TOKEN, OTHER), "Succeeded", NotOursError),
+        ((TOKEN,), CANCELLED, GoneError),
+    ],
+)
+def test_an_answer_whose_token_has_run_out_has_an_end(
+    two_users, pauses, tokens, status, error, is_again
+):
+    """The platform's status, or else that of the 24 hours: see test_postponing.py."""
+    source = make_source(two_users, pauses, *tokens)
+    submission = claim_next(source)
+    two_users.evaluations[submission.key]["status"] = status
+    del two_users.users[TOKEN]
+
+    if is_again and status == "Succeeded":
+        source.answer(submission, GOOD, is_again=True)
+        return
+    with pytest.raises(error):
+        source.answer(submission, GOOD, is_again=is_again)
 
 
 @pytest.mark.parametrize("answer", [GOOD, BAD])

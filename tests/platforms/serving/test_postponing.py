@@ -455,6 +455,16 @@ def test_the_patience_can_be_chosen_and_begins_anew_with_each_case_that_is_done(
     assert source.at["a"] == timedelta(minutes=3 + 6)
 
 
+def test_a_short_patience_is_kept_to_the_second(tmp_path, now):
+    """Neither the pause of a minute nor the time to look again makes it longer."""
+    source, work = OneAtATime("a", now=now), failing(NO_ENGINE, "a")
+    service = Service(source, work, tmp_path, patience_s=20, now=now)
+
+    run_until_answered(service, source, now)
+
+    assert source.at["a"] == timedelta(seconds=20)
+
+
 def test_a_claim_that_took_long_to_be_heard_is_measured_all_the_same(make, now):
     """The platform is away for an hour; then all works."""
     source = OneAtATime("a", now=now)

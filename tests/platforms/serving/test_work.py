@@ -72,8 +72,8 @@ def test_all_cases_failed_is_no_result(team):
         returned_metrics(team(failed), WORST)
 
     assert error.value.finding == (
-        "0 of 3 cases gave a label map: 2 failed, 1 timed out (the first: an exit code"
-        " other than 0)"
+        "0 of 3 cases gave all that is scored: 2 failed, 1 timed out (the first: an"
+        " exit code other than 0)"
     )
 
 
@@ -112,7 +112,9 @@ def test_no_name_that_a_container_has_chosen_is_told(team, message, count):
         with pytest.raises(NoCaseError) as error:
             returned_metrics(folder, WORST)
         told = str(error.value)
-        assert told.startswith("0 of 3 cases gave a label map: 3 wrong output (the fir")
+        assert told.startswith(
+            "0 of 3 cases gave all that is scored: 3 wrong output (the fir"
+        )
     else:
         told = json.dumps(returned_metrics(folder, WORST))
         assert '"case_1": "wrong output: its output is refused' in told
