@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes the archives of four simulated teams, as teams of a challenge would send them.
+# Makes the archives of four simulated teams, as teams of a challenge would send them; they
+# know the CTs of `flare demonstration` alone.
 #
 # Usage: examples/teams/make.sh FOLDER
 #

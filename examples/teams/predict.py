@@ -18,6 +18,8 @@ SECONDS = {"careful": 1.0, "hasty": 0.2, "empty": 0.0}
 def predict(image: bytes, team: str) -> bytes:
     """The label map of an image, both as NIfTI files of one byte per voxel."""
     header, voxels = image[:HEADER_BYTES], image[HEADER_BYTES:].translate(LABELS)
+    if struct.unpack_from("<h", header, 70) != (2,):  # bytes, in NIfTI
+        sys.exit("this simulated team knows the CTs of flare demonstration alone")
     if team == "empty":
         voxels = bytes(len(voxels))
     if team == "hasty":

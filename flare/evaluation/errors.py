@@ -117,7 +117,7 @@ class FolderError(SubmissionError):
 
 
 class MissingCasesError(SubmissionError):
-    """Cases were not submitted.
+    """Cases are missing.
 
     The message says "Missing 3 of 50 cases", and which. Every case needs a file, also
     one in which nothing was found: submit a label map of zeros,

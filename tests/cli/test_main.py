@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import re
+import sys
 
 import click
 import pytest
@@ -107,3 +108,18 @@ def test_help_that_has_nowhere_to_go_is_one_line(words, capsys, monkeypatch):
 
     line = "flare: stdout cannot be written (no space left on device)\n"
     assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize("code", ["flare.cli.main", "flare; flare.Results"])
+def test_windows_by_itself_is_told_what_to_run_instead(code):
+    """A command in one line, which is the last one of an import; there is no fcntl."""
+    absent = "dict.fromkeys(('fcntl', 'grp', 'pwd', 'resource'))"
+    code = f"import sys; sys.modules |= {absent}; sys.platform = 'win32'; import {code}"
+
+    run = run_command(sys.executable, "-c", code)
+
+    *traceback, line = run.stderr.splitlines()
+    assert (run.returncode, bool(traceback)) == (1, "Results" in code)
+    assert line.removeprefix("ImportError: ") == (
+        "flare needs Linux, macOS or WSL 2 (wsl --install): run it there"
+    )

@@ -3,6 +3,7 @@
 A browser shows what was built, from its folder, without a server or a network.
 """
 
+import json
 import os
 import re
 import sys
@@ -62,6 +63,45 @@ def test_every_message_command_and_name_has_a_section(site):
     assert set(command_names()) <= set(ids(site, "reference/commands.html"))
     names = {f"flare.{name}" for name in flare.__all__}
     assert names <= set(ids(site, "python/index.html"))
+
+
+# --- Questions find their page ------------------------------------------------------
+
+QUESTIONS = {
+    "what does F07 mean": "participants/messages.html#F07",
+    "podman": "organisers/container.html",
+    "tie": "organisers/ranking.html#the-rule",
+    "codabench": "organisers/index.html#off-the-platform",
+    "nan": "reference/answers.html#what-a-submission-has-to-look-like",
+    "slurm": "organisers/machines.html#slurm",
+    "cite": "organisers/index.html#8-write-the-paper",
+    "GPU memory": "organisers/measuring.html",
+    "lesion": "reference/challenge-files.html#which-file-for-which-task",
+    "windows": "index.html#install",
+    "how do I add a case": "organisers/changes.html#add-a-case",
+    "missing case": "participants/messages.html#F05",
+    "how long": "organisers/budget.html",
+    "licence of labels": "index.html#licence",
+    "private registry": "organisers/container.html#2-build",
+    "singularity": "organisers/machines.html#without-docker",
+}
+"""What people ask, and where the answer is; chosen before any of it was looked for."""
+
+
+@pytest.mark.tools("node")
+def test_questions_find_their_page_among_the_first_three(site):
+    """And their section among its best two; the search is the browser's own."""
+    words = ("node", ROOT / "tests" / "fakes" / "search.js", site)
+    run = run_command(*words, input="\n".join(QUESTIONS))
+
+    results = [json.loads(line)[:3] for line in run.stdout.splitlines()]
+    hits = [{hit for page in pages for hit in page[:3]} for pages in results]
+    missed = {
+        q
+        for (q, place), own in zip(QUESTIONS.items(), hits, strict=True)
+        if place not in own
+    }
+    assert missed == set()
 
 
 # --- It is spelt well -------------------------------------------------------------
