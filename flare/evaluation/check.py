@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from flare.challenge.formats import ANY_SUFFIX, PLAIN_NAMES, FileNames
+from flare.challenge.names import cases_text, label_ending, names_advice
 from flare.challenge.rules import Challenge
 from flare.common.errors import (
     FileError,
@@ -306,60 +307,92 @@ def _folders_text(folder: Path) -> str:
 
 def _references_text(ground_truth: Path, challenge: Challenge) -> str:
     """The number of references, and a table of how many have each organ, how large."""
+    references: Sequence[LabelMapFile] = ()
     lines: list[str] = []
-    if challenge.answers:
-        lines = _answer_references(ground_truth, challenge)
     if challenge.organs:
-        lines = [*_label_map_references(ground_truth, challenge), *lines]
+        references = find_references(ground_truth, challenge)
+        lines = _label_map_references(references, challenge)
+    if challenge.answers:
+        cases = {file.case for file in references}
+        lines += _answer_references(ground_truth, challenge, cases)
     return "\n".join(lines)
 
 
-def _answer_references(ground_truth: Path, challenge: Challenge) -> list[str]:
+def _answer_references(
+    ground_truth: Path, challenge: Challenge, cases: Collection[str]
+) -> list[str]:
     """Read the references of answers: a line for each that can be used."""
-    from flare.evaluation.answers import check_sheet, read_sheets
+    from flare.evaluation.answers import check_cases, check_sheet, read_sheets
 
     lines = []
     try:
         sheets = read_sheets(None, ground_truth, challenge)
     except DemonstrationSetError:
         return [f"{challenge.name}: the demonstration set has no references of answers"]
+    check_cases(sheets, cases)
     for sheet in sheets:
         check_sheet(sheet)
         answers = count(len(sheet.rows), "reference")
-        lines.append(f"{challenge.name}: {answers} of {sheet.rules.name} can be used")
+        can = f"can be used: {listing(sheet.cases)}"
+        lines.append(f"{challenge.name}: {answers} of {sheet.rules.name} {can}")
     return lines
 
 
-def _label_map_references(ground_truth: Path, challenge: Challenge) -> list[str]:
+def _label_map_references(
+    references: Sequence[LabelMapFile], challenge: Challenge
+) -> list[str]:
     """Read the reference label maps: their number, and a table of their organs."""
-    references = find_references(ground_truth, challenge)
     maps = count(len(references), "reference label map")
     headline = f"{challenge.name}: {maps} can be used"
     readable = [file for file in references if not is_demonstration(file.case)]
     if not readable:
         return [headline, "They are the demonstration set, which was not read."]
-    volumes_by_organ = _organ_volumes(readable, challenge)
+    volumes_by_organ, doubts = _read_references(readable, challenge)
     rows: list[Sequence[str]] = [("", "in", "smallest", "median", "largest")]
     for organ, volumes_ml in volumes_by_organ.items():
         share = f"{len(volumes_ml)} of {len(readable)}"
         rows.append((organ, share, *_volume_texts(volumes_ml)))
     absent = [organ for organ, volumes_ml in volumes_by_organ.items() if not volumes_ml]
-    return [headline, *aligned(rows), *_absent(absent, challenge)]
+    cases = [file.case for file in references]
+    return [
+        headline,
+        *aligned(rows),
+        *_absent(absent, challenge),
+        *_doubt_lines(doubts),
+        cases_text(cases, references[0].prediction_name),
+        *filter(None, [names_advice(challenge, label_ending(cases))]),
+    ]
 
 
-def _organ_volumes(
+def _doubt_lines(doubts: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """A line for each kind of doubt; each doubt begins with its kind, and a colon."""
+    names_by_kind: dict[str, list[str]] = {}
+    for name, doubt in doubts:
+        names_by_kind.setdefault(doubt.partition(":")[0], []).append(name)
+    for kind, (first, *names) in names_by_kind.items():
+        text = next(doubt for _, doubt in doubts if doubt.startswith(kind))
+        likewise = f". Likewise {listing(names)}" if names else ""
+        yield f"{safe(first)}: {text}{likewise}."
+
+
+def _read_references(
     references: Sequence[LabelMapFile], challenge: Challenge
-) -> dict[str, list[float]]:
-    """Read references: the volumes in ml of each organ, where a reference has it."""
+) -> tuple[dict[str, list[float]], list[tuple[str, str]]]:
+    """The volumes in ml of each organ, where a reference has it.
+
+    Behind them are names of references with what is in doubt about their headers.
+    """
     volumes: dict[str, list[float]] = {organ.name: [] for organ in challenge.organs}
+    doubts: list[tuple[str, str]] = []
     for file in references:
         reference = read_reference(file, challenge)
+        doubts += [(file.name, doubt) for doubt in reference.grid.doubts]
         voxels = np.bincount(reference.labels.ravel(), minlength=256)
         voxel_ml = math.prod(reference.grid.spacing) / 1000
         for organ in challenge.organs:
             if voxels[organ.label]:
                 volumes[organ.name].append(float(voxels[organ.label]) * voxel_ml)
-    return volumes
+    return volumes, doubts
 
 
 def _volume_texts(volumes_ml: Sequence[float]) -> Sequence[str]:

@@ -266,6 +266,13 @@ class DamagedFileError(FileError):
     )
 
 
+ROUND = (
+    "These are labels that were scaled or computed with: round them, and save them as"
+    ' nibabel.Nifti1Image(numpy.rint(labels).astype("uint8"), ct.affine).'
+)
+"""The remedy for values that are whole numbers but for 1 %."""
+
+
 class FractionError(FileError):
     """There are voxels that are not whole numbers.
 
@@ -276,8 +283,9 @@ class FractionError(FileError):
       `labels = probabilities.argmax(axis=0)`. Casting alone makes zeros of them (F12).
     - Labels were resampled with interpolation, as SciPy's zoom does by itself, which
       mixes neighbouring labels: resample them anew with nearest neighbours.
-    - Labels were saved with the header of the CT, which scales them: save them as
-      `nibabel.Nifti1Image(labels.astype("uint8"), ct.affine)`.
+    - Labels were saved with the header of the CT, which scales them to 1.00002 or
+      1.00392: round them, and save them as
+      `nibabel.Nifti1Image(numpy.rint(labels).astype("uint8"), ct.affine)`.
     """
 
     code = "F10"

@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from flare.challenge.answers import KINDS
+from flare.challenge.names import names_advice, shared_endings
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.errors import (
@@ -151,13 +152,19 @@ def check_cases(
             "Give the reference labels with --ground-truth.",
         )
     references = _reference_cases(ground_truth, challenge)
-    unmatched = sorted(references ^ {case.case for case in cases})
-    if references and unmatched:
-        raise MeasurementError(
-            str(ground_truth),
-            f"{listing(unmatched)}: there is an image or a reference, but not both",
-            "Every case needs both.",
-        )
+    images = {case.case for case in cases}
+    problems = []
+    for names, kind, absent in (
+        (sorted(references - images), "reference", "image"),
+        (sorted(images - references), "image", "reference"),
+    ):
+        if references and names:
+            problems.append(f"{kind}s without {absent}: {listing(names)}")
+    if problems:
+        endings = shared_endings(references, images)
+        advice = names_advice(challenge, *endings) if challenge.organs else ""
+        remedy = f"{advice}." if advice else "Every case needs both."
+        raise MeasurementError(str(ground_truth), "; ".join(problems), remedy)
 
 
 def _reference_cases(ground_truth: Path, challenge: Challenge) -> set[str]:

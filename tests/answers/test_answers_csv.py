@@ -12,8 +12,6 @@ from flare.answers.values import answer_values
 from flare.challenge.answers import KINDS
 from flare.cli.main import main
 from flare.common.text import printable
-from flare.evaluation.check import check_references
-from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.evaluate import evaluate
 from flare.results.answers_csv import AnswerRow, read_answers, write_answers
 from flare.results.metrics_json import write_results
@@ -117,31 +115,3 @@ def test_evaluate_writes_answers_where_it_is_told_to(tmp_path):
         ("1", "0.75"),
         ("0", "0"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("kind", "changes", "references"),
-    [
-        ("binary", {"metrics": ["auroc"]}, "name,gt\na,1\nb,1\n"),
-        ("classes", {"metrics": ["auroc"]}, "name,gt\na,1\nb,1\n"),
-        ("labels", {"empty": "left_out"}, "name,cyst,stone,ascites\na,0,0,0\n"),
-        ("label_set", {"empty": "left_out", "metrics": ["f1"]}, "name,gt\na,\nb,\n"),
-    ],
-)
-def test_references_that_leave_a_metric_undefined_are_refused(
-    tmp_path, kind, changes, references
-):
-    challenge = answers_challenge(answer_rules(kind, **changes))
-    prediction = references.replace("gt", "prediction")
-    if kind == "classes":
-        prediction = 'name,prediction\na,"[1,0,0]"\nb,"[1,0,0]"\n'
-    files = {
-        "references/reference.csv": references,
-        "predictions/prediction.csv": prediction,
-    }
-    predictions, ground_truth = write_folders(tmp_path, files)
-
-    with pytest.raises(GroundTruthError, match="is undefined for these references"):
-        check_references(ground_truth, challenge)
-    with pytest.raises(GroundTruthError, match="is undefined for these references"):
-        evaluate(predictions, ground_truth, challenge=challenge)

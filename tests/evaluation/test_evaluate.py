@@ -586,4 +586,5 @@ def test_references_that_differ_and_an_organ_that_none_has(tmp_path):
         "spleen    1 of 2  2.0 ml    2.0 ml   2.0 ml",
         "pancreas  0 of 2  -         -        -",
         "No label map has kidney, pancreas: is --challenge flare21 the right one?",
+        "Cases: a, b (submitted as a.nii.gz)",
     ]

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.common.errors import FileError
+from flare.common.streams import GZIP_MAGIC
 from flare.evaluation.errors import FileFormatError
 
 ONE_VOLUME = (
@@ -27,6 +28,9 @@ ONE_VOLUME = (
 
 LARGEST_MM = 1e9
 """No spacing or position is larger than this; sums of larger ones could overflow."""
+
+SAME_SIZE = 1e-3
+"""Two voxel sizes of one header are the same up to this share: they were rounded."""
 
 LPS = np.array([-1.0, -1.0, 1.0])
 """The factors that turn a position in LPS (to the left, back and top), as SimpleITK
@@ -46,6 +50,8 @@ class Grid:
     """Three rows that turn voxel (x, y, z, 1) into mm to the right, front and top."""
     is_placed: bool = True
     """Whether its file says where it lies, and not its spacing alone."""
+    unit: str = ""
+    """The unit that its header names, if it is another one than mm."""
 
     @property
     def size_text(self) -> str:
@@ -61,6 +67,40 @@ class Grid:
         if least == 0:
             return "its header has a voxel size of 0"
         return ""
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Tell what may be wrong with its header, and what counts; the kind first."""
+        doubts = []
+        spacing = np.array(self.spacing[::-1])
+        if self.is_placed and not np.allclose(
+            spacing, self.voxel_size, rtol=SAME_SIZE, atol=0
+        ):
+            first, second = _numbers(spacing, " x "), _numbers(self.voxel_size, " x ")
+            doubts.append(
+                f"its header has two voxel sizes: {first} mm (pixdim) counts in scores,"
+                f" {second} mm (sform or qform) only in where it lies"
+            )
+        elif self.is_placed and self.is_lost:
+            doubts.append(
+                "its header looks lost: voxel size 1, origin 0; 1 mm counts, unless you"
+                " write it with the header of its CT"
+            )
+        if self.unit:
+            doubts.append(self.unit_text)
+        return tuple(doubts)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is as programs write it that have lost a header."""
+        return np.array_equal(self.voxel_size, (1, 1, 1)) and not self.origin.any()
+
+    @property
+    def unit_text(self) -> str:
+        """A sentence about a unit that is not mm."""
+        return (
+            f"its header says {self.unit}: every number is taken for mm; write it in mm"
+        )
 
     def corner_shift(self, other: Grid) -> float:
         """How far in mm the eight corner voxels lie from those of another grid.
@@ -162,8 +202,33 @@ def check_sizes(sizes: Sequence[int]) -> tuple[int, int, int]:
     return depth, height, width
 
 
+_KINDS = (
+    (b"bzh", "a bzip2 file"),
+    (b"\xfd7zxz", "an xz file"),
+    (b"\x28\xb5\x2f\xfd", "a zstd file"),
+    (GZIP_MAGIC, "a gzip file"),
+    (b"pk\x03\x04", "a zip file"),
+    (b"rar!", "a RAR archive"),
+    (b"7z\xbc\xaf", "a 7z archive"),
+    (b"<!doctype html", "a web page (HTML)"),
+    (b"<html", "a web page (HTML)"),
+)
+"""What files of other kinds are called, by their first bytes in small letters."""
+
+
+def kind_of(start: bytes) -> str:
+    """The kind of a foreign file that begins like this; empty if it is unknown."""
+    if start[257:262] == b"ustar":
+        return "a tar archive"
+    text = start.lstrip().lower()
+    return next((kind for magic, kind in _KINDS if text.startswith(magic)), "")
+
+
 def check_type(dtype: np.dtype[Any]) -> None:
     """Refuse all types but whole and floating-point numbers of up to eight bytes."""
+    if dtype.names:
+        problem = f"its voxels are colours ({''.join(dtype.names)}), expected numbers"
+        raise FileFormatError("", problem)
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
         raise FileFormatError(
             "", f"its voxels are of type {dtype.newbyteorder('=')}, expected numbers"
@@ -176,6 +241,7 @@ def make_grid(
     affine: Iterable[Iterable[float]],
     *,
     is_placed: bool = True,
+    unit: str = "",
 ) -> Grid:
     """A grid from the numbers of a file.
 
@@ -189,6 +255,8 @@ def make_grid(
         Three rows that turn voxel (x, y, z, 1) into a position in mm, in RAS.
     is_placed : bool
         Whether the file says where it lies.
+    unit : str
+        The unit that it names, if it is another one than mm.
 
     Raises
     ------
@@ -208,6 +276,7 @@ def make_grid(
         spacing=(size_z, size_y, size_x),
         affine=rows,  # type: ignore[arg-type]
         is_placed=is_placed,
+        unit=unit,
     )
 
 
@@ -217,6 +286,7 @@ def make_placed_grid(
     spacing: npt.NDArray[np.float64],
     origin: npt.NDArray[np.float64],
     to_ras: npt.NDArray[np.float64],
+    unit: str = "",
 ) -> Grid:
     """A grid of a file that has any number of axes, and steps along each of them.
 
@@ -231,6 +301,8 @@ def make_placed_grid(
         ones are 1 and 0.
     to_ras : ndarray of float, shape (3,)
         1 or -1 for each direction of the file's space, such as `LPS`.
+    unit : str
+        As for `make_grid`.
 
     Raises
     ------
@@ -242,7 +314,7 @@ def make_placed_grid(
     affine[:count, :count] = axes[:count, :count].T
     affine[:count, 3] = origin[:count]
     sizes = [*spacing, 1, 1][:3]
-    return make_grid(shape, sizes, affine * to_ras[:, np.newaxis])
+    return make_grid(shape, sizes, affine * to_ras[:, np.newaxis], unit=unit)
 
 
 def make_unplaced_grid(
@@ -283,7 +355,8 @@ def compare_positions(grid: Grid, expected: Grid, tolerance_mm: float) -> str:
     shift = grid.corner_shift(expected)
     if shift <= tolerance_mm:
         return ""
-    return f"it lies up to {shift:.4g} mm off: {_difference(grid, expected)}"
+    unit = f"; {grid.unit_text}" if grid.unit else ""
+    return f"it lies up to {shift:.4g} mm off: {_difference(grid, expected)}{unit}"
 
 
 def _compare_spacings(grid: Grid, expected: Grid, tolerance_mm: float) -> str:
@@ -306,7 +379,7 @@ def _difference(grid: Grid, expected: Grid) -> str:
     both are right, the voxel size or the origin is told, whichever moves the corners
     more; a rotation, if neither explains a third of their shift.
     """
-    if np.array_equal(grid.voxel_size, (1, 1, 1)) and not grid.origin.any():
+    if grid.is_lost:
         return "its header was lost (voxel size 1, origin 0)"
     if grid.axes != expected.axes:
         text = _axes_text(grid, expected)
@@ -355,4 +428,4 @@ def _is_same_place(grid: Grid, expected: Grid) -> bool:
 
 def _numbers(values: npt.NDArray[np.float64], separator: str) -> str:
     """Numbers, of shape (n,), for a message, to six digits."""
-    return separator.join(f"{value:.6g}" for value in values)
+    return separator.join(f"{value + 0.0:.6g}" for value in values)  # 0 for -0

@@ -19,6 +19,7 @@ from flare.evaluation.labelmaps.grid import (
     make_placed_grid,
     make_unplaced_grid,
 )
+from flare.evaluation.labelmaps.nifti import unit_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +58,15 @@ def image_header(image: Any) -> Header:
 def _nibabel_header(image: Any) -> Header:
     """The header of an image of nibabel, whose positions are in RAS."""
     header = image.header
-    spacing = np.array(header.get_zooms(), dtype=np.float64)
+    spacing, unit = np.array(header.get_zooms(), dtype=np.float64), ""
     if "pixdim" in getattr(header, "keys", tuple)():  # as `nifti` takes it
         spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
+        unit = unit_of(header["xyzt_units"])
     affine = header.get_best_affine() if image.affine is None else image.affine
     steps = np.array(affine[:3], dtype=np.float64)
     shape = check_sizes(image.shape)
-    grid = make_placed_grid(shape, steps[:, :3].T, spacing, steps[:, 3], np.ones(3))
+    axes, origin, to_ras = steps[:, :3].T, steps[:, 3], np.ones(3)
+    grid = make_placed_grid(shape, axes, spacing, origin, to_ras, unit)
     data = image.dataobj
     check_type(data.dtype)
     slope, intercept = getattr(data, "slope", 1), getattr(data, "inter", 0)

@@ -23,6 +23,7 @@ from flare.evaluation.labelmaps.grid import (
     Header,
     check_sizes,
     check_type,
+    kind_of,
     make_grid,
 )
 from flare.evaluation.metrics.arrays import Labels
@@ -50,8 +51,12 @@ _PLAIN_TYPES = {
 }
 """Stored types by their code."""
 
-_FIELDS = struct.Struct("<i36x8h14xh4x8f3f132x2h24x12f16x4s")
-"""Size, numbers of voxels, type, pixdim, offset and scaling, codes, sform, magic."""
+_UNITS = {1: "metres", 3: "micrometres"}
+"""The units of lengths but mm, in the lowest three bits of `xyzt_units`."""
+
+_FIELDS = struct.Struct("<i36x8h14xh4x8f3f3xB128x2h24x12f16x4s")
+"""Size, numbers of voxels, type, pixdim, offset and scaling, units, codes, sform,
+magic."""
 
 
 class _Fields(NamedTuple):
@@ -65,6 +70,7 @@ class _Fields(NamedTuple):
     offset: float
     slope: float
     intercept: float
+    units: int
     sform_code: int
     sform: tuple[float, ...]
     magic: bytes
@@ -95,9 +101,10 @@ def _unpack(content: bytes) -> _Fields:
         offset=values[18],
         slope=values[19],
         intercept=values[20],
-        sform_code=values[22],
-        sform=values[23:35],
-        magic=values[35],
+        units=values[21],
+        sform_code=values[23],
+        sform=values[24:36],
+        magic=values[36],
     )
 
 
@@ -122,7 +129,11 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
     content = stream.read(HEADER_BYTES)
     size = _header_size(content)
     if size is None:
-        raise FileFormatError("", "it is not a NIfTI file")
+        kind = kind_of(content)
+        problem = f"it is {kind}" if kind else "it is not a NIfTI file"
+        if content.startswith(GZIP_MAGIC):
+            problem = "it is compressed by gzip twice"
+        raise FileFormatError("", problem)
     content += stream.read(size - HEADER_BYTES)
     if len(content) < size:
         raise DamagedFileError("", "it ends within its header")
@@ -149,7 +160,9 @@ def plain_header(content: bytes) -> Header | None:
     spacing = map(abs, fields.pixdim[1:4])
     affine = (fields.sform[:4], fields.sform[4:8], fields.sform[8:])
     return Header(
-        grid=make_grid((depth, height, width), spacing, affine),
+        grid=make_grid(
+            (depth, height, width), spacing, affine, unit=unit_of(fields.units)
+        ),
         dtype=np.dtype(_PLAIN_TYPES[fields.type_code]),
         slope=slope,
         intercept=intercept,
@@ -185,12 +198,17 @@ def any_header(content: bytes) -> Header:
     # As the official scripts take it: pixdim alone, and nibabel makes it positive.
     spacing = np.abs(header["pixdim"][1:4].astype(np.float64))
     return Header(
-        grid=make_grid(shape, spacing, affine),
+        grid=make_grid(shape, spacing, affine, unit=unit_of(header["xyzt_units"])),
         dtype=_dtype(header),
         slope=float(slope),
         intercept=float(intercept),
         voxel_offset=int(offset) - size,
     )
+
+
+def unit_of(units: Any) -> str:
+    """The unit of lengths in the field `xyzt_units`; empty if it is mm or unknown."""
+    return _UNITS.get(int(units) & 7, "")
 
 
 def write_label_map(path: Path, labels: Labels, grid: Grid) -> None:

@@ -23,8 +23,13 @@ from flare.common.errors import InputError
 from flare.common.files import open_regular
 from flare.common.streams import PIECE_BYTES, DamagedStreamError, Stream
 from flare.common.text import safe, why
-from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
-from flare.evaluation.labelmaps.grid import Grid, Header, named
+from flare.evaluation.errors import (
+    ROUND,
+    DamagedFileError,
+    FileFormatError,
+    FractionError,
+)
+from flare.evaluation.labelmaps.grid import Grid, Header, kind_of, named
 from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.metrics.occupancy import LabelFinder, Occupancy
 
@@ -83,10 +88,10 @@ def read_labels(
     if stream.read(1):
         raise DamagedFileError("", "it holds more voxels than its header says")
     if narrower.fraction is not None:
-        problem = f"voxels are not whole numbers (found {narrower.fraction:.6g})"
+        problem = f"voxels are not whole numbers (found {narrower.fraction_text})"
         if header.is_scaled:
             problem += f" after scaling by scl_slope {header.slope:.6g}"
-        raise FractionError("", problem)
+        raise FractionError("", problem, ROUND if narrower.is_near else "")
     occupied = finder.finish()
     if finder.unknown:
         _erase(labels, finder.unknown)
@@ -159,7 +164,11 @@ def _read_header(
             arguments = (file, npz) if file_format.elsewhere else (file,)
             header_and_voxels: tuple[Header, Stream] = reader.open_voxels(*arguments)
             return header_and_voxels
-    raise FileFormatError("", f"it is not a {ANY_FORMAT} file")
+    expected = f"a {ANY_FORMAT} file"
+    kind = kind_of(start)
+    raise FileFormatError(
+        "", f"it is {kind}, expected {expected}" if kind else f"it is not {expected}"
+    )
 
 
 def _read_voxels(
@@ -201,6 +210,22 @@ def _erase(labels: Labels, unwanted: set[int]) -> None:
         piece[:] = table[piece]
 
 
+NEAR = 0.01
+"""The share by which labels differ from whole numbers, at most, that a program has
+scaled to fit a type of integers: 1/255 in 8 bits."""
+
+FARTHEST = 0.1
+"""How far they may lie from them, which tells them from labels that were mixed."""
+
+
+def _are_near(values: npt.NDArray[Any]) -> bool:
+    """Whether values, of shape (n,), are whole numbers but for what scaling does."""
+    whole = np.rint(values)
+    with np.errstate(invalid="ignore"):
+        limits = np.minimum(NEAR * np.maximum(np.abs(whole), 1), FARTHEST)
+        return bool((np.abs(values - whole) <= limits).all())  # False for a NaN
+
+
 class Narrower:
     """Turns stored values into labels of one byte, and remembers all other values.
 
@@ -212,9 +237,17 @@ class Narrower:
     def __init__(self, header: Header) -> None:
         self.misfits: set[int] = set()
         """Whole numbers that fit into no byte; the first few of many."""
-        self.fraction: float | None = None
+        self.fraction: np.floating[Any] | None = None
         """The first value that is not a whole number."""
+        self.is_near = True
+        """Whether all such values are labels but for what scaling does."""
         self._header = header
+
+    @property
+    def fraction_text(self) -> str:
+        """The fraction to six digits, or to as many as it takes to look like one."""
+        text = f"{self.fraction:.6g}"
+        return str(self.fraction) if float(text).is_integer() else text
 
     def narrow(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of shape (n,) that all fit into a byte: others become 0."""
@@ -231,8 +264,10 @@ class Narrower:
             with np.errstate(invalid="ignore"):
                 is_fraction = ~np.isfinite(values) | (np.rint(values) != values)
             if is_fraction.any():
+                fractions = values[is_fraction]
                 if self.fraction is None:
-                    self.fraction = float(values[is_fraction][0])
+                    self.fraction = fractions[0]
+                self.is_near &= _are_near(fractions)
                 values = np.where(is_fraction, 0, values)
         fits = (values >= 0) & (values <= 255)
         room = UNKNOWN_LABELS_LIMIT - len(self.misfits)

@@ -20,6 +20,13 @@ from flare.evaluation.labelmaps.grid import (
     make_placed_grid,
 )
 
+SEGMENT = "Segment0_ID:="
+"""3D Slicer begins the description of its first segment like this."""
+
+ONE_LABEL_MAP = (
+    "In 3D Slicer, export the segments to one binary labelmap, and save that."
+)
+
 SIZE_DIGITS = 10
 """A number of voxels has fewer; Python would refuse to read one with thousands."""
 
@@ -78,6 +85,10 @@ _SPACES = {
 """The factors that turn a position in a named space into one in RAS."""
 
 
+_UNITS = {"um": "micrometres", "cm": "centimetres", "m": "metres"}
+"""The units of lengths but mm."""
+
+
 def is_start(start: bytes) -> bool:
     """Whether a file that begins like this is a MetaImage or NRRD file."""
     key = start.partition(b"=")[0].strip()
@@ -123,7 +134,9 @@ def _open_metaimage(file: BinaryIO) -> tuple[Header, Stream]:
         fields, "BinaryDataByteOrderMSB", "ElementByteOrderMSB", default=False
     )
     header = Header(
-        grid=make_placed_grid(shape, axes, spacing, origin, LPS),
+        grid=make_placed_grid(
+            shape, axes, spacing, origin, LPS, _unit(fields.get("DistanceUnits", ""))
+        ),
         dtype=_stored_type(_MET_TYPES, fields.get("ElementType", ""), is_big),
     )
     is_compressed = _flag(fields, "CompressedData", default=False)
@@ -159,6 +172,9 @@ def _open_nrrd(file: BinaryIO) -> tuple[Header, Stream]:
             raise FileFormatError("", f"its header has a {key}")
 
     sizes = _read_sizes(fields.get("sizes", ""))
+    _drop_lone_axis(fields, sizes)
+    if "segment0_id" in fields and len(sizes) > 3:
+        raise FileFormatError("", "its segments lie in layers", ONE_LABEL_MAP)
     shape, count = check_sizes(sizes), len(sizes)
     space = fields.get("space", "lps").lower()
     if space not in _SPACES:
@@ -166,11 +182,12 @@ def _open_nrrd(file: BinaryIO) -> tuple[Header, Stream]:
             "", f"its space is {safe(space[:40])}, expected LPS or RAS"
         )
     axes = _nrrd_axes(fields, count)
-    origin = _vector(fields, ("spaceorigin",), np.zeros(count))
+    origin = _nrrd_origin(fields, axes)
     spacing = np.linalg.norm(axes, axis=1)
     is_big = fields.get("endian", "").lower() == "big"
+    unit = _unit(fields.get("spaceunits", ""))
     header = Header(
-        grid=make_placed_grid(shape, axes, spacing, origin, _SPACES[space]),
+        grid=make_placed_grid(shape, axes, spacing, origin, _SPACES[space], unit),
         dtype=_stored_type(_NRRD_TYPES, fields.get("type", "").lower(), is_big),
     )
     return header, _nrrd_stream(file, fields.get("encoding", "").lower())
@@ -180,13 +197,14 @@ def _read_nrrd_fields(file: BinaryIO) -> dict[str, str]:
     """The values of a .nrrd file's header by their keys; an empty line ends it.
 
     Keys are in small letters, without spaces. Comments, and pairs of a program's own
-    (``key:=value``), are passed by; vectors lose their brackets and commas.
+    (``key:=value``), are passed by, but for 3D Slicer's first one of segments; vectors
+    lose their brackets and commas.
     """
     fields: dict[str, str] = {}
     lines = 0
     while line := _read_line(file, lines):
         lines += 1
-        if not line.startswith("#") and ":=" not in line:
+        if not line.startswith("#") and (":=" not in line or line.startswith(SEGMENT)):
             key, _, value = line.partition(":")
             fields[key.strip().lower().replace(" ", "")] = value.strip()
     for key in ("spacedirections", "spaceorigin"):
@@ -201,6 +219,43 @@ def _nrrd_axes(fields: Mapping[str, str], count: int) -> npt.NDArray[np.float64]
         return np.diag(_vector(fields, ("spacings",), np.ones(count)))
     missing = np.full(count * count, np.nan)
     return _vector(fields, ("spacedirections",), missing).reshape(count, count)
+
+
+def _drop_lone_axis(fields: dict[str, str], sizes: list[int]) -> None:
+    """Take an axis of length 1 without a direction out of four, as ITK does."""
+    directions = fields.get("spacedirections", "").split()
+    for place in (0, -1):
+        is_lone = directions[place:][:1] == ["none"] and sizes[place:][:1] == [1]
+        if len(sizes) > 3 and is_lone:
+            del directions[place], sizes[place]
+            fields["spacedirections"] = " ".join(directions)
+
+
+def _nrrd_origin(
+    fields: Mapping[str, str], axes: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Position of the first voxel's centre, of shape (n,).
+
+    Axes of no space may begin at a minimum. As ITK takes it, this is the first voxel's
+    edge, half a voxel before its centre, unless the file says ``node``.
+    """
+    nowhere = np.zeros(len(axes))
+    has_ends = "axismins" in fields or "axismaxs" in fields
+    if not has_ends or not fields.keys().isdisjoint(("spaceorigin", "spacedirections")):
+        return _vector(fields, ("spaceorigin",), nowhere)
+    if "spacings" not in fields:
+        raise FileFormatError("", "its header has ends of axes, and no spacings")
+    mins = _vector(fields, ("axismins",), nowhere)
+    centerings = (fields.get("centers") or fields.get("centerings", "")).lower()
+    words = np.array([*centerings.split(), *[""] * len(axes)])[: len(axes)]
+    halves = np.diag(axes) / 2 * (words != "node")
+    return nowhere if np.isnan(mins).all() else mins + halves
+
+
+def _unit(text: str) -> str:
+    """The unit of lengths in a header; empty if it is mm, or no unit that is known."""
+    words = text.lower().replace('"', " ").split()
+    return _UNITS.get(words[0], "") if words else ""
 
 
 def _nrrd_stream(file: BinaryIO, encoding: str) -> Stream:

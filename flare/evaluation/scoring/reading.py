@@ -63,9 +63,14 @@ def _read_reference_grid(reference: LabelMapFile) -> Grid:
         grid = reference.read_grid()
     except FileError as error:
         raise GroundTruthError(error.finding) from error
+    _check_spacing(reference, grid)
+    return grid
+
+
+def _check_spacing(reference: LabelMapFile, grid: Grid) -> None:
+    """Raise a GroundTruthError if nothing can be measured on a reference's grid."""
     if grid.spacing_problem:
         raise GroundTruthError(f"{safe(reference.name)}: {grid.spacing_problem}")
-    return grid
 
 
 def _read_prediction_grid(pair: CasePair) -> Grid:
@@ -113,13 +118,15 @@ def read_reference(
 ) -> LabelMap:
     """Read the reference of a case; mistakes in it are the organisers' to repair.
 
-    A GroundTruthError is raised if it is damaged, or holds fractions or labels that are
-    not allowed.
+    All that can be said against one is said here, to whoever reads it. A
+    GroundTruthError is raised if it is damaged, has no voxel size, or holds fractions
+    or labels that are not allowed.
     """
     try:
         reference = _read(file, "reference", challenge, memory)
     except FileError as error:
         raise GroundTruthError(error.finding) from error
+    _check_spacing(file, reference.grid)
     if reference.unknown and challenge.unknown_labels.reference is UnknownLabels.REFUSE:
         unknown, name = unknown_labels_text(reference), safe(file.name)
         _log.info("Reference %s has %s", name, unknown)

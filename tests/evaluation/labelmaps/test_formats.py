@@ -1,7 +1,9 @@
 """Every format, stored type, byte order and kind of damage, with the outcome."""
 
+import bz2
 import contextlib
 import gzip
+import lzma
 import tracemalloc
 from pathlib import Path
 from unittest import mock
@@ -15,7 +17,12 @@ from hypothesis import strategies as st
 
 from flare.challenge.formats import FORMATS, SUFFIXES, case_name
 from flare.common.errors import InputError
-from flare.evaluation.errors import DamagedFileError, FileFormatError, FractionError
+from flare.evaluation.errors import (
+    ROUND,
+    DamagedFileError,
+    FileFormatError,
+    FractionError,
+)
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.nifti import write_label_map
 from flare.evaluation.labelmaps.reading import PIECE_BYTES
@@ -171,6 +178,12 @@ def test_participants_are_told_of_every_format():
 
 
 DIRECTIONS = {"space directions": None}
+UNPLACED = {"space": None, "space origin": None, **DIRECTIONS}
+ENDS = {"spacings": "0.8 0.7 2.5", "axis mins": "-100 -50 -200", **UNPLACED}
+LONE = {"sizes": "1 20 16 10", "space origin": "(1,2,3)",
+        "space directions": "none (0.8,0,0) (0,0.8,0) (0,0,2.5)"}  # fmt: skip
+LAST = {"sizes": "20 16 10 1", "space origin": "(1,2,3)",
+        "space directions": "(0.8,0,0) (0,0.8,0) (0,0,2.5) none"}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -185,14 +198,21 @@ DIRECTIONS = {"space directions": None}
          (-1, -2, 3)),
         (nrrd_bytes(organ_boxes(), spacings="0.8 0.7 2.5", **DIRECTIONS),
          (2.5, 0.7, 0.8), None),
+        (nrrd_bytes(organ_boxes(), **ENDS), (2.5, 0.7, 0.8), (99.6, 49.65, -198.75)),
+        (nrrd_bytes(organ_boxes(), centers="node cell node", **ENDS), (2.5, 0.7, 0.8),
+         (100, 49.65, -200)),
+        (nrrd_bytes(organ_boxes(), **ENDS | {"axis mins": "nan nan nan"}),
+         (2.5, 0.7, 0.8), (0, 0, 0)),
+        (nrrd_bytes(organ_boxes(), **LONE), SPACING, (-1, -2, 3)),
+        (nrrd_bytes(organ_boxes(), **LAST), SPACING, (-1, -2, 3)),
         (metaimage_bytes(organ_boxes(), ElementSpacing=""), (1, 1, 1), None),
         (nifti_bytes(organ_boxes(), spacing=(-2.5, 0.5, -0.25)), (2.5, 0.5, 0.25),
          None),
     ],
-    ids=range(7),
+    ids=range(12),
 )  # fmt: skip
 def test_places_and_sizes_that_are_told_in_other_ways(read, content, spacing, origin):
-    """Positions are turned to RAS."""
+    """Positions are turned to RAS; those of NRRD are as SimpleITK reads them."""
     found = read(content).grid
 
     assert found.spacing == spacing
@@ -283,15 +303,44 @@ def test_of_very_many_unknown_labels_the_first_are_kept(read):
 
 
 @pytest.mark.parametrize("dtype", ["<f4", ">f8"])
-@pytest.mark.parametrize("value", [0.5, 0.9999, 300.25, np.nan, np.inf, -np.inf])
-def test_fractions_are_refused(read, dtype, value):
+@pytest.mark.parametrize(
+    ("value", "text", "is_rounded"),
+    [
+        (0.5, "0.5", False),
+        (0.9999, "0.9999", True),
+        (1.00392, "1.00392", True),
+        (13.13, "13.13", False),
+        (1e-3, "0.001", True),
+        (1.02, "1.02", False),
+        (1.999998, "1.999998", True),
+        (300.25, "300.25", False),
+        *((value, str(value), False) for value in (np.nan, np.inf, -np.inf)),
+    ],
+)
+def test_fractions_are_refused(read, dtype, value, text, is_rounded):
+    """Labels that were scaled, by 1 % at most, are rounded; others are not."""
     labels = organ_boxes().astype(np.float64)
     labels[9, 15, 19] = value
 
     with pytest.raises(FractionError) as caught:
         read(nifti_bytes(labels, dtype=dtype))
 
-    assert caught.value.problem == f"voxels are not whole numbers (found {value:g})"
+    assert caught.value.problem == f"voxels are not whole numbers (found {text})"
+    assert (caught.value.remedy == ROUND) == is_rounded
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint8])
+def test_what_nibabel_scales_into_another_type_is_rounded(read, dtype):
+    """Labels of floating point under a header of integers, as `get_fdata` gives."""
+    image = nib.Nifti1Image(organ_boxes().T.astype(np.float64), AFFINE)
+    image.header.set_data_dtype(dtype)
+
+    with pytest.raises(FractionError) as caught:
+        read(image.to_bytes())
+
+    assert caught.value.remedy == ROUND
+    values = np.unique(nib.Nifti1Image.from_bytes(image.to_bytes()).get_fdata())
+    assert f"(found {values[values != 0][0]:.6g})" in caught.value.problem
 
 
 def test_a_slope_that_makes_fractions_is_refused(read):
@@ -406,8 +455,29 @@ POSITIONS = "its header has positions that are not finite"
 OFFSET = "its voxels cannot begin at byte "
 NAN = float("nan")
 
+KINDS_BY_START = {
+    "a bzip2 file": bz2.compress(b"x"),
+    "an xz file": lzma.compress(b"x"),
+    "a zstd file": b"\x28\xb5\x2f\xfd\x04\x00\x09\x00\x00x",
+    "a zip file": b"PK\x03\x04\x14\x00",
+    "a RAR archive": b"Rar!\x1a\x07\x01\x00",
+    "a 7z archive": b"7z\xbc\xaf\x27\x1c\x00\x04",
+    "a web page (HTML)": b"\n<!DOCTYPE html>\n<html>Not found</html>",
+}
+"""As the programs of their names write them; zstd's frame is by RFC 8878."""
+
 REFUSED = {
-    FOREIGN: [b"<html>Not found</html>" * 50],
+    FOREIGN: [b"This is a text." * 50],
+    **{
+        f"it is {kind}, {FOREIGN.replace('it is not', 'expected')}": [start * 50]
+        for kind, start in KINDS_BY_START.items()
+    },
+    **{
+        f"it is {kind}": [gzip.compress(start * 50)]
+        for kind, start in KINDS_BY_START.items()
+    },
+    "it is a tar archive": [gzip.compress(b"x" * 257 + b"ustar\x0000" * 40)],
+    "it is compressed by gzip twice": [gzip.compress(gzip.compress(GOOD))],
     "it is not a NIfTI file": [
         gzip.compress(b"hello" * 200),
         gzip.compress(b""),
@@ -423,10 +493,8 @@ REFUSED = {
     "it has 4 dimensions (20 x 16 x 5 x 2), expected 3": [
         patched(40, "<i2", 4, 20, 16, 5, 2)
     ],
-    (
-        "its voxels are of type [('R', 'u1'), ('G', 'u1'), ('B', 'u1')], expected"
-        " numbers"
-    ): [patched(70, "<i2", 128, 24)],
+    "its voxels are colours (RGB), expected numbers": [patched(70, "<i2", 128, 24)],
+    "its voxels are colours (RGBA), expected numbers": [patched(70, "<i2", 2304, 32)],
     "its voxels are of type complex64, expected numbers": [patched(70, "<i2", 32, 64)],
     "its voxels have the unknown type 999": [patched(70, "<i2", 999, 8)],
     "its voxels have the unknown type 0": [patched(70, "<i2", 0, 0)],
@@ -477,6 +545,13 @@ REFUSED = {
     ("it has 4 dimensions (2 x 20 x 16 x 10), expected 3"): [nrrd(sizes="2 20 16 10")],
     "its header has none  1 0 0  where numbers should be": [
         nrrd(**{"space directions": "none (1,0,0)"})
+    ],
+    "its segments lie in layers": [
+        nrrd(sizes="2 20 16 5").replace(b"# a comment", b"Segment0_ID:=Segment_1")
+    ],
+    "its header has ends of axes, and no spacings": [
+        nrrd(axis_mins="0 0 0", axis_maxs="16 12.8 25", **UNPLACED),
+        nrrd(axis_maxs="16 12.8 25", **UNPLACED),
     ],
 }
 """Files by what is said of them."""

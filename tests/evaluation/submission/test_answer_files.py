@@ -228,31 +228,6 @@ def test_a_faulty_table_beside_the_demonstration_set_is_told(challenge_of, tmp_p
     assert told(caught.value) == ("G02", "reference.csv")
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("name,gt\na,A\nb,C\n", "line 3 (b: C): not one of A, B"),
-        ("name,gt\na,\n", "line 2 (a: nothing): empty"),
-        ("name,gt\na,A\na,B\n", "line 3: a second answer for case a"),
-        ("name;gt\na;A\n", "its columns are separated by semicolons, expected commas"),
-        ("name,label\na,A\n", "it has no column gt; it has label"),
-        ("name,gt\n", "it has no row"),
-        ("", "it has no row"),
-        (None, "it is not there"),
-    ],
-)
-def test_faults_of_references_are_told_before_an_image_is_built(
-    challenge_of, tmp_path, text, problem
-):
-    files = {} if text is None else {"reference.csv": text}
-    folder = written(tmp_path / "references", {"note.txt": "", **files})
-
-    with pytest.raises(flare.OrganiserError) as caught:
-        check_references(folder, challenge_of())
-
-    assert str(caught.value).startswith(f"Reference labels: reference.csv: {problem}.")
-
-
 # --- Zips of many teams -----------------------------------------------------------
 
 

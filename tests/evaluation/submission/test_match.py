@@ -12,7 +12,6 @@ from flare.common.errors import InputError
 from flare.evaluation.errors import (
     DuplicateCasesError,
     FolderError,
-    GroundTruthError,
     MisnamedCasesError,
     MissingCasesError,
     NothingToScoreError,
@@ -374,28 +373,6 @@ def test_folders_without_end_are_the_submissions_fault(tmp_path, depth, name, li
 
     assert told(error.value) == ("F16", f"{tmp_path.name[:80]}/")
     subprocess.run(["rm", "-rf", tmp_path / name], check=True)
-
-
-# --- References -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("names", "problem"),
-    [
-        (["readme.txt"], "there is no label map in their folder"),
-        (["a/c.nii.gz", "b/c.nii.gz"], "a/c.nii.gz, b/c.nii.gz: 2 files for case c"),
-        (["a.nii.gz", "b.mhd"], "b.mhd: it is half of an image, whose header"),
-        (
-            ["case_1.nii.gz", "demo_001.nii.gz", "demo_002.nii.gz"],
-            "demo_001.nii.gz, demo_002.nii.gz: the demonstration set lies beside",
-        ),
-    ],
-)
-def test_bad_references_are_the_organisers_fault(make_folder, names, problem):
-    with pytest.raises(GroundTruthError) as caught:
-        find_references(make_folder(*names))
-
-    assert caught.value.problem.startswith(problem)
 
 
 # --- Files of single organs -------------------------------------------------------

@@ -139,24 +139,6 @@ def test_nothing_but_the_names_of_files_changes(files, tmp_path):
                      "image": "{case}_ct.old"}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("validation_004", "validation_004.nii.gz: not called {case}_gt"),
-        ("a/validation_001_gt", "2 files for case validation_001"),
-        ("pred_validation_001_gt", "pred_validation_001: a file of this case may be"),
-        ("validation_001_gt_gt", "validation_001_gt: a file of this case may be"),
-    ],
-)
-def test_references_that_are_not_called_so_are_the_organisers_fault(
-    files, name, problem
-):
-    write_cases(files / "references", [name])
-
-    with pytest.raises(GroundTruthError, match=problem):
-        flare.evaluate(files / "predictions", files / "references", challenge=RENAMED)
-
-
 def test_two_images_of_one_case_are_refused(files):
     write_cases(files / "images", ["validation_001_0000"])
 
