@@ -36,14 +36,16 @@ class TableRow:
     """The texts by column."""
 
 
-def read_table(file: Path, *, is_real: bool = False) -> list[TableRow]:
-    """Read all rows of a file, which ends in .csv, .json or .jsonl.
+def read_table(
+    file: Path, *, is_real: bool = False, suffix: str = ""
+) -> list[TableRow]:
+    """Read all rows of a file, which ends in .csv, .json or .jsonl, or should.
 
     With `is_real`, a link is refused, as in a submission. A ValueError is raised if it
     cannot be read, and says why.
     """
     text = _text_of(file, is_real=is_real)
-    read_rows = _csv_rows if file.suffix == ".csv" else _json_rows
+    read_rows = _csv_rows if (suffix or file.suffix) == ".csv" else _json_rows
     rows = list(islice(read_rows(text), MOST_ROWS + 1))
     if not rows:
         raise ValueError("it has no row")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -47,7 +48,7 @@ from flare.results.scores import AnswerScore, LowScores
 
 MISSING = "no answer was submitted"
 
-ReadTable = Callable[[Path], Sequence[TableRow]]
+ReadTable = Callable[..., Sequence[TableRow]]
 """`read_table`, which reads a file once for all answers in it."""
 
 _read_real = partial(read_table, is_real=True)
@@ -144,7 +145,8 @@ def answer_files_in(
 def _submitted_files(predictions: Path, challenge: Challenge) -> dict[str, list[Path]]:
     """The files of answers in a submission, by their names.
 
-    A table that was submitted by itself has the name that the platform gives it.
+    A table that was submitted by itself has the name that the platform gives it, and
+    so has JSON.
     """
     predictions = predictions.resolve()  # a file is read if no link is in its path
     files = answer_files_in(predictions, challenge, is_reference=False)
@@ -152,9 +154,16 @@ def _submitted_files(predictions: Path, challenge: Challenge) -> dict[str, list[
     is_table = TABLE_SOCKET in read_sockets(predictions / INPUTS_FILE_NAME)
     if is_table and len(names) == 1:
         (name,) = names
-        if name.endswith(Path(TABLE_FILE_NAME).suffix):
-            files[name] = [predictions / TABLE_FILE_NAME]
+        file = predictions / TABLE_FILE_NAME
+        if name.endswith(file.suffix) or _begins_as_json(file):
+            files[name] = [file]
     return files
+
+
+def _begins_as_json(file: Path) -> bool:
+    with file.open("rb") as stream:
+        beginning = stream.read(2**11).removeprefix(BOM_UTF8)
+    return beginning.lstrip().startswith((b"[", b"{"))
 
 
 def _sheet(
@@ -313,7 +322,9 @@ def _submitted_answers(
     """The answers in the file of a submission; `cases` are those that are known."""
     answers = _Answers()
     try:
-        rows = read(_submitted_file(rules, files))
+        # The platform calls JSON that was submitted by itself predictions.csv.
+        suffix = Path(rules.file).suffix
+        rows = read(_submitted_file(rules, files), suffix=suffix)
         problems_by_reason: dict[str, list[str]] = {}
         for row in rows_that_count(rules, rules.prediction, rows):
             reason = _add_row(answers, row, rules, cases)

@@ -235,7 +235,7 @@ NO_ZIP = "s.zip: it is no zip file, or a damaged one ("
 FILES = {
     "a tar of label maps": ("team.tar.gz", packed, "F15", "it has no manifest.json"),
     "a text": ("notes.txt", lambda _: b"x", "H06", "notes.txt: it is no zip file"),
-    "a password": ("s.zip", locked, "H06", "s.zip: it is encrypted, or not"),
+    "a password": ("s.zip", locked, "H06", "s.zip: it has a password (a.n"),
     "a zip within the zip": ("s.zip", doubled, "F01", "inner.zip: it is an archive"
                              " within the zip, which is not opened"),
     **{f"only called a zip: {content}": ("s.zip", lambda _, c=content: c, "H06", NO_ZIP)
@@ -256,17 +256,15 @@ def test_a_file_that_is_no_zip_of_label_maps_is_refused(tmp_path, name):
     assert f"[{code}]" in said
 
 
-@pytest.mark.parametrize(
-    "name", ["a\\b.nii.gz", "../a.nii.gz", "/a.nii.gz", "a//b.nii.gz"]
-)
-def test_names_that_are_no_places_are_refused(tmp_path, name):
-    archive = zip_of(tmp_path / "s.zip", {name: b"x"})
+@pytest.mark.parametrize("names", ["a\\b.nii.gz", "b ../a.nii.gz", "/a", "a//b.nii.gz"])
+def test_names_that_are_no_places_are_refused(tmp_path, names):
+    archive = zip_of(tmp_path / "s.zip", dict.fromkeys(names.split(), b"x"))
     (tmp_path / "target").mkdir()
 
     with pytest.raises(UploadError) as error:
         unpack_zip(archive, tmp_path / "target")
 
-    what = "have backslashes" if "\\" in name else "lead elsewhere"
+    what = "have backslashes" if "\\" in names else "lead elsewhere"
     assert told(error.value) == ("H06", "s.zip")
     assert f"its names {what}" in error.value.problem
     assert list((tmp_path / "target").iterdir()) == []

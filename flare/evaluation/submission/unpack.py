@@ -1,17 +1,24 @@
-"""Unpacks a zip file, as it would be uploaded, into a folder to check."""
+"""Unpacks a zip file, as the platform would, into a folder to check.
+
+What rse-sagemaker-shim takes (extract.safe_extract) is taken, and lies where it would
+lie in /input; what it refuses is refused, with the reason. Bombs are refused besides.
+"""
 
 from __future__ import annotations
 
+import lzma
 import math
 import os
+import posixpath
+import re
 import shutil
 import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from flare.challenge.answers import ANSWER_SUFFIXES
 from flare.common.errors import DISK, InputError, unwritable
@@ -24,11 +31,32 @@ MOST_ZIP_ENTRIES = 100_000
 SPARE_BYTES = 2**30
 """The room that is left on the disk when all is unpacked."""
 
+ZIP_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08", b"PK00PK\x03\x04")
+"""The platform knows a zip file by its first bytes alone, not by its name."""
+
+METHODS = (
+    zipfile.ZIP_STORED,
+    zipfile.ZIP_DEFLATED,
+    zipfile.ZIP_BZIP2,
+    zipfile.ZIP_LZMA,
+)
+"""The compression methods of Python 3.12, in which the platform unpacks."""
+
+MOST_DICTIONARY_BYTES = 2**28
+"""As much memory may LZMA ask for: 7-Zip's "ultra" asks for a quarter of it."""
+
+_JUNK = re.compile(r"__MACOSX|\.DS_Store|desktop.ini")
+"""The platform drops files whose path contains this."""
+
 _ENCRYPTED = 0x1
 
-_SUPPORTED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_DEFLATE64 = 9
 
-_ANEW = "Zip the files anew with the tool of your system, without a password."
+_METHOD_NAMES = {_DEFLATE64: "Deflate64", 93: "Zstandard", 95: "XZ", 98: "PPMd"}
+
+_ANEW = "Zip the files anew, by Deflate and without a password."
+
+_BY_TAR = "In their folder, on Windows: tar -a -c -f ../submission.zip ."
 
 _ALONE = (
     "Zip what the challenge asks for alone: label maps, one for each case, or tables."
@@ -86,13 +114,17 @@ def unpack_zip(file: Path, folder: Path, most_bytes: float = math.inf) -> None:
     name = safe(file.name)
     try:
         with zipfile.ZipFile(file) as archive:
-            _refuse_entries(archive, name)
             check_room(archive.infolist(), name, folder, most_bytes)
-            for entry in overlapping(archive):
-                problem = f"{safe(entry.filename)} overlaps what follows"
-                raise zipfile.BadZipFile(problem)
-            _extract(archive, folder)
-    except (zipfile.BadZipFile, EOFError, zlib.error) as error:
+            if not _begins_as_zip(file):
+                what = "it unpacks itself, or is one part of several"
+                raise UploadError(f"{name}: it does not begin as a zip: {what}", _ANEW)
+            entries = _entries(archive)
+            _refuse_entries(archive, entries, name)
+            for path, entry in entries.items():
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(entry) as content, (folder / path).open("wb") as copy:
+                    shutil.copyfileobj(content, copy, 2**20)
+    except (zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError) as error:
         raise UploadError(
             f"{name}: it is no zip file, or a damaged one ({error})", _ANEW
         ) from error
@@ -100,28 +132,76 @@ def unpack_zip(file: Path, folder: Path, most_bytes: float = math.inf) -> None:
         if error.errno in DISK:
             raise unwritable(folder, error) from error
         raise _cannot_be_unpacked(name, why(error)) from error
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, MemoryError, struct.error) as error:
         raise _cannot_be_unpacked(name, str(error).lower()) from error
 
 
-def _refuse_entries(archive: zipfile.ZipFile, name: str) -> None:
-    """Raise an UploadError if an entry of a zip is not to be unpacked."""
-    for entry in archive.infolist():
-        problem = _problem(entry)
+def _begins_as_zip(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(8).startswith(ZIP_BEGINNINGS)
+
+
+def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The files of a zip that are extracted, by their paths; a later one replaces."""
+    names = [entry.filename for entry in archive.infolist()]
+    return {path: archive.getinfo(name) for name, path in paths_in_input(names)}
+
+
+def paths_in_input(names: Iterable[str]) -> list[tuple[str, str]]:
+    """The files of a zip that are extracted, each with its path in /input.
+
+    Folders and junk are dropped. The folders that all other files share are cut off; a
+    single file loses all of its folders. As on the platform, the length of the shared
+    path and a slash is cut off: too little of "a//b", and too much of "/a". Dots are
+    taken out of what is left: "a/../b" needs no folder a.
+    """
+    # Only folders end with "/". Python 3.11's is_dir fails on an empty name.
+    files = [name for name in names if not (name.endswith("/") or _JUNK.search(name))]
+    if not files:
+        return []
+    if len(files) > 1:
+        shared = posixpath.commonpath(files)
+    else:
+        parent = str(PurePosixPath(files[0]).parent)
+        shared = "" if parent == "." else parent
+    start = len(shared) + 1 if shared else 0
+    paths = []
+    for name in files:
+        place = name[start:]
+        # An empty path stays empty: normpath would make it ".".
+        paths.append((name, posixpath.normpath(place) if place else ""))
+    return paths
+
+
+def leads_outside(path: str) -> bool:
+    """Whether a path, without dots, leads out of the folder that it is below."""
+    return path == ".." or path.startswith(("../", "/"))
+
+
+def _refuse_entries(
+    archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], name: str
+) -> None:
+    """Raise an error if an entry of a zip is not to be unpacked."""
+    overlapping_entries = set(overlapping(archive))
+    for path, entry in entries.items():
+        file = safe(entry.filename)
+        if entry in overlapping_entries:
+            raise zipfile.BadZipFile(f"{file} overlaps what follows")
+        problem = _name_problem(path, entry) or _dictionary_problem(archive, entry)
         if problem:
-            text = f"{name}: {problem} ({safe(entry.filename)})"
-            raise UploadError(text, _ANEW)
-
-
-def _extract(archive: zipfile.ZipFile, folder: Path) -> None:
-    """Write all files of a zip into a folder, over none that is there."""
-    for entry in archive.infolist():
-        if entry.is_dir():
-            continue
-        target = folder / entry.filename
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with archive.open(entry) as content, target.open("xb") as unpacked:
-            shutil.copyfileobj(content, unpacked, 2**20)
+            raise UploadError(f"{name}: {problem} ({file})", _ANEW)
+        if entry.flag_bits & _ENCRYPTED:
+            remedy = "Zip the files anew, without a password."
+            raise UploadError(f"{name}: it has a password ({file})", remedy)
+        method = entry.compress_type
+        if method not in METHODS:
+            title = _METHOD_NAMES.get(method, f"method {method}")
+            what = "which the platform cannot unpack"
+            remedy = "Zip the files anew, by Deflate."
+            if method == _DEFLATE64:
+                what = f"as Windows Explorer does from 2 GB on, {what}"
+                remedy = _BY_TAR
+            raise UploadError(f"{name}: compressed by {title}, {what} ({file})", remedy)
 
 
 def _cannot_be_unpacked(name: str, reason: str) -> UploadError:
@@ -176,19 +256,27 @@ def overlapping(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     return reaching
 
 
-def _problem(entry: zipfile.ZipInfo) -> str:
-    """Why a file of a zip is not to be unpacked; empty if it is."""
+def _name_problem(path: str, entry: zipfile.ZipInfo) -> str:
+    """Why a file cannot lie at its path; empty if it can."""
     if "\\" in entry.orig_filename:
         return "its names have backslashes, which are no folders on the platform"
-    if not _is_inside(entry.filename):
-        return "its names lead elsewhere"
-    if entry.flag_bits & _ENCRYPTED or entry.compress_type not in _SUPPORTED:
-        return "it is encrypted, or not compressed by Deflate"
+    if leads_outside(path) or path in ("", "."):
+        return "its names lead elsewhere: they have .., // or a single / before them"
+    if path.startswith("inputs.json/"):
+        return "a folder has the name of the platform's file, inputs.json"
+    if len(os.fsencode(path)) >= 2**11:
+        return "its names are too long"
     return ""
 
 
-def _is_inside(filename: str) -> bool:
-    """Whether a name of a zip leads to a place in the folder where it is unpacked."""
-    parts = filename.rstrip("/").split("/")
-    is_plain = not any(part in ("", ".", "..") for part in parts)
-    return is_plain and "\0" not in filename and len(os.fsencode(filename)) < 2**11
+def _dictionary_problem(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
+    """Why a file would take too much memory to unpack; empty if it does not."""
+    if entry.compress_type != zipfile.ZIP_LZMA or archive.fp is None:
+        return ""
+    archive.fp.seek(entry.header_offset + 26)
+    lengths = struct.unpack("<2H", archive.fp.read(4).ljust(4, b"\0"))
+    archive.fp.seek(sum(lengths) + 5, os.SEEK_CUR)
+    size = int.from_bytes(archive.fp.read(4), "little")
+    if size <= MOST_DICTIONARY_BYTES:
+        return ""
+    return f"its LZMA dictionary has {size >> 20} MiB, at most 256"

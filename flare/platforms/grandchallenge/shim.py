@@ -1,23 +1,27 @@
 """Starts the evaluation within its container as the platform's own program does.
 
 Runs in the image's Python, as root, with no other module of this package. It mirrors
-rse-sagemaker-shim, which replaces the entrypoint of an image on grand-challenge.org:
-/input becomes a symbolic link, variables of the platform are removed, memory is limited
-for each process, and the image's own command runs as the image's own user.
+rse-sagemaker-shim 0.8.3, which replaces the entrypoint of an image on
+grand-challenge.org: /input becomes a symbolic link, variables of the platform are
+removed, memory is limited for each process, and the image's own command runs as the
+image's own user.
 """
 
 from __future__ import annotations
 
+import contextlib
 import grp
 import json
 import os
 import pwd
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,38 +60,55 @@ def main(configuration: Mapping[str, Any]) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
 
-    start = time.monotonic()
-    stdout, stderr = ((RESULT / name).open("wb") for name in ("stdout", "stderr"))
-    process = subprocess.Popen(
+    start = partial(
+        subprocess.Popen,
         configuration["command"],
-        stdout=stdout,
-        stderr=stderr,
         cwd=configuration["folder"],
         env={**environment, "HOME": user.pw_dir},
         user=user.pw_uid,
         group=gid,
-        extra_groups=[],
-        start_new_session=True,
+        extra_groups=os.getgrouplist(user.pw_name, gid),
         preexec_fn=limit,
     )
+    usage, stdout, stderr = run(start, configuration["time_limit_s"])
+    (RESULT / "stdout").write_bytes(stdout)
+    (RESULT / "stderr").write_bytes(stderr)
+    (RESULT / "usage.json").write_text(json.dumps(usage), encoding="utf-8")
+
+
+def run(
+    start: Callable[..., subprocess.Popen[Any]], time_limit_s: float
+) -> tuple[dict[str, Any], bytes, bytes]:
+    """Run a program until it has ended and both of its streams are closed.
+
+    A child that goes on holds them open: then the time limit ends the run.
+    """
+    began = time.monotonic()
+    pipe = subprocess.PIPE
     is_late = False
-    try:
-        process.wait(configuration["time_limit_s"])
-    except subprocess.TimeoutExpired:
-        is_late = True
-        process.terminate()
+    with start(stdout=pipe, stderr=pipe, start_new_session=True) as process:
         try:
-            process.wait(GRACE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            stdout, stderr = process.communicate(timeout=time_limit_s)
+        except subprocess.TimeoutExpired as error:
+            is_late = True
+            stdout, stderr = error.stdout or b"", error.stderr or b""
+            _end(process)
     usage = {
         "status": process.returncode,
-        "seconds": time.monotonic() - start,
+        "seconds": time.monotonic() - began,
         "process_bytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024,
         "is_late": is_late,
     }
-    (RESULT / "usage.json").write_text(json.dumps(usage), encoding="utf-8")
+    return usage, stdout, stderr
+
+
+def _end(process: subprocess.Popen[Any]) -> None:
+    """End a process and what it has started, gently at first."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is None:
+            os.killpg(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE_S)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import errno
 import json
-import posixpath
-import re
 import shutil
 import zipfile
-from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from flare.common.text import safe, why
 from flare.evaluation.errors import UploadError
@@ -25,24 +22,17 @@ from flare.evaluation.submission.jobs import (
     ZIP_SOCKET,
     has_jobs,
 )
-from flare.evaluation.submission.unpack import check_room, overlapping
-
-_JUNK = re.compile(r"__MACOSX|\.DS_Store|desktop.ini")
-"""The platform drops files whose path contains this."""
-
-_ZIP_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08", b"PK00PK\x03\x04")
-"""The platform knows a zip file by its first bytes alone, not by its name."""
+from flare.evaluation.submission.unpack import (
+    METHODS,
+    ZIP_BEGINNINGS,
+    check_room,
+    leads_outside,
+    overlapping,
+    paths_in_input,
+)
 
 _LOOKED_AT = 2048
 """The platform knows all other files by these first bytes."""
-
-_PLATFORM_METHODS = (
-    zipfile.ZIP_STORED,
-    zipfile.ZIP_DEFLATED,
-    zipfile.ZIP_BZIP2,
-    zipfile.ZIP_LZMA,
-)
-"""The compression methods of Python 3.12, in which the platform unpacks."""
 
 UNEXPECTED = "An unexpected error occurred"
 """The platform's message for an error that its program did not foresee."""
@@ -69,7 +59,7 @@ def prepare_input(source: Path, target: Path) -> None:
         shutil.copytree(source, target, dirs_exist_ok=True, symlinks=True)
     elif source.is_dir():
         _copy(source, target)
-    elif _beginning(source).startswith(_ZIP_BEGINNINGS):
+    elif _beginning(source).startswith(ZIP_BEGINNINGS):
         _extract(source, target)
     else:
         socket = TABLE_SOCKET
@@ -90,25 +80,40 @@ def _beginning(source: Path) -> bytes:
 
 
 def _check_table(source: Path) -> None:
-    """Refuse a file that the platform would not take for a text, or for JSON.
+    """Refuse a file that the platform would not take for a text.
 
-    Its form offers JSON, and its evaluation fails on it.
+    JSON is one if it goes on behind the bytes that the platform looks at.
     """
     beginning = _beginning(source)
-    if beginning.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"[", b"{")):
-        raise _upload_error(source, "application/json files are not supported.")
+    kind = _kind_of_json(beginning.decode("utf-8", "replace"))
+    if kind:
+        raise _upload_error(source, f"{kind} files are not supported.")
     if b"\0" in beginning or not beginning or beginning.startswith(b"\x1f\x8b"):
         problem = "the platform takes a zip file or a table, and this is neither"
         raise UploadError(f"{safe(source)}: {problem}")
+
+
+def _kind_of_json(text: str) -> str:
+    """The platform's name for whole objects or lists of JSON; empty for other texts."""
+    text, lines = text.strip(" \t\r\n"), 0
+    while text.startswith(("[", "{")):
+        try:
+            _, end = json.JSONDecoder().raw_decode(text)
+        except (ValueError, RecursionError):
+            break
+        text, lines = text[end:].lstrip(" \t\r\n"), lines + 1
+    if lines > 1:
+        return "application/x-ndjson"
+    return "application/json" if lines and not text else ""
 
 
 def _copy(source: Path, target: Path) -> None:
     """Copy the files of a folder to where they would be if it had been zipped."""
     files = [path for path in sorted(source.rglob("*")) if path.is_file()]
     names = [file.relative_to(source).as_posix() for file in files]
-    for name, place in _places_in_input(names):
-        (target / place).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source / name, target / place)
+    for name, path in paths_in_input(names):
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source / name, target / path)
 
 
 def _extract(source: Path, target: Path) -> None:
@@ -118,10 +123,9 @@ def _extract(source: Path, target: Path) -> None:
             check_room(archive.infolist(), safe(source), target)
             overlapping_entries = set(overlapping(archive))
             names = [entry.filename for entry in archive.infolist()]
-            # Only folders end with "/". Python 3.11's is_dir fails on an empty name.
-            files = [name for name in names if not name.endswith("/")]
-            for name, place in _places_in_input(files):
-                path = _normal_path(place, source)
+            for name, path in paths_in_input(names):
+                if leads_outside(path):
+                    raise _upload_error(source, "Zip file contains invalid paths")
                 (target / path).parent.mkdir(parents=True, exist_ok=True)
                 if archive.getinfo(name) in overlapping_entries:
                     raise zipfile.BadZipFile("it reaches into another one")
@@ -132,19 +136,10 @@ def _extract(source: Path, target: Path) -> None:
         raise _extraction_error(source, error) from error
 
 
-def _normal_path(place: str, source: Path) -> str:
-    """The path of a file in /input, without dots: "a/../b" needs no folder a."""
-    # An empty path stays empty: normpath would make it ".".
-    path = posixpath.normpath(place) if place else ""
-    if path == ".." or path.startswith(("../", "/")):
-        raise _upload_error(source, "Zip file contains invalid paths")
-    return path
-
-
 def _extract_file(archive: zipfile.ZipFile, name: str, file: Path) -> None:
     with archive.open(name) as content, file.open("wb") as stream:
         # This Python may know more methods than the platform's.
-        if archive.getinfo(name).compress_type not in _PLATFORM_METHODS:
+        if archive.getinfo(name).compress_type not in METHODS:
             raise NotImplementedError(NOT_SUPPORTED)
         shutil.copyfileobj(content, stream)
 
@@ -166,22 +161,3 @@ def _upload_error(source: Path, message: str, cause: str = "") -> UploadError:
     """The error of an upload that cannot be unpacked."""
     text = f'{safe(source)}: the participant would read "{message}"'
     return UploadError(f"{text} ({safe(cause)})" if cause else text)
-
-
-def _places_in_input(names: Iterable[str]) -> list[tuple[str, str]]:
-    """The files of a zip that are extracted, each with its place in /input.
-
-    Junk is dropped. The folders that all other files share are cut off; a single file
-    loses all of its folders. As on the platform, the length of the shared path and a
-    slash is cut off: too little of "a//b", and too much of "/a".
-    """
-    files = [name for name in names if not _JUNK.search(name)]
-    if not files:
-        return []
-    if len(files) > 1:
-        shared = posixpath.commonpath(files)
-    else:
-        parent = str(PurePosixPath(files[0]).parent)
-        shared = "" if parent == "." else parent
-    start = len(shared) + 1 if shared else 0
-    return [(name, name[start:]) for name in files]

@@ -27,15 +27,42 @@ from flare.results.metrics_json import METRICS_JSON
 LINE_BYTES = 2**16
 """The platform drops a longer line, which is never the message."""
 
+LAST_LINES = 100
+"""The platform gets so many lines of stderr, empty ones among them."""
+
 
 def participant_message(stderr: bytes) -> str:
-    """The last line of stderr that is not empty or dropped: the platform shows it."""
+    """The last line of stderr that is not empty: the platform shows it."""
     message = "No errors were reported in the logs."
-    for line in stderr.split(b"\n"):
-        text = line.decode("utf-8", "replace").strip()
-        if text and len(line) <= LINE_BYTES:
-            message = text
+    for line in _lines(stderr)[-LAST_LINES:]:
+        text = line.replace(b"\0", b"").decode("utf-8", "replace").strip()
+        message = text or message
     return message[:1024]
+
+
+def _lines(stream: bytes) -> list[bytes]:
+    """The lines of a stream that the platform does not drop."""
+    lines = stream.removesuffix(b"\n").split(b"\n")
+    return [line for line in lines if len(line) <= LINE_BYTES]
+
+
+def _is_utf8(stream: bytes) -> bool:
+    try:
+        b"\n".join(_lines(stream)).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _failure(run: Run) -> str:
+    """The message of a program that has failed; empty if it has not."""
+    if run.is_late:
+        return "Time limit exceeded"
+    if not (_is_utf8(run.stdout) and _is_utf8(run.stderr)):
+        return UNEXPECTED  # the platform's program ends at such a line
+    if run.status == KILLED:
+        return "The container was killed as it exceeded its memory limit"
+    return participant_message(run.stderr) if run.status else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +79,9 @@ class Verdict:
     def message(self) -> str:
         """The line that the participant would see after a failure; else empty."""
         run = self.run
-        if run.is_late:
-            return "Time limit exceeded"
-        if run.status == KILLED:
-            return "The container was killed as it exceeded its memory limit"
-        if run.status:
-            return participant_message(run.stderr)
+        failure = _failure(run)
+        if failure:
+            return failure
         if run.metrics is None:
             return "Output file 'metrics.json' was not produced"
         try:
@@ -137,6 +161,8 @@ def _line_warnings(run: Run) -> Iterator[str]:
                 f"A line of {longest} bytes on {stream} would be dropped, and may leave"
                 " a warning on stderr: at most 65,536."
             )
+        if not _is_utf8(content):
+            yield f"A line on {stream} is not UTF-8: the platform's program ends at it."
 
 
 def _limit_warnings(verdict: Verdict) -> Iterator[str]:

@@ -156,6 +156,20 @@ def test_a_table_by_itself_counts_by_the_platforms_word(
         assert told(message) == ("F20", "results.json")
 
 
+@pytest.mark.parametrize("begin", ["", "\ufeff \n"])
+def test_json_by_itself_counts_where_json_is_asked_for(
+    references, challenge_of, tmp_path, begin
+):
+    """The platform calls it predictions.csv, too."""
+    inputs = json.dumps([{"socket": {"slug": "predictions-csv-file"}}])
+    files = {"predictions.csv": begin + json.dumps(QUESTIONS), "inputs.json": inputs}
+    folder = written(tmp_path / "input", files)
+
+    assert accuracy(folder, references, challenge_of("predictions.json")) == 0.5
+    for message in refusals(folder, references, challenge_of("results.csv")):
+        assert told(message) == ("F20", "results.csv")
+
+
 def test_the_input_may_be_a_link_to_what_nobody_may_write(
     references, challenge_of, tmp_path
 ):

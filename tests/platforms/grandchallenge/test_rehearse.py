@@ -2,15 +2,19 @@
 
 import json
 import shutil
+import subprocess
+import sys
 import zipfile
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from flare.cli.main import main
 from flare.common.errors import EngineError, InputError
 from flare.evaluation.errors import UploadError
+from flare.platforms.grandchallenge import shim
 from flare.platforms.grandchallenge.phase import Phase, read_phase
 from flare.platforms.grandchallenge.phase_settings import PhaseOptions
 from flare.platforms.grandchallenge.rehearse import (
@@ -22,6 +26,7 @@ from flare.platforms.grandchallenge.rehearse import (
 from flare.platforms.grandchallenge.verdict import Verdict, participant_message
 from tests.builders import ROOT, read_metrics, run_evaluate
 from tests.builders.engine import IMAGE, call
+from tests.builders.shim import ENDS, LIMIT_S, OUTCOMES
 
 PREDICTIONS = ROOT / "examples" / "predictions"
 VALIDATION = read_phase(ROOT / "phase-settings.json", "validation")
@@ -98,6 +103,40 @@ def test_a_failure_has_the_platforms_message(changes, message):
     assert end.endswith("The participant would read:")
 
 
+def platform_message(outcome):
+    """The platform's rules for a result of its program: base.py, since June 2026."""
+    if "error" in outcome:
+        return "An unexpected error occurred"
+    if outcome["return_code"] == 137:
+        return "The container was killed as it exceeded its memory limit"
+    if outcome["user_safe_error_message"] or outcome["return_code"]:
+        lines = [line.strip() for line in outcome["stderr"].split("\n")]
+        last = [*filter(None, lines)] or ["No errors were reported in the logs."]
+        return outcome["user_safe_error_message"] or last[-1][:1024]
+    if "metrics.json" not in outcome["files"]:
+        return "Output file 'metrics.json' was not produced"
+    return ""
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_each_end_of_a_program_has_the_outcome_of_the_platforms_own(
+    tmp_path, monkeypatch, name
+):
+    """All of them are run here, as within the container."""
+    monkeypatch.setenv("OUTPUT", str(tmp_path))
+    start = partial(subprocess.Popen, [sys.executable, "-c", ENDS[name]])
+    outcome = json.loads(OUTCOMES.read_text("utf-8"))["ends"][name]
+    is_late = bool(outcome.get("user_safe_error_message"))
+
+    usage, stdout, stderr = shim.run(start, LIMIT_S if is_late else 60)
+
+    file = tmp_path / "metrics.json"
+    metrics = file.read_bytes() if file.exists() else None
+    run = Run(**usage, stdout=stdout, stderr=stderr, metrics=metrics)
+    assert Verdict(run=run, phase=PHASE).message == platform_message(outcome)
+    assert run.is_late == is_late
+
+
 def metrics_with(**changes):
     return json.dumps({"aggregates": {**METRICS["aggregates"], **changes}}).encode()
 
@@ -110,6 +149,7 @@ def metrics_with(**changes):
             "A successful run wrote to stderr, which marks it",
         ),
         ({"stdout": b"x" * 70_000}, "A line of 70000 bytes on stdout would be dropped"),
+        ({"stdout": b"x\xff" + b"y" * 70_000}, "A line of 70002 bytes on stdout would"),
         ({"outputs": ("metrics.json", "core")}, "Other files in /output, which are"),
         ({"process_bytes": 4 << 30}, "A process used 4.0 GiB of the 7 GiB that it may"),
         ({"seconds": 2000.0}, "It took 2000 s of 3600 s: ask the platform's staff"),
