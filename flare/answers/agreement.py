@@ -166,7 +166,8 @@ def average_precision(is_positive: npt.NDArray[np.bool_], scores: Rows) -> float
     if not hits.sum():
         return 0.0
     precisions = np.cumsum(hits) / np.cumsum(counts)
-    return float(np.sum(hits / hits.sum() * precisions))
+    # Divided at the end: the sum of shares may be above 1.
+    return float(np.sum(hits * precisions) / hits.sum())
 
 
 def mean_average_precision(rows: Rows, rules: AnswerRules) -> float:

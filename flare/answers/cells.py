@@ -12,16 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from flare.challenge.answers import AnswerRules
+from flare.challenge.answers import LARGEST, AnswerRules
 from flare.common.text import listing, safe
 
 Cells = Sequence[str]
 
 BELOW_ALL, ABOVE_ALL = -math.inf, math.inf
 """Scores behind and before every other one, of the worst answer to a reference."""
-
-LARGEST = 1e15
-"""The size of a number, at most: the squares of larger ones may be infinite."""
 
 # A digit has one place in it: else a long text takes time by the square of its length.
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)

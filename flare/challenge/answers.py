@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated
 
-from flare.challenge.metrics import ANSWER_METRICS
-from flare.common.schema import Amount, Checked, Is, Share, Text, check
+from flare.challenge.metrics import ANSWER_METRICS, MOST
+from flare.common.schema import Checked, Is, Share, Text, check
 from flare.common.text import listing
 
 ANSWER_SUFFIXES = (".csv", ".json", ".jsonl")
 """The endings of files of answers."""
+
+LARGEST = MOST // 10
+"""A number of an answer is at most this: the error of none is above `MOST`."""
 
 
 class EmptyReference(Enum):
@@ -198,7 +201,7 @@ class AnswerRules(Checked):
     """The IoU by which a box is found; of several, the mean of their values counts."""
     matching: BoxMatching = BoxMatching.FILE
     """The order in which predicted boxes take boxes of the reference."""
-    worst: Amount | None = None
+    worst: Annotated[float, Is(minimum=0, maximum=LARGEST)] | None = None
     """Absolute error of a missing number; null where no number may be missing."""
 
     def __post_init__(self) -> None:

@@ -386,3 +386,25 @@ def is_score(column: str) -> bool:
     """
     metric = metric_of(column)
     return metric is not None and metric.is_share
+
+
+MOST = 10**15
+"""No value is above this: nothing that is ranked comes near such a number."""
+
+ROUNDING = 1e-9
+"""A mean of ones may be above 1 by less than this."""
+
+
+def value_problem(value: float, metric: str) -> str:
+    """Why a metric cannot have a value; empty if it can."""
+    our_metric = metric_of(metric)
+    if not math.isfinite(value) or value > MOST:
+        return f"{metric} is {value}, which nothing that was measured is"
+    if value < (our_metric.range[0] if our_metric else 0):
+        # Not a sentinel of some other program: it would be the best running time.
+        return f"{metric} is {value:g}, negative; leave a missing value empty"
+    if value > 1 + ROUNDING and is_score(metric):
+        return f"{metric} is {value}, above 1; is it percent? Divide it by 100"
+    if value == 0 and metric.startswith(RUNTIME):
+        return f"{metric} is 0, which no run takes; leave a missing value empty"
+    return ""

@@ -350,7 +350,7 @@ class AnswerValueError(AboutFile, SubmissionError):
 
     The message names lines, cases and what is written there, and says what an answer
     has to be: probabilities from 0 to 1 (not percentages, not logits), numbers with a
-    decimal point, up to 1e15 and without NaN or infinity, a letter without the words
+    decimal point, up to 1e14 and without NaN or infinity, a letter without the words
     behind it (`B` for `B: Myelofibrosis`), boxes as lists of four numbers, 2,000 of a
     case at most.
     """

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_type_hints
 
-from flare.challenge.metrics import RUNTIME, MetricName, is_score, metric_of
+from flare.challenge.metrics import MOST, MetricName, value_problem
 from flare.common.files import csv_text, open_regular
 from flare.common.schema import Is, Text, build, dump
 from flare.common.text import cell_text, listing, safe
@@ -72,22 +72,6 @@ class Row:
         if problem:
             raise self.error(problem)
         return number
-
-
-def value_problem(value: float, metric: str) -> str:
-    """Why a metric cannot have a value; empty if it can."""
-    our_metric = metric_of(metric)
-    # Nothing that is ranked comes near such a number: it is a mistake.
-    if not math.isfinite(value) or value > 1e15:
-        return f"{metric} is {value}, which nothing that was measured is"
-    if value < (our_metric.range[0] if our_metric else 0):
-        # Not a sentinel of some other program: it would be the best running time.
-        return f"{metric} is {value:g}, negative; leave a missing value empty"
-    if value > 1 and is_score(metric):
-        return f"{metric} is {value}, above 1; is it percent? Divide it by 100"
-    if value == 0 and metric.startswith(RUNTIME):
-        return f"{metric} is 0, which no run takes; leave a missing value empty"
-    return ""
 
 
 def read_rows(
@@ -201,7 +185,7 @@ class ValueRow(TypedDict):
     """Name of the case."""
     metric: MetricName
     """Name of the metric, such as dsc_liver or runtime_s."""
-    value: Annotated[float, Is(maximum=10**15)] | None
+    value: Annotated[float, Is(maximum=MOST)] | None
     """The value, in the metric's unit; empty if it is missing. Only a difference may be
     below 0. By a metric of answers, each case has the value of all together."""
 

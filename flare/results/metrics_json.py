@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from flare.challenge.metrics import ANSWER_METRICS, METRICS, SCORES
+from flare.challenge.metrics import ANSWER_METRICS, METRICS, SCORES, value_problem
 from flare.challenge.rules import FREE_CASES, LEFT_EMPTY, STATISTICS
 from flare.common.errors import unwritable
 from flare.common.files import write_whole
@@ -282,6 +282,8 @@ def write_metrics(results: Results, folder: str | Path) -> Path:
     ------
     OutputError
         If it cannot be written.
+    ValueError
+        If a value is not one that its metric can have.
     """
     file = Path(folder) / METRICS_JSON
     write_whole(file, metrics_json(results))
@@ -291,14 +293,16 @@ def write_metrics(results: Results, folder: str | Path) -> Path:
 def write_results(results: Results, folder: Path) -> None:
     """Write metrics.json of a team, and answers.csv if it has answers.
 
-    An OutputError is raised if one cannot be written.
+    An OutputError is raised if one cannot be written, and a ValueError if no reader
+    would take it; then neither is.
     """
+    text = metrics_json(results)
     if results.answers:
         # Not at the top: an evaluation, which writes no such file, starts sooner.
         from flare.results.answers_csv import ANSWERS_CSV, write_answers
 
         write_answers(folder / ANSWERS_CSV, results.answer_rows)
-    write_metrics(results, folder)
+    write_whole(folder / METRICS_JSON, text)
 
 
 def metrics_json(results: Results) -> str:
@@ -307,7 +311,7 @@ def metrics_json(results: Results) -> str:
     Raises
     ------
     ValueError
-        If a value is not finite.
+        If a value is not finite, or not one that its metric can have.
     """
     content = metrics_content(
         results.metrics,
@@ -327,7 +331,14 @@ def metrics_json(results: Results) -> str:
         content["efficiency"] = results.efficiency
     if results.jobs:
         content["jobs"] = {"note": JOBS_NOTE, **results.jobs}
-    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+    text = json.dumps(content, indent=2, allow_nan=False) + "\n"
+    # Its readers refuse the results of all teams where one has such a value.
+    columns = {name: [value] for name, value in results.answer_values.items()}
+    for name, values in {**results.metrics, **columns}.items():
+        problem = value_problem(min(values), name) or value_problem(max(values), name)
+        if problem:
+            raise ValueError(problem)
+    return text
 
 
 def _rounded(values: Mapping[str, float], decimals: int | None) -> dict[str, float]:

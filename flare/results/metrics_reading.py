@@ -12,12 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import CASE, case_of
-from flare.challenge.metrics import SCORES, is_of_answers, metric_of
+from flare.challenge.metrics import (
+    SCORES,
+    is_of_answers,
+    metric_of,
+    value_problem,
+)
 from flare.challenge.rules import RESERVED_ENDINGS
 from flare.common.files import csv_text, json_at, read_regular, write_whole
 from flare.common.schema import build
 from flare.common.text import listing, safe, why
-from flare.results.csv_rows import COLUMNS, value_problem
+from flare.results.csv_rows import COLUMNS
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_json import METRICS_JSON, find_free_cases
 from flare.results.scores import FreeCases, LowScores

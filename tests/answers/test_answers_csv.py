@@ -15,7 +15,12 @@ from flare.common.text import printable
 from flare.evaluation.evaluate import evaluate
 from flare.results.answers_csv import AnswerRow, read_answers, write_answers
 from flare.results.metrics_json import write_results
-from tests.builders.answers import answer_rules, answers_challenge, write_folders
+from tests.builders.answers import (
+    answer_rules,
+    answers_challenge,
+    entries_of,
+    write_folders,
+)
 
 
 @given(texts=st.lists(st.text(), min_size=3, max_size=3))
@@ -63,13 +68,6 @@ def tables(kind, generator, cases=30):
         "chain": picked,
     }
     return [column.tolist() for column in by_kind[kind]]
-
-
-def entries_of(columns, values):
-    """Objects of JSON with a value each, or with one for each of several columns."""
-    for place, value in enumerate(values):
-        cells = value if len(columns) > 1 else [value]
-        yield {"name": f"case {place}", **dict(zip(columns, cells, strict=True))}
 
 
 @pytest.mark.parametrize("kind", KINDS)

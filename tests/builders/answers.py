@@ -58,6 +58,13 @@ def _text(value):
     return json.dumps(value) if isinstance(value, list | dict) else str(value)
 
 
+def entries_of(columns, values):
+    """Objects of JSON with a value each, or with one for each of several columns."""
+    for place, value in enumerate(values):
+        cells = value if len(columns) > 1 else [value]
+        yield {"name": f"case {place}", **dict(zip(columns, cells, strict=True))}
+
+
 def answers_challenge(*rules):
     """A challenge of answers alone."""
     return Challenge(key="answers", name="Answers", checksum="0" * 64, answers=rules)

@@ -8,8 +8,14 @@ import pandas as pd
 import pytest
 
 from flare.common.errors import OutputError
-from flare.results.metrics_json import metrics_json, prepare_output, write_metrics
+from flare.results.metrics_json import (
+    metrics_json,
+    prepare_output,
+    write_metrics,
+    write_results,
+)
 from flare.results.scores import (
+    AnswerScore,
     CaseScore,
     OrganScore,
     Provenance,
@@ -115,12 +121,30 @@ def test_metrics_json_has_the_keys_of_the_contract():
     assert content["evaluation"]["references_sha256"] == "ef"
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_what_is_not_finite_is_never_written(value):
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        *((math.nan, "not JSON compliant"), (math.inf, "not JSON compliant")),
+        *((1.5, "above 1"), (-0.25, "negative")),
+    ],
+)
+def test_what_no_reader_takes_is_never_written(tmp_path, value, problem):
     results = make_results(case_score("a", value, 1.0), case_score("b", 1.0, 1.0))
 
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        metrics_json(results)
+    for write in (write_metrics, write_results):
+        with pytest.raises(ValueError, match=problem):
+            write(results, tmp_path)
+        assert not [*tmp_path.iterdir()]
+
+
+def test_an_answers_value_that_no_reader_takes_is_never_written(tmp_path):
+    """Nor is answers.csv, beside a metrics.json of earlier answers."""
+    score = AnswerScore(name="size", by_metric={"rmse_size": 2e15}, rows=())
+    results = replace(make_results(), answers=(score,))
+
+    with pytest.raises(ValueError, match="rmse_size is 2"):
+        write_results(results, tmp_path)
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize(

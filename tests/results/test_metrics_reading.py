@@ -55,11 +55,11 @@ def test_further_keys_are_passed_by_and_odd_tables_of_the_evaluation_count_for_n
 def test_values_of_answers_need_no_case_and_are_ones_that_their_metric_can_have(
     tmp_path,
 ):
-    aggregates = {"auroc_task": 0.75, "rmse_size": 12.5, "f1_task_mean": 93.2}
+    aggregates = {"auroc_task": 1 + 2**-52, "rmse_size": 12.5, "f1_task_mean": 93.2}
 
     content = read(tmp_path, {"case": {}, "evaluation": {}, "aggregates": aggregates})
 
-    assert content.answers == {"auroc_task": 0.75, "rmse_size": 12.5}
+    assert content.answers == {"auroc_task": 1 + 2**-52, "rmse_size": 12.5}
     assert (content.cases, content.values) == ((), {})
     with pytest.raises(MetricsFileError, match=r"auroc_task is 75.0, above 1"):
         read(tmp_path, changed(aggregates={"auroc_task": 75}))

@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from flare.challenge.formats import case_of
-from flare.common.errors import OutputError, SubmissionError, raise_problems
+from flare.common.errors import (
+    OrganiserError,
+    OutputError,
+    SubmissionError,
+    raise_problems,
+)
 from flare.common.text import count, printable, safe
 from flare.measuring.archive.model import model_beside
 from flare.measuring.archive.reading import Archive, read_archive
@@ -216,10 +221,14 @@ class ServedWork:
             If it has failed on every case.
         """
         folder, options = self.job.results / team, self.job.options
-        if options.ground_truth:
-            rules = self.job.challenge
-            evaluate_team(folder, options.ground_truth, rules, options.workers)
-        return returned_metrics(folder, self.worst)
+        if not options.ground_truth:
+            return returned_metrics(folder, self.worst)
+        evaluate_team(folder, options.ground_truth, self.job.challenge, options.workers)
+        try:
+            return returned_metrics(folder, self.worst)
+        except OrganiserError as error:
+            # It was written a moment ago, so nobody else's submission has to wait.
+            raise RuntimeError(str(error)) from error
 
     def done(self, team: str) -> int:
         """The number of cases of a team that need not be run again."""

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import socket
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
@@ -105,6 +106,27 @@ def test_what_comes_up_while_a_case_is_scored_refuses_its_team(
     else:
         how = "was killed" if what is kill else "ran out of memory"
         assert how in refusals["beta"]
+
+
+def test_a_score_that_no_reader_takes_refuses_its_team(score, tmp_path, monkeypatch):
+    """Written, it would end the ranking of all teams."""
+
+    def results_of(plan, attempts, make=run_module.results_of, **options):
+        results = make(plan, attempts, **options)
+        if attempts[0].pair.prediction.path.parent.name != "beta":
+            return results
+        first, *cases = results.cases
+        first = replace(first, by_metric={"dsc": 1.5, "nsd": 1.0})
+        return replace(results, cases=(first, *cases))
+
+    monkeypatch.setattr(run_module, "results_of", results_of)
+
+    refusals = score()
+
+    assert told(refusals["beta"])[0] == "X01"
+    check_others(tmp_path, "beta")
+    trace = (tmp_path / "results" / ".faults" / "beta.txt").read_text()
+    assert "dsc is 1.5, above 1" in trace
 
 
 def test_a_team_whose_every_case_kills_is_given_up_at_the_first(

@@ -5,12 +5,16 @@ import os
 import signal
 import time
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
+from flare.common.errors import as_flare_error
 from flare.platforms.serving.work import (
     NoCaseError,
     OverdueSignal,
+    ServedWork,
     ended_after,
     returned_metrics,
 )
@@ -85,6 +89,27 @@ def test_a_long_message_is_cut_and_names_no_case(team):
 
     assert f"the first: CASE {'x' * 82}...)" in str(error.value)
     assert len(str(error.value)) < 300
+
+
+def test_what_was_just_written_and_cannot_be_read_is_of_that_submission(
+    team, tmp_path, monkeypatch
+):
+    """An error of the organisers would end the service at every start."""
+    folder = team()
+    content = json.loads((folder / "metrics.json").read_text())
+    content["case"]["dsc"]["0"] = 1.5
+    write_json(folder / "metrics.json", content)
+    monkeypatch.setattr("flare.platforms.serving.work.evaluate_team", Mock())
+    options = SimpleNamespace(ground_truth=tmp_path, workers=1)
+    job = SimpleNamespace(results=tmp_path.parent, options=options, challenge=None)
+    work = ServedWork(job=job, worst=WORST, telling=None, is_named=True)
+
+    with pytest.raises(Exception, match="dsc is 1") as error:
+        work.score(folder.name)
+
+    fault = as_flare_error(error.value)
+    assert (fault.code, "1.5" in str(fault)) == ("X01", False)
+    assert "RankingError" in fault.trace
 
 
 LEAK = "liver_1200ml_spleen_210ml"
