@@ -135,7 +135,8 @@ def read_team_answers(folder: Path) -> AnswersByName:
     file = folder / ANSWERS_CSV
     if not file.exists():
         problem = "it is not there, and values of answers are ranked by it"
-        remedy = f"Score the team with {ANSWERS_CSV}: flare score has it, and"
+        remedy = f"Score the team with {ANSWERS_CSV}: flare score has it, flare rescore"
+        remedy += " (of what was uploaded to a platform, unpacked as predictions), and"
         remedy += f" flare evaluate --answers {ANSWERS_CSV}."
         raise RankingError(str(file), problem, remedy)
     return read_answers(file)

@@ -124,9 +124,9 @@ class Evaluation:
 def download(options: DownloadOptions, *, token: str) -> int:
     """Write RESULTS/TEAM/metrics.json for each user with a result.
 
-    Files that an earlier download has left there are not fetched again. The token is
-    that of an admin of the challenge; others do not get the values of cases. Returns
-    the number of teams.
+    Files that an earlier download has left there are not fetched again. Told at the end
+    is which folders are of nobody on the board. The token is that of an admin of the
+    challenge; others do not get the values of cases. Returns the number of teams.
 
     Raises
     ------
@@ -148,13 +148,14 @@ def download(options: DownloadOptions, *, token: str) -> int:
     if not any("case" in evaluation.metrics for evaluation in evaluations):
         problem = "the phase has no values of cases that this token may see"
         raise PlatformError(f"{safe(options.api)}: {problem}", _ADMIN)
-    users_on_board = [evaluation.user for evaluation in evaluations]
-    folders = _folders(options.output, users_on_board)
+    _rename(options.output, scored)
+    folders = _folders(options.output, [one.user for one in evaluations])
     run = _Download(client, has_predictions=options.predictions, odd_keys=odd_keys)
     for number, evaluation in enumerate(evaluations, start=1):
         folder = options.output / folders[evaluation.user]
         state = run.fetch_team(evaluation, folder)
         _log.info("[%d/%d] %s: %s", number, len(evaluations), folder.name, state)
+    _tell_uncounted(options.output, evaluations, folders)
     run.finish()
     return len(evaluations)
 
@@ -256,6 +257,35 @@ def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:
                 "Put a folder there, or choose another.",
             )
     return folders
+
+
+def _rename(output: Path, scored: Iterable[Evaluation]) -> None:
+    """Give the records of an earlier download the names that their users have now."""
+    users = {evaluation.record["evaluation"]: evaluation.user for evaluation in scored}
+    for folder, record in _records(output).items():
+        old_user = record["username"]
+        user = users.get(str(at(record, "evaluation")), old_user)
+        if user != old_user:
+            text = "%s: the user %s is now called %s; the folder keeps its name"
+            _log.info(text, safe(folder), safe(old_user), safe(user))
+            _write_record(output / folder, {**record, "username": user})
+
+
+def _tell_uncounted(
+    output: Path, evaluations: Sequence[Evaluation], folders: Mapping[str, str]
+) -> None:
+    """Tell whose results `flare rank` counts, and the platform's board does not."""
+    gone = sorted(_records(output).keys() - {*folders.values()})
+    hidden = [folders[one.user] for one in evaluations if not one.rank]
+    if len(hidden) == len(evaluations):  # nothing is published yet
+        hidden = []
+    for teams, reason in (
+        (gone, "gone from the platform"),
+        (hidden, "not on the board"),
+    ):
+        if teams:
+            text = "%s: %s, but flare rank counts them: move away what shall not count"
+            _log.info(text, listing(teams), reason)
 
 
 def _records(output: Path) -> dict[str, dict[str, Any]]:
@@ -389,8 +419,12 @@ def _prepare(folder: Path, record: Record) -> bool:
         remove_tree(folder / UPLOAD)
         if old_record:
             remove_tree(folder / PREDICTIONS)
-        write_whole(folder / RECORD, f"{json.dumps(record, indent=2)}\n")
+        _write_record(folder, record)
     return True
+
+
+def _write_record(folder: Path, record: Mapping[str, Any]) -> None:
+    write_whole(folder / RECORD, f"{json.dumps(record, indent=2)}\n")
 
 
 def _write_metrics(evaluation: Evaluation, folder: Path) -> None:

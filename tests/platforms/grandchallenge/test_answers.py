@@ -1,6 +1,7 @@
 """The platform's settings and board for challenges that score tables of answers."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -176,3 +177,15 @@ def test_the_board_is_that_of_the_ranks_of_values(challenge_of, tmp_path, capfd)
     assert metrics["case"] == {}
     for path in settings_for(challenge)["test"].paths:
         assert is_rankable(value_at(metrics, path))
+    # As `flare download` leaves teams whose uploads are then fetched by a browser.
+    for team in answers:
+        (tmp_path / "teams" / team / "predictions").mkdir(parents=True)
+        for name in ("metrics.json", "predictions/results.csv"):
+            (tmp_path / team / Path(name).name).rename(tmp_path / "teams" / team / name)
+    words = ["--challenge", str(tmp_path / "mine.toml")]
+    rank = ["rank", str(tmp_path / "teams"), *words, "--output", str(tmp_path / "r")]
+    assert main(rank) == 1
+    assert "flare rescore (of what was uploaded to a platform" in capfd.readouterr().err
+    references = ("--ground-truth", str(tmp_path / "references"))
+    assert main(["rescore", str(tmp_path / "teams"), *references, *words]) == 0
+    assert main(rank) == 0

@@ -16,6 +16,7 @@ from tests.builders.errors import told
 from tests.builders.schemas import file_problems
 from tests.fakes.platform import PHASE, TOKEN, described
 
+USERS = ("alice", "bob", "carl")
 STRANGER = "it does not answer as grand-challenge.org"
 METRICS = {"case": {"dsc": {"0": 0.1}}, "aggregates": {"dsc_mean": 0.1}}
 
@@ -354,6 +355,33 @@ def test_an_account_that_is_deleted_later_keeps_its_folder(platform, fetch, tmp_
     assert fetch(tmp_path)[0] == 0
 
     assert numbers(tmp_path) == {"alice": 1, "bob": 2}
+
+
+def test_what_the_board_does_not_count_is_told(platform, fetch, tmp_path):
+    """A second time: alice has a new name, bob was unpublished, carl is gone.
+
+    Somebody else may take the name that alice had.
+    """
+    platform.listed = [evaluation(n, user, rank=n) for n, user in enumerate(USERS, 1)]
+    assert "flare rank counts" not in fetch(tmp_path)[1]
+    platform.listed = [
+        evaluation(1, "alicia", rank=1),
+        evaluation(2, "bob"),
+        evaluation(5, "alice", rank=2),
+    ]
+
+    status, stdout, stderr = fetch(tmp_path)
+
+    assert (status, stderr) == (0, "")
+    assert "alice: the user alice is now called alicia; the folder k" in stdout
+    assert "carl: gone from the platform, but flare rank counts them: move" in stdout
+    assert "bob: not on the board, but flare rank counts them: move aw" in stdout
+    record = json.loads((tmp_path / "alice" / "platform.json").read_text())
+    assert record["username"] == "alicia"
+    teams = numbers(tmp_path)
+    (new_folder,) = teams.keys() - {*USERS}
+    assert teams == {"alice": 1, "bob": 2, "carl": 3, new_folder: 5}
+    assert new_folder.startswith("alice-")
 
 
 @pytest.mark.parametrize(
