@@ -15,6 +15,8 @@ anything about another computer.
 - What Dask adds to a case: one worker of it, beside no Dask at all.
 - 10,000 small cases of a team, and 50 teams x 100: memory, beside a tenth of it.
 - A ranking of 200 teams on 500 cases: processor time and memory.
+- A report of 100 teams on 500 cases for organisers, beside that of another checkout, if
+  one is given by `--beside FOLDER`, else beside the ranking alone: processor time.
 """
 
 from __future__ import annotations
@@ -77,12 +79,12 @@ class Row:
         return f"| {self.what} | {median:.2f} {self.unit} | {rounds} | {goal} |"
 
 
-def flare(*words: object) -> Cost:
-    """Run a command of the program."""
+def flare(*words: object, root: Path = ROOT) -> Cost:
+    """Run a command of the program, or of that of another checkout."""
     command = [sys.executable, "-m", "flare", *map(str, words)]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     wall_s = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -272,6 +274,24 @@ def ranking(work: Path, size: tuple[int, int], rounds: int) -> list[Row]:
     ]
 
 
+def report(work: Path, size: tuple[int, int], rounds: int, beside: Path | None) -> Row:
+    """The row of a report with a page of each team."""
+    teams, cases = size
+    source, ratios = work / "reported", []
+    flare("simulate", "--output", source, "--teams", teams, "--cases", cases)
+    words = ("report", source, "--audience", "organiser", "--output", work / "pages")
+    for _ in range(rounds):
+        if beside:
+            other = flare(*words, root=beside)
+        else:
+            other = flare("rank", source, "--output", work / "ranking")
+        ratios.append(flare(*words).cpu_s / other.cpu_s)
+    what = f"`flare report` of {teams} teams x {cases} cases for organisers: CPU"
+    than = "that of the other checkout" if beside else "`flare rank`"
+    most = 0.5 if beside else 1.5
+    return Row(f"**{what} / {than}**", ratios, at_most=most)
+
+
 def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -279,6 +299,7 @@ def main() -> None:
     parser.add_argument("--teams", type=int, default=40)
     parser.add_argument("--cases", type=int, default=30)
     parser.add_argument("--small", type=int, default=10_000)
+    parser.add_argument("--beside", type=Path)
     options = parser.parse_args()
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
@@ -295,6 +316,7 @@ def main() -> None:
         sizes = [(1, most // 10), (1, most), (5, most // 100), (50, most // 100)]
         rows += memory(small, work, sizes)
         rows += ranking(work, (200, 500), options.rounds)
+        rows.append(report(work, (100, 500), options.rounds, options.beside))
     system = f"{platform.system()} {platform.machine()}"
     print(
         f"Measured {date.today()} by `benchmarks/many.py`, {options.rounds} rounds, on"

@@ -35,7 +35,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """
     if len(values) < FEWEST_VALUES or min(values) == max(values):
         return None
-    means = np.asarray(values, dtype=np.float64)[_drawn(len(values))].mean(axis=1)
+    means = np.array(values, dtype=np.float64).take(_drawn(len(values))).mean(axis=1)
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(means, (tail, 1 - tail)).tolist()
     return low, high

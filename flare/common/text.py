@@ -128,6 +128,8 @@ def isolated(text: str, begin: str = "\u2068", end: str = "\u2069") -> str:
     >>> isolated("team \u05d0\u05d1 0.9", "<bdi>", "</bdi>")
     'team <bdi>\u05d0\u05d1</bdi> 0.9'
     """
+    if text.isascii():
+        return text
     return _LEFTWARD_WORDS.sub(lambda match: f"{begin}{match[0]}{end}", text)
 
 

@@ -316,13 +316,14 @@ def _results(
     memory.
     """
     failures = dict(scores.failed)
+    of_cases = list(filter(_is_of_cases, metrics))
     for case in scores.cases:
         run = runs.get(case) if runs else None
         kind = ""
         if run and not run.is_ok:
             kind, failures[case] = _describe_failure(run)
             run = None
-        for rule in filter(_is_of_cases, metrics):
+        for rule in of_cases:
             measured = _measured_value(rule, case, run)
             value = scores.values.get((case, rule.metric), measured)
             reason = failures.get(case) or _reason_of_absence(value, rule, run)

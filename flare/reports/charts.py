@@ -233,10 +233,11 @@ def _row_mark(
     if not results:
         return Says()
     mean, *box = map(axis.place, _statistics(present(counted)))
-    below = [value for value in results if axis.scale(value) < 0]
-    above = [value for value in results if axis.scale(value) > 1]
+    places = list(map(axis.scale, results))
+    below = [value for value, x in zip(results, places, strict=True) if x < 0]
+    above = [value for value, x in zip(results, places, strict=True) if x > 1]
     return Dots(
-        places=tuple(map(axis.place, results)),
+        places=tuple(min(max(x, 0.0), 1.0) for x in places),
         box=tuple(box) if has_box and box else None,
         mean=mean,
         interval=tuple(map(axis.place, interval)) if interval else None,

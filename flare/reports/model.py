@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from flare.challenge.metrics import Better, Metric
 
@@ -120,7 +121,13 @@ def table(
 
 
 def _cell(content: object) -> Cell:
-    return content if isinstance(content, Cell) else Cell(str(content))
+    return content if isinstance(content, Cell) else plain_cell(str(content))
+
+
+@lru_cache(maxsize=1 << 15)
+def plain_cell(text: str, css: str = "") -> Cell:
+    """A cell with nothing but a text; equal ones are one, as many pages have them."""
+    return Cell(text, css=css)
 
 
 def pairs_table(
@@ -152,8 +159,8 @@ def number_cell(
     """
     if value is None:
         return Cell(NO_RESULT, css="none")
-    shown = repr(float(value)) if exact else ""
-    return Cell(f"{value:z.{decimals}f}", css=css, exact=shown)
+    text = f"{value:z.{decimals}f}"
+    return Cell(text, css, repr(float(value))) if exact else plain_cell(text, css)
 
 
 def shade(value: float, bounds: Sequence[float]) -> str:
@@ -178,8 +185,9 @@ def metric_shade(metric: Metric | None, value: float | None) -> str:
     """
     if value is None or metric is None or not metric.bounds:
         return ""
-    sign = 1 if metric.better is Better.HIGHER else -1
-    return shade(sign * value, [sign * bound for bound in metric.bounds])
+    if metric.better is Better.HIGHER:
+        return shade(value, metric.bounds)
+    return shade(-value, [-bound for bound in metric.bounds])
 
 
 def metric_key(metric: Metric | None) -> Key:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
 from typing import ClassVar, Self
@@ -63,7 +64,7 @@ class Mean:
     @property
     def interval(self) -> tuple[float, float] | None:
         """A confidence interval; of scores alone, and not of few or equal cases."""
-        return mean_interval(self.present) if is_score(self.column) else None
+        return _interval(tuple(self.present)) if is_score(self.column) else None
 
     @property
     def interval_text(self) -> str:
@@ -77,6 +78,10 @@ class Mean:
         """Numbers for a file: cases, missing results, mean, ends of the interval."""
         missing = len(self.values) - len(self.present)
         return len(self.values), missing, self.value, *(self.interval or (None, None))
+
+
+_interval = lru_cache(maxsize=16)(mean_interval)
+"""Words and numbers of an interval are asked for one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,7 +97,7 @@ EFFECT_KEY: Key = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricValues:
     """The values of all competing teams by one metric, and how they differ."""
 
@@ -109,6 +109,10 @@ class MetricValues:
     """The values of each team, by case."""
     counted: Sequence[float | None]
     """What a missing result counts as, by case; None where it is left out."""
+    axis: Axis
+    """The axis of all values, on the page of the ranking and on those of teams."""
+    ordered: Sequence[Sequence[float]]
+    """The values of each case, lowest first."""
     own_order: Sequence[str]
     """The competing teams by their mean rank by this metric alone, best first."""
     effects: Mapping[tuple[str, str], tuple[float, bool]]
@@ -119,11 +123,19 @@ class MetricValues:
         """Whether its values tell which cases are hard, and for whom."""
         return self.metric.is_score and not self.metric.is_of_answers
 
-    @property
-    def axis(self) -> Axis:
-        """The axis of all values, on the page of the ranking and on those of teams."""
-        values = present(chain.from_iterable(self.rows))
-        return value_axis(self.metric.record or self.metric.name, values)
+    def medians_without(self, row: Sequence[float | None]) -> list[float | None]:
+        """The medians of all cases without a team's values; None without any other."""
+        medians: list[float | None] = []
+        for ordered, value in zip(self.ordered, row, strict=False):  # one of answers
+            place = len(ordered) if value is None else bisect_left(ordered, value)
+            others = len(ordered) - (value is not None)
+            if not others:
+                medians.append(None)
+                continue
+            low, high = (others - 1) // 2, others // 2
+            lower = ordered[low + (low >= place)]
+            medians.append((lower + ordered[high + (high >= place)]) / 2)
+        return medians
 
     def mean_and_missing(
         self, row: Sequence[float | None], cases: Sequence[int]
@@ -173,8 +185,17 @@ def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
         cases, counted = (ALL_CASES,), counted[:1]
         rows = [row[:1] for row in rows]
     mean_ranks = board.doubled_ranks[:, :, number].mean(axis=1)
-    own_order = [board.teams[n] for n in np.argsort(mean_ranks, kind="stable")]
-    return MetricValues(metric, board.teams, cases, rows, counted, own_order, effects)
+    return MetricValues(
+        metric=metric,
+        teams=board.teams,
+        cases=cases,
+        rows=rows,
+        counted=counted,
+        axis=value_axis(metric.record or name, present(chain.from_iterable(rows))),
+        ordered=[sorted(present(case)) for case in zip(*rows, strict=True)],
+        own_order=[board.teams[n] for n in np.argsort(mean_ranks, kind="stable")],
+        effects=effects,
+    )
 
 
 def counted_row(
@@ -425,6 +446,7 @@ def tests_chart(values: MetricValues) -> Chart:
     title, rows, fields, ends = values.metric.title, [], [], []
     places = {team: place for place, team in enumerate(values.teams, start=1)}
     labels = [f"{n} {team}" for n, team in enumerate(values.own_order, start=1)]
+    rivals = _significant_rivals(values)
     for label, team in zip(labels, values.own_order, strict=True):
         words, shades = [], []
         for other in values.own_order:
@@ -432,9 +454,10 @@ def tests_chart(values: MetricValues) -> Chart:
             words.append(word)
             shades.append(shade)
         rows.append((label, str(places[team]), *words))
-        ends.append(_counts_text(team, values))
+        beaten, beaten_by = rivals[team]
+        ends.append(f"{len(beaten)} / {len(beaten_by)}")
         fields.append(Fields(shades))
-    _, better = _significant_rivals(values, values.teams[0])
+    _, better = rivals[values.teams[0]]
     note = f"In the order of {title} alone; behind a row: teams beaten, beaten by."
     if better:
         winner = safe(values.teams[0])
@@ -457,21 +480,16 @@ def tests_chart(values: MetricValues) -> Chart:
     )
 
 
-def _counts_text(team: str, values: MetricValues) -> str:
-    """How many teams a team is significantly better than, and how many than it."""
-    beaten, beaten_by = _significant_rivals(values, team)
-    return f"{len(beaten)} / {len(beaten_by)}"
-
-
-def _significant_rivals(values: MetricValues, team: str) -> tuple[list[str], list[str]]:
-    """The teams that a team is significantly better than, and those better than it."""
-    beaten, beaten_by = [], []
+def _significant_rivals(values: MetricValues) -> dict[str, tuple[list[str], list[str]]]:
+    """The teams that each is significantly better than, and those better than it."""
+    rivals: dict[str, tuple[list[str], list[str]]] = {}
+    for team in values.teams:
+        rivals[team] = [], []
     for (better, worse), (_, is_significant) in values.effects.items():
-        if is_significant and better == team:
-            beaten.append(worse)
-        elif is_significant and worse == team:
-            beaten_by.append(better)
-    return beaten, beaten_by
+        if is_significant:
+            rivals[better][0].append(worse)
+            rivals[worse][1].append(better)
+    return rivals
 
 
 def _effect_field(effect: tuple[float, bool] | None) -> tuple[str, str]:

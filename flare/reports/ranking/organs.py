@@ -32,7 +32,7 @@ class OrganMeans:
 
     def cell(self, team: str, number: int) -> Cell:
         """The mean of a team by an organ, on its shade; the best one is bold."""
-        cell = self.metric.shaded(self.teams[team][number])
+        (cell,) = self.metric.shaded(self.teams[team][number : number + 1])
         is_best = (team, self.organs[number]) in self.best
         return replace(cell, css=f"{cell.css} {BEST}".strip()) if is_best else cell
 

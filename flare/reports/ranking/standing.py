@@ -7,7 +7,7 @@ is rounded here as its metric says, and one in voxels is not here at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flare.common.files import file_names
@@ -158,30 +158,33 @@ def _own_results(
         for column in ("value", "reason", "kind")
     )
     ranks = analysis.standings.case_ranks[team].to_numpy().reshape(values.shape)
-    columns = [column.tolist() for column in (values, ranks, reasons, kinds)]
-    results = []
-    for case in zip(*columns, strict=True):
-        row = []
-        for metric, value, rank, reason, kind in zip(metrics, *case, strict=True):
-            why = _own_reason(reason, kind) if math.isnan(value) else None
-            thousandths = _thousandths(value, metric)
-            row.append(OwnResult(thousandths=thousandths, rank=rank, reason=why))
-        results.append(tuple(row))
-    return tuple(results)
+    columns = []
+    for number, metric in enumerate(metrics):
+        arrays = (values, ranks, reasons, kinds)
+        of_metric = zip(*(array[:, number].tolist() for array in arrays), strict=True)
+        columns.append(list(_own_column(metric, of_metric)))
+    return tuple(zip(*columns, strict=True))
+
+
+def _own_column(
+    metric: Printed, results: Iterable[tuple[float, float, str, str]]
+) -> Iterator[OwnResult]:
+    """The results of all cases by a metric, from value, rank, reason and its kind."""
+    is_told = metric.is_told
+    told = metric.record.told if metric.record else float
+    for value, rank, reason, kind in results:
+        if math.isnan(value):
+            why = _own_reason(reason, kind)
+            yield OwnResult(thousandths=None, rank=rank, reason=why)
+        else:
+            thousandths = round(told(value) * 1000) if is_told else None
+            yield OwnResult(thousandths=thousandths, rank=rank)
 
 
 def _own_reason(reason: str, kind: str) -> str:
     """Why a result is missing; not what an engine says of the organisers' computer."""
     is_theirs = kind == f"status {RunStatus.ENGINE_ERROR.value}"
     return kind if is_theirs else reason
-
-
-def _thousandths(value: float, metric: Printed) -> int | None:
-    """A value in thousandths, if a team may know it."""
-    if math.isnan(value) or not metric.is_told:
-        return None
-    rounded = metric.record.told(value) if metric.record else value
-    return round(rounded * 1000)
 
 
 # --- Its sheet --------------------------------------------------------------------

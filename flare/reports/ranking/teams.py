@@ -5,9 +5,9 @@ Its own holds what the team may know; that for organisers has it among all other
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import fmean, median
 
 import numpy as np
@@ -83,12 +83,10 @@ def columns_in_field(ranking: WholeRanking, team: str) -> Iterator[Column]:
     """The metrics of a team among all others, for organisers."""
     analysis, names = ranking.analysis, ranking.analysis.rules.names
     rivals = [rival for rival in analysis.board.teams if rival != team]
-    values = analysis.table.cube("value", [team, *rivals], names)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # where no rival has a result
-        medians = np.nanmedian(values[1:], axis=0)
+    values = analysis.table.cube("value", [team], names)[0]
     for number, field_values in enumerate(ranking.metrics):
-        own_values = without_nan(values[0, :, number].tolist())
+        own_values = without_nan(values[:, number].tolist())
+        competing = own_values if team in field_values.teams else [None] * len(values)
         means = _means_in_field(ranking.public, names[number], team, rivals)
         counted = ranking.public.counted[names[number]]
         mean = Mean(names[number], counted_row(own_values, counted))
@@ -98,7 +96,7 @@ def columns_in_field(ranking: WholeRanking, team: str) -> Iterator[Column]:
             mean=replace(mean, recorded=means[0] if mean.present else None),
             rival_means=means[1:],
             axis=field_values.axis,
-            medians=without_nan(medians[:, number].tolist()),
+            medians=field_values.medians_without(competing),
         )
 
 
@@ -221,19 +219,20 @@ def _cases_table(standing: OwnStanding, columns: Mapping[int, Column]) -> Table:
         title, shaded = column.metric.title, column.metric.shaded
         if column.is_shown:
             heads.append(title)
-            cells.append(list(map(shaded, column.values)))
+            cells.append(shaded(column.values))
         heads.append(f"rank: {title}")
         ranks = (row[number].rank for row in standing.results)
         cells.append([_rank_cell(rank, standing.teams) for rank in ranks])
         if column.medians is not None:
             has_medians = True
             heads.append(f"others' {title}")
-            cells.append(list(map(shaded, column.medians)))
+            cells.append(shaded(column.medians))
     medians = ", and the median of the other teams" if has_medians else ""
     caption = f"Values and ranks of each case{medians}; a rank has a shade of its own"
     return table(caption, heads, zip(*cells, strict=True), words=("case",))
 
 
+@lru_cache(maxsize=1 << 12)
 def _rank_cell(rank: float, teams: int) -> Cell:
     return Cell(str(plain(rank)), css=rank_shade(rank, teams))
 
@@ -285,10 +284,13 @@ def _mean_cell(column: Column, *, exact: bool) -> Cell:
 
 def _whole_reasons(ranking: WholeRanking, team: str) -> list[tuple[str, str, str]]:
     """Case, metric and reason of each missing result; a team is told less of it."""
+    results = ranking.analysis.table
+    values = results.cube("value", [team], results.metrics)[0]
+    reasons = results.cube("reason", [team], results.metrics)[0]
     missing = []
-    for result in ranking.analysis.table.missing:
-        if result.team == team:
-            missing.append((result.case, printed(result.metric).title, result.reason))
+    for case, metric in np.argwhere(np.isnan(values)).tolist():
+        title = printed(results.metrics[metric]).title
+        missing.append((results.cases[case], title, reasons[case, metric]))
     return missing
 
 

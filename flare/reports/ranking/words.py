@@ -73,9 +73,13 @@ class Printed:
         """A cell with a value, or with the words that there is no result."""
         return number_cell(value, decimals=self.decimals, **style)
 
-    def shaded(self, value: float | None) -> Cell:
-        """A value in a table; that of a score on its shade."""
-        return self.cell(value, css=metric_shade(self.record, value))
+    def shaded(self, values: Iterable[float | None]) -> list[Cell]:
+        """Values in a table; those of a score on their shades."""
+        decimals, record, cells = self.decimals, self.record, []
+        for value in values:
+            css = metric_shade(record, value)
+            cells.append(number_cell(value, decimals=decimals, css=css))
+        return cells
 
 
 def printed(name: str) -> Printed:

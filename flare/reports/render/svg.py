@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import groupby, pairwise
 
 from markupsafe import Markup, escape
@@ -265,9 +266,9 @@ def _dots(dots: Dots, y: float, row: float) -> list[Markup]:
     """Strokes without length, whose caps are round; over a box, and below its frame."""
     middle, half = y + row / 2, row / 2 - 4
     strokes = []
-    for number, x in enumerate(dots.places, start=1):
-        height = middle + half * (GOLDEN * number % 1 - 0.5)
-        strokes.append(f"M{decimal(WIDE * x)} {decimal(height)}h0")
+    heights = _dot_heights(len(dots.places), middle, half)
+    for x, height in zip(dots.places, heights, strict=True):
+        strokes.append(f"M{decimal(WIDE * x)} {height}h0")
     paths = [("dots", "".join(strokes))]
     if dots.box:
         low, median, high = (WIDE * x for x in dots.box)
@@ -275,6 +276,13 @@ def _dots(dots: Dots, y: float, row: float) -> list[Markup]:
         line = f"M{decimal(median)} {decimal(middle - half)}v{decimal(2 * half)}"
         paths = [("box", box), *paths, ("frame", box), ("middle", line)]
     return [element("path", d=path, class_=css) for css, path in paths]
+
+
+@lru_cache(maxsize=64)
+def _dot_heights(number: int, middle: float, half: float) -> list[str]:
+    """The heights of dots in a row, which lie nowhere close together."""
+    parts = (GOLDEN * n % 1 - 0.5 for n in range(1, number + 1))
+    return [decimal(middle + half * part) for part in parts]
 
 
 def _edges(dots: Dots, y: float) -> Iterable[Markup]:
