@@ -83,7 +83,9 @@ QUESTIONS = {
     "how long": "organisers/budget.html",
     "licence of labels": "index.html#licence",
     "private registry": "organisers/container.html#2-build",
+    "excel": "reference/answers.html#what-a-submission-has-to-look-like",
     "singularity": "organisers/machines.html#without-docker",
+    "summary.json": "participants/before-you-submit.html#summary-json",
 }
 """What people ask, and where the answer is; chosen before any of it was looked for."""
 
