@@ -218,6 +218,8 @@ class GridSizeError(FileError):
       look at it over the CT: an axis may be mirrored, too.
     - Other numbers: it was resampled, so resample it to the CT (see F08), or it was
       cropped, so put it back into an array of the CT's size.
+
+    Of cases whose labels you have, `flare doctor` finds the cause; `--fix` mends it.
     """
 
     code = "F07"
@@ -242,6 +244,8 @@ class GridPositionError(FileError):
 
     Positions are given in nibabel's signs (RAS: to the right, front and top); SimpleITK
     shows the first two numbers of an origin with the opposite sign.
+
+    Of cases whose labels you have, `flare doctor` finds the cause; `--fix` mends it.
     """
 
     code = "F08"
@@ -286,6 +290,8 @@ class FractionError(FileError):
     - Labels were saved with the header of the CT, which scales them to 1.00002 or
       1.00392: round them, and save them as
       `nibabel.Nifti1Image(numpy.rint(labels).astype("uint8"), ct.affine)`.
+
+    Of cases whose labels you have, `flare doctor` finds the cause; `--fix` mends it.
     """
 
     code = "F10"
@@ -302,6 +308,8 @@ class LabelError(FileError):
     There are labels that the challenge does not have; if they are those of another
     FLARE edition, the message says of which. Map them to the ones in the message, and
     set all others to 0.
+
+    Of cases whose labels you have, `flare doctor` finds the cause; `--fix` mends it.
     """
 
     code = "F11"

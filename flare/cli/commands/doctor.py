@@ -5,11 +5,16 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flare.cli.command import takes
 from flare.cli.console import OutcomeError
+from flare.common.errors import InputError
 from flare.common.options import argument, option, workers_option
-from flare.common.text import count, safe
+from flare.common.text import count, listing, safe
+
+if TYPE_CHECKING:
+    from flare.evaluation.doctor.folder import Diagnosis
 
 PLACE = ("For participants", 3)
 
@@ -23,7 +28,9 @@ class DoctorRequest:
     predictions: Path = argument(
         "Folder of predictions, or its zip.", metavar="PREDICTIONS"
     )
-    ground_truth: Path = option("Folder of reference labels.", metavar="DIR")
+    ground_truth: Path | None = option(
+        "Folder of reference labels.", default=None, metavar="DIR"
+    )
     challenge: str | None = option(
         "Name or file of the challenge (default: every label of the references is an"
         " organ, by its number).",
@@ -44,8 +51,14 @@ def command(request: DoctorRequest) -> None:
     from flare.evaluation.doctor.folder import check_new, diagnose
     from flare.evaluation.submission.unpack import label_maps_folder
 
+    if request.ground_truth is None:
+        raise InputError(
+            "No labels: what was done to a prediction shows beside its reference alone",
+            "Give a folder of labels with --ground-truth, such as those of training"
+            " cases that you have predicted.",
+        )
     if request.fix:
-        check_new(request.fix, request.predictions)
+        check_new(request.fix, request.predictions, request.ground_truth)
     with label_maps_folder(request.predictions) as folder:
         diagnosis = diagnose(
             folder,
@@ -55,10 +68,20 @@ def command(request: DoctorRequest) -> None:
         )
         _log.info("%s", "\n".join(diagnosis.lines))
         if request.fix:
-            diagnosis.write_repaired(request.fix)
-            cases = count(len(diagnosis.findings), "case")
-            _log.info("\nWrote %s into %s", cases, safe(request.fix))
+            wrote = _write_repaired(diagnosis, request.fix)
+            _log.info("\n%s", wrote)
         elif any(finding.repair for finding in diagnosis.findings):
             _log.info("\n--fix NEW_FOLDER writes repaired copies of all predictions.")
     if not diagnosis.is_sound:
         raise OutcomeError("")
+
+
+def _write_repaired(diagnosis: Diagnosis, folder: Path) -> str:
+    """Write repaired copies, and say of which cases."""
+    cases = diagnosis.write_repaired(folder)
+    text = f"Wrote {count(len(cases), 'case')} into {safe(folder)}"
+    findings = diagnosis.findings
+    left_out = [f.pair.case for f in findings if f.pair.case not in cases]
+    if left_out:
+        text += f"; without {listing(left_out)}, which would be refused"
+    return text

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from flare.evaluation.doctor.judge import (
     Judge,
     Judged,
     Sample,
+    count_voxels,
     sample_of,
 )
 from flare.evaluation.doctor.repair import (
@@ -28,13 +31,25 @@ from flare.evaluation.doctor.repair import (
     placements,
     rebuilt,
 )
+from flare.evaluation.errors import FractionError
 from flare.evaluation.evaluate import Outcome, outcome_of
 from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
-from flare.evaluation.labelmaps.reading import LabelMap
+from flare.evaluation.labelmaps.reading import (
+    UNKNOWN_LABELS_LIMIT,
+    LabelMap,
+    label_map_of,
+    opened,
+    read_labels,
+)
 from flare.evaluation.metrics.arrays import Labels
-from flare.evaluation.score_pair import ImageInMemory
-from flare.evaluation.scoring.case import score_case
-from flare.evaluation.scoring.reading import check_headers, read_reference
+from flare.evaluation.scoring.case import MEMORY, score_maps
+from flare.evaluation.scoring.reading import (
+    check_headers,
+    read_prediction,
+    read_reference,
+    refuse_unknown,
+)
+from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore
 
@@ -98,6 +113,8 @@ class Finding:
     """The DSC as submitted, or repaired, of the organs that are in either label map."""
     outside_labels: tuple[int, ...] = ()
     """Labels outside of 0 to 255, if they count: background in a repaired copy."""
+    numbers: str = ""
+    """The cause by which its numbers were no labels; empty if they are."""
     worst_organ: str = ""
     """The organ with the lowest DSC as submitted, and what is wrong with it."""
 
@@ -108,16 +125,43 @@ class Finding:
         return "" if file_case == self.pair.case else file_case
 
 
-def read_sample(pair: CasePair, challenge: Challenge) -> Sample:
-    """Read the reference of a case, and take voxels of each organ."""
-    reference = read_reference(pair.reference, challenge)
+def read_whole(file: LabelMapFile) -> tuple[LabelMap, str]:
+    """Read a prediction with all of its labels, into memory that the next one takes.
+
+    Where its numbers cannot be labels as they are, it is read as they must be meant;
+    the name of that cause is the second result. A FileError is raised if they cannot
+    be read at all.
+    """
+    allocate = partial(MEMORY.take, "prediction")
+    causes = ["scaled"]
+    try:
+        prediction = file.read_labels(ALL_LABELS, allocate)
+        if not prediction.unknown:
+            return prediction, ""
+    except FractionError:
+        causes = ["rounded", "scaled"]
+    for cause in causes:
+        with (
+            suppress(FileError),
+            opened(file.path, file.name, file.npz, file.stream) as (header, voxels),
+        ):
+            meant = replace(header, is_rounded=True)
+            if cause == "scaled":
+                meant = replace(header, slope=1.0, intercept=0.0)
+            prediction = read_labels(voxels, meant, ALL_LABELS, allocate)
+            if cause == "rounded" or (header.is_scaled and not prediction.unknown):
+                return prediction, cause
+    return file.read_labels(ALL_LABELS, allocate), ""
+
+
+def sample_organs(reference: LabelMap, challenge: Challenge) -> Sample:
+    """Take voxels of each organ."""
     return sample_of(reference, [organ.label for organ in challenge.organs])
 
 
 def judge_of(sample: Sample, prediction: LabelMap, challenge: Challenge) -> Judge:
     """Prepare to judge a prediction that was read with all of its labels."""
-    labels = prediction.labels
-    sizes = np.bincount(labels[labels > 0], minlength=256).astype(float)
+    sizes = count_voxels(prediction)
     is_counted = np.array([organ.in_mean for organ in challenge.organs])
     return Judge(sample, prediction, sizes, is_counted)
 
@@ -159,20 +203,20 @@ def find_explanation(
     A case that is refused for its grid needs no better score to be explained.
     """
     for judged in repairs[:CANDIDATES]:
-        is_likely = judged.dsc >= LEAST_DSC and _is_sure_of_shift(judged, judge)
-        if is_likely and (is_refused or _raises_score(judged, judge)):
+        is_better = is_refused or _raises_score(judged, judge)
+        if is_better and judged.dsc >= LEAST_DSC and _is_sure_of_shift(judged, judge):
             return judged
     return None
 
 
 def _raises_score(best: Judged, judge: Judge) -> bool:
     """Whether a repair raises the score by as much as its causes have to."""
-    cause = best.repair.cause
+    cause, submitted_dsc = best.repair.cause, judge.submitted_dsc
     least_gain = LEAST_GAIN
     # Other labels alone have their own evidence: `INSTEAD`.
     if cause.placement is not Placement.AS_IS or cause.shift != NO_SHIFT:
-        least_gain = max(LEAST_GAIN, GAP_CLOSED * (1 - judge.submitted_dsc))
-    return cause != NO_CAUSE and best.worth - judge.submitted_dsc >= least_gain
+        least_gain = max(LEAST_GAIN, GAP_CLOSED * (1 - submitted_dsc))
+    return cause != NO_CAUSE and best.worth - submitted_dsc >= least_gain
 
 
 def _is_sure_of_shift(best: Judged, judge: Judge) -> bool:
@@ -194,19 +238,23 @@ def diagnose_case(
     pair: CasePair, *, challenge: Challenge, shared: Cause | None = None
 ) -> Finding:
     """Look at one case; `shared` is the cause that most of the other cases have."""
-    before, refusal = _score_as_submitted(pair, challenge)
-    sample = read_sample(pair, challenge)
+    reference = read_reference(pair.reference, challenge, MEMORY)
+    sample = sample_organs(reference, challenge)
+    prediction, numbers = None, ""
+    with suppress(FileError):
+        prediction, numbers = read_whole(pair.prediction)
+    submitted = None if numbers else prediction
+    before, refusal = _score_as_submitted(pair, reference, submitted, challenge)
     kept_points = sample.thinned(KEPT_POINTS)
     finding = Finding(pair=pair, sample=kept_points, before=before, refusal=refusal)
-    try:
-        prediction = pair.prediction.read_labels(ALL_LABELS)
-    except FileError:
+    if prediction is None:
         return replace(finding, is_unreadable=True)
     judge = judge_of(sample, prediction, challenge)
     is_ignored = challenge.unknown_labels.prediction is UnknownLabels.IGNORE
     finding = replace(
         finding,
         outside_labels=() if is_ignored else prediction.unknown,
+        numbers=numbers,
         misplacement=misplacement_of(prediction.grid, sample.grid, challenge),
         dsc=judge.submitted_dsc,
         worst_organ=_worst_organ(judge, challenge),
@@ -222,18 +270,47 @@ def diagnose_case(
         return finding
     repair = without_strange_labels(chosen.repair, judge, challenge)
     best = Judged(repair, chosen.dsc)
-    return with_repair(finding, best, prediction, challenge) or finding
+    return with_repair(finding, best, reference, prediction, challenge) or finding
 
 
 def _score_as_submitted(
-    pair: CasePair, challenge: Challenge
+    pair: CasePair,
+    reference: LabelMap,
+    prediction: LabelMap | None,
+    challenge: Challenge,
 ) -> tuple[CaseScore | None, str]:
-    """The score of a case, or why it is refused."""
+    """The score of a case, or why it is refused.
+
+    The prediction has all of its labels; without it, its file is read as it is.
+    """
     try:
         check_headers(pair, challenge)
-        return score_case(pair, challenge), ""
+        if prediction is None:
+            submitted = read_prediction(pair.prediction, challenge)
+        else:
+            submitted = _with_organs_alone(prediction, challenge)
+            refuse_unknown(pair.prediction, submitted, challenge)
+        return score_maps(pair, reference, submitted, challenge), ""
     except FileError as error:
         return None, str(error)
+
+
+def _with_organs_alone(prediction: LabelMap, challenge: Challenge) -> LabelMap:
+    """A prediction as it is read with the labels of a challenge alone."""
+    organs = [organ.label for organ in challenge.organs]
+    strange = [label for label in prediction.present if label not in organs]
+    labels = prediction.labels
+    if strange:
+        labels = (
+            Repair().relabelled([(label, 0) for label in strange]).label_table[labels]
+        )
+    unknown = sorted([*prediction.unknown, *strange][:UNKNOWN_LABELS_LIMIT])
+    return replace(
+        prediction,
+        labels=labels,
+        occupied={organ: prediction.occupied[organ] for organ in organs},
+        unknown=tuple(unknown),
+    )
 
 
 def _explaining_repair(
@@ -247,7 +324,7 @@ def _explaining_repair(
         return best
     # A label that no organ has refuses a case, or makes it 0, all by itself.
     strange_labels = without_strange_labels(Repair(), judge, challenge).cause.labels
-    is_strange = strange_labels or finding.outside_labels
+    is_strange = strange_labels or finding.outside_labels or finding.numbers
     return judge.judged(Repair()) if is_refused or is_strange else None
 
 
@@ -267,19 +344,28 @@ def _shared_repair(shared: Cause, judge: Judge) -> Judged | None:
 
 
 def with_repair(
-    finding: Finding, best: Judged, prediction: LabelMap, challenge: Challenge
+    finding: Finding,
+    best: Judged,
+    reference: LabelMap,
+    prediction: LabelMap,
+    challenge: Challenge,
 ) -> Finding | None:
-    """The finding with the exact score of a repair; None if that is no better."""
-    file = finding.pair.prediction
-    repaired = ImageInMemory(
-        case=file.case,
-        path=file.path,
-        name=file.name,
-        image=repaired_image(best.repair, prediction.labels, finding.sample.grid),
-    )
-    after = score_case(replace(finding.pair, prediction=repaired), challenge)
-    if finding.before and after.dsc <= finding.before.dsc:
+    """The finding with the exact score of a repair; None if that is no better.
+
+    Nor is it where organs' labels are all lost, or where surfaces fit worse and the
+    overlap gains little: an organ that has grown is nearer to a place beside its own.
+    """
+    labels = best.repair.apply(prediction.labels, reference.grid.shape)
+    organs = [organ.label for organ in challenge.organs]
+    repaired = label_map_of(reference.grid, labels, organs)
+    after = score_maps(finding.pair, reference, repaired, challenge)
+    if after.is_empty and prediction.present:
         return None
+    before = finding.before
+    if before:
+        gain = after.dsc - before.dsc
+        if gain <= 0 or (gain < LEAST_GAIN and after.nsd < before.nsd):
+            return None
     repair, dsc = best.repair, best.dsc
     return replace(finding, repair=repair, cause=repair.cause, after=after, dsc=dsc)
 

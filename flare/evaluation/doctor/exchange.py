@@ -8,7 +8,6 @@ from functools import partial
 
 from flare.challenge.rules import Challenge
 from flare.evaluation.doctor.diagnose import (
-    ALL_LABELS,
     GAP_CLOSED,
     LEAST_DSC,
     LEAST_GAIN,
@@ -16,11 +15,14 @@ from flare.evaluation.doctor.diagnose import (
     in_workers,
     judge_of,
     misplacement_of,
+    read_whole,
     with_repair,
     without_strange_labels,
 )
 from flare.evaluation.doctor.judge import Judged, Sample
 from flare.evaluation.doctor.repair import NO_CAUSE, NO_SHIFT, Placement, placements
+from flare.evaluation.scoring.case import MEMORY
+from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.match import CasePair
 
 OWN_DSC = 0.9
@@ -46,9 +48,10 @@ def find_exchanged(
         if donor:
             fit = fits_by_donor[donor][case]
             pair = replace(finding.pair, prediction=doubtful[donor].pair.prediction)
-            prediction = pair.prediction.read_labels(ALL_LABELS)
-            donated = replace(finding, pair=pair)
-            mended = with_repair(donated, fit, prediction, challenge)
+            reference = read_reference(pair.reference, challenge, MEMORY)
+            prediction, numbers = read_whole(pair.prediction)
+            donated = replace(finding, pair=pair, numbers=numbers)
+            mended = with_repair(donated, fit, reference, prediction, challenge)
             if mended:
                 yield mended
 
@@ -70,7 +73,7 @@ def _fits(
     pair: CasePair, *, samples: Mapping[str, Sample], challenge: Challenge
 ) -> tuple[str, Fits]:
     """How well a prediction fits the reference of each case of its size."""
-    prediction = pair.prediction.read_labels(ALL_LABELS)
+    prediction, _ = read_whole(pair.prediction)
     judge = judge_of(samples[pair.case], prediction, challenge)
     fits = {}
     for case, sample in samples.items():

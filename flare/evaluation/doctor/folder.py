@@ -16,10 +16,16 @@ from flare.common.errors import (
     problem_lines,
     unwritable,
 )
+from flare.common.files import remove_tree
 from flare.common.schema import build
 from flare.common.text import safe
 from flare.evaluation.doctor.cases import diagnose_cases
-from flare.evaluation.doctor.diagnose import ALL_LABELS, Finding, repaired_image
+from flare.evaluation.doctor.diagnose import (
+    ALL_LABELS,
+    Finding,
+    read_whole,
+    repaired_image,
+)
 from flare.evaluation.doctor.report import report_lines
 from flare.evaluation.errors import EmptyError, GroundTruthError
 from flare.evaluation.plan import find_submission, is_of_algorithm
@@ -50,42 +56,62 @@ class Diagnosis:
         lines = problem_lines(self.problems)
         return (*lines, *report_lines(self.findings, self.challenge))
 
-    def write_repaired(self, folder: str | Path) -> None:
-        """Write repaired copies of all predictions into a new folder.
+    def write_repaired(self, folder: str | Path) -> tuple[str, ...]:
+        """Write copies of all predictions that are then taken; return these cases.
+
+        The folder is there when it is whole. Its files are written into another one
+        beside it, which a later call that begins anew removes.
 
         Raises
         ------
         InputError
-            If the folder is there already.
+            If the folder is there already, or no case could be written.
         OutputError
             If it cannot be written.
         """
-        import nibabel as nib  # not at the top: it is slow to load
-
         folder = Path(folder)
         check_new(folder)
+        findings = [f for f in self.findings if f.repair or f.before]
+        scores = [f.after or f.before for f in findings]
+        if all(score is None or score.is_empty for score in scores):
+            problem = f"{safe(folder)}: nothing to write: no case would be taken"
+            raise InputError(
+                problem, "What is said of each case has to be mended first."
+            )
+        part = folder.with_name(f".{folder.name}.part")
         try:
-            folder.mkdir(parents=True)
-            for finding in self.findings:
-                file = finding.pair.prediction
-                if finding.repair is None:
-                    shutil.copyfile(file.path, folder / file.file_name)
-                    continue
-                labels = file.read_labels(ALL_LABELS).labels
-                image = repaired_image(finding.repair, labels, finding.sample.grid)
-                name = self.challenge.names.prediction_of(finding.pair.case)
-                nib.save(image, folder / name)
+            remove_tree(part)
+            part.mkdir(parents=True)
+            for finding in findings:
+                self._write(finding, part)
+            part.rename(folder)
         except OSError as error:
             raise unwritable(folder, error) from error
+        finally:
+            remove_tree(part)
+        return tuple(finding.pair.case for finding in findings)
+
+    def _write(self, finding: Finding, folder: Path) -> None:
+        """Write a prediction, repaired if it has a repair, into a folder."""
+        import nibabel as nib  # not at the top: it is slow to load
+
+        file = finding.pair.prediction
+        if finding.repair is None:
+            shutil.copyfile(file.path, folder / file.file_name)
+            return
+        labels = read_whole(file)[0].labels
+        image = repaired_image(finding.repair, labels, finding.sample.grid)
+        nib.save(image, folder / self.challenge.names.prediction_of(finding.pair.case))
 
 
-def check_new(folder: Path, predictions: Path | None = None) -> None:
-    """Raise an InputError if a folder is there, or would lie among the predictions."""
+def check_new(folder: Path, *inputs: Path) -> None:
+    """Raise an InputError if a folder is there, or would lie among what is read."""
     problem = ""
     if os.path.lexists(folder):
         problem = "it is there already"
-    elif predictions and folder.resolve().is_relative_to(predictions.resolve()):
-        problem = "it would lie among the predictions"
+    for path, what in zip(inputs, ("predictions", "references"), strict=False):
+        if not problem and folder.resolve().is_relative_to(path.resolve()):
+            problem = f"it would lie among the {what}"
     if problem:
         raise InputError(f"{safe(folder)}: {problem}", "Name a new folder with --fix.")
 
@@ -140,9 +166,14 @@ def diagnose(
     matching = match_cases(submitted, files, rules)
     findings = tuple(diagnose_cases(matching.pairs, rules, workers=workers))
     problems = matching.problems
-    if findings and all(f.before and f.before.is_empty for f in findings):
+    if findings and all(_is_empty(f) for f in findings):
         problems = (*problems, EmptyError(len(findings)))
     return Diagnosis(challenge=rules, findings=findings, problems=problems)
+
+
+def _is_empty(finding: Finding) -> bool:
+    """Whether a prediction has no organ, and no repair gives it any."""
+    return bool(finding.before and finding.before.is_empty and not finding.repair)
 
 
 def challenge_of_labels(folder: Path) -> Challenge:

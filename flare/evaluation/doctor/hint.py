@@ -10,14 +10,15 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError
 from flare.common.text import listing
 from flare.evaluation.doctor.diagnose import (
-    ALL_LABELS,
     find_explanation,
     find_repairs,
     judge_of,
-    read_sample,
+    read_whole,
+    sample_organs,
 )
 from flare.evaluation.doctor.words import cause_texts
-from flare.evaluation.scoring.case import Explanation
+from flare.evaluation.scoring.case import MEMORY, Explanation
+from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.match import CasePair
 
 CASES_LOOKED_AT = 5
@@ -29,8 +30,9 @@ def explain_file(pair: CasePair, challenge: Challenge) -> Explanation | None:
 
     The case was read before, and both of its label maps are of one size.
     """
-    sample = read_sample(pair, challenge)
-    prediction = pair.prediction.read_labels(ALL_LABELS)
+    reference = read_reference(pair.reference, challenge, MEMORY)
+    sample = sample_organs(reference, challenge)
+    prediction, _ = read_whole(pair.prediction)
     judge = judge_of(sample, prediction, challenge)
     best = find_explanation(find_repairs(judge), judge)
     if best is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from flare.evaluation.doctor.repair import Placement, Repair
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.arrays import Floats, Labels
+from flare.evaluation.metrics.arrays import Floats, Indices, Labels
 
 Integers = npt.NDArray[np.integer[Any]]
 
@@ -60,18 +60,21 @@ class Sample:
     """The number of voxels of each organ."""
     centres: Floats
     """The centre of each organ along z, y, x, of shape (organs, 3)."""
-    points: tuple[Integers, ...]
-    """The voxels of each organ that are looked at, each of shape (3, points)."""
+    points: Integers
+    """The voxels of one organ after the other that are looked at, of shape (3, n)."""
+    counts: Integers
+    """The number of these of each organ."""
 
-    def thinned(self, points: int) -> Sample:
+    def thinned(self, number: int) -> Sample:
         """The same organs with fewer voxels of each."""
-        thinned = tuple(_spread(voxels, points).copy() for voxels in self.points)
-        return replace(self, points=thinned)
+        ends = np.cumsum(self.counts)[:-1]
+        parts = [_spread(part, number) for part in np.split(self.points, ends, 1)]
+        counts = np.array([part.shape[1] for part in parts])
+        return replace(self, points=np.concatenate(parts, axis=1), counts=counts)
 
     def overlaps(self, labels: Labels, matrix: Floats) -> Floats:
         """Voxels that organs share with labels, estimated; of shape (organs, 256)."""
-        points = np.concatenate(self.points, axis=1)
-        positions = matrix[:, :3].astype(np.float32) @ points
+        positions = matrix[:, :3].astype(np.float32) @ self.points
         rounding = 0.5 + 1e-4  # in float32, half a voxel may be a little less
         positions += (matrix[:, 3:] + rounding).astype(np.float32)
         z, y, x = np.floor(positions).astype(np.int64)
@@ -80,10 +83,9 @@ class Sample:
         is_inside &= (x >= 0) & (x < width)
         flat_places = (z * height + y) * width + x
         values = labels.ravel().take(flat_places, mode="clip") * is_inside
-        counts = np.array([organ_points.shape[1] for organ_points in self.points])
-        rows = np.repeat(np.arange(len(counts)), counts)
-        hits = np.bincount(rows * 256 + values, minlength=256 * len(counts))
-        shares = hits.reshape(-1, 256) / np.maximum(counts, 1)[:, np.newaxis]
+        rows = np.repeat(np.arange(len(self.counts)), self.counts)
+        hits = np.bincount(rows * 256 + values, minlength=256 * len(self.counts))
+        shares = hits.reshape(-1, 256) / np.maximum(self.counts, 1)[:, np.newaxis]
         return np.asarray(shares * self.sizes[:, np.newaxis])
 
 
@@ -91,26 +93,64 @@ def sample_of(
     label_map: LabelMap, organs: Sequence[int], points: int = POINTS
 ) -> Sample:
     """Look at some voxels of each organ, spread over all of it."""
-    labels = label_map.labels
-    places = np.flatnonzero(labels != 0)  # of Booleans, which is quicker
-    values = labels.ravel()[places]
-    sizes = np.bincount(values, minlength=256)[list(organs)].astype(float)
-    centres = []
-    for positions_along in np.unravel_index(places, labels.shape):
-        sums = np.bincount(values, positions_along, minlength=256)[list(organs)]
-        centres.append(sums / np.maximum(sizes, 1))
-    picked = []
-    for organ in organs:
-        organ_places = _spread(places[values == organ], points)
-        positions = np.unravel_index(organ_places, labels.shape)
-        picked.append(np.array(positions, dtype=np.int16))
+    sizes = count_voxels(label_map)[list(organs)]
+    sums = sum_positions(label_map)[list(organs)]
+    parts = []
+    for organ, size in zip(organs, sizes.tolist(), strict=True):
+        parts.append(_points(label_map, organ, max(1, int(size) // points)))
     return Sample(
         grid=label_map.grid,
         organs=np.array(organs),
         sizes=sizes,
-        centres=np.column_stack(centres),
-        points=tuple(picked),
+        centres=sums / np.maximum(sizes, 1)[:, np.newaxis],
+        points=np.concatenate(parts, axis=1),
+        counts=np.array([part.shape[1] for part in parts]),
     )
+
+
+def count_voxels(label_map: LabelMap) -> Floats:
+    """The number of voxels of each label, of shape (256,)."""
+    sizes = np.zeros(256)
+    for label in label_map.present:
+        z, y, _ = label_map.occupied[label].box
+        for rows in label_map.labels[z, y]:
+            sizes[label] += np.count_nonzero(rows == label)
+    return sizes
+
+
+def sum_positions(label_map: LabelMap) -> Floats:
+    """The sums of the positions z, y, x of each label's voxels, of shape (256, 3)."""
+    sums = np.zeros((256, 3))
+    width = label_map.grid.shape[2]
+    for label in label_map.present:
+        for z, places in _places(label_map, label):
+            sum_y = (places // width).sum()
+            sum_x = places.sum() - sum_y * width
+            sums[label] += (z * len(places), sum_y, sum_x)
+    return sums
+
+
+def _points(label_map: LabelMap, label: int, step: int) -> Integers:
+    """Each so manyth voxel of a label, of shape (3, n)."""
+    parts = [np.empty((3, 0), dtype=np.int16)]
+    passed = 0
+    for z, places in _places(label_map, label):
+        y, x = np.divmod(places[-passed % step :: step], label_map.grid.shape[2])
+        parts.append(np.array((np.full_like(y, z), y, x), dtype=np.int16))
+        passed += len(places)
+    return np.concatenate(parts, axis=1)
+
+
+def _places(label_map: LabelMap, label: int) -> Iterator[tuple[int, Indices]]:
+    """The number of each slice with a label, and where in that its voxels are.
+
+    A slice stays in the CPU's cache; all at once, most of the time would go into
+    memory.
+    """
+    z, y, _ = label_map.occupied[label].box
+    start = y.start * label_map.grid.shape[2]
+    for number, rows in enumerate(label_map.labels[z, y], start=z.start):
+        yield number, np.flatnonzero(rows == label) + start
 
 
 def _spread(points: Integers, number: int) -> Integers:
@@ -262,8 +302,7 @@ class Judge:
         strides = np.ceil(reach / COARSE).astype(int)
         coarse_shape = np.ceil(reach / strides).astype(int)
         reference = np.zeros(coarse_shape)
-        points = np.concatenate(self.sample.points, axis=1)
-        reference[tuple(points // strides[:, np.newaxis])] = 1
+        reference[tuple(self.sample.points // strides[:, np.newaxis])] = 1
         coarse = Repair(repair.matrix * [*strides, 1])
         prediction = coarse.apply(self.prediction.labels, coarse_shape.tolist()) > 0
         padded, axes = (2 * coarse_shape).tolist(), (0, 1, 2)
@@ -280,14 +319,15 @@ class Judge:
 
         Organs that lie elsewhere by a vector each are an honest mistake.
         """
-        labels = repair.label_table[self.prediction.labels]
-        relabelled = replace(self.prediction, labels=labels)
-        # Only the centres are needed, no points.
-        moved = sample_of(relabelled, self.sample.organs.tolist(), 1)
+        sizes, sums = np.zeros(256), np.zeros((256, 3))
+        np.add.at(sizes, repair.label_table, self.sizes)
+        np.add.at(sums, repair.label_table, sum_positions(self.prediction))
+        sizes, sums = sizes[self.sample.organs], sums[self.sample.organs]
+        centres = sums / np.maximum(sizes, 1)[:, np.newaxis]
         linear, offset = repair.matrix[:, :3], repair.matrix[:, 3]
-        places = np.linalg.solve(linear, (moved.centres - offset).T).T
+        places = np.linalg.solve(linear, (centres - offset).T).T
         offsets_mm = (places - self.sample.centres) * self.sample.grid.spacing
-        is_in_both = (self.sample.sizes > 0) & (moved.sizes > 0)
+        is_in_both = (self.sample.sizes > 0) & (sizes > 0)
         distances_mm = np.linalg.norm(offsets_mm[is_in_both], axis=1)
         shift_mm = np.multiply(repair.cause.shift, self.sample.grid.spacing)
         limit_mm = TOGETHER * np.linalg.norm(shift_mm)

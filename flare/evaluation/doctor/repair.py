@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.metrics.arrays import Floats, Labels
+from flare.evaluation.metrics.arrays import Floats, Indices, Labels
 
 
 class Placement(Enum):
@@ -127,23 +127,36 @@ class Repair:
 
         `order` has, for each axis of the reference, that of the prediction.
         """
-        places, outside = [], []
+        places, inside = [], []
         for axis, source in enumerate(order.tolist()):
             positions = self.matrix[source, axis] * np.arange(shape[axis])
             positions += self.matrix[source, 3]
             place = np.floor(positions + 0.5 + 1e-6).astype(np.int64)
-            last = labels.shape[source] - 1
-            outside.append((place < 0) | (place > last))
-            places.append(place.clip(0, last))
+            is_inside = (place >= 0) & (place < labels.shape[source])
+            places.append(place[is_inside])
+            start = int(is_inside.argmax())  # those inside lie side by side
+            inside.append(slice(start, start + np.count_nonzero(is_inside)))
         moved: Labels = labels.transpose(order)
         if math.prod(shape) < labels.size * FEW_SHARE:
             moved = moved[np.ix_(*places)]
         else:  # an axis at a time: whole rows are copied, not voxel by voxel
             for axis, place in enumerate(places):
-                moved = moved.take(place, axis)
-        for axis, is_outside in enumerate(outside):
-            np.moveaxis(moved, axis, 0)[is_outside] = 0
-        return moved
+                moved = _take(moved, place, axis)
+        whole = np.zeros(shape, dtype=np.uint8)
+        whole[tuple(inside)] = moved
+        return whole
+
+
+def _take(labels: Labels, places: Indices, axis: int) -> Labels:
+    """The labels at places along an axis; no copy where each is next to the last."""
+    steps = {*np.diff(places).tolist()}
+    if steps not in ({1}, {-1}):
+        return labels.take(places, axis)
+    first, step = int(places[0]), steps.pop()
+    end = int(places[-1]) + step
+    return np.moveaxis(
+        np.moveaxis(labels, axis, 0)[first : None if end < 0 else end : step], 0, axis
+    )
 
 
 def placements(prediction: Grid, reference: Grid) -> list[Repair]:

@@ -39,6 +39,7 @@ def texts_of(finding: Finding, challenge: Challenge) -> tuple[CauseText, ...]:
         misplacement=finding.misplacement,
         donor=finding.donor,
         outside_labels=finding.outside_labels,
+        numbers=finding.numbers,
     )
 
 
@@ -81,10 +82,15 @@ def _has_cause_of(first: Finding, finding: Finding) -> bool:
     labels, first_labels = finding.cause.labels, first.cause.labels
     if not {*labels} <= {*first_labels} or bool(labels) != bool(first_labels):
         return False
-    if bool(first.outside_labels) != bool(finding.outside_labels):
+    if _beside_cause(first) != _beside_cause(finding):
         return False
     shared = first.cause._replace(labels=labels)
-    return bool(first.donor) == bool(finding.donor) and has_cause(finding.cause, shared)
+    return has_cause(finding.cause, shared)
+
+
+def _beside_cause(finding: Finding) -> tuple[bool, bool, str]:
+    """The faults of a case beside its cause."""
+    return bool(finding.donor), bool(finding.outside_labels), finding.numbers
 
 
 def _cause_lines(

@@ -45,12 +45,28 @@ REASONS = {
     " than DSC",
     "outside": "the background, or a region that training leaves out, has a number of"
     " its own, such as -1",
+    "scaled": "the labels were saved with the header of the CT, which turns stored"
+    " numbers into HU",
+    "rounded": "labels were computed with as fractions (get_fdata), and saved with a"
+    " header of whole numbers, to which nibabel scales them",
     "labels": "the numbers of the organs are those of another edition, of the training"
     " set, or left and right were exchanged",
     "exchanged": "lists of files had different orders: that of os.listdir is no order"
     " at all",
 }
 """The usual reason of each cause, by its name."""
+
+NUMBERS = {
+    "scaled": (
+        "scl_slope and scl_inter of the header change the labels",
+        "labels = image.dataobj.get_unscaled()",
+    ),
+    "rounded": (
+        "labels are whole numbers but for what scaling does",
+        "labels = numpy.rint(labels).astype('uint8')",
+    ),
+}
+"""Causes by which numbers are no labels: what is said of them, and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +96,10 @@ def cause_texts(
     misplacement: str = "",
     donor: str = "",
     outside_labels: Sequence[int] = (),
+    numbers: str = "",
 ) -> tuple[CauseText, ...]:
     """Each part of a cause; `grid` is that of the reference."""
-    texts = []
+    texts = [*_numbers_texts(numbers)]
     if donor:
         text = "the file holds the labels of another case"
         code = (
@@ -116,6 +133,13 @@ def cause_texts(
         table = f"table = numpy.arange(256, dtype='uint8'); table[{old}] = {new}"
         texts.append(CauseText("labels", text, f"{table}; labels = table[labels]"))
     return tuple(texts)
+
+
+def _numbers_texts(numbers: str) -> Iterator[CauseText]:
+    """The cause by which numbers are no labels, if there is one."""
+    if numbers:
+        text, code = NUMBERS[numbers]
+        yield CauseText(numbers, text, f"{code}; {COPY_HEADER}")
 
 
 def _axes_texts(cause: Cause, grid: Grid) -> Iterator[CauseText]:

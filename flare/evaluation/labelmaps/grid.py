@@ -166,6 +166,8 @@ class Header:
     slope: float = 1.0
     intercept: float = 0.0
     """It turns stored values into labels, together with the slope."""
+    is_rounded: bool = False
+    """Whether values that scaling has left near whole numbers are taken for these."""
     voxel_offset: int = 0
     """Bytes between the end of the header and the first voxel."""
 

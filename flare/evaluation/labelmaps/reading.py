@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -92,17 +92,30 @@ def read_labels(
         if header.is_scaled:
             problem += f" after scaling by scl_slope {header.slope:.6g}"
         raise FractionError("", problem, ROUND if narrower.is_near else "")
+    label_map = _searched(header.grid, labels, finder)
+    unknown = [*sorted(narrower.misfits), *label_map.unknown][:UNKNOWN_LABELS_LIMIT]
+    unknown = sorted(unknown)
+    return replace(label_map, unknown=tuple(unknown), intercept=header.intercept)
+
+
+def label_map_of(grid: Grid, labels: Labels, known_labels: Sequence[int]) -> LabelMap:
+    """The label map of an array of any labels, from which unknown ones are erased."""
+    flat_labels = labels.reshape(-1)
+    finder = LabelFinder(flat_labels, grid.shape, known_labels)
+    finder.add(labels.size)
+    return _searched(grid, flat_labels, finder)
+
+
+def _searched(grid: Grid, labels: Labels, finder: LabelFinder) -> LabelMap:
+    """The label map of labels, of shape (Z * Y * X,), that a finder has looked at."""
     occupied = finder.finish()
     if finder.unknown:
         _erase(labels, finder.unknown)
-    unknown = [*sorted(narrower.misfits), *sorted(finder.unknown)]
-    first_unknown = sorted(unknown[:UNKNOWN_LABELS_LIMIT])
     return LabelMap(
-        grid=header.grid,
-        labels=labels.reshape(header.grid.shape),
+        grid=grid,
+        labels=labels.reshape(grid.shape),
         occupied=occupied,
-        unknown=tuple(first_unknown),
-        intercept=header.intercept,
+        unknown=tuple(sorted(finder.unknown)),
     )
 
 
@@ -251,10 +264,7 @@ class Narrower:
 
     def narrow(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of shape (n,) that all fit into a byte: others become 0."""
-        header = self._header
-        if header.is_scaled:
-            with np.errstate(over="ignore", invalid="ignore"):
-                values = values.astype(np.float64) * header.slope + header.intercept
+        values = self._scaled(values)
         if values.min() >= 0 and values.max() <= 255:  # False if there is a NaN
             labels = values.astype(np.uint8)
             is_whole = values.dtype.kind != "f" or np.array_equal(labels, values)
@@ -274,3 +284,13 @@ class Narrower:
         misfits = np.unique(values[~fits])[: max(0, room)]
         self.misfits.update(int(value) for value in misfits)
         return np.where(fits, values, 0)
+
+    def _scaled(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Stored values as the header scales them."""
+        header = self._header
+        if header.is_scaled:
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = values.astype(np.float64) * header.slope + header.intercept
+        if header.is_rounded and values.dtype.kind == "f" and _are_near(values):
+            values = np.rint(values)
+        return values

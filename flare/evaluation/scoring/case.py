@@ -31,7 +31,7 @@ class _MemoryOfThread(ReusedMemory, threading.local):
     """Memory of this thread, which scores one case after the other."""
 
 
-_memory = _MemoryOfThread()
+MEMORY = _MemoryOfThread()
 
 
 def score_labels(
@@ -194,13 +194,20 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
     GroundTruthError
         If the reference is.
     """
-    reference = read_reference(pair.reference, challenge, _memory)
-    prediction = read_prediction(pair.prediction, challenge, _memory)
+    reference = read_reference(pair.reference, challenge, MEMORY)
+    prediction = read_prediction(pair.prediction, challenge, MEMORY)
     if reference.grid.shape != prediction.grid.shape:
         raise DamagedFileError(
             pair.prediction.name, "it changed while it was evaluated"
         )
-    organs = score_labels(reference, prediction, challenge, _memory)
+    return score_maps(pair, reference, prediction, challenge)
+
+
+def score_maps(
+    pair: CasePair, reference: LabelMap, prediction: LabelMap, challenge: Challenge
+) -> CaseScore:
+    """Score one case whose label maps, of equal shape, have been read."""
+    organs = score_labels(reference, prediction, challenge, MEMORY)
     free_of = _free_organs(reference, challenge)
     labels = challenge.labels_by_name
     is_zero = challenge.unknown_labels.prediction is UnknownLabels.ZERO

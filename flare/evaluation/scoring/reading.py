@@ -102,6 +102,14 @@ def read_prediction(
     allowed.
     """
     prediction = _read(file, "prediction", challenge, memory)
+    refuse_unknown(file, prediction, challenge)
+    return prediction
+
+
+def refuse_unknown(
+    file: LabelMapFile, prediction: LabelMap, challenge: Challenge
+) -> None:
+    """Raise a LabelError if a prediction has labels that are not allowed."""
     rule = challenge.unknown_labels.prediction
     if prediction.unknown and rule is UnknownLabels.REFUSE:
         raise LabelError(
@@ -110,7 +118,6 @@ def read_prediction(
             + unknown_labels_hint(prediction, challenge),
             challenge.labels_text,
         )
-    return prediction
 
 
 def read_reference(

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from flare.challenge.metrics import metrics_in
 from flare.challenge.rules import Challenge, Organ
 from flare.common.text import printable
-from flare.evaluation.doctor.diagnose import ALL_LABELS, diagnose_case
+from flare.evaluation.doctor.diagnose import diagnose_case, read_whole
 from flare.evaluation.doctor.report import texts_of
 from flare.evaluation.doctor.words import CauseText
 from flare.evaluation.labelmaps.grid import Grid
@@ -368,8 +368,8 @@ def find_mending(
     finding = diagnose_case(pair, challenge=challenge)
     if finding.repair is None or finding.after is None:
         return None
-    submitted = pair.prediction.read_labels(ALL_LABELS).labels
-    labels = finding.repair.apply(submitted, finding.sample.grid.shape)
+    submitted, _ = read_whole(pair.prediction)
+    labels = finding.repair.apply(submitted.labels, finding.sample.grid.shape)
     organs = [organ.label for organ in challenge.organs]
     return Mending(
         causes=texts_of(finding, challenge),

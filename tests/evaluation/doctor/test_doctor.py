@@ -11,7 +11,7 @@ from scipy import ndimage
 
 import flare
 from flare.cli.main import main
-from flare.common.errors import InputError
+from flare.common.errors import InputError, OutputError
 from flare.evaluation.doctor.folder import challenge_of_labels
 from flare.evaluation.doctor.judge import Judge
 from flare.evaluation.doctor.report import texts_of
@@ -559,6 +559,7 @@ def test_repaired_copies_go_nowhere_near_the_predictions(mirrored, tmp_path, cap
     problems = {
         tmp_path / "link": "it is there already",
         mirrored[0] / "fixed": "it would lie among the predictions",
+        mirrored[1] / "fixed": "it would lie among the references",
     }
 
     for folder, problem in problems.items():
@@ -597,3 +598,108 @@ def test_the_container_says_no_more_than_before(mirrored, tmp_path):
     assert (run.returncode, run.stderr) == (0, b"")
     assert b"mirror" not in run.stdout
     assert "mirror" not in str(read_metrics(tmp_path / "out"))
+
+
+def write_scaled(folder, labels, slope, intercept, dtype=np.int16):
+    """A file whose header scales what is stored in it."""
+    image = nib.Nifti1Image(np.ascontiguousarray(labels).astype(dtype), AFFINE)
+    image.header.set_slope_inter(slope, intercept)
+    nib.save(image, folder / "case_1.nii.gz")
+
+
+def scaled_by_nibabel(dtype):
+    def write_labels(folder):
+        image = nib.Nifti1Image(body().astype(np.float64), AFFINE)
+        image.header.set_data_dtype(dtype)
+        nib.save(image, folder / "case_1.nii.gz")
+
+    return write_labels
+
+
+SCALED = "scl_slope and scl_inter of the header change the labels"
+ROUNDED = "labels are whole numbers but for what scaling does"
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda folder: write_scaled(folder, body(), 1, -1024), SCALED),
+        (lambda folder: write_scaled(folder, body(), 0.5, 0), SCALED),
+        (lambda folder: write_scaled(folder, body(), 300, 0), SCALED),
+        (
+            lambda folder: write_scaled(folder, body()[::-1], 1, -1024),
+            f"{SCALED}; {MIRRORED}",
+        ),
+        (scaled_by_nibabel(np.int16), ROUNDED),
+        (scaled_by_nibabel(np.uint8), ROUNDED),
+    ],
+    ids=["CT", "halves", "hundreds", "CT, mirrored", "1.00002", "1.00392"],
+)
+@pytest.mark.parametrize("challenge", ["flare21", "flare22"])
+def test_what_a_header_scales_is_read_as_it_was_meant(
+    folders, tmp_path, make, text, challenge
+):
+    make(folders[0])
+    write(folders[1], "case_1", body())
+
+    diagnosis = diagnosed(folders, challenge=challenge)
+    diagnosis.write_repaired(tmp_path / "fixed")
+
+    assert said(diagnosis) == text
+    (fixed,) = (tmp_path / "fixed").iterdir()
+    assert np.array_equal(nib.load(fixed).dataobj, body())
+
+
+def grown(labels):
+    """Each organ by a voxel on all sides."""
+    larger = ndimage.grey_dilation(labels, footprint=np.ones((3, 3, 3)))
+    return np.where(labels, labels, larger)
+
+
+def test_an_honest_folder_that_has_grown_is_not_shifted(folders):
+    write_cases(folders, [grown(body(number)) for number in range(5)])
+
+    assert diagnosed(folders).is_sound
+
+
+def test_no_advice_empties_a_label_map(folders):
+    write_cases(folders, [(body() > 0) * np.int16(1000) - 990])  # 10, and -990 around
+
+    (finding,) = diagnosed(folders).findings
+
+    assert finding.after is None or not finding.after.is_empty
+
+
+def test_copies_that_would_be_refused_are_left_out_and_named(folders, tmp_path, capfd):
+    write_cases(folders, [body() * np.float32(0.4), body(1)[::-1], body(2)])
+    words = [folders[0], "--ground-truth", folders[1], "--challenge", "flare21"]
+    fixed = tmp_path / "fixed"
+    (tmp_path / ".fixed.part").mkdir()  # of a call that was killed
+    (tmp_path / ".fixed.part" / "old").touch()
+
+    _, output = run_main(capfd, "doctor", *words, "--fix", fixed)
+
+    assert sorted(f.name for f in fixed.iterdir()) == ["case_1.nii.gz", "case_2.nii.gz"]
+    assert output.out.endswith("; without case_0, which would be refused\n")
+    assert not (tmp_path / ".fixed.part").exists()
+
+
+def test_half_a_folder_never_has_its_name(folders, tmp_path, monkeypatch):
+    write_cases(folders, [body(number)[::-1] for number in range(2)])
+    diagnosis = diagnosed(folders)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(nib, "save", full)
+    with pytest.raises(OutputError):
+        diagnosis.write_repaired(tmp_path / "fixed")
+
+    assert not [*tmp_path.glob("*fixed*")]
+
+
+def test_without_labels_it_says_what_it_needs(folders, capfd):
+    status, output = run_main(capfd, "doctor", folders[0])
+
+    assert status == 1
+    assert "shows beside its reference alone. Give a folder of labels" in output.err
