@@ -18,6 +18,7 @@ from flare.common.schema import build, check, problems_text
 from flare.common.text import count, listing, nearest, printable, safe, why
 from flare.ranking.ranks import Board
 from flare.ranking.table import ResultTable
+from flare.results.archives_csv import EXPLAINED
 from flare.results.errors import RankingError
 from flare.results.team_folder import check_names, plain_name
 
@@ -218,6 +219,8 @@ def organ_flags(table: ResultTable) -> Iterator[str]:
     scores = table.cube("value", table.teams, organs)
     filled = np.nan_to_num(scores)
     finders = (filled > 0).sum(axis=0)
+    # A team whose low scores are explained, as by a mirrored axis, is not told twice.
+    explained = {team for team, line in table.warned if line.endswith(EXPLAINED)}
     for number, team in enumerate(table.teams):
         other_finders = finders - (filled[number] > 0)
         is_found_by_most = other_finders * 2 > len(table.teams) - 1
@@ -232,7 +235,7 @@ def organ_flags(table: ResultTable) -> Iterator[str]:
                 f"{names[organ]} ({zeros[organ]} of {cases[organ]} cases, others"
                 f" {np.median(other_scores):.2f} at the median)"
             )
-        if lines:
+        if lines and team not in explained:
             text = ", ".join(lines[:3])
             if len(lines) > 3:
                 text += f" and {count(len(lines) - 3, 'more organ')}"

@@ -163,9 +163,9 @@ def _sheet_parts(sheet: AnswerSheet) -> Iterator[Part]:
         called = decision_point(decisions(sheet.rules, sheet.rows))
         yield Raw(roc_svg(curve, called, f"ROC curve of {sheet.title}"))
         yield Words(
-            "The ROC curve: the share of positive cases that are found (upwards) by the"
-            " share of negative cases called positive (to the right), for every"
-            " threshold. The dot is the threshold of the challenge.",
+            "The ROC curve: the share of positive cases that are found by the share of"
+            " negative cases called positive, for every threshold. The dot is the"
+            " threshold of the challenge.",
             "note",
         )
 

@@ -187,8 +187,8 @@ class CaseScores:
         if scores[lowest] >= means[lowest]:
             return ""  # as where a case that is missing has lowered the means
         return (
-            f"lowest beside its mean: {lowest}, {metric.title} {scores[lowest]:.3f}"
-            f" (mean {means[lowest]:.3f})"
+            f"farthest below its own mean: {lowest}, {metric.title}"
+            f" {scores[lowest]:.3f} (mean {means[lowest]:.3f})"
         )
 
     @property

@@ -169,6 +169,10 @@ def _written_rows(file: Path, kind: type[_Row]) -> list[_Row]:
         return []
 
 
+EXPLAINED = "without that"
+"""A flag that explains low scores ends so."""
+
+
 def read_flags(results: Path) -> tuple[Flag, ...]:
     """Read what was odd when teams were scored, by team."""
     return tuple(sorted(_written_rows(results / FLAGS_CSV, Flag)))

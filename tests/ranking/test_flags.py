@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from flare.ranking.decisions import find_flags
+from flare.ranking.decisions import find_flags, organ_flags
 from flare.ranking.rank import rank_teams
 from flare.ranking.rules import RankingRules
 from tests.builders.results import DSC, TIME, make_table
@@ -146,6 +146,20 @@ def test_an_organ_that_a_team_never_finds(own, words):
     told = "c has DSC 0 where others have found the organ: spleen ({} cases,"
     assert [f.startswith(told.format(words)) for f in found] == [True] * bool(words)
     assert all(flag.endswith(", others 0.93 at the median)") for flag in found)
+
+
+def test_scores_that_are_explained_are_not_told_again_by_organ():
+    values = {
+        (team, case, metric): dsc
+        for team, dsc in (("a", 0.9), ("b", 0.8), ("c", 0.0))
+        for case in ("c1", "c2", "c3")
+        for metric in ("dsc", "dsc_spleen")
+    }
+    line = "3 of 3 cases: mirrored left to right (c1); their DSC is 0, and without that"
+    table = replace(make_table(values), metrics=("dsc",), others=("dsc_spleen",))
+
+    assert len(list(organ_flags(table))) == 1
+    assert not list(organ_flags(replace(table, warned=(("c", line),))))
 
 
 @pytest.mark.parametrize(("organs", "end"), [(4, "1 more organ"), (5, "2 more organs")])

@@ -95,7 +95,7 @@ def test_the_worst_cases_come_first_with_the_organ_and_then_what_was_said(tmp_pa
     assert {row["case"]: row["why"] for row in rows} == {
         "case_002": "no overlap with the reference: liver; label 14 is no organ",
         "case_004": "no file was submitted",
-        "case_003": "lowest beside its mean: left kidney, DSC 0.500 (mean 0.553)",
+        "case_003": "farthest below its own mean: left kidney, DSC 0.500 (mean 0.553)",
         "case_001": "",  # no organ lies below its mean
     }
     assert [row["case"] for row in rows][:2] == ["case_002", "case_004"]

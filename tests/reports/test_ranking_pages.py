@@ -128,8 +128,9 @@ def test_the_ranking_is_that_of_the_files(results, tmp_path, is_organiser):
         (
             {"a": (5, 0.9), "b": (5, 0.8)},
             ("dsc",),
-            "a is first. 5 cases are too few to say how sure that is: it takes 6, as of"
-            " two equal teams one is ahead on all of 5 in 1 of 16 rankings.",
+            "a is first. 5 cases are too few to say how sure that is; at least 6 are"
+            " needed. On 5 cases, one of two equal teams is ahead on all by chance in 1"
+            " of 16 rankings.",
         ),
     ],
     ids=["one team", "one is first", "two share it", "not without", "too few"],

@@ -20,7 +20,7 @@ from flare.evaluation.plan import Plan
 from flare.evaluation.scoring.case import Attempt
 from flare.evaluation.submission.find import ARCHIVE_SUFFIXES
 from flare.evaluation.submission.unpack import unpack_zip
-from flare.results.archives_csv import Flag, Refusal, replace_rows
+from flare.results.archives_csv import EXPLAINED, Flag, Refusal, replace_rows
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.team_folder import REMEDY, confusable, is_measured, name_problem
 
@@ -229,7 +229,7 @@ def explanation_lines(attempts: Iterable[Attempt]) -> Iterator[str]:
         yield (
             f"{len(rows)} of {count(total, 'case')}: {text}"
             f" ({listing(cases)}); their DSC is {median(dsc):.2f} at the median, and"
-            f" would be about {median(other_dsc):.2f} without that"
+            f" would be about {median(other_dsc):.2f} {EXPLAINED}"
         )
 
 

@@ -22,7 +22,7 @@ _COSTS = {
 _LEFT_OUT = "DSC against {}: left out, as this ranking has no mean of {}."
 _KEY = (
     ("dot", "the front: no other team is as good in both, and better in one"),
-    ("boxed", "other teams, and any with missing costs or out of competition"),
+    ("boxed", "other teams, and any with DSC 0, missing costs, or out of competition"),
 )
 
 
@@ -35,7 +35,7 @@ class TeamCost:
     dsc: float
     cost: float
     can_lead: bool
-    """Whether it competes, and its cost leaves nothing out."""
+    """Whether it competes and finds something, and its cost leaves nothing out."""
 
     def is_beaten_by(self, other: TeamCost) -> bool:
         """Whether another team is as good in both, and better in one."""
@@ -103,8 +103,8 @@ def _team_costs(
 ) -> Iterator[TeamCost]:
     """The teams that have both means; `is_whole` if missing costs count."""
     for place, (dsc, _), (cost, missing) in rows:
-        can_lead = place.rank is not None and (is_whole or not missing)
         if dsc is not None and cost is not None:
+            can_lead = place.rank is not None and dsc > 0 and (is_whole or not missing)
             yield TeamCost(place.team, place.rank, dsc, cost, can_lead)
 
 

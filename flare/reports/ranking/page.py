@@ -328,7 +328,7 @@ def _first_table(
     smaller = "smaller is better, stronger shades are worse"
     caption = f"Score and mean ranks {cases}; {smaller}"
     if public.means:
-        caption = f"Means {cases}; shades and small print: mean ranks, {smaller}"
+        caption = f"Means {cases}; score, and mean ranks in shades: {smaller}"
     return table(
         caption,
         _first_heads(public),

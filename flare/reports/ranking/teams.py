@@ -19,6 +19,7 @@ from flare.reports.model import (
     Axis,
     Cell,
     Chart,
+    Lines,
     Page,
     Pair,
     Part,
@@ -124,9 +125,12 @@ def team_page(standing: OwnStanding, ranking: WholeRanking | None = None) -> Pag
     Its own leads nowhere, as it is sent alone; that of organisers has it among all
     others of the ranking, and whole reasons of missing results.
     """
-    lead = [Words(standing.interim, "banner")] if standing.interim else []
+    lead: list[Part] = [Words(standing.interim, "banner")] if standing.interim else []
     if ranking:
         lead.insert(0, Words("", href=f"../{INDEX}", link="The ranking of all teams"))
+        warned = ranking.analysis.table.warned
+        lines = [line for team, line in warned if team == standing.team]
+        lead += [Lines(lines, "What its evaluation has warned of")] if lines else []
         columns = list(columns_in_field(ranking, standing.team))
         missing = _whole_reasons(ranking, standing.team)
     else:

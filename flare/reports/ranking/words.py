@@ -357,9 +357,9 @@ def too_few_text(analysis: Analysis) -> str:
         return ""
     are = "is" if cases == 1 else "are"
     return (
-        f"{count(cases, 'case')} {are} too few to say how sure that is: it takes"
-        f" {FEWEST_CASES}, as of two equal teams one is ahead on all of"
-        f" {FEWEST_CASES - 1} in 1 of {2 ** (FEWEST_CASES - 2)} rankings."
+        f"{count(cases, 'case')} {are} too few to say how sure that is; at least"
+        f" {FEWEST_CASES} are needed. On {FEWEST_CASES - 1} cases, one of two equal"
+        f" teams is ahead on all by chance in 1 of {2 ** (FEWEST_CASES - 2)} rankings."
     )
 
 
@@ -370,8 +370,9 @@ def recount_text(winner: Sensitivity, cases: int, metrics: Sequence[str] = ()) -
     if answers:
         # Withdrawals are not searched for: see `flare.ranking.sensitivity`.
         parts[0] = (
-            f"How few withdrawn cases would cost {printable(winner.team)} first place"
-            f" is not told, as each case changes {listing(answers, last=' and ')}"
+            f"{printable(winner.team)} could lose first place if cases were withdrawn;"
+            " the fewest that suffice are not searched for, as each case changes"
+            f" {listing(answers, last=' and ')}"
         )
     choices = [(name, n) for name, n in winner.alternatives.items() if n > 1]
     counts = " x ".join(f"{name} {n}" for name, n in choices)

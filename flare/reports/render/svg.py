@@ -179,9 +179,15 @@ def roc_svg(
         element("path", d=f"M{curve}", class_="roc"),
         element("circle", cx=ROC_SIDE * x, cy=ROC_SIDE * (1 - y), r=5, class_="blob"),
     )
-    box = f"-6 -6 {ROC_SIDE + 12} {ROC_SIDE + 12}"
-    side = ROC_SIDE + 12
-    return element("svg", *shapes, viewBox=box, width=side, height=side, role="img")
+    middle, low = ROC_SIDE / 2, ROC_SIDE + 20
+    up = {"transform": f"rotate(-90 -12 {decimal(middle)})", "text_anchor": "middle"}
+    names = (
+        element("text", "false positive rate", x=middle, y=low, text_anchor="middle"),
+        element("text", "true positive rate", x=-12, y=middle, **up),
+    )
+    side = ROC_SIDE + 36
+    at = {"viewBox": f"-30 -6 {side} {side}", "width": side, "height": side}
+    return element("svg", *shapes, *names, **at, role="img")
 
 
 def _stretched(shapes: Sequence[Markup], height: float) -> Markup:

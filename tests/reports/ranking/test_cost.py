@@ -105,3 +105,14 @@ def test_the_axis_goes_from_one_round_mark_to_another(values, ticks):
 
     assert [text for _, text in axis.ticks] == ticks
     assert all(0 <= axis.scale(value) <= 1 for value in values)
+
+
+def test_a_team_that_finds_nothing_is_no_part_of_the_front(tmp_path):
+    """It costs next to nothing; its dot is hollow, with its number, and has no line."""
+    page = page_of(tmp_path, values=VALUES | {"nothing": (0.0, 1.0, 1.0)})
+
+    for chart in parts_of(page, "cost"):
+        (points,) = chart.rows
+        (nothing,) = [p for p in points.points if p.words.startswith("nothing:")]
+        assert (nothing.is_front, nothing.number) == (False, "1")
+        assert "nothing" not in chart.note
