@@ -6,7 +6,7 @@ program, has come to: they are in shim.json beside this file, which this makes a
     python3.12 -m venv shim && shim/bin/pip install sagemaker-shim==0.8.3
     shim/bin/python tests/builders/shim.py
 
-It needs Python 3.12, from 3.12.2 on: for any other, pip installs one of years ago.
+It needs Python 3.12, from 3.12.2 on: for 3.11, pip installs 0.2.4 without a word.
 """
 
 import asyncio

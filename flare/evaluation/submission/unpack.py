@@ -34,12 +34,7 @@ SPARE_BYTES = 2**30
 ZIP_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08", b"PK00PK\x03\x04")
 """The platform knows a zip file by its first bytes alone, not by its name."""
 
-METHODS = (
-    zipfile.ZIP_STORED,
-    zipfile.ZIP_DEFLATED,
-    zipfile.ZIP_BZIP2,
-    zipfile.ZIP_LZMA,
-)
+METHODS = {0: "Stored", 8: "Deflate", 12: "BZip2", 14: "LZMA"}
 """The compression methods of Python 3.12, in which the platform unpacks."""
 
 MOST_DICTIONARY_BYTES = 2**28
@@ -48,11 +43,13 @@ MOST_DICTIONARY_BYTES = 2**28
 _JUNK = re.compile(r"__MACOSX|\.DS_Store|desktop.ini")
 """The platform drops files whose path contains this."""
 
+_OTHER_METHODS = {
+    9: "Deflate64, as by Windows Explorer from 2 GB on",
+    93: "Zstandard",
+    98: "PPMd",
+}
+
 _ENCRYPTED = 0x1
-
-_DEFLATE64 = 9
-
-_METHOD_NAMES = {_DEFLATE64: "Deflate64", 93: "Zstandard", 95: "XZ", 98: "PPMd"}
 
 _ANEW = "Zip the files anew, by Deflate and without a password."
 
@@ -115,10 +112,12 @@ def unpack_zip(file: Path, folder: Path, most_bytes: float = math.inf) -> None:
     try:
         with zipfile.ZipFile(file) as archive:
             check_room(archive.infolist(), name, folder, most_bytes)
-            if not _begins_as_zip(file):
-                what = "it unpacks itself, or is one part of several"
-                raise UploadError(f"{name}: it does not begin as a zip: {what}", _ANEW)
-            entries = _entries(archive)
+            with file.open("rb") as stream:
+                if not stream.read(8).startswith(ZIP_BEGINNINGS):
+                    what = "it unpacks itself, or is a part of several"
+                    raise ValueError(f"it does not begin as a zip: {what}")
+            names = [entry.filename for entry in archive.infolist()]
+            entries = {path: archive.getinfo(n) for n, path in paths_in_input(names)}
             _refuse_entries(archive, entries, name)
             for path, entry in entries.items():
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -134,17 +133,6 @@ def unpack_zip(file: Path, folder: Path, most_bytes: float = math.inf) -> None:
         raise _cannot_be_unpacked(name, why(error)) from error
     except (RuntimeError, ValueError, MemoryError, struct.error) as error:
         raise _cannot_be_unpacked(name, str(error).lower()) from error
-
-
-def _begins_as_zip(file: Path) -> bool:
-    with file.open("rb") as stream:
-        return stream.read(8).startswith(ZIP_BEGINNINGS)
-
-
-def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """The files of a zip that are extracted, by their paths; a later one replaces."""
-    names = [entry.filename for entry in archive.infolist()]
-    return {path: archive.getinfo(name) for name, path in paths_in_input(names)}
 
 
 def paths_in_input(names: Iterable[str]) -> list[tuple[str, str]]:
@@ -190,18 +178,15 @@ def _refuse_entries(
         problem = _name_problem(path, entry) or _dictionary_problem(archive, entry)
         if problem:
             raise UploadError(f"{name}: {problem} ({file})", _ANEW)
+        method = entry.compress_type
         if entry.flag_bits & _ENCRYPTED:
             remedy = "Zip the files anew, without a password."
             raise UploadError(f"{name}: it has a password ({file})", remedy)
-        method = entry.compress_type
         if method not in METHODS:
-            title = _METHOD_NAMES.get(method, f"method {method}")
-            what = "which the platform cannot unpack"
-            remedy = "Zip the files anew, by Deflate."
-            if method == _DEFLATE64:
-                what = f"as Windows Explorer does from 2 GB on, {what}"
-                remedy = _BY_TAR
-            raise UploadError(f"{name}: compressed by {title}, {what} ({file})", remedy)
+            title = _OTHER_METHODS.get(method, f"method {method}")
+            problem = f"compressed by {title}, which the platform cannot unpack"
+            remedy = _BY_TAR if method == 9 else "Zip the files anew, by Deflate."
+            raise UploadError(f"{name}: {problem} ({file})", remedy)
 
 
 def _cannot_be_unpacked(name: str, reason: str) -> UploadError:
@@ -277,6 +262,5 @@ def _dictionary_problem(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str
     lengths = struct.unpack("<2H", archive.fp.read(4).ljust(4, b"\0"))
     archive.fp.seek(sum(lengths) + 5, os.SEEK_CUR)
     size = int.from_bytes(archive.fp.read(4), "little")
-    if size <= MOST_DICTIONARY_BYTES:
-        return ""
-    return f"its LZMA dictionary has {size >> 20} MiB, at most 256"
+    is_large = size > MOST_DICTIONARY_BYTES
+    return f"its LZMA dictionary has {size >> 20} MiB, at most 256" * is_large

@@ -84,7 +84,7 @@ def test_check_and_score_take_the_zips_that_the_platform_takes(tmp_path, name):
 
 
 REASONS = {
-    "Deflate64": "compressed by Deflate64, as Windows Explorer does from 2 GB on, which"
+    "Deflate64": "compressed by Deflate64, as by Windows Explorer from 2 GB on, which"
     " the platform cannot unpack (a). In their folder, on Windows: tar -a -c -f"
     " ../submission.zip .",
     "PPMd": "compressed by PPMd, which the platform cannot unpack (a). Zip the files"
