@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-SCHEMAS = ROOT / "flare" / "results" / "schemas"
-ENDING = ".schema.json"
+from make_schemas import schemas
 
 Schema = Mapping[str, Any]
 
@@ -69,8 +66,8 @@ LEADERBOARD.csv            what `flare leaderboard --output` writes
 ```
 
 Each JSON file and each table below has a [JSON Schema](https://json-schema.org), draft
-2020-12, that comes with the program, in `flare/results/schemas`; the tests hold what
-the commands really write against it. The schema of a table is that of one row, as an
+2020-12, made of its record by `python scripts/make_schemas.py`; the tests hold what the
+commands really write against it. The schema of a table is that of one row, as an
 object: its properties are the columns in their order, and an empty cell is null.
 
 Files are UTF-8, and numbers are in full precision unless an option says otherwise.
@@ -90,11 +87,8 @@ def files_page() -> str:
 
 def read_schemas() -> dict[str, Schema]:
     """All schemas by the names of their files, in the order of the page."""
-    found = {
-        file.name: json.loads(file.read_text(encoding="utf-8"))
-        for file in SCHEMAS.glob(f"*{ENDING}")
-    }
-    return dict(sorted(found.items(), key=lambda item: _place(item[1]["title"])))
+    contents = {name: json.loads(text) for name, text in schemas().items()}
+    return dict(sorted(contents.items(), key=lambda item: _place(item[1]["title"])))
 
 
 def _place(title: str) -> int:

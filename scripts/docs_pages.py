@@ -15,8 +15,9 @@ from typing import Any
 import click
 from docs_editions import editions_table
 from docs_examples import example_files
-from docs_files import SCHEMAS, files_page, read_schemas
+from docs_files import files_page
 from docs_notebook import notebook_files
+from make_schemas import schemas
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -39,9 +40,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages to those that are written by hand."""
     for name, page in PAGES.items():
         files.append(File.generated(config, name, content=page()))
-    for name in read_schemas():
-        place, content = f"reference/schemas/{name}", (SCHEMAS / name).read_bytes()
-        files.append(File.generated(config, place, content=content))
+    for name, text in schemas().items():
+        place = f"reference/schemas/{name}"
+        files.append(File.generated(config, place, content=text))
     for name, content in example_files(ROOT):
         files.append(File.generated(config, name, content=content))
     for name, content in notebook_files(ROOT / "docs" / NOTEBOOK, ROOT).items():

@@ -1,6 +1,6 @@
-"""Writes the JSON schemas of all files from their records.
+"""Writes the JSON schemas of all files, made of their records, into results/schemas.
 
-Run it after a change of a record; a test tells if a schema is not current.
+The site has them beside its page Files, and tests hold against them what is written.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from flare.results.measurement_json import MeasurementFile  # noqa: E402
 from flare.results.metrics_json import MetricsFile  # noqa: E402
 from flare.results.traces_csv import Sample  # noqa: E402
 
-SCHEMAS = ROOT / "flare" / "results" / "schemas"
+SCHEMAS = ROOT / "results" / "schemas"
 
 CLOSED = Is(additionalProperties=False)
 NO_VALUES = {
@@ -107,5 +107,6 @@ def schemas() -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    SCHEMAS.mkdir(parents=True, exist_ok=True)
     for name, text in schemas().items():
         (SCHEMAS / name).write_text(text, encoding="utf-8")

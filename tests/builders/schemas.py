@@ -1,17 +1,20 @@
-"""Holds files against the schemas that come with the program."""
+"""Holds files against the schemas that are made of the records."""
 
 import csv
 import functools
-import importlib.resources
 import json
+import runpy
 from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
+from tests.builders import ROOT
+
 SCHEMAS = {
-    file.name.removesuffix(".schema.json"): json.loads(file.read_text("utf-8"))
-    for file in importlib.resources.files("flare.results.schemas").iterdir()
-    if file.name.endswith(".schema.json")
+    name.removesuffix(".schema.json"): json.loads(text)
+    for name, text in runpy.run_path(str(ROOT / "scripts" / "make_schemas.py"))[
+        "schemas"
+    ]().items()
 }
 """By name."""
 

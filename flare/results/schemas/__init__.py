@@ -1,1 +1,0 @@
-"""JSON Schemas of the files that the program writes; of a table, that of one row."""
