@@ -36,7 +36,9 @@ class _Decision:
     """What was decided, all of it in words."""
 
     reason: str
+    """Why it was decided."""
     date: str
+    """When it was decided."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -55,6 +57,7 @@ class CaseDecision(_Decision):
     """A case that does not count."""
 
     case: str
+    """Its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,7 @@ class TeamDecision(_Decision):
     """A team that is disqualified, or takes part out of competition."""
 
     team: str
+    """Its name in the results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +73,7 @@ class NameDecision(TeamDecision):
     """The name that a team is shown by."""
 
     name: str
+    """What it is called instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +81,13 @@ class Decisions:
     """Everything that was decided."""
 
     withdrawn: tuple[CaseDecision, ...] = ()
+    """Cases that do not count."""
     disqualified: tuple[TeamDecision, ...] = ()
+    """Teams that are not ranked."""
     out_of_competition: tuple[TeamDecision, ...] = ()
     """Teams such as baselines, which are shown, and change no other team's rank."""
     names: tuple[NameDecision, ...] = ()
+    """Names that teams are shown by."""
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -161,30 +161,6 @@ def _missing_text(missing: Sequence[Missing]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Uncertainty:
-    """How sure the ranks of the competing teams are."""
-
-    bootstrap: Bootstrap | None
-    """None without samples."""
-    tests: tuple[PairTest, ...]
-
-
-def uncertainty_of(board: Board, options: RankingOptions) -> Uncertainty:
-    """Draw cases and test pairs of teams.
-
-    Metrics of answers are compared by the draws of the bootstrap; without samples, by
-    as many as there are by default.
-    """
-    samples, draws = options.bootstrap, None
-    if samples or board.answers:
-        draws = draw_cases(board, samples=samples or SAMPLES, seed=options.seed)
-    return Uncertainty(
-        bootstrap=bootstrap(board, draws) if draws and samples else None,
-        tests=compare_pairs(board, draws),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
     """A ranking, what it was made from, and how far it can be trusted."""
 
@@ -237,27 +213,29 @@ def analyse(
     rules: RankingRules,
     decisions: Decisions | None = None,
     options: RankingOptions | None = None,
-    uncertainty: Uncertainty | None = None,
 ) -> Analysis:
     """Rank teams, and look at the ranking from all sides.
 
     The decisions have been applied to the table already. The options tell of the
-    bootstrap, and of who may see the means. How sure ranks are is found out, unless it
-    is known already. Errors are those of `rank_teams`.
+    bootstrap, and of who may see the means. Errors are those of `rank_teams`.
     """
     decisions, options = decisions or Decisions(), options or RankingOptions()
     standings = rank_teams(table, rules, decisions.guests)
     board = standings.board
-    uncertainty = uncertainty or uncertainty_of(board, options)
-    schemes = other_schemes(board, uncertainty.tests)
+    samples, draws = options.bootstrap, None
+    # Metrics of answers are compared by draws, also where no ranks are drawn.
+    if samples or board.answers:
+        draws = draw_cases(board, samples=samples or SAMPLES, seed=options.seed)
+    tests = compare_pairs(board, draws)
+    schemes = other_schemes(board, tests)
     return Analysis(
         challenge=challenge,
         table=table,
         rules=rules,
         decisions=decisions,
         standings=standings,
-        bootstrap=uncertainty.bootstrap,
-        tests=uncertainty.tests,
+        bootstrap=bootstrap(board, draws) if draws and samples else None,
+        tests=tests,
         schemes=schemes,
         sensitivity=sensitivity_of(board, schemes),
         flags=find_flags(table, board),

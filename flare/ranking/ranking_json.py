@@ -26,6 +26,7 @@ from flare.common.schema import (
     dump,
 )
 from flare.common.text import printable
+from flare.ranking.decisions import Decisions
 from flare.ranking.inspection import Origin, RollCall
 from flare.ranking.rank import Analysis, Standing
 from flare.ranking.ranks import Tau
@@ -34,6 +35,8 @@ from flare.ranking.table import Missing
 from flare.ranking.uncertainty import ALPHA, Bootstrap, PairTest
 from flare.results.csv_rows import TeamName
 from flare.results.scores import EACH_RULE
+
+RANKING_JSON, VALUES_CSV = "ranking.json", "values.csv"
 
 _Content = TypeVar("_Content")
 
@@ -54,6 +57,7 @@ class RankingFile(TypedDict):
     settings: RankingSettings
     decisions: list[str]
     """What the organisers have decided, each in a line with its reason and date."""
+    decided: Decisions
     teams: Positive
     """Number of teams that compete."""
     cases: Annotated[list[str], Is(minItems=1)]
@@ -91,6 +95,8 @@ class RankingSettings(TypedDict):
     """Its name for people."""
     challenge_sha256: Sha256
     """SHA-256 of the bytes of its file."""
+    values_sha256: Sha256
+    """SHA-256 of the bytes of values.csv."""
     scoring_rules: Annotated[dict[str, Rule], Is(entry=EACH_RULE)]
     """All rules that the scores depend on, by their keys; those of an organ are called
     such as "tolerance_mm of liver". The page about challenge files explains them."""
@@ -152,6 +158,8 @@ class SchemeContent(TypedDict):
     """Ranks of the teams in it."""
     moved: list[str]
     """Teams whose rank differs, best first."""
+    left_out: Text | None
+    """The team that is left out; null if all are ranked."""
 
 
 class PairTests(TypedDict):
@@ -212,13 +220,13 @@ class CaseRankRow(TypedDict):
 # --- Written ----------------------------------------------------------------------
 
 
-def ranking_json(analysis: Analysis) -> str:
-    """The text of ranking.json.
+def ranking_json(analysis: Analysis, values_sha256: str) -> str:
+    """The text of ranking.json, which belongs to the values.csv of this digest.
 
     Tests of pairs are most of it. The json module would take most of a ranking's time
     and memory to indent them, so each is made to text by itself.
     """
-    content = json.dumps(_content(analysis), indent=2, allow_nan=False)
+    content = json.dumps(_content(analysis, values_sha256), indent=2, allow_nan=False)
     if not analysis.tests:
         return content
     # An empty list holds their place.
@@ -235,13 +243,14 @@ def ranking_json(analysis: Analysis) -> str:
     return f'{before}"pairs": [\n{all_pairs}\n    ]{after}'
 
 
-def _content(analysis: Analysis) -> RankingFile:
+def _content(analysis: Analysis, values_sha256: str) -> RankingFile:
     """The content of ranking.json, but the tests of pairs."""
     table = analysis.table
     content: RankingFile = {
         "interim": table.roll.interim_text or None,
-        "settings": _settings(analysis),
+        "settings": _settings(analysis, values_sha256),
         "decisions": list(analysis.decisions.lines),
+        "decided": dump(analysis.decisions),
         "teams": len(analysis.board.teams),
         "cases": list(table.cases),
         "ranking": [
@@ -269,6 +278,7 @@ def _content(analysis: Analysis) -> RankingFile:
                 "kendall_tau": scheme.tau,
                 "ranks": dict(scheme.ranks),
                 "moved": list(scheme.moved),
+                "left_out": scheme.left_out,
             }
             for scheme in analysis.schemes
         ],
@@ -282,13 +292,14 @@ def _content(analysis: Analysis) -> RankingFile:
     return shown(content)
 
 
-def _settings(analysis: Analysis) -> RankingSettings:
+def _settings(analysis: Analysis, values_sha256: str) -> RankingSettings:
     challenge, rules = analysis.challenge, analysis.rules
     settings: RankingSettings = {
         "version": __version__,
         "challenge": challenge.key,
         "challenge_name": challenge.name,
         "challenge_sha256": challenge.checksum,
+        "values_sha256": values_sha256,
         "scoring_rules": scoring_rules(challenge),
         "ties": rules.ties.value,
         "missing": rules.missing.value,

@@ -65,17 +65,23 @@ def other_schemes(board: Board, tests: Sequence[PairTest]) -> tuple[Scheme, ...]
     final_ranks = dict(zip(board.teams, board.final_ranks, strict=True))
     schemes = []
     for name, ranks, left_out in _all_schemes(board, tests):
-        teams = [team for team in board.teams if team != left_out]
-        before = ranks_by_sums(np.array([final_ranks[team] for team in teams]))
+        before = ranks_before(final_ranks, left_out)
         scheme = Scheme(
             name=name,
-            ranks=dict(zip(teams, ranks, strict=True)),
-            before=dict(zip(teams, before, strict=True)),
-            tau=kendall_tau(before, ranks),
+            ranks=dict(zip(before, ranks, strict=True)),
+            before=before,
+            tau=kendall_tau([*before.values()], ranks),
             left_out=left_out,
         )
         schemes.append(scheme)
     return tuple(schemes)
+
+
+def ranks_before(ranks: Mapping[str, int], left_out: str | None) -> dict[str, int]:
+    """The ranks of teams in the ranking itself, among all but one that is left out."""
+    teams = [team for team in ranks if team != left_out]
+    places = ranks_by_sums(np.array([ranks[team] for team in teams]))
+    return dict(zip(teams, places, strict=True))
 
 
 def _all_schemes(

@@ -19,7 +19,6 @@ INDEX = "index.html"
 TEAMS = "teams"
 """Folder of the pages of single teams."""
 
-RANKING_JSON = "ranking.json"
 """The file by which a ranking that was written is recognised."""
 
 MANY_ROWS = 20

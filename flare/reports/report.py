@@ -12,7 +12,7 @@ from flare.common.files import write_whole
 from flare.common.options import argument, option
 from flare.ranking.rules import RankingOptions
 from flare.reports.cases.options import CaseOptions, OnDrawn
-from flare.reports.model import INDEX, RANKING_JSON, TEAMS, Page
+from flare.reports.model import INDEX, TEAMS, Page
 from flare.reports.render.html import page_html
 from flare.results.efficiency_csv import EFFICIENCY_CSV
 from flare.results.groups_csv import read_groups
@@ -51,6 +51,9 @@ def kind_of(sources: Sequence[Path]) -> Kind:
 
 def _is_written(folder: Path) -> bool:
     """Whether a folder has a ranking, and not the results as well."""
+    # Here, as it loads all of ranking.
+    from flare.ranking.ranking_json import RANKING_JSON
+
     has_ranking = (folder / RANKING_JSON).is_file()
     return has_ranking and not any(map(is_team, folder.iterdir()))
 

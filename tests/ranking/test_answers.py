@@ -10,9 +10,10 @@ import pytest
 
 from flare.ranking.rank import rank_results
 from flare.ranking.rules import RankingOptions
+from flare.ranking.written import read_written
 from flare.reports.model import Table
 from flare.reports.paper.files import write_analysis
-from flare.reports.ranking_pages import ranking_pages, read_written
+from flare.reports.ranking_pages import ranking_pages
 from flare.results.errors import RankingError
 from tests.answers.oracles import brute_force_c_index
 from tests.builders.answer_teams import (
@@ -470,7 +471,7 @@ def test_a_ranking_that_was_written_is_read_without_answers(tmp_path):
     folder = tmp_path / "ranking"
     write_analysis(analysis, folder)
 
-    written, _, _ = read_written(folder)
+    written = read_written(folder)
 
     assert written.bootstrap == analysis.bootstrap
     assert written.tests == analysis.tests

@@ -9,6 +9,7 @@ import pytest
 from flare.cli.main import main
 from flare.common.text import safe
 from flare.ranking.rules import MissingRule, RankingOptions, Ties
+from flare.ranking.written import read_written
 from flare.reports.rank import rank
 from flare.reports.report import Kind, kind_of
 from flare.results.errors import RankingError
@@ -113,21 +114,23 @@ def test_a_ranking_of_a_challenge_of_one_s_own_needs_no_file_of_it(results, tmp_
     assert "Mine (mine)" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def other_draws(text):
-    content = json.loads(text)
-    content["bootstrap"]["teams"][0]["interval"] = [4, 4]
-    return json.dumps(content)
-
-
-def other_score(text):
-    content = json.loads(text)
-    content["ranking"][0]["score_exact"] = "1/7"
-    return json.dumps(content)
-
-
 VALUE = re.compile("^team_0,case_2,dsc,.*$", re.MULTILINE)
-TEAM = re.compile("^team_0,.*\n", re.MULTILINE)
 NOT_OURS = "it is no ranking.json that flare rank has written"
+OTHER = "it does not belong to the ranking.json beside it"
+
+
+def settings_with(**changes):
+    """Spoils the settings of a ranking.json; None takes a key out."""
+
+    def spoil(text):
+        content = json.loads(text)
+        for key, value in changes.items():
+            content["settings"].pop(key)
+            if value is not None:
+                content["settings"][key] = value
+        return json.dumps(content)
+
+    return spoil
 
 
 @pytest.mark.parametrize(
@@ -135,55 +138,51 @@ NOT_OURS = "it is no ranking.json that flare rank has written"
     [
         (
             *("values.csv", lambda text: VALUE.sub("team_0,case_2,dsc,0.0001", text)),
-            *("values.csv", "it does not belong to the ranking.json beside it"),
+            *("values.csv", OTHER),
+        ),
+        ("values.csv", lambda text: text + "\n", "values.csv", OTHER),
+        (
+            *("ranking.json", settings_with(version="0.1.0"), "ranking.json"),
+            "it was written by another version (0.1.0)",
         ),
         (
-            *("values.csv", lambda text: TEAM.sub("", text), "values.csv"),
-            "it does not belong to the ranking.json beside it",
-        ),
-        *(
-            (
-                *("ranking.json", other, "values.csv"),
-                "it does not belong to the ranking.json beside it",
-            )
-            for other in (other_draws, other_score)
+            *("ranking.json", settings_with(values_sha256=None), "ranking.json"),
+            "it was written by another version (",
         ),
         (
-            *("values.csv", lambda text: text + "team_0,case_2,dsc,0.5\n"),
-            *("values.csv", "team_0 case_2 dsc is there twice"),
+            *("ranking.json", settings_with(metrics=[{"tolerance": 10**400}])),
+            *("ranking.json", NOT_OURS),
         ),
-        ("values.csv", None, "values.csv", "it cannot be read ("),
         ("ranking.json", lambda _: "{", "ranking.json", NOT_OURS),
         (
             *("ranking.json", lambda _: '{"settings": {}, "ranking": []}'),
             *("ranking.json", NOT_OURS),
         ),
     ],
-    ids=[
-        "value",
-        "team",
-        "draws",
-        "score",
-        "twice",
-        "no values",
-        "no JSON",
-        "other JSON",
-    ],
+    ids=["value", "line", "version", "digest", "number", "no JSON", "other JSON"],
 )
 def test_files_that_do_not_belong_together_are_refused(
     written, tmp_path, name, spoil, named, problem
 ):
     file = written / name
-    text = file.read_text(encoding="utf-8")
-    file.unlink()
-    if spoil:
-        file.write_text(spoil(text), encoding="utf-8")
+    file.write_text(spoil(file.read_text(encoding="utf-8")), encoding="utf-8")
 
     with pytest.raises(RankingError) as caught:
         write_report([written], tmp_path / "page.html", is_organiser=True)
 
     assert caught.value.finding.startswith(f"{safe(written / named)}: ")
     assert problem in caught.value.finding
+    assert "flare rank RESULTS" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["values.csv", "ranking.json"])
+def test_a_file_that_is_not_there_is_named(written, name):
+    (written / name).unlink()
+
+    with pytest.raises(RankingError) as caught:
+        read_written(written)
+
+    assert name in caught.value.finding
 
 
 def test_results_with_a_ranking_among_them_are_ranked(results):
@@ -199,27 +198,3 @@ def test_means_of_what_was_written_are_shown_where_that_is_chosen(written, tmp_p
     assert main(["report", str(written), "--output", str(page), "--means"]) == 0
 
     assert len(Page(page.read_text(encoding="utf-8")).table("Means over 6 cases")) == 4
-
-
-def test_what_is_told_in_words_may_be_anything(written, tmp_path):
-    file = written / "ranking.json"
-    told = json.loads(file.read_text(encoding="utf-8"))
-    told["flags"] = [None, 7]
-    for missing in told["missing"]:
-        missing |= {"reason": [], "kind": -1}
-    file.write_text(json.dumps(told), encoding="utf-8")
-
-    write_report([written], tmp_path / "pages", is_organiser=True)
-
-    assert told["missing"]
-    assert "None" in (tmp_path / "pages/index.html").read_text(encoding="utf-8")
-
-
-def test_a_number_beyond_all_others_is_not_ours(written, tmp_path):
-    file = written / "ranking.json"
-    told = json.loads(file.read_text(encoding="utf-8"))
-    told["settings"]["metrics"][0]["tolerance"] = 10**400
-    file.write_text(json.dumps(told), encoding="utf-8")
-
-    with pytest.raises(RankingError, match=NOT_OURS):
-        write_report([written], tmp_path / "page.html", is_organiser=True)

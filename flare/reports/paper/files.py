@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from flare.common.files import csv_text, write_whole
 from flare.common.text import aligned, isolated, listing, printable
 from flare.ranking.means import ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis
-from flare.ranking.ranking_json import ranking_json
+from flare.ranking.ranking_json import RANKING_JSON, VALUES_CSV, ranking_json
 from flare.ranking.sensitivity import Scheme
 from flare.ranking.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest
 from flare.reports.model import BEST, Cell, Table
@@ -81,8 +82,10 @@ def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     ranks = analysis.standings.case_ranks.to_numpy()
     yield "case_ranks.csv", _long_csv("rank", table, names, ranks, plain)
     columns = (*table.metrics, *table.others)
-    yield "values.csv", _long_csv("value", table, columns, table.values, _cell)
-    yield "ranking.json", ranking_json(analysis)
+    values = _long_csv("value", table, columns, table.values, _cell)
+    yield VALUES_CSV, values
+    digest = hashlib.sha256(values.encode()).hexdigest()
+    yield RANKING_JSON, ranking_json(analysis, digest)
     yield "ranking.md", page_text(analysis)
     yield "ranking.tex", latex_text(analysis)
     yield from mean_files(ranking_means(analysis), ranking_title(analysis))
