@@ -1,16 +1,17 @@
-"""The metrics of label maps and of answers: one record each, from which all follows.
+"""Metrics: one record for what a column of results holds, from which all follows.
 
 Columns of metrics.json and its schema, tables, titles, lines of progress, values of the
-ranking and columns of a platform's phase are made from these records.
+ranking and columns of a platform's phase are made from these records. `metric_named`
+reads a name such as ``dsc_liver`` in a file or an option; all else asks the record.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated
 
 from flare.common.schema import Is
@@ -23,16 +24,34 @@ class Better(Enum):
     LOWER = "lower"
 
 
+MOST = 10**15
+"""No value is above this: nothing that is ranked comes near such a number."""
+
+ROUNDING = 1e-9
+"""A mean of ones may be above 1 by less than this."""
+
+ALL_CASES = "all cases together"
+"""Stands for the case of a value of all cases."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric of two masks of one organ."""
+    """A column of results; by its defaults, a metric of two masks."""
 
     name: str
-    """The name in the keys of metrics.json, where ``_ORGAN`` may follow."""
+    """The name of the column, such as ``dsc``, ``dsc_liver`` or ``runtime_s``."""
     title: str
-    """The name in print."""
-    definition: str
+    """The name in print, without the organ or the answers."""
+    definition: str = ""
     """One sentence, for Methods and the documentation."""
+    part: str = ""
+    """The organ or the answers that it is of; empty for a mean over organs."""
+    is_scored: bool = True
+    """Whether it is made here of label maps or answers; a gate holds for all others."""
+    is_of_each_case: bool = True
+    """Whether each case has a value; else one is made of all cases together."""
+    precision: str = ""
+    """The format that its values are rounded by before they are ranked."""
     function: str = ""
     """Module below `flare.evaluation.metrics` and the function in it, which takes an
     `Agreement` and returns the value, or None for the worst one; it is imported when it
@@ -48,7 +67,7 @@ class Metric:
     worst: float | None = 0.0
     """Of an organ that one mask lacks, and of a case that cannot be scored; None for
     what the challenge says, or the diagonal of the reference's grid in mm: infinity is
-    not JSON and has no mean."""
+    not JSON and has no mean. NaN where nobody knows."""
     decimals: int = 3
     """On a line of progress, and the most that participants are told."""
     bounds: tuple[float, ...] = ()
@@ -56,6 +75,16 @@ class Metric:
     for_participants: bool = True
     """Whether participants may see it: a metric that tells a volume of the reference
     is for organisers alone."""
+
+    @property
+    def base(self) -> str:
+        """The name without the organ or the answers."""
+        return self.name.removesuffix(f"_{self.part}") if self.part else self.name
+
+    @property
+    def part_title(self) -> str:
+        """The organ or the answers in print."""
+        return self.part.replace("_", " ")
 
     @property
     def best(self) -> float:
@@ -75,8 +104,12 @@ class Metric:
         """
         return ("mean",) if self.is_share else ("mean", "median")
 
+    def units(self, cases: Sequence[str]) -> Sequence[str]:
+        """The cases, if each has a value, else one word for all of them."""
+        return cases if self.is_of_each_case else (ALL_CASES,)
+
     def text(self, value: float) -> str:
-        """A value on a line of progress."""
+        """A value, or a mean of values."""
         return f"{value:z.{self.decimals}f}"
 
     def told(self, value: float) -> float:
@@ -87,13 +120,51 @@ class Metric:
         >>> METRICS["dsc"].told(0.97394)
         0.974
         """
+        if not self.is_scored:
+            return value
         scale: int = 10**self.decimals
         return round(value * scale) / scale
 
     @property
-    def title_with_unit(self) -> str:
-        """The title in the heads of tables and beside axes."""
-        return f"{self.title} ({self.unit})" if self.unit else self.title
+    def full_title(self) -> str:
+        """The title with the organ or the answers."""
+        return f"{self.title} of {self.part_title}" if self.part else self.title
+
+    @property
+    def heading(self) -> str:
+        """The full title in the heads of tables and beside axes."""
+        return f"{self.full_title} ({self.unit})" if self.unit else self.full_title
+
+    @property
+    def title_within(self) -> str:
+        """The full title within a sentence.
+
+        Examples
+        --------
+        >>> METRICS["hd95"].title_within, METRICS["volume_difference"].title_within
+        ('HD95', 'volume difference')
+        """
+        title = self.full_title
+        is_word = title[1:2].islower()
+        return title[0].lower() + title[1:] if is_word else title
+
+    @property
+    def is_running_time(self) -> bool:
+        """Whether it is a running time, whoever has measured it."""
+        return self.name.startswith("runtime")
+
+    def problem(self, value: float) -> str:
+        """Why it cannot have a value; empty if it can."""
+        if not math.isfinite(value) or value > MOST:
+            return f"{self.name} is {value}, which nothing that was measured is"
+        if value < self.range[0]:
+            # Not a sentinel of some other program: it would be the best running time.
+            return f"{self.name} is {value:g}, negative; leave a missing value empty"
+        if value > 1 + ROUNDING and self.is_share:
+            return f"{self.name} is {value}, above 1; is it percent? Divide it by 100"
+        if value == 0 and self.is_running_time:
+            return f"{self.name} is 0, which no run takes; leave a missing value empty"
+        return ""
 
 
 METRICS = {
@@ -160,7 +231,11 @@ METRICS = {
 class AnswerMetric(Metric):
     """A metric of the answers of all cases, whose column is ``NAME_ANSWERS``."""
 
-    functions: Mapping[str, tuple[str, str]]
+    is_of_each_case: bool = False
+    # Sums of the same numbers in another order differ in their last bits.
+    precision: str = ".12g"
+    # Nobody compares them, and a mapping has no hash.
+    functions: Mapping[str, tuple[str, str]] = field(compare=False)
     """By the kind of answers, two functions below `flare.answers`, as in
     ``module:function``: the one that makes a row of numbers of the reference and the
     prediction of a case, and the one that makes the value of all rows."""
@@ -318,50 +393,75 @@ MetricName = Annotated[str, Is(pattern="^[a-z][a-z0-9_]*$")]
 SCORES = ("dsc", "nsd")
 """The metrics of every challenge."""
 
-RUNTIME = "runtime"
-"""Columns that begin with this are running times."""
+
+def _other(
+    name: str, title: str = "", unit: str = "", decimals: int = 3, *, is_told: bool
+) -> Metric:
+    """A column that is not made of label maps or answers."""
+    return Metric(
+        name=name,
+        title=title or name,
+        unit=unit,
+        decimals=decimals,
+        range=(0.0, math.inf),
+        better=None,
+        worst=math.nan,
+        is_scored=False,
+        for_participants=is_told,
+    )
 
 
-@lru_cache(maxsize=4096)  # a ranking asks millions of times for a few columns
-def metric_of(column: str) -> Metric | None:
-    """The metric of a column, also of one organ; None for another kind of column.
+_measured = partial(_other, is_told=True)  # it tells nothing of references
+
+MEASURED = {
+    metric.name: metric
+    for metric in (
+        _measured("runtime_s", "Running time", "s", 1),
+        _measured("max_gpu_memory_mb", "GPU memory", "MB", 0),
+        _measured("peak_gpu_memory_mb", "Peak of GPU memory", "MB", 0),
+        _measured("idle_gpu_memory_mb", "Idle GPU memory", "MB", 0),
+        _measured("energy_j", "Energy of the GPU", "J", 1),
+        _measured("idle_power_w", "Idle power of the GPU", "W", 1),
+        _measured("gpu_memory_area_mb_s", "Area under GPU memory", "MB s", 1),
+        _measured("cpu_area_percent_s", "Area under CPU use", "% s", 1),
+        _measured("cpu_s", "Processor time", "s", 1),
+        _measured("max_host_memory_mb", "Memory", "MB", 0),
+        _measured("engine_runtime_s", "Running time by the engine", "s", 1),
+        _measured("runtime_s_spread", decimals=1),
+        _measured("max_gpu_memory_mb_spread", decimals=1),
+    )
+}
+"""What is measured of each run, by its column of efficiency.csv."""
+
+
+@lru_cache(maxsize=4096)  # a ranking asks millions of times for a few names
+def metric_named(name: str) -> Metric:
+    """The metric that a name in a file or an option stands for, also one of others.
 
     Examples
     --------
-    >>> metric_of("dsc_liver").title, metric_of("dscent")
-    ('DSC', None)
-    >>> metric_of("f1_findings").title, metric_of("f1")
-    ('F1', None)
+    >>> names = "runtime_s", "dsc_left_kidney", "hd95_liver", "volume"
+    >>> [metric_named(name).heading for name in names]
+    ['Running time (s)', 'DSC of left kidney', 'HD95 of liver (mm)', 'volume']
+    >>> metric_named("dscent").is_scored, metric_named("f1").is_scored
+    (False, False)
     """
-    names = [name for name in METRICS if f"{column}_".startswith(f"{name}_")]
-    names += [name for name in ANSWER_METRICS if column.startswith(f"{name}_")]
-    if not names:
-        return None
-    name = max(names, key=len)
-    return METRICS.get(name) or ANSWER_METRICS[name]
+    if name in MEASURED:
+        return MEASURED[name]
+    bases = [base for base in METRICS if f"{name}_".startswith(f"{base}_")]
+    bases += [base for base in ANSWER_METRICS if name.startswith(f"{base}_")]
+    if not bases:
+        return _other(name, is_told=False)
+    base = max(bases, key=len)
+    metric = METRICS.get(base) or ANSWER_METRICS[base]
+    if name == base:
+        return metric
+    return replace(metric, name=name, part=name[len(base) + 1 :])
 
 
-def organ_of(column: str) -> str:
-    """The organ, or the answers, of a metric's column; empty for a mean over organs.
-
-    Examples
-    --------
-    >>> organ_of("dsc_left_kidney"), organ_of("dsc")
-    ('left_kidney', '')
-    """
-    metric = metric_of(column)
-    return column[len(metric.name) + 1 :] if metric else ""
-
-
-def is_of_answers(column: str) -> bool:
-    """Whether a column is a metric of answers.
-
-    Examples
-    --------
-    >>> is_of_answers("auroc_diagnosis"), is_of_answers("dsc_liver")
-    (True, False)
-    """
-    return isinstance(metric_of(column), AnswerMetric)
+def scored(names: Iterable[str]) -> Iterator[Metric]:
+    """The metrics of label maps or answers among some names."""
+    return (metric for metric in map(metric_named, names) if metric.is_scored)
 
 
 def metrics_in(columns: Iterable[str]) -> tuple[Metric, ...]:
@@ -374,37 +474,3 @@ def metrics_in(columns: Iterable[str]) -> tuple[Metric, ...]:
     """
     names = set(columns)
     return tuple(metric for name, metric in METRICS.items() if name in names)
-
-
-def is_score(column: str) -> bool:
-    """Whether a column is of a metric of label maps that is from 0 (worst) to 1 (best).
-
-    Examples
-    --------
-    >>> is_score("dsc_liver"), is_score("runtime_s")
-    (True, False)
-    """
-    metric = metric_of(column)
-    return metric is not None and metric.is_share
-
-
-MOST = 10**15
-"""No value is above this: nothing that is ranked comes near such a number."""
-
-ROUNDING = 1e-9
-"""A mean of ones may be above 1 by less than this."""
-
-
-def value_problem(value: float, metric: str) -> str:
-    """Why a metric cannot have a value; empty if it can."""
-    our_metric = metric_of(metric)
-    if not math.isfinite(value) or value > MOST:
-        return f"{metric} is {value}, which nothing that was measured is"
-    if value < (our_metric.range[0] if our_metric else 0):
-        # Not a sentinel of some other program: it would be the best running time.
-        return f"{metric} is {value:g}, negative; leave a missing value empty"
-    if value > 1 + ROUNDING and is_score(metric):
-        return f"{metric} is {value}, above 1; is it percent? Divide it by 100"
-    if value == 0 and metric.startswith(RUNTIME):
-        return f"{metric} is 0, which no run takes; leave a missing value empty"
-    return ""

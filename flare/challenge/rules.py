@@ -14,7 +14,15 @@ from typing import Annotated, Any
 
 from flare.challenge.answers import AnswerRules
 from flare.challenge.formats import NO_NPZ, PLAIN_NAMES, FileNames, NpzRules
-from flare.challenge.metrics import METRICS, SCORES, Better, MetricName, metric_of
+from flare.challenge.metrics import (
+    MEASURED,
+    METRICS,
+    SCORES,
+    Better,
+    Metric,
+    MetricName,
+    metric_named,
+)
 from flare.common.schema import (
     Amount,
     Checked,
@@ -201,6 +209,11 @@ class RankedMetric(Checked):
     """The value of a run that failed, in the metric's unit; null where the challenge
     does not say."""
 
+    @property
+    def record(self) -> Metric:
+        """The metric that its name stands for."""
+        return metric_named(self.metric)
+
     def _check_rules(self) -> None:
         _check_name("metric", self.metric)
         is_short = round(self.weight, 4) == self.weight
@@ -218,7 +231,7 @@ class OtherValues(Checked):
 
     def _check_rules(self) -> None:
         _check_name("name", self.name)
-        is_new = metric_of(self.name) is None and self.name not in _TABLES
+        is_new = not metric_named(self.name).is_scored and self.name not in _TABLES
         expected = "another name than a metric's here, or a table's of a team"
         check(is_new, "name", self.name, expected)
 
@@ -341,8 +354,9 @@ class Challenge(Checked):
         _check_unique("values", "name", [entry.name for entry in self.values])
         better = self.columns_of_others
         for number, rule in enumerate(self.ranking, start=1):
-            metric = metric_of(rule.metric)
-            good_end = metric.better if metric else better.get(rule.metric, rule.better)
+            good_end = rule.record.better
+            if not rule.record.is_scored:
+                good_end = better.get(rule.metric, rule.better)
             is_good_end = rule.better is good_end
             expected = f"the good end of {rule.metric}, if it has one"
             check(is_good_end, f"ranking[{number}].better", rule.better.value, expected)
@@ -354,6 +368,17 @@ class Challenge(Checked):
                 expected = "a key of this file, such as organs.tolerance_mm"
                 table_and_key = ".".join(key.split(".")[:2])
                 check(table_and_key in keys, f"reported[{number}].keys", key, expected)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All that lies in RESULTS/TEAM, ranked or not, in the order of tables."""
+        names = [*(self.metrics if self.organs else ())]
+        for rules in self.answers:
+            names += rules.columns
+        names += MEASURED
+        for metric in self.metrics:
+            names += (f"{metric}_{organ.name}" for organ in self.organs)
+        return (*names, *self.columns_of_others)
 
     @property
     def columns_of_others(self) -> dict[str, Better]:

@@ -21,7 +21,7 @@ from flare.answers.values import (
 )
 from flare.challenge.answers import KINDS, AnswerRules
 from flare.challenge.formats import CHANNEL, case_of
-from flare.challenge.metrics import ANSWER_METRICS
+from flare.challenge.metrics import metric_named
 from flare.challenge.rules import Challenge
 from flare.common.errors import SubmissionError
 from flare.common.text import count, listing, nearest, safe
@@ -242,7 +242,7 @@ def check_sheet(sheet: Sheet) -> None:
         rules = replace(rules, worst=0.0)
     for column, value in answer_values(rules, sheet.rows).items():
         if math.isnan(value):
-            title = ANSWER_METRICS[column.removesuffix(f"_{rules.name}")].title
+            title = metric_named(column).title
             problem = f"{title} of {rules.name} is undefined for these references"
             raise GroundTruthError(f"{safe(sheet.file.name)}: {problem}")
 

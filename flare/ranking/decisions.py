@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from flare.challenge.metrics import SCORES, organ_of
+from flare.challenge.metrics import SCORES, scored
 from flare.common.files import read_regular
 from flare.common.schema import build, check, problems_text
 from flare.common.text import count, listing, nearest, printable, safe, why
@@ -218,13 +218,11 @@ def find_flags(table: ResultTable, board: Board) -> tuple[str, ...]:
 
 def organ_flags(table: ResultTable) -> Iterator[str]:
     """Organs that a team has hardly ever found, on cases where most others have."""
-    organs = [
-        column
-        for column in (*table.metrics, *table.others)
-        if organ_of(column) and column.startswith(f"{SCORES[0]}_")
-    ]
-    names = [safe(organ_of(column).replace("_", " ")) for column in organs]
-    scores = table.cube("value", table.teams, organs)
+    columns = scored((*table.metrics, *table.others))
+    organs = {c.name: safe(c.part_title) for c in columns if c.base == SCORES[0]}
+    organs.pop(SCORES[0], None)  # the mean over organs
+    names = list(organs.values())
+    scores = table.cube("value", table.teams, list(organs))
     filled = np.nan_to_num(scores)
     finders = (filled > 0).sum(axis=0)
     # A team whose low scores are explained, as by a mirrored axis, is not told twice.

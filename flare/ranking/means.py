@@ -10,8 +10,7 @@ import numpy as np
 from flare.challenge.metrics import (
     Better,
     MetricName,
-    is_of_answers,
-    metric_of,
+    metric_named,
     metrics_in,
 )
 from flare.challenge.rules import Challenge, RankedMetric
@@ -130,7 +129,7 @@ def team_means(
         worst = missing_values(name, rule.failed if rule else None, distances)
         counted[name] = [None if np.isnan(value) else value for value in worst.tolist()]
         values = table.cube("value", teams, [column])[:, :, 0]
-        count = _values_of_a_team(name, table)
+        count = len(metric_named(name).units(table.cases))
         values, worst = values[:, :count], worst[:count]
         is_missing = np.isnan(values)
         missing = is_missing.sum(axis=1).tolist()
@@ -172,19 +171,13 @@ def _teams_and_rules(
     return teams, analysis.decisions.guests, rules
 
 
-def _values_of_a_team(name: str, table: ResultTable) -> int:
-    """How many values a team has; one by answers, though it stands in every case."""
-    return 1 if is_of_answers(name) else len(table.cases)
-
-
 def _direction(
     name: str, rule: RankedMetric | None, challenge: Challenge
 ) -> Better | None:
     """The direction in which a metric is better; None of a column that is no metric."""
     if rule:
         return rule.better
-    metric = metric_of(name)
-    return metric.better if metric else challenge.columns_of_others.get(name)
+    return metric_named(name).better or challenge.columns_of_others.get(name)
 
 
 def _tests_of(

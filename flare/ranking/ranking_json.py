@@ -32,7 +32,7 @@ from flare.ranking.rank import Analysis, Standing
 from flare.ranking.ranks import Tau
 from flare.ranking.sensitivity import Sensitivity
 from flare.ranking.table import Missing
-from flare.ranking.uncertainty import ALPHA, Bootstrap, PairTest
+from flare.ranking.uncertainty import ALPHA, Bootstrap, PairTest, methods_of
 from flare.results.csv_rows import TeamName
 from flare.results.scores import EACH_RULE
 
@@ -308,8 +308,8 @@ def _settings(analysis: Analysis, values_sha256: str) -> RankingSettings:
     }
     if rules.left_out:
         settings["not_measured"] = list(rules.left_out)
-    if rules.of_answers:
-        settings["of_all_cases"] = list(rules.of_answers)
+    if rules.of_all_cases:
+        settings["of_all_cases"] = list(rules.of_all_cases)
     return settings
 
 
@@ -320,14 +320,9 @@ def _mean_ranks(standing: Standing) -> dict[str, float]:
 def _pair_tests(analysis: Analysis) -> PairTests:
     tests, rules = analysis.tests, analysis.rules
     metrics = {test.metric for test in tests}
-    kinds = []
-    if not rules.is_of_answers_alone:
-        test = "one-sided Wilcoxon signed-rank, paired by case, normal approximation"
-        kinds.append(test)
-    if rules.of_answers:
-        kinds.append("of metrics of answers, share of draws in which it is not better")
+    methods = (method.recorded for method in methods_of(rules.records))
     return {
-        "test": "; ".join(kinds),
+        "test": "; ".join(methods),
         "zeros": "cases without a difference are left out",
         "missing": "that of a failed run, or the worst of the metric, or of any team",
         "adjustment": "Holm, over all ordered pairs of teams by one metric",

@@ -15,7 +15,7 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.metrics import Better, is_of_answers, metric_of
+from flare.challenge.metrics import Better, metric_named
 from flare.common.schema import Is
 from flare.ranking.answers import AnswerColumn
 from flare.ranking.rules import Average, MissingRule, RankingRules, Ties
@@ -139,12 +139,8 @@ def missing_values(column: str, failed: float | None, distances: Values) -> Valu
     >>> missing_values("runtime_s", 3600.0, np.array([44.7, 50.1])).tolist()
     [3600.0, 3600.0]
     """
-    metric = metric_of(column)
-    if failed is None and metric:
-        failed = metric.worst
-        if failed is None:
-            return distances
-    return np.full(len(distances), math.nan if failed is None else failed)
+    worst = metric_named(column).worst if failed is None else failed
+    return distances if worst is None else np.full(len(distances), worst)
 
 
 def comparable(values: Values, rules: RankingRules) -> Values:
@@ -162,9 +158,8 @@ def comparable(values: Values, rules: RankingRules) -> Values:
             column[...] = rounded(column, f".{rules.digits}g")
         elif rule.decimals is not None:
             column[...] = rounded(column, f".{rule.decimals}f")
-        elif is_of_answers(rule.metric):
-            # Sums of the same numbers in another order differ in their last bits.
-            column[...] = rounded(column, ".12g")
+        elif rule.record.precision:
+            column[...] = rounded(column, rule.record.precision)
         if rule.tolerance:
             np.maximum(column - rule.tolerance, 0, out=column)
         if rule.better is Better.HIGHER:
@@ -175,8 +170,8 @@ def comparable(values: Values, rules: RankingRules) -> Values:
 def _close_gate(values: Values, rules: RankingRules) -> None:
     """Make efficiency missing, in place, where the DSC is below the gate or missing."""
     is_closed = ~(values[:, :, rules.names.index("dsc")] >= rules.gate_dsc)
-    for index, name in enumerate(rules.names):
-        if not metric_of(name):
+    for index, rule in enumerate(rules.metrics):
+        if not rule.record.is_scored:
             values[:, :, index][is_closed] = math.nan
 
 

@@ -8,7 +8,7 @@ from os.path import lexists
 from pathlib import Path
 from typing import NamedTuple
 
-from flare.challenge.metrics import METRICS, is_of_answers
+from flare.challenge.metrics import METRICS
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import count, listing, safe, shell_word
 from flare.ranking.answers import (
@@ -177,7 +177,7 @@ def _read_answers(
 ) -> dict[Path, AnswersByName]:
     """Read the answers.csv of each team, if it is ranked by, or tells the cases."""
     if all(file.cases for file in scores.values()):
-        if not any(is_of_answers(rule.metric) for rule in metrics):
+        if all(map(_is_of_cases, metrics)):
             return {}
     return {folder: read_team_answers(folder) for folder in folders}
 
@@ -343,7 +343,7 @@ def _results(
 
 
 def _is_of_cases(rule: RankedMetric) -> bool:
-    return not is_of_answers(rule.metric)
+    return rule.record.is_of_each_case
 
 
 def _describe_failure(run: MeasuredCase) -> tuple[str, str]:

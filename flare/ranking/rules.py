@@ -10,7 +10,7 @@ from enum import Enum, StrEnum
 from fractions import Fraction
 from pathlib import Path
 
-from flare.challenge.metrics import Better, is_of_answers
+from flare.challenge.metrics import Better, Metric
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.options import argument, challenge_option, option, share, whole
 from flare.common.text import listing, safe
@@ -159,14 +159,19 @@ class RankingRules:
         return tuple(rule.metric for rule in self.metrics)
 
     @property
-    def of_answers(self) -> tuple[str, ...]:
-        """The metrics of answers, each of whose values is of all cases together."""
-        return tuple(filter(is_of_answers, self.names))
+    def records(self) -> tuple[Metric, ...]:
+        """The metrics that the names stand for, in their order."""
+        return tuple(rule.record for rule in self.metrics)
 
     @property
-    def is_of_answers_alone(self) -> bool:
-        """Whether no metric has values of single cases."""
-        return self.of_answers == self.names
+    def of_all_cases(self) -> tuple[str, ...]:
+        """The metrics that have one value of all cases together."""
+        return tuple(r.name for r in self.records if not r.is_of_each_case)
+
+    @property
+    def has_cases(self) -> bool:
+        """Whether a metric has values of single cases."""
+        return any(record.is_of_each_case for record in self.records)
 
     @property
     def weights(self) -> tuple[int, ...]:

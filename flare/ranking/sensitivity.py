@@ -90,7 +90,7 @@ def _all_schemes(
     """Name and ranks of each scheme, and the team that it leaves out."""
     for name, rules in _one_change(board.rules):
         yield name, replace(board, rules=rules).final_ranks, None
-    if not board.rules.is_of_answers_alone:
+    if board.rules.has_cases:
         yield from _schemes_over_cases(board)
     for is_adjusted, name in ((False, "unadjusted"), (True, "Holm")):
         ranks = ranks_by_tests(board, tests, is_adjusted=is_adjusted)
@@ -337,7 +337,7 @@ def alternatives(rules: RankingRules) -> Alternatives:
     return Alternatives(
         ties=tuple(Ties),
         missing=rules.missing_rules,
-        averages=(Average.MEAN,) if rules.is_of_answers_alone else tuple(Average),
+        averages=tuple(Average) if rules.has_cases else (Average.MEAN,),
         roundings=tuple(roundings),
         gates=tuple(sorted(gates)),
     )
@@ -367,7 +367,7 @@ def _withdrawals(
     There are none where values of answers are ranked: each case changes these values,
     and no sorting finds the fewest.
     """
-    if board.rules.of_answers:
+    if board.rules.of_all_cases:
         return ()
     rivals = []
     for number, team in enumerate(board.teams):

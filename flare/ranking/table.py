@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.metrics import MetricName, is_of_answers, metric_of
+from flare.challenge.metrics import MetricName, metric_named
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Text
 from flare.common.text import listing, safe
@@ -36,7 +36,7 @@ from flare.results.csv_rows import (
     check_columns,
     read_rows,
 )
-from flare.results.efficiency_csv import VALUES, known_metrics
+from flare.results.efficiency_csv import VALUES
 from flare.results.errors import RankingError
 from flare.results.team_folder import check_names
 
@@ -339,9 +339,9 @@ def _read_source(
 
 def _check_no_answers(source: Path | pd.DataFrame, metrics: Iterable[str]) -> None:
     """Refuse to rank a table by answers: draws are made from those in folders."""
-    answers = list(filter(is_of_answers, metrics))
-    if answers:
-        problem = f"{listing(answers)} is of all cases together, which no table has"
+    names = [name for name in metrics if not metric_named(name).is_of_each_case]
+    if names:
+        problem = f"{listing(names)} is of all cases together, which no table has"
         file = str(source if isinstance(source, Path) else IN_MEMORY)
         raise RankingError(file, problem, "Give the folder of the teams' results.")
 
@@ -394,7 +394,8 @@ def find_copies(results: Iterable[CaseResult]) -> tuple[Copies, ...]:
 
 def _is_score_of_case(result: CaseResult) -> bool:
     """Whether a result is of a label map, and not of all answers together."""
-    return metric_of(result.metric) is not None and not is_of_answers(result.metric)
+    metric = metric_named(result.metric)
+    return metric.is_scored and metric.is_of_each_case
 
 
 def _read_rows(
@@ -402,7 +403,7 @@ def _read_rows(
 ) -> list[CaseResult]:
     """The ranked results of a table, in a file or in memory."""
     ranked = (rule.metric for rule in challenge.ranking)
-    allowed = dict.fromkeys([*metrics, *ranked, *known_metrics(challenge)])
+    allowed = dict.fromkeys([*metrics, *ranked, *challenge.columns])
     results: dict[Key, CaseResult] = {}
     places: dict[Key, str] = {}
     for row in _rows(source):

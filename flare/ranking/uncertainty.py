@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.challenge.metrics import MetricName, is_of_answers
+from flare.challenge.metrics import Metric, MetricName
 from flare.common.schema import OMIT, Count, Is, Positive, Share, Text
 from flare.common.text import listing
 from flare.ranking.answers import AnswerColumn
@@ -251,16 +251,29 @@ def compare_pairs(board: Board, draws: Draws | None = None) -> tuple[PairTest, .
     if not pairs:
         return ()
     tests: list[PairTest] = []
-    for index, metric in enumerate(board.rules.names):
-        if not is_of_answers(metric):
-            matrices = _each_with_each(board.filled[:, :, index])
-            tests += _pair_tests(board.teams, metric, matrices, len(board.cases))
-        elif draws:
-            values = draws.answers[:, :, draws.rules.names.index(metric)]
-            values = values[:, ~np.isnan(values).any(axis=0)]
-            matrices = _share_each_with_each(values)
-            tests += _pair_tests(board.teams, metric, matrices, values.shape[1])
+    for metric in board.rules.records:
+        method = method_of(metric)
+        values = method.values(board, draws, metric.name)
+        if values is not None:
+            matrices = method.compare(values)
+            tests += _pair_tests(board.teams, metric.name, matrices, values.shape[1])
     return tuple(tests)
+
+
+def _values_of_cases(board: Board, _: Draws | None, metric: str) -> Values:
+    """The comparable values of a metric, of shape (teams, cases)."""
+    return board.filled[:, :, board.rules.names.index(metric)]
+
+
+def _values_of_draws(board: Board, draws: Draws | None, metric: str) -> Values | None:
+    """The comparable values of a metric, of shape (teams, draws); None without draws.
+
+    Draws whose cases leave the value of a team undefined are left out.
+    """
+    if draws is None:
+        return None
+    values = draws.answers[:, :, draws.rules.names.index(metric)]
+    return np.asarray(values[:, ~np.isnan(values).any(axis=0)])
 
 
 def _pair_tests(
@@ -449,3 +462,79 @@ def holm(p: Values) -> Values:
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1)
     return adjusted
+
+
+# --- Ways of comparing ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """How pairs of teams are compared by a metric, and all words for it."""
+
+    values: Callable[[Board, Draws | None, str], Values | None]
+    """The values that are compared, of shape (teams, cases or draws)."""
+    compare: Callable[[Values], tuple[Values, Values, Values]]
+    """The p-value, the effect and the equal values of each team with each other."""
+    kind: str
+    """The metrics that it is for, where others are named before; else empty."""
+    short: str
+    """Within a sentence."""
+    recorded: str
+    """In ranking.json."""
+    title: str
+    """Behind the title of a table of p-values."""
+    effect: str
+    """Behind what an effect is."""
+    paper: str
+    """The sentence of Methods, with places for what is counted."""
+
+
+BY_CASE = Method(
+    values=_values_of_cases,
+    compare=_each_with_each,
+    kind="",
+    short="one-sided Wilcoxon tests paired by case",
+    recorded="one-sided Wilcoxon signed-rank, paired by case, normal approximation",
+    title="; cases without a difference are left out",
+    effect="",
+    paper=(
+        "Teams were compared by one-sided Wilcoxon signed-rank tests paired by case"
+        " (normal approximation with corrections for ties and continuity; cases without"
+        " a difference left out; missing results {replaced}), adjusted by Holm's method"
+        " over the {pairs} ordered pairs of teams for each metric, at a level of"
+        " {alpha:g}; effects are matched-pairs rank-biserial correlations."
+    ),
+)
+"""Of values of each case."""
+
+BY_DRAWS = Method(
+    values=_values_of_draws,
+    compare=_share_each_with_each,
+    kind="answers",
+    short="comparisons on the bootstrap's draws",
+    recorded="of metrics of answers, share of draws in which it is not better",
+    title="; of answers, p is the share of draws in which it is not better",
+    effect=(
+        "; of answers, the share of draws in which it is better, less that in which it"
+        " is worse, and p that in which it is not better"
+    ),
+    paper=(
+        "By metrics of answers, p is the share of the bootstrap samples in which a team"
+        " was not better than the other one, adjusted by Holm's method over the {pairs}"
+        " ordered pairs of teams for each metric, at a level of {alpha:g}; effects are"
+        " the share of the samples in which it was better, less that in which it was"
+        " worse."
+    ),
+)
+"""Of values of all cases together."""
+
+
+def method_of(metric: Metric) -> Method:
+    """How teams are compared by a metric."""
+    return BY_CASE if metric.is_of_each_case else BY_DRAWS
+
+
+def methods_of(metrics: Iterable[Metric]) -> tuple[Method, ...]:
+    """How teams are compared by some metrics: each way once, that of cases first."""
+    methods = list(map(method_of, metrics))
+    return tuple(method for method in (BY_CASE, BY_DRAWS) if method in methods)

@@ -9,7 +9,7 @@ from os.path import lexists
 from pathlib import Path
 
 from flare.challenge.formats import case_of
-from flare.challenge.metrics import is_of_answers
+from flare.challenge.metrics import metric_named
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import listing, safe
 from flare.results.csv_rows import read_rows
@@ -54,7 +54,8 @@ def add_values(
     cases = set[str]().union(*(shared[name] for name in ranked & shared.keys()))
     has_runs = any(lexists(folder / EFFICIENCY_CSV) for folder in folders)
     others = ranked - shared.keys()
-    needs_all = has_runs or not all(map(is_of_answers, others))
+    has_cases = any(metric_named(name).is_of_each_case for name in others)
+    needs_all = has_runs or has_cases
     return _with_cases(files, cases, needs_all=needs_all)
 
 

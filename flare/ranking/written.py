@@ -175,7 +175,7 @@ def _schemes(
 
 
 def _sensitivity(content: Mapping[str, Any]) -> Sensitivity:
-    """What a first place depends on; a shared place is no record that is built."""
+    """The sensitivity of a first place; a shared place is no record that is built."""
     shared_places = tuple(content["shared_without_team"])
     sensitivity = build(Sensitivity, {**content, "shared_without_team": []})
     return replace(sensitivity, shared_without_team=shared_places)

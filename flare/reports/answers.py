@@ -16,7 +16,7 @@ import numpy as np
 from flare.answers.agreement import Rows
 from flare.answers.values import answer_values, case_numbers, decisions
 from flare.challenge.answers import KINDS, AnswerRules
-from flare.challenge.metrics import Metric, metric_of, organ_of
+from flare.challenge.metrics import metric_named
 from flare.challenge.reading import recorded_answers
 from flare.common.text import count, listing
 from flare.reports.model import (
@@ -98,27 +98,12 @@ def read_sheets(source: Path, file: EvaluationFile) -> tuple[AnswerSheet, ...]:
 # --- Values -------------------------------------------------------------------------
 
 
-def metric_and_name(column: str) -> tuple[Metric, str]:
-    """The metric of a value, and the name of its answers in print.
-
-    Examples
-    --------
-    >>> metric, name = metric_and_name("auroc_lesion_type")
-    >>> metric.title, name
-    ('AUROC', 'lesion type')
-    """
-    metric = metric_of(column)
-    assert metric is not None  # else it would not be a value of answers
-    return metric, organ_of(column).replace("_", " ")
-
-
 def answer_tiles(answers: Mapping[str, float], *, exact: bool) -> list[Tile]:
     """The first values, for the head of a page without label maps."""
     tiles = []
     for column, value in list(answers.items())[:MOST_TILES]:
-        metric, name = metric_and_name(column)
         cell = number_cell(value, exact=exact)
-        title = f"{metric.title} of {name}"
+        title = metric_named(column).full_title
         tiles.append(Tile(name=title, value=cell.text, exact=cell.exact))
     return tiles
 
@@ -127,10 +112,10 @@ def values_table(answers: Mapping[str, float], *, exact: bool) -> Table:
     """A row for each metric of each answers: its value and its definition."""
     rows = []
     for column, value in answers.items():
-        metric, name = metric_and_name(column)
+        metric = metric_named(column)
         cell = number_cell(value, exact=exact)
         title = text_cell(metric.title)
-        rows.append((name, title, cell, text_cell(metric.definition)))
+        rows.append((metric.part_title, title, cell, text_cell(metric.definition)))
     caption = "The values of all answers together; a missing answer counts as wrong"
     heads = ("answers", "metric", "value", "definition")
     return table(caption, heads, rows, words=("answers", "metric", "definition"))

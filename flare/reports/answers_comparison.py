@@ -10,8 +10,9 @@ import numpy as np
 from flare.answers.agreement import Rows
 from flare.answers.values import case_numbers, decisions, metric_value
 from flare.challenge.answers import KINDS
+from flare.challenge.metrics import metric_named
 from flare.common.text import count
-from flare.reports.answers import AnswerSheet, metric_and_name
+from flare.reports.answers import AnswerSheet
 from flare.reports.comparison import Compared, p_text, signed
 from flare.reports.model import (
     Cell,
@@ -64,14 +65,14 @@ def _values_table(
         heads.append("95 % interval")
     rows = []
     for column in columns:
-        metric, name = metric_and_name(column)
+        metric = metric_named(column)
         before, after = (e.scores.answers[column] for e in (first, candidate))
         change = Cell(
             signed(after - before, metric.decimals),
             exact=repr(after - before) if exact else "",
         )
         values = [number_cell(value, exact=exact) for value in (before, after)]
-        row = [name, Cell(metric.title, css="wrap"), *values, change]
+        row = [metric.part_title, Cell(metric.title, css="wrap"), *values, change]
         if intervals:
             row.append(intervals[column])
         rows.append(row)

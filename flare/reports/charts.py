@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flare.challenge.metrics import RUNTIME, Metric
+from flare.challenge.metrics import Metric
 from flare.common.text import count
 from flare.reports.model import (
     ABSENT,
@@ -112,19 +112,18 @@ def zoomed_axis(values: Sequence[float]) -> Axis:
     return Axis(lambda value: (value / step - start) / steps, tuple(marks), note)
 
 
-def value_axis(metric: Metric | str, values: Sequence[float]) -> Axis:
-    """The axis of all values of a metric, or of a measured column, on each page.
+def value_axis(metric: Metric, values: Sequence[float]) -> Axis:
+    """The axis of all values of a metric on each page.
 
     One bad team or case does not squeeze the others: an axis of scores begins at 0.5,
     unless a quarter of them are below that, and any other one but that of running times
     ends at three times the upper quartile. What is beyond stands at the edge.
     """
-    if isinstance(metric, str):
-        if metric.startswith(RUNTIME) and values:
-            return log_axis(values)
-    elif metric.is_share:
+    if metric.is_running_time and values:
+        return log_axis(values)
+    if metric.is_share:
         return _share_axis(values)
-    elif metric.range[0] < 0:
+    if metric.range[0] < 0:
         return difference_axis(values)
     return linear_axis([_far_end(values)])
 
@@ -151,7 +150,7 @@ def rank_ticks(ranks: int) -> list[tuple[float, str]]:
 
 
 def spread_chart(
-    axis: Axis | Metric | str,
+    axis: Axis | Metric,
     labels: Sequence[str],
     values: Sequence[Sequence[float | None]],
     *,
@@ -169,10 +168,10 @@ def spread_chart(
 ) -> Chart:
     """A dot for each value in the row of its label; one without any says so.
 
-    Instead of an axis, a metric or a measured column may be given, whose values these
-    are. Boxes and means are of `counted`, where a missing value counts as something; it
-    has no dot. `intervals` and `means` are those of each row. A note, a summary and a
-    key stand instead of the axis's, of the means in words, and of dots and boxes.
+    Instead of an axis a metric may be given, whose values these are. Boxes and means
+    are of `counted`, where a missing value counts as something; it has no dot.
+    `intervals` and `means` are those of each row. A note, a summary and a key stand
+    instead of the axis's, of the means in words, and of dots and boxes.
     """
     if not isinstance(axis, Axis):
         axis = value_axis(axis, present(chain.from_iterable(values)))

@@ -47,7 +47,7 @@ from flare.reports.model import (
     table,
     text_cell,
 )
-from flare.reports.scores import INTERVAL, METHOD, title_within
+from flare.reports.scores import INTERVAL, METHOD, heading_within
 
 ANSWERS_VERDICT = "Only answers are compared: no evaluation has a label map."
 
@@ -196,7 +196,7 @@ def _change_tile(pair: Paired, is_exact: bool) -> Tile:
     if metric.is_share:
         note = f"{note}; {INTERVAL} {interval_text(pair)}"
     return Tile(
-        name=f"Change of mean {title_within(metric)}",
+        name=f"Change of mean {heading_within(metric)}",
         value=change_text(pair),
         exact=repr(pair.mean) if is_exact and pair.mean is not None else "",
         note=note,
@@ -308,7 +308,7 @@ def differences_chart(
         [pair.title for pair in rows],
         [_drawn(pair, not_scored) for pair in rows],
         has_boxes=has_boxes,
-        title=f"{metric.title_with_unit}: {GAIN_PHRASES[metric.better]} each case",
+        title=f"{metric.heading}: {GAIN_PHRASES[metric.better]} each case",
         note=note,
         means=[_gain_text(pair) for pair in rows],
         key=key,
@@ -404,7 +404,7 @@ def means_table(comparison: Comparison, metric: Metric) -> Table:
             row.append(scores.cell(metric, mean, is_shaded=True))
         rows.append(row)
     cases = count(len(comparison.cases), "case")
-    caption = f"Mean {title_within(metric)} over {cases}"
+    caption = f"Mean {heading_within(metric)} over {cases}"
     heads = ("evaluation", *(title for _, title in organs))
     return table(caption, heads, rows, words=("evaluation",))
 

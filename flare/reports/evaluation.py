@@ -37,9 +37,9 @@ from flare.reports.scores import (
     Mean,
     OwnScores,
     group_title,
+    heading_within,
     reason_for_silence,
     scores_of,
-    title_within,
 )
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_reading import EvaluationFile
@@ -212,7 +212,7 @@ def _mean_tile(scores: CaseScores, metric: Metric) -> Tile:
         note = f"median {metric.text(median(mean.present))}"
     elif metric.is_share:
         note = f"no interval: {mean.interval_text}"
-    title = f"Mean {title_within(metric)}"
+    title = f"Mean {heading_within(metric)}"
     return Tile(name=title, value=cell.text, exact=cell.exact, note=note)
 
 
@@ -248,13 +248,13 @@ def distribution(scores: CaseScores, metric: Metric) -> Chart:
         scores,
         metric,
         rows,
-        title=f"{metric.title_with_unit} of each case",
+        title=f"{metric.heading} of each case",
         table_of_rows=_organ_table(scores, metric, rows),
     )
     return replace(
         chart,
         tips=(scores.cases, values, metric.decimals),
-        axis_title=metric.title_with_unit,
+        axis_title=metric.heading,
     )
 
 
@@ -294,7 +294,7 @@ def _organ_table(
         cells = [scores.cell(metric, summary.get(name)) for name in titles]
         mean_cell = scores.cell(metric, mean.value)
         rows.append((title, mean_cell, mean.interval_text, *cells))
-    caption = f"{metric.title_with_unit} over {count(len(scores.cases), 'case')}"
+    caption = f"{metric.heading} over {count(len(scores.cases), 'case')}"
     heads = ("organ", "mean", "95 % interval", *titles.values())
     return table(caption, heads, rows, words=("organ",))
 
@@ -319,7 +319,7 @@ def case_table(
         if scores.failed:
             row.append(text_cell("not scored" if case in scores.failed else ""))
         rows.append(row)
-    caption = f"{metric.title_with_unit} of each case and organ, the worst cases first"
+    caption = f"{metric.heading} of each case and organ, the worst cases first"
     return table(caption, heads, rows, words=words, key=metric_key(metric))
 
 
@@ -342,7 +342,7 @@ def _worst_table(scores: CaseScores, links: Mapping[str, str]) -> Table:
         caption = f"{metric.title} is {metric.text(metric.best)} in every case"
     elif len(rows) > 1:
         caption = f"The {len(rows)} cases with the lowest {metric.title}"
-    heads = ("case", *(metric.title_with_unit for metric in scores.metrics), "why")
+    heads = ("case", *(metric.heading for metric in scores.metrics), "why")
     return table(caption, heads, rows, words=("case", "why"))
 
 
@@ -373,7 +373,7 @@ def group_chart(scores: CaseScores, grouping: Grouping, metric: Metric) -> Chart
         scores,
         metric,
         rows,
-        title=f"{metric.title_with_unit} of each case by {grouping.column}",
+        title=f"{metric.heading} of each case by {grouping.column}",
         table_of_rows=_group_table(scores, grouping, metric),
     )
 
@@ -388,7 +388,7 @@ def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Tabl
             organ_cell = Cell(organ, css="left")
             rows.append((name, cases, organ_cell, cell, mean.interval_text))
     return table(
-        f"{metric.title_with_unit} by {grouping.column} and organ",
+        f"{metric.heading} by {grouping.column} and organ",
         ("group", "cases", "organ", "mean", "95 % interval"),
         rows,
         words=("group", "organ"),

@@ -173,7 +173,7 @@ def shade(value: float, bounds: Sequence[float]) -> str:
     return f"s{len(bounds) - bisect_left(bounds, value)}"
 
 
-def metric_shade(metric: Metric | None, value: float | None) -> str:
+def metric_shade(metric: Metric, value: float | None) -> str:
     """The class of the shade of a metric's value; empty if it has none.
 
     Examples
@@ -182,14 +182,14 @@ def metric_shade(metric: Metric | None, value: float | None) -> str:
     >>> [metric_shade(METRICS["dsc"], value) for value in (0.97, 0.95, 0.0, None)]
     ['s0', 's1', 's6', '']
     """
-    if value is None or metric is None or not metric.bounds:
+    if value is None or not metric.bounds:
         return ""
     if metric.better is Better.HIGHER:
         return shade(value, metric.bounds)
     return shade(-value, [-bound for bound in metric.bounds])
 
 
-def metric_key(metric: Metric | None) -> Key:
+def metric_key(metric: Metric) -> Key:
     """The meaning of a metric's shades; empty if it has none.
 
     Examples
@@ -198,7 +198,7 @@ def metric_key(metric: Metric | None) -> Key:
     >>> metric_key(METRICS["dsc"])[0]
     ('s0', 'above 0.95')
     """
-    if metric is None or not metric.bounds:
+    if not metric.bounds:
         return ()
     *middle, last = (f"{bound:.2f}" for bound in metric.bounds)
     words = ("above", "up to") if metric.better is Better.HIGHER else ("below", "from")

@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import ClassVar, Self
 
 from flare.challenge.formats import case_of
-from flare.challenge.metrics import METRICS, SCORES, Metric, is_score, metric_of
+from flare.challenge.metrics import METRICS, SCORES, Metric, metric_named, scored
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.common.intervals import DRAWS, SEED, mean_interval, reason_for_none
 from flare.common.text import count, listing, safe
@@ -64,14 +64,16 @@ class Mean:
     @property
     def interval(self) -> tuple[float, float] | None:
         """A confidence interval; of scores alone, and not of few or equal cases."""
-        return _interval(tuple(self.present)) if is_score(self.column) else None
+        is_share = metric_named(self.column).is_share
+        return _interval(tuple(self.present)) if is_share else None
 
     @property
     def interval_text(self) -> str:
         """The interval, or why it was left out."""
         if interval := self.interval:
             return f"{interval[0]:.3f} to {interval[1]:.3f}"
-        return reason_for_none(self.present) if is_score(self.column) else "none"
+        is_share = metric_named(self.column).is_share
+        return reason_for_none(self.present) if is_share else "none"
 
     @property
     def numbers(self) -> tuple[object, ...]:
@@ -251,8 +253,8 @@ class OwnScores(CaseScores):
 
 def _check_told(column: str, scores: Sequence[float | None]) -> None:
     """Refuse scores that a participant may not know, or not as precisely."""
-    metric = metric_of(column)
-    if metric is None or not metric.for_participants:
+    metric = metric_named(column)
+    if not (metric.is_scored and metric.for_participants):
         raise ValueError(f"{column} is not for participants")
     for score in scores:
         if score is not None and not _is_told(score, metric):
@@ -359,10 +361,10 @@ def own_scores(
     names = dict(zip(exact.cases, own_names(files), strict=True))
     names |= {case: case for case in exact.cases if case in public_names}
     values = {}
-    for column, scores in exact.values.items():
-        metric = metric_of(column)
-        if metric and metric.for_participants:
-            values[column] = tuple(
+    for metric in scored(exact.values):
+        if metric.for_participants:
+            scores = exact.values[metric.name]
+            values[metric.name] = tuple(
                 None if score is None else metric.told(score) for score in scores
             )
     return OwnScores(
@@ -378,10 +380,9 @@ def own_scores(
 def rounded_answers(answers: Mapping[str, float]) -> dict[str, float]:
     """The values of answers as participants may know them."""
     values = {}
-    for column, value in answers.items():
-        metric = metric_of(column)
-        if metric and metric.for_participants:
-            values[column] = metric.told(value)
+    for metric in scored(answers):
+        if metric.for_participants:
+            values[metric.name] = metric.told(answers[metric.name])
     return values
 
 
@@ -417,15 +418,15 @@ def metric_cell(
     return number_cell(value, decimals=metric.decimals, exact=exact, css=css)
 
 
-def title_within(metric: Metric) -> str:
+def heading_within(metric: Metric) -> str:
     """The title of a metric, with its unit, within a line.
 
     Examples
     --------
-    >>> title_within(METRICS["hd95"]), title_within(METRICS["volume_difference"])
+    >>> heading_within(METRICS["hd95"]), heading_within(METRICS["volume_difference"])
     ('HD95 (mm)', 'volume difference')
     """
-    title = metric.title_with_unit
+    title = metric.heading
     return title[0].lower() + title[1:] if title[1].islower() else title
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
+from flare.challenge.metrics import metric_named
 from flare.common.text import count, listing
 from flare.reports.answers import read_sheets
 from flare.reports.charts import memory_charts, present, spread_chart
@@ -51,7 +52,7 @@ FAILED = "s5"
 DOUBTFUL = "s3"
 """The shade of a case whose values somebody should look at."""
 
-MEASURED = (
+CHARTS = (
     ("Running time of each case, in s", "runtime_s", 2),
     ("GPU memory of each case, in MB", "max_gpu_memory_mb", 0),
     ("Memory of the container, in MB", "max_host_memory_mb", 0),
@@ -73,7 +74,7 @@ def team_page(folder: Path, *, is_organiser: bool) -> Page:
     file = folder / EFFICIENCY_CSV
     by_case = read_by_case(file) if file.exists() else {}
     runs = [by_case[case] for case in sorted(by_case)]
-    columns = {name: _values(runs, name) for _, name, _ in MEASURED}
+    columns = {name: _values(runs, name) for _, name, _ in CHARTS}
     doubts = _doubts(runs) if is_organiser else []
     page = _scores(folder, by_case, is_organiser=is_organiser)
     means, *details = page.sections or [Section("means", "", "", [])]
@@ -177,11 +178,11 @@ def _run_charts(runs: Sequence[MeasuredCase], columns: Columns) -> list[Chart]:
     """A dot for each case in a chart of each column that has values."""
     cases, charts = [run.case for run in runs], []
     of_cases = f"values of {count(len(cases), 'case')}, as in the tables"
-    for title, column, decimals in MEASURED:
+    for title, column, decimals in CHARTS:
         rows = [columns[column]]
         if number := len(present(rows[0])):
             chart = spread_chart(
-                column,
+                metric_named(column),
                 ["runs"],
                 rows,
                 has_boxes=True,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_type_hints
 
-from flare.challenge.metrics import MOST, MetricName, value_problem
+from flare.challenge.metrics import MOST, MetricName, metric_named
 from flare.common.files import csv_text, open_regular
 from flare.common.schema import Is, Text, build, dump
 from flare.common.text import cell_text, listing, safe
@@ -68,7 +68,7 @@ class Row:
         A RankingError is raised if the cell holds something else.
         """
         number = self.number(column or metric)
-        problem = "" if number is None else value_problem(number, metric)
+        problem = "" if number is None else metric_named(metric).problem(number)
         if problem:
             raise self.error(problem)
         return number

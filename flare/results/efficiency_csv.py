@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flare.challenge.formats import case_of
-from flare.challenge.metrics import is_of_answers, metric_of
+from flare.challenge.metrics import MEASURED
 from flare.challenge.reading import ChallengeError
 from flare.challenge.rules import Challenge
 from flare.common.files import write_whole
@@ -42,15 +41,6 @@ class RunStatus(Enum):
     """The team is not at fault; the case is run again when measuring goes on."""
 
 
-def _measured(title: str = "") -> Any:
-    """A field whose values were measured, and may be ranked; none of a run that failed.
-
-    Its title is in print, in heads of tables and beside axes; empty where nothing shows
-    it.
-    """
-    return field(default=None, metadata={"title": title})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRecord:
     """What was measured of a team, a row for each case. Only a case whose status is
@@ -61,36 +51,36 @@ class CaseRecord:
     """Name of the case."""
     status: RunStatus
     """How the run ended."""
-    runtime_s: Length | None = _measured("Running time (s)")
+    runtime_s: Length | None = None
     """Seconds from the request to start the container until the engine says that it has
     ended; the engine's own cost is in it."""
-    max_gpu_memory_mb: Amount | None = _measured("GPU memory (MB)")
+    max_gpu_memory_mb: Amount | None = None
     """Maximum of GPU memory by the challenge's rule, in MB (2^20 bytes); null without a
     GPU."""
-    peak_gpu_memory_mb: Amount | None = _measured("Peak of GPU memory (MB)")
+    peak_gpu_memory_mb: Amount | None = None
     """Plain maximum of GPU memory, in MB (2^20 bytes)."""
-    idle_gpu_memory_mb: Amount | None = _measured("Idle GPU memory (MB)")
+    idle_gpu_memory_mb: Amount | None = None
     """GPU memory that was allocated before the container was started, in MB (2^20
     bytes); it is not subtracted."""
-    energy_j: Amount | None = _measured("Energy of the GPU (J)")
+    energy_j: Amount | None = None
     """Energy that the whole GPU has taken during the run, in J: its own counter after
     the run less before it. Nothing is subtracted; null where the GPU does not count."""
-    idle_power_w: Amount | None = _measured("Idle power of the GPU (W)")
+    idle_power_w: Amount | None = None
     """Power of the GPU during 10 s before the first case, in W, by the same counter."""
-    gpu_memory_area_mb_s: Amount | None = _measured("Area under GPU memory (MB s)")
+    gpu_memory_area_mb_s: Amount | None = None
     """Area under GPU memory, in MB s, by trapezoids and true times."""
-    cpu_area_percent_s: Amount | None = _measured("Area under CPU use (% s)")
+    cpu_area_percent_s: Amount | None = None
     """Processor time as percent of all CPUs of the computer, times seconds."""
-    cpu_s: Amount | None = _measured("Processor time (s)")
+    cpu_s: Amount | None = None
     """Processor time of the container up to the last sample, in s."""
-    max_host_memory_mb: Amount | None = _measured("Memory (MB)")
+    max_host_memory_mb: Amount | None = None
     """The most memory of the container in any sample, in MB (2^20 bytes), without files
     that are only cached."""
-    engine_runtime_s: Amount | None = _measured("Running time by the engine (s)")
+    engine_runtime_s: Amount | None = None
     """The running time by the engine's own clock, in s, without the engine's cost."""
-    runtime_s_spread: Amount | None = _measured()
+    runtime_s_spread: Amount | None = None
     """With repeats: the largest running time less the smallest, in s."""
-    max_gpu_memory_mb_spread: Amount | None = _measured()
+    max_gpu_memory_mb_spread: Amount | None = None
     """With repeats: the largest maximum of GPU memory less the smallest, in MB (2^20
     bytes)."""
     repeats: Positive = 1
@@ -116,14 +106,8 @@ class CaseRecord:
                 raise ValueError(f"{self.case} is {self.status.value}, but has values")
 
 
-MEASURED: Mapping[str, str] = {
-    field.name: field.metadata["title"]
-    for field in fields(CaseRecord)
-    if "title" in field.metadata
-}
-"""The titles of the columns whose values were measured, by name."""
-
-VALUES = tuple(MEASURED)
+VALUES = tuple(field.name for field in fields(CaseRecord) if field.name in MEASURED)
+"""Columns whose values were measured, and may be ranked; a run that failed has none."""
 
 
 def means(records: Iterable[CaseRecord], cases: int) -> dict[str, float]:
@@ -243,30 +227,19 @@ def read_efficiency(file: str | Path) -> pd.DataFrame:
     return pd.DataFrame(columns, index=index)
 
 
-def known_metrics(challenge: Challenge) -> tuple[str, ...]:
-    """All metrics of a challenge that lie in RESULTS/TEAM, ranked or not."""
-    organs = [organ.name for organ in challenge.organs]
-    scores = map("_".join, itertools.product(challenge.metrics, organs))
-    means = challenge.metrics if organs else ()
-    columns = (rules.columns for rules in challenge.answers)
-    answers = itertools.chain.from_iterable(columns)
-    return (*means, *answers, *VALUES, *scores, *challenge.columns_of_others)
-
-
 def ranked_by_others(challenge: Challenge, file: str) -> tuple[str, ...]:
     """Ranked metrics that nothing here makes, and that somebody else's table may have.
 
     A ChallengeError is raised if one is a misspelt name of a metric of ours.
     """
-    our_metrics = known_metrics(challenge)
     metrics = []
     for place, rule in enumerate(challenge.ranking, start=1):
-        if rule.metric in our_metrics:
+        if rule.metric in challenge.columns:
             continue
-        metric = metric_of(rule.metric)
-        is_ours = metric is not None and metric.name in challenge.metrics
-        is_ours |= bool(challenge.answers) and is_of_answers(rule.metric)
-        meant = nearest(rule.metric, our_metrics)
+        # Of another organ, or of other answers.
+        is_ours = rule.record.base in challenge.metrics
+        is_ours |= bool(challenge.answers) and not rule.record.is_of_each_case
+        meant = nearest(rule.metric, challenge.columns)
         if is_ours or "?" in meant:
             raise ChallengeError(
                 file,

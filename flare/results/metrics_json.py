@@ -11,7 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from flare.challenge.metrics import ANSWER_METRICS, METRICS, SCORES, value_problem
+from flare.challenge.metrics import (
+    ANSWER_METRICS,
+    MEASURED,
+    METRICS,
+    SCORES,
+    metric_named,
+)
 from flare.challenge.rules import FREE_CASES, LEFT_EMPTY, STATISTICS
 from flare.common.errors import unwritable
 from flare.common.files import write_whole
@@ -173,7 +179,7 @@ def _by_organ() -> Iterator[Family]:
             yield Family(
                 f"^{metric.name}(_{_NAME})?$",
                 f"{metric.name}, {metric.name}_ORGAN",
-                f"The {metric.title_with_unit} of each case, also of one organ, where"
+                f"The {metric.heading} of each case, also of one organ, where"
                 f" the challenge asks for it: {metric.definition}.",
                 _Amounts if metric.range[0] == 0 else _Numbers,
             )
@@ -231,10 +237,8 @@ def _metrics_by_type() -> dict[Any, list[str]]:
 
 def _measured() -> Iterator[Family]:
     """The keys of `efficiency` by column of efficiency.csv."""
-    from flare.results.efficiency_csv import VALUES  # which no evaluation needs
-
     yield Family(
-        f"^({'|'.join(VALUES)})_mean$",
+        f"^({'|'.join(MEASURED)})_mean$",
         "COLUMN_mean",
         "The mean over all cases of a column of efficiency.csv, in its unit; only there"
         " if every case is `ok` and has a value.",
@@ -335,7 +339,8 @@ def metrics_json(results: Results) -> str:
     # Its readers refuse the results of all teams where one has such a value.
     columns = {name: [value] for name, value in results.answer_values.items()}
     for name, values in {**results.metrics, **columns}.items():
-        problem = value_problem(min(values), name) or value_problem(max(values), name)
+        metric = metric_named(name)
+        problem = metric.problem(min(values)) or metric.problem(max(values))
         if problem:
             raise ValueError(problem)
     return text

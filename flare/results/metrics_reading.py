@@ -12,12 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flare.challenge.formats import CASE, case_of
-from flare.challenge.metrics import (
-    SCORES,
-    is_of_answers,
-    metric_of,
-    value_problem,
-)
+from flare.challenge.metrics import SCORES, metric_named, scored
 from flare.challenge.rules import RESERVED_ENDINGS
 from flare.common.files import csv_text, json_at, read_regular, write_whole
 from flare.common.schema import build
@@ -180,7 +175,8 @@ def _values(
 ) -> dict[tuple[str, str], float]:
     """All scores by case and metric; those that are null are left out."""
     values = {}
-    for metric in (*metrics, *filter(metric_of, keys.case)):
+    scores = (metric.name for metric in scored(keys.case))
+    for metric in (*metrics, *scores):
         for number, value in keys.case.get(metric, {}).items():
             if value is None:
                 continue
@@ -198,9 +194,10 @@ def _answer_values(file: Path, aggregates: Mapping[str, Any]) -> dict[str, float
     """
     endings = tuple(f"_{ending}" for ending in RESERVED_ENDINGS)
     values = {}
-    for column, value in aggregates.items():
-        if is_of_answers(column) and not column.endswith(endings):
-            values[column] = _score(value, column, file, column)
+    for metric in scored(aggregates):
+        name = metric.name
+        if not (metric.is_of_each_case or name.endswith(endings)):
+            values[name] = _score(aggregates[name], name, file, name)
     return values
 
 
@@ -272,7 +269,7 @@ def _score(value: object, metric: str, file: Path, case: str) -> float:
         problem = f"{safe(case)}: {metric} is {safe(json.dumps(value))}, no number"
         raise RankingError(str(file), problem)
     score = float(value)
-    problem = value_problem(score, metric)
+    problem = metric_named(metric).problem(score)
     if problem:
         raise RankingError(str(file), f"{safe(case)}: {problem}")
     return score

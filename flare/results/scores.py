@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
 from flare.challenge.formats import PLAIN_NAMES, FileNames
-from flare.challenge.metrics import METRICS, Metric, metric_of, organ_of
+from flare.challenge.metrics import METRICS, Metric, metric_named
 from flare.challenge.reading import Rule
 from flare.challenge.rules import STATISTICS
 from flare.common.schema import OMIT, Is, Positive, Sha256, Text
@@ -287,11 +287,8 @@ class Results:
 
 def value_text(column: str, value: float) -> str:
     """A value behind the title of its metric, and the answers that it is of."""
-    metric = metric_of(column)
-    assert metric is not None
-    parts = [metric.title, organ_of(column).replace("_", " ")]
-    title = " of ".join(filter(None, parts))
-    return f"{title} {value:z.{metric.decimals + 1}f}"
+    metric = metric_named(column)
+    return f"{metric.full_title} {value:z.{metric.decimals + 1}f}"
 
 
 def statistics(values: Sequence[float]) -> dict[str, float | None]:
@@ -338,9 +335,9 @@ def _organ_table(results: Results) -> Iterator[str]:
             titles.append(metric.title if name == "mean" else "")
             names.append(name)
     rows = [titles, names]
-    for column in columns:
-        if metric_of(column) is metrics[0]:
-            rows.append(_organ_row(organ_of(column), metrics, columns))
+    for column in map(metric_named, columns):
+        if column.base == metrics[0].name:
+            rows.append(_organ_row(column.part, metrics, columns))
     yield from _lines(rows)
     yield from (organ.text for organ in results.free_cases)
 

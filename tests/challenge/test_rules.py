@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flare
-from flare.challenge.metrics import METRICS, Better, is_score, metric_of
+from flare.challenge.metrics import METRICS, Better, metric_named
 from flare.challenge.reading import (
     ChallengeError,
     challenge_names,
@@ -473,12 +473,15 @@ def test_a_metric_has_its_best_value_for_equal_masks(metric):
 
 
 def test_a_column_belongs_to_the_metric_that_it_begins_with():
-    assert metric_of("nsd_left_kidney") is METRICS["nsd"]
-    assert [metric_of(name) for name in ("runtime_s", "dscent", "")] == [None] * 3
-    assert is_score("dsc")
+    nsd = metric_named("nsd_left_kidney")
+    assert (nsd.base, nsd.part) == ("nsd", "left_kidney")
+    assert nsd.bounds == METRICS["nsd"].bounds
+    names = ("runtime_s", "dscent", "")
+    assert [metric_named(name).is_scored for name in names] == [False] * 3
+    assert metric_named("dsc").is_share
     distance = replace(METRICS["dsc"], unit="mm", range=(0.0, 9.0), better=Better.LOWER)
     assert (distance.is_share, distance.best) == (False, 0.0)
-    assert distance.title_with_unit == "DSC (mm)"
+    assert distance.heading == "DSC (mm)"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from math import inf
 
 import pytest
 
-from flare.challenge.metrics import METRICS, Better, metric_of
+from flare.challenge.metrics import METRICS, Better, metric_named
 from flare.reports.evaluation import organiser_page
 from flare.reports.scores import OwnScores, own_scores
 from flare.results.metrics_reading import read_evaluation
@@ -174,7 +174,7 @@ def test_a_metric_that_is_declared_is_on_pages_as_its_record_says(
         for_participants=is_told,
     )
     monkeypatch.setitem(METRICS, "far", distance)
-    metric_of.cache_clear()
+    metric_named.cache_clear()
     old, new = (metrics_content({"liver": [0.9, 0.8, 0.7]}) for _ in range(2))
     for content, values in ((old, [9.0, 8.0, 7.0]), (new, [9.04, 6.0, 8.5])):
         content["case"]["far"] = content["case"]["far_liver"] = numbered(values)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import escape
 
-from flare.challenge.metrics import METRICS
+from flare.challenge.metrics import METRICS, metric_named
 from flare.common.text import printable
 from flare.reports.charts import rank_ticks, spread_chart, value_axis
 from flare.reports.model import (
@@ -232,7 +232,7 @@ def test_tips_have_no_more_digits_than_the_tables(tmp_path, is_organiser):
 )
 def test_a_logarithmic_axis_has_several_ticks(values):
     """At the places of their values: equal factors are equally long."""
-    axis = value_axis("runtime_s", values)
+    axis = value_axis(metric_named("runtime_s"), values)
 
     assert 3 <= len(axis.ticks) <= 10
     for place, text in axis.ticks:
@@ -242,7 +242,7 @@ def test_a_logarithmic_axis_has_several_ticks(values):
 def test_a_logarithmic_axis_holds_any_time():
     """Of these, powers of ten are 0, or beyond all floats."""
     for values in ([1e-320, 10.0], [10.0, 1.7e308]):
-        axis = value_axis("runtime_s", values)
+        axis = value_axis(metric_named("runtime_s"), values)
 
         assert 0 < axis.scale(values[0]) < axis.scale(values[1]) < 1
 
@@ -272,12 +272,12 @@ def test_an_axis_of_scores_begins_at_a_half_if_most_are_beyond(low, start):
 
 def test_one_large_value_does_not_squeeze_all_others():
     """The upper quartile of 0 to 100 and 10,000 is 85: 300 is beyond three of it."""
-    axis = value_axis("max_gpu_memory_mb", [*range(0, 101, 10), 10_000])
+    axis = value_axis(metric_named("max_gpu_memory_mb"), [*range(0, 101, 10), 10_000])
 
     assert axis.scale(100) == pytest.approx(1 / 3)
     assert axis.place(10_000) == 1
     assert [text for _, text in axis.ticks] == ["0", "100", "200", "300"]
-    ticks = value_axis("max_gpu_memory_mb", [100, 120, 140]).ticks
+    ticks = value_axis(metric_named("max_gpu_memory_mb"), [100, 120, 140]).ticks
     assert [text for _, text in ticks] == ["0", "50", "100", "150"]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from flare.challenge.metrics import metric_of
+from flare.challenge.metrics import scored
 from flare.challenge.reading import (
     challenge_names,
     challenge_summary,
@@ -70,7 +70,7 @@ def validate_challenge(request: NamedChallenge) -> None:
             " metrics.",
             listing(foreign_metrics),
         )
-    computed = [name for name in foreign_metrics if metric_of(name)]
+    computed = [metric.name for metric in scored(foreign_metrics)]
     if computed:
         _log.info("To have %s computed, add it to metrics.", listing(computed))
     no_ranking = (

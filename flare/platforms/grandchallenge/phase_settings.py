@@ -18,7 +18,6 @@ from flare.challenge.metrics import (
     SCORES,
     Better,
     Metric,
-    is_of_answers,
 )
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
@@ -151,7 +150,7 @@ def _ranked(challenge: Challenge, columns: Sequence[Column]) -> list[Column]:
     """The columns of the metrics that the challenge file ranks by, if it names any."""
     paths = set()
     for rule in challenge.ranking:
-        ending = "" if is_of_answers(rule.metric) else "_mean"
+        ending = "_mean" if rule.record.is_of_each_case else ""
         paths.add(f"aggregates.{rule.metric}{ending}")
     return [column for column in columns if column.path in paths]
 
@@ -234,7 +233,7 @@ def _metrics(challenge: Challenge) -> list[Metric]:
 
 def _mean_column(metric: Metric, title: str, ending: str = "") -> Column:
     """The column of the mean over cases of a metric, whose key may end in an organ."""
-    title = f"{title} {metric.title_with_unit}"
+    title = f"{title} {metric.heading}"
     return column_of(title, f"{metric.name}{ending}", _order(metric))
 
 

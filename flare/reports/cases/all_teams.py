@@ -328,6 +328,6 @@ def _tables(team_cases: Sequence[_TeamCase], finding: CaseFinding) -> Iterator[T
                 score = scores.get(f"{metric.name}_{organ.name}")
                 row.append(metric_cell(metric, score, exact=True))
             rows.append(row)
-        caption = f"{metric.title_with_unit} of each team and organ"
+        caption = f"{metric.heading} of each team and organ"
         heads, key = ("team", "mean", *titles), metric_key(metric)
         yield table(caption, heads, rows, words=("team",), key=key)

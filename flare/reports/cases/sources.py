@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.challenge.formats import FileNames
-from flare.challenge.metrics import METRICS, organ_of
+from flare.challenge.metrics import METRICS, metric_named
 from flare.challenge.reading import recorded_challenge
 from flare.challenge.rules import Challenge
 from flare.common.errors import InputError
@@ -174,7 +174,7 @@ def _find_references(
 def _rules(metrics: Path, results: EvaluationFile) -> tuple[Challenge, int | None]:
     """The rules that the scores were made by, and the decimals they have."""
     evaluation = results.evaluation
-    organs = dict.fromkeys(organ_of(metric) for _, metric in results.values)
+    organs = dict.fromkeys(metric_named(name).part for _, name in results.values)
     organs.pop("", None)
     options = evaluation.options
     decimals = options.get("decimals")

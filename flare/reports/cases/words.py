@@ -85,7 +85,7 @@ def organ_table(finding: CaseFinding) -> Table:
         ]
         rows.append(row)
     rows.append(["mean of organs", *_score_cells(finding.scores), *[""] * 6])
-    titles = [metric.title_with_unit for metric in metrics_in(finding.scores)]
+    titles = [metric.heading for metric in metrics_in(finding.scores)]
     volumes = "reference (ml)", "prediction (ml)", "missed (ml)", "added (ml)"
     return table(
         f"Scores, distances and volumes; a voxel has {voxel_ml * 1000:.3g} mm3",

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-from flare.challenge.metrics import RUNTIME, Metric
+from flare.challenge.metrics import Metric
 from flare.common.files import csv_text, write_whole
 from flare.common.text import count, isolated, printable
 from flare.ranking.sensitivity import Scheme
@@ -168,7 +168,7 @@ def _organs_plate(scores: CaseScores, metric: Metric) -> Plate:
             rows.append((organ, case, value))
     return Plate(
         name=f"organs_{metric.name}",
-        caption=f"{metric.title_with_unit} of each organ on"
+        caption=f"{metric.heading} of each organ on"
         f" {count(len(scores.cases), 'case')}. {KEY}{INTERVALS * metric.is_share}",
         columns=("organ", "case", metric.name),
         rows=rows,
@@ -185,7 +185,7 @@ def _cases_plate(scores: CaseScores, metric: Metric) -> Plate:
         fields.append([column[number] for column in columns])
     return Plate(
         name=f"cases_{metric.name}",
-        caption=f"{metric.title_with_unit} of each case and organ, the lowest DSC"
+        caption=f"{metric.heading} of each case and organ, the lowest DSC"
         " first; a line marks what has no result.",
         columns=("case", *organs),
         rows=[(case, *values) for case, values in zip(cases, fields, strict=True)],
@@ -233,7 +233,7 @@ def write_ranking_figures(ranking: WholeRanking, page: Page, folder: Path) -> No
 def _group_texts(ranking: WholeRanking) -> Iterator[tuple[str, str]]:
     """The names and texts of the tables of groups; no group has a value of answers."""
     groupings, groups = ranking.groupings, ranking.public.groups
-    of_cases = [values for values in ranking.metrics if not values.metric.is_of_answers]
+    of_cases = [values for values in ranking.metrics if values.metric.is_of_each_case]
     columns = zip(_stems(groupings), groupings, groups, strict=True)
     for stem, grouping, group_ranks in columns:
         yield f"{stem}_ranks.csv", _group_ranks(ranking.public, group_ranks)
@@ -262,7 +262,7 @@ def _group_ranks(public: PublicRanking, group_ranks: GroupRanks) -> str:
 
 def _group_means(values: MetricValues, grouping: Grouping) -> str:
     """The mean of each team in each group, as CSV; only scores have intervals."""
-    columns = len(MEAN_COLUMNS) if values.metric.is_score else 3
+    columns = len(MEAN_COLUMNS) if values.metric.is_share else 3
     rows = []
     for team, row in zip(values.teams, values.rows, strict=True):
         for group, cases in grouping.groups:
@@ -289,7 +289,7 @@ def _mean_ranks_plate(public: PublicRanking) -> Plate:
         rows=rows,
         chart=field_chart(
             labels,
-            [metric.title for metric in public.metrics],
+            [metric.heading for metric in public.metrics],
             fields,
             partial(rank_shade, teams=len(public.teams)),
             ".2f",
@@ -331,7 +331,7 @@ def _cost_plate(tradeoff: Tradeoff) -> Plate:
 
 def _metric_plates(values: MetricValues) -> Iterator[Plate]:
     """The values of all teams by a metric, which cases are hard, and the tests."""
-    if not values.metric.is_of_answers:
+    if values.metric.is_of_each_case:
         yield _values_plate(values)
     if values.has_hard_cases:
         yield _hard_cases_plate(values)
@@ -341,7 +341,7 @@ def _metric_plates(values: MetricValues) -> Iterator[Plate]:
 
 def _values_plate(values: MetricValues) -> Plate:
     metric = values.metric
-    note = " On a logarithmic axis." if metric.name.startswith(RUNTIME) else ""
+    note = " On a logarithmic axis." if metric.is_running_time else ""
     counts = f" In boxes and means, {values.counted_text}." * bool(values.counted_text)
     rows = []
     for team, row in zip(values.teams, values.rows, strict=True):
@@ -349,8 +349,8 @@ def _values_plate(values: MetricValues) -> Plate:
             rows.append((team, case, value))
     return Plate(
         name=f"values_{file_stem(metric.name)}",
-        caption=f"{metric.title} of each team on each case with a result, in the order"
-        f" of the ranking.{note} {KEY}{counts}",
+        caption=f"{metric.heading} of each team on each case with a result, in the"
+        f" order of the ranking.{note} {KEY}{counts}",
         columns=("team", "case", metric.name),
         rows=rows,
         chart=replace(values_chart(values), labels=tuple(values.teams)),
@@ -363,8 +363,8 @@ def _hard_cases_plate(values: MetricValues) -> Plate:
         rows.append((values.cases[number], *(row[number] for row in values.rows)))
     return Plate(
         name=f"cases_{file_stem(values.metric.name)}",
-        caption=f"{values.metric.title} of each team and case, the hardest case first,"
-        f" from {rows[0][0]} to {rows[-1][0]}; a line marks what has no result.",
+        caption=f"{values.metric.heading} of each team and case, the hardest case"
+        f" first, from {rows[0][0]} to {rows[-1][0]}; a line marks what has no result.",
         columns=("case", *values.teams),
         rows=rows,
         chart=case_chart(values),
@@ -379,7 +379,7 @@ def _tests_plate(values: MetricValues) -> Plate:
             rows.append((*pair, effect, "yes" if is_significant else "no"))
     return Plate(
         name=f"tests_{file_stem(values.metric.name)}",
-        caption=f"{values.metric.title}: a square is where the team of the row is"
+        caption=f"{values.metric.heading}: a square is where the team of the row is"
         " significantly better than the team of the column, which has the number of"
         " its row: the teams in the order of their mean rank by this metric alone"
         f" ({tests_text([values.metric.name])}, 5 %, after Holm); the"

@@ -16,7 +16,7 @@ from flare.ranking.means import ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis
 from flare.ranking.ranking_json import RANKING_JSON, VALUES_CSV, ranking_json
 from flare.ranking.sensitivity import Scheme
-from flare.ranking.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest
+from flare.ranking.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest, methods_of
 from flare.reports.model import BEST, Cell, Table
 from flare.reports.paper.tables import (
     MOST_COLUMNS,
@@ -202,10 +202,7 @@ def _pairs_text(analysis: Analysis) -> str:
         f" {tests_text(metrics)},\n"
         f"after Holm over the {family} ordered pairs of each metric"
     )
-    if not analysis.rules.is_of_answers_alone:
-        title += "; cases without a difference are left out"
-    if analysis.rules.of_answers:
-        title += "; of answers, p is the share of draws in which it is not better"
+    title += "".join(method.title for method in methods_of(analysis.rules.records))
     return _block(f"{title}:", rows)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from flare.challenge.metrics import SCORES, Metric, metric_of, metrics_in
+from flare.challenge.metrics import SCORES, Metric, metric_named, metrics_in
 from flare.challenge.reading import further_rules, scoring_rules
 from flare.challenge.rules import MaxMemory, RankedMetric
 from flare.common.environment import __version__
@@ -13,9 +13,9 @@ from flare.common.text import count, isolated, listing, printable
 from flare.ranking.inspection import RollCall
 from flare.ranking.rank import Analysis
 from flare.ranking.rules import MissingRule, Ties
-from flare.ranking.uncertainty import ALPHA, CONFIDENCE
-from flare.reports.ranking.words import left_out_text, printed
-from flare.reports.scores import METHOD, title_within
+from flare.ranking.uncertainty import ALPHA, CONFIDENCE, methods_of
+from flare.reports.ranking.words import left_out_text
+from flare.reports.scores import METHOD
 from flare.results.metrics_reading import EvaluationFile
 from flare.results.traces_csv import STABLE_SHARE
 
@@ -74,17 +74,17 @@ def _sentences(analysis: Analysis) -> Iterator[str]:
     yield _ranked_text(analysis)
     yield left_out_text(rules.left_out)
     weighted = "weighted mean" if len(set(rules.weights)) > 1 else "mean"
-    over = "all metrics" if rules.is_of_answers_alone else "all cases and metrics"
+    over = "all cases and metrics" if rules.has_cases else "all metrics"
     yield (
         f"A team's score is the {weighted} of its ranks over {over},"
         " divided by the number of teams; ranks were added exactly."
     )
-    if rules.of_answers and not rules.is_of_answers_alone:
+    if rules.of_all_cases and rules.has_cases:
         yield (
             "A rank by a metric of answers counted as much as the mean of the ranks by"
             " another metric of the same weight."
         )
-    where = "" if rules.is_of_answers_alone else " on a case"
+    where = " on a case" if rules.has_cases else ""
     yield f"Teams with equal values{where} got {_TIES[rules.ties]}."
     yield _missing_text(analysis)
     if rules.gate_dsc:
@@ -117,7 +117,7 @@ def _ranked_text(analysis: Analysis) -> str:
     of_cases: list[str] = []
     of_answers: list[str] = []
     for rule in rules.metrics:
-        group = of_answers if rule.metric in rules.of_answers else of_cases
+        group = of_answers if rule.metric in rules.of_all_cases else of_cases
         group.append(_metric_text(rule))
     if of_cases:
         text += (
@@ -141,7 +141,7 @@ def _robustness_sentences(analysis: Analysis) -> Iterator[str]:
             f" bootstrap samples of the cases (NumPy's {bootstrap.generator}, seed"
             f" {bootstrap.seed}), of which {CONFIDENCE:.0%} intervals are given."
         )
-        if analysis.rules.of_answers:
+        if analysis.rules.of_all_cases:
             yield "Values of answers were made anew from the answers of each sample."
         if bootstrap.left_out:
             yield (
@@ -149,27 +149,14 @@ def _robustness_sentences(analysis: Analysis) -> Iterator[str]:
                 f" {bootstrap.left_out}."
             )
     teams = len(analysis.board.teams)
-    if teams > 1 and not analysis.rules.is_of_answers_alone:
+    if teams > 1:
         replaced = "replaced by the worst value of the metric, or of any team where it"
         replaced += " has none"
         if any(rule.failed is not None for rule in analysis.rules.metrics):
             replaced += ", or by that of a failed run"
-        yield (
-            "Teams were compared by one-sided Wilcoxon signed-rank tests paired by"
-            " case (normal approximation with corrections for ties and continuity;"
-            f" cases without a difference left out; missing results {replaced}),"
-            f" adjusted by Holm's method over the {teams * (teams - 1)} ordered pairs"
-            f" of teams for each metric, at a level of {ALPHA:g}; effects are"
-            " matched-pairs rank-biserial correlations."
-        )
-    if teams > 1 and analysis.rules.of_answers:
-        yield (
-            "By metrics of answers, p is the share of the bootstrap samples in which a"
-            " team was not better than the other one, adjusted by Holm's method over"
-            f" the {teams * (teams - 1)} ordered pairs of teams for each metric, at a"
-            f" level of {ALPHA:g}; effects are the share of the samples in which it was"
-            " better, less that in which it was worse."
-        )
+        for method in methods_of(analysis.rules.records):
+            pairs = teams * (teams - 1)
+            yield method.paper.format(pairs=pairs, alpha=ALPHA, replaced=replaced)
 
 
 def _roll_sentences(roll: RollCall) -> Iterator[str]:
@@ -190,7 +177,7 @@ def _roll_sentences(roll: RollCall) -> Iterator[str]:
 def _scoring_sentences(analysis: Analysis) -> Iterator[str]:
     """Define the metrics, and tell the rules by which the label maps were scored."""
     origin, challenge = analysis.table.origin, analysis.challenge
-    if not any(metric_of(rule.metric) for rule in analysis.rules.metrics):
+    if not any(record.is_scored for record in analysis.rules.records):
         return
     if origin is None:
         yield (
@@ -215,11 +202,10 @@ def _scoring_sentences(analysis: Analysis) -> Iterator[str]:
 
 def _answer_sentences(analysis: Analysis) -> Iterator[str]:
     """Define the ranked metrics of answers, and tell how missing ones counted."""
-    columns = analysis.rules.of_answers
+    columns = analysis.rules.of_all_cases
     for column in columns:
-        metric = printed(column)
-        if metric.record:
-            yield f"{metric.title} is {metric.record.definition}."
+        metric = metric_named(column)
+        yield f"{metric.heading} is {metric.definition}."
     if columns:
         yield "A missing answer counted as the worst one."
         note = analysis.challenge.rules_note
@@ -286,7 +272,9 @@ def _measuring_sentences(analysis: Analysis) -> Iterator[str]:
     """How running time and memory were measured, as measurement.json has it."""
     origin, names = analysis.table.origin, analysis.rules.names
     others = analysis.challenge.columns_of_others
-    if origin is None or all(metric_of(name) or name in others for name in names):
+    if origin is None or all(
+        metric_named(name).is_scored or name in others for name in names
+    ):
         return
     if not origin.measured:
         yield "How running time and memory were measured is not on record."
@@ -331,7 +319,7 @@ def _missing_text(analysis: Analysis) -> str:
     ]
     if not missing:
         return "No result was missing."
-    metrics = len(rules.metrics) - len(rules.of_answers)
+    metrics = len(rules.metrics) - len(rules.of_all_cases)
     total = len(board.teams) * len(board.cases) * metrics
     values = ""
     if rules.missing is MissingRule.VALUE:
@@ -446,7 +434,7 @@ def _metrics(rules: Mapping[str, Any]) -> tuple[Metric, ...]:
 
 def _names(metrics: Iterable[Metric]) -> str:
     """Metrics within a sentence."""
-    titles = (title_within(metric).partition(" (")[0] for metric in metrics)
+    titles = (metric.title_within for metric in metrics)
     return listing(titles, last=" and ")
 
 

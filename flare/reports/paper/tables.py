@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from flare.challenge.metrics import Metric, metric_named
 from flare.common.text import count, listing
 from flare.ranking.means import Mean, Means, ranking_means
 from flare.ranking.rank import Analysis
 from flare.ranking.uncertainty import ALPHA
 from flare.reports.model import BEST, NO_RESULT, Cell, Table, table
 from flare.reports.ranking.words import (
-    Printed,
     all_cases_text,
     counted_text,
     guests_note,
     left_out_text,
-    printed,
     tests_text,
 )
 from flare.reports.render.text import escaped_markdown, latex, latex_file, markdown
@@ -88,7 +87,9 @@ def ranking_table(analysis: Analysis, metric_head: str, caption: str = "") -> Ta
     guest_rows = [number for number, place in enumerate(places) if place.rank is None]
     heads = ["rank", "team", "score"]
     for metric in metrics:
-        heads.append(metric_head.format(title=printed(metric).title, name=metric))
+        heads.append(
+            metric_head.format(title=metric_named(metric).heading, name=metric)
+        )
     return table(caption, heads, rows, words=("team",), quiet=guest_rows)
 
 
@@ -119,7 +120,9 @@ def mean_files(means: Means, title: str) -> Iterator[tuple[str, str]]:
 def _public_lines(analysis: Analysis) -> list[str]:
     """The means that everybody may know, by the metrics of the ranking, in Markdown."""
     means = ranking_means(analysis, has_organs=False)
-    public_metrics = {name for name in analysis.rules.names if printed(name).is_told}
+    public_metrics = {
+        name for name in analysis.rules.names if metric_named(name).for_participants
+    }
     rows = tuple(mean for mean in means.rows if mean.metric in public_metrics)
     public_means = replace(means, rows=rows)
     tables = mean_tables(public_means, ranking_title(analysis), ["means"])
@@ -147,7 +150,7 @@ def mean_tables(
     yield from _tables_by_width(means, metric_columns, title, "", kinds)
     for metric, _ in metric_columns:
         columns = [column for column in organ_columns if column[0] == metric]
-        organs_title = f"{title}: {printed(metric).title} by organ"
+        organs_title = f"{title}: {metric_named(metric).heading} by organ"
         yield from _tables_by_width(means, columns, organs_title, f"_{metric}", kinds)
 
 
@@ -181,7 +184,7 @@ def _one_table(
         rows.append(row)
     heads = []
     for metric, organ in columns:
-        heads.append(organ.replace("_", " ") or printed(metric).title)
+        heads.append(organ.replace("_", " ") or metric_named(metric).heading)
     note = _note(means, [metric for metric, _ in columns], kind)
     return table(
         f"{title}, {count(means.cases, 'case')}: {_STATISTICS[kind]}. {note}",
@@ -196,8 +199,8 @@ def _cell(mean: Mean, means: Means, kind: str) -> Cell:
     """A mean or a median, with the number of cases if some are left out."""
     if not mean.n:
         return Cell(NO_RESULT)
-    metric = printed(mean.metric)
-    is_whole = metric.is_of_answers or mean.n == means.cases
+    metric = metric_named(mean.metric)
+    is_whole = not metric.is_of_each_case or mean.n == means.cases
     number = "" if is_whole else f" (n = {mean.n})"
     if kind == "medians":
         return Cell(_median_text(mean, metric) + number)
@@ -207,11 +210,11 @@ def _cell(mean: Mean, means: Means, kind: str) -> Cell:
     return Cell(text + number + sign, css=BEST if mean in means.best else "")
 
 
-def _median_text(mean: Mean, metric: Printed) -> str:
+def _median_text(mean: Mean, metric: Metric) -> str:
     """A median with its quartiles; a value of answers is alone."""
     quartiles = (mean.median, mean.first_quartile, mean.third_quartile)
     median, low, high = (metric.text(value or 0) for value in quartiles)
-    return median if metric.is_of_answers else f"{median} ({low} to {high})"
+    return f"{median} ({low} to {high})" if metric.is_of_each_case else median
 
 
 def _note(means: Means, metrics: Sequence[str], kind: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from flare.challenge.metrics import Metric, metric_named
 from flare.common.text import count, safe
 from flare.ranking.rank import Standing
 from flare.reports.charts import linear_axis, log_axis, zoomed_axis
 from flare.reports.model import Chart, Pair, Part, Point, Points, Words, table
-from flare.reports.ranking.words import Printed, printed
 
 _COSTS = {
     "runtime_s": "running time",
@@ -47,7 +47,7 @@ class TeamCost:
 class Tradeoff:
     """The mean DSC of all teams against one cost."""
 
-    metric: Printed
+    metric: Metric
     teams: tuple[TeamCost, ...]
     """In the order of the ranking."""
     cases: int
@@ -93,7 +93,7 @@ def tradeoffs(
             rows = zip(places, means["dsc"], means[name], strict=True)
             teams = tuple(_team_costs(rows, is_whole=is_whole))
             if teams:
-                yield Tradeoff(printed(name), teams, cases)
+                yield Tradeoff(metric_named(name), teams, cases)
 
 
 def _team_costs(
@@ -120,7 +120,7 @@ def cost_parts(all_tradeoffs: Sequence[Tradeoff], *, has_dsc: bool) -> list[Part
 
 def cost_chart(tradeoff: Tradeoff) -> Chart:
     """A dot for each team; the line joins the front."""
-    metric, dsc = tradeoff.metric, printed("dsc")
+    metric, dsc = tradeoff.metric, metric_named("dsc")
     front = tradeoff.front
     costs = [team.cost for team in tradeoff.teams]
     is_wide = 0 < 5 * min(costs) < max(costs)
@@ -131,23 +131,23 @@ def cost_chart(tradeoff: Tradeoff) -> Chart:
     for team in tradeoff.teams:
         texts = dsc.text(team.dsc), metric.text(team.cost)
         is_front = team in front
-        words = f"{dsc.title} {texts[0]}, {metric.title} {texts[1]}"
+        words = f"{dsc.heading} {texts[0]}, {metric.heading} {texts[1]}"
         place = across.scale(team.cost), up.place(team.dsc)
         points.append(
             Point(*place, str(team.rank or ""), f"{safe(team.team)}: {words}", is_front)
         )
         rows.append((team.team, team.rank or "-", *texts, "yes" if is_front else "no"))
     notes = across.note, up.note if below else "", tradeoff.front_text
-    heads = ("team", "rank", dsc.title, metric.title, "front")
+    heads = ("team", "rank", dsc.heading, metric.heading, "front")
     caption = f"{tradeoff.title}: means over {count(tradeoff.cases, 'case')}"
     return Chart(
         title=tradeoff.title,
         note=" ".join(filter(None, notes)),
         summary=f"{count(len(points), 'team')}. {tradeoff.front_text}",
         labels=(),
-        rows=[Points(tuple(points), up.ticks, dsc.title)],
+        rows=[Points(tuple(points), up.ticks, dsc.heading)],
         axis=across.ticks,
-        axis_title=metric.title,
+        axis_title=metric.heading,
         key=_KEY,
         table=table(caption, heads, rows, words=("team", "front")),
     )

@@ -11,10 +11,11 @@ from itertools import chain
 
 import numpy as np
 
+from flare.challenge.metrics import Metric, metric_named
 from flare.common.text import count, listing, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme
-from flare.ranking.uncertainty import ALPHA, fewest_cases_to_test
+from flare.ranking.uncertainty import ALPHA, fewest_cases_to_test, methods_of
 from flare.reports.charts import (
     field_chart,
     present,
@@ -56,15 +57,14 @@ from flare.reports.ranking.page import (
     ranking_page,
 )
 from flare.reports.ranking.words import (
-    Printed,
     counted_text,
     missing_lines,
-    printed,
     recount_text,
     scheme_moves,
     scheme_title,
     tau_text,
     tests_text,
+    value_cell,
 )
 from flare.reports.scores import Mean, group_title
 from flare.results.groups_csv import Grouping
@@ -79,13 +79,6 @@ TESTS_NOTE = (
     " ordered pairs of a metric. The darker, the larger the effect (matched-pairs"
     " rank-biserial correlation{})."
 )
-ANSWERS_EFFECT = (
-    "; of answers, the share of draws in which it is better, less that in which it is"
-    " worse, and p that in which it is not better"
-)
-ALL_CASES = "all cases together"
-"""Stands for the case of a value of answers."""
-
 EFFECTS = (0.25, 0.5, 0.75)
 """An effect above a bound has a darker shade than one up to it."""
 
@@ -101,7 +94,7 @@ EFFECT_KEY: Key = (
 class MetricValues:
     """The values of all competing teams by one metric, and how they differ."""
 
-    metric: Printed
+    metric: Metric
     teams: Sequence[str]
     """The competing teams, best first."""
     cases: Sequence[str]
@@ -121,7 +114,7 @@ class MetricValues:
     @property
     def has_hard_cases(self) -> bool:
         """Whether its values tell which cases are hard, and for whom."""
-        return self.metric.is_score and not self.metric.is_of_answers
+        return self.metric.is_share and self.metric.is_of_each_case
 
     def medians_without(self, row: Sequence[float | None]) -> list[float | None]:
         """The medians of all cases without a team's values; None without any other."""
@@ -180,9 +173,9 @@ def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
     for test in analysis.tests:
         if test.metric == name:
             effects[test.team, test.other] = (test.effect, test.p_holm <= ALPHA)
-    metric, cases = printed(name), board.cases
-    if metric.is_of_answers:
-        cases, counted = (ALL_CASES,), counted[:1]
+    metric, cases = metric_named(name), board.cases
+    if not metric.is_of_each_case:
+        cases, counted = tuple(metric.units(cases)), counted[:1]
         rows = [row[:1] for row in rows]
     mean_ranks = board.doubled_ranks[:, :, number].mean(axis=1)
     return MetricValues(
@@ -191,7 +184,7 @@ def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
         cases=cases,
         rows=rows,
         counted=counted,
-        axis=value_axis(metric.record or name, present(chain.from_iterable(rows))),
+        axis=value_axis(metric, present(chain.from_iterable(rows))),
         ordered=[sorted(present(case)) for case in zip(*rows, strict=True)],
         own_order=[board.teams[n] for n in np.argsort(mean_ranks, kind="stable")],
         effects=effects,
@@ -238,7 +231,7 @@ def organiser_page(
         tests = _tests_parts(analysis, metrics)
         schemes = [Words(_firsts_text(analysis.schemes))]
         schemes.append(schemes_chart(analysis.schemes))
-    of_cases = [values for values in metrics if not values.metric.is_of_answers]
+    of_cases = [values for values in metrics if values.metric.is_of_each_case]
     charts: list[Part] = [Pair([values_chart(values) for values in of_cases])]
     if len(of_cases) < len(metrics):
         charts.append(_answers_table(metrics))
@@ -290,12 +283,12 @@ def _hard_cases(
 
 def _answers_table(metrics: Sequence[MetricValues]) -> Table:
     """The values of answers, of which each team has one."""
-    columns = [values for values in metrics if values.metric.is_of_answers]
+    columns = [values for values in metrics if not values.metric.is_of_each_case]
     rows: list[list[str | Cell]] = [[team] for team in columns[0].teams]
     for values in columns:
         for row, (value,) in zip(rows, values.rows, strict=True):
-            row.append(values.metric.cell(value))
-    heads = ("team", *(values.metric.title for values in columns))
+            row.append(value_cell(values.metric, value))
+    heads = ("team", *(values.metric.heading for values in columns))
     return table("Values of all cases together", heads, rows, words=("team",))
 
 
@@ -306,14 +299,14 @@ def _tests_parts(analysis: Analysis, metrics: Sequence[MetricValues]) -> list[Pa
     # Of fewer cases, steps of one size can be enough.
     is_any_sure = any(test.p_holm <= ALPHA for test in analysis.tests)
     names = analysis.rules.names
-    if cases < fewest and not is_any_sure and not analysis.rules.of_answers:
+    if cases < fewest and not is_any_sure and not analysis.rules.of_all_cases:
         too_few = (
             f"Of {count(cases, 'case')} no test can tell: it takes {fewest}"
             " until any difference is significant, however large."
         )
         return [Words(too_few)]
     charts = [tests_chart(values) for values in metrics]
-    effect = ANSWERS_EFFECT if analysis.rules.of_answers else ""
+    effect = "".join(method.effect for method in methods_of(analysis.rules.records))
     return [Words(TESTS_NOTE.format(tests_text(names), effect)), Pair(charts)]
 
 
@@ -322,7 +315,7 @@ def _mean_parts(
 ) -> list[Part]:
     """The means of all groups, by column and metric."""
     parts: list[Part] = []
-    of_cases = [values for values in metrics if not values.metric.is_of_answers]
+    of_cases = [values for values in metrics if values.metric.is_of_each_case]
     for grouping in groupings:
         parts.append(Heading(f"Means by {grouping.column}"))
         parts += folded(mean_table(grouping, values) for values in of_cases)
@@ -338,18 +331,18 @@ def mean_table(grouping: Grouping, values: MetricValues) -> Table:
     for team, row in zip(values.teams, values.rows, strict=True):
         means = (values.mean_and_missing(row, cases) for _, cases in grouping.groups)
         rows.append((team, *(_mean_cell(metric, *mean) for mean in means)))
-    intervals = ", with 95 % intervals" if metric.is_score else ""
-    caption = f"{metric.title} by {grouping.column}: means{intervals}"
+    intervals = ", with 95 % intervals" if metric.is_share else ""
+    caption = f"{metric.heading} by {grouping.column}: means{intervals}"
     caption = "; ".join(filter(None, (caption, values.counted_text)))
     return table(caption, ("team", *names), rows, words=("team",))
 
 
-def _mean_cell(metric: Printed, mean: Mean, missing: int) -> Cell:
+def _mean_cell(metric: Metric, mean: Mean, missing: int) -> Cell:
     """The mean of a group, its interval, and the number of missing results."""
     if mean.value is None:
         return number_cell(None)
     text = metric.text(mean.value)
-    if metric.is_score:
+    if metric.is_share:
         text += f" ({mean.interval_text})"
     if missing:
         text += f", {missing} missing"
@@ -369,7 +362,7 @@ def case_chart(values: MetricValues, links: Mapping[str, str] | None = None) -> 
     `links` leads to the pages of cases by all teams.
     """
     links = links or {}
-    metric, shade_of = values.metric, partial(metric_shade, values.metric.record)
+    metric, shade_of = values.metric, partial(metric_shade, values.metric)
     order = hardest_first(values.rows)
     names = [values.cases[number] for number in order]
     rows = []
@@ -378,17 +371,17 @@ def case_chart(values: MetricValues, links: Mapping[str, str] | None = None) -> 
         cells = (number_cell(value, css=shade_of(value)) for value in case_values)
         case = values.cases[number]
         rows.append((Cell(case, href=links.get(case, "")), *cells))
-    caption = f"{metric.title} of each case and team, the hardest cases first"
+    caption = f"{metric.heading} of each case and team, the hardest cases first"
     return field_chart(
         values.teams,
         names,
         [[row[number] for number in order] for row in values.rows],
         shade_of,
         ".2f",
-        title=f"{metric.title} of each team and case, the hardest case first",
+        title=f"{metric.heading} of each team and case, the hardest case first",
         note=_order_words(names),
         summary=f"the hardest case is {names[0]}, the easiest {names[-1]}",
-        key=(*metric_key(metric.record), (ABSENT, NO_RESULT)),
+        key=(*metric_key(metric), (ABSENT, NO_RESULT)),
         axis_title=f"{count(len(names), 'case')}, the hardest first",
         table=table(caption, ("case", *values.teams), rows, words=("case",)),
         is_map=True,
@@ -418,9 +411,10 @@ def values_chart(values: MetricValues) -> Chart:
         if results:
             quarters = np.quantile(results, (0, 0.25, 0.5, 0.75, 1)).tolist()
             statistics = [float(np.mean(results)), *quarters]
-        rows.append((team, str(absent or "none"), *map(metric.cell, statistics)))
+        cells = (value_cell(metric, value) for value in statistics)
+        rows.append((team, str(absent or "none"), *cells))
     heads = ("mean", "lowest", "first quartile", "median", "third quartile", "highest")
-    caption = f"{metric.title}: statistics of all cases"
+    caption = f"{metric.heading}: statistics of all cases"
     caption = "; ".join(filter(None, (caption, values.counted_text)))
     tips = values.cases, values.rows, metric.decimals
     return spread_chart(
@@ -429,7 +423,7 @@ def values_chart(values: MetricValues) -> Chart:
         values.rows,
         counted=counted_rows,
         has_boxes=True,
-        title=metric.title,
+        title=metric.heading,
         summary=f"{len(values.teams)} teams, best first; the table has the statistics",
         table=table(caption, ("team", NO_RESULT, *heads), rows, words=("team",)),
         # Of more teams, the page would become too large.
@@ -443,7 +437,7 @@ def tests_chart(values: MetricValues) -> Chart:
     Teams are in the order of the metric itself, so that significant pairs lie above the
     diagonal; behind each name is its place in the whole ranking.
     """
-    title, rows, fields, ends = values.metric.title, [], [], []
+    title, rows, fields, ends = values.metric.heading, [], [], []
     places = {team: place for place, team in enumerate(values.teams, start=1)}
     labels = [f"{n} {team}" for n, team in enumerate(values.own_order, start=1)]
     rivals = _significant_rivals(values)

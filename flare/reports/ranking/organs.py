@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from flare.challenge.metrics import Better
+from flare.challenge.metrics import Better, Metric, metric_named
 from flare.common.text import count, listing
 from flare.ranking.means import Mean, Means
 from flare.reports.model import BEST, Cell, Table, table
-from flare.reports.ranking.words import Printed, printed
+from flare.reports.ranking.words import shaded_cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganMeans:
     """The means of teams by one metric and by organ, as far as readers may know."""
 
-    metric: Printed
+    metric: Metric
     organs: tuple[str, ...]
     cases: int
     teams: Mapping[str, Sequence[float | None]]
@@ -32,7 +32,7 @@ class OrganMeans:
 
     def cell(self, team: str, number: int) -> Cell:
         """The mean of a team by an organ, on its shade; the best one is bold."""
-        (cell,) = self.metric.shaded(self.teams[team][number : number + 1])
+        (cell,) = shaded_cells(self.metric, self.teams[team][number : number + 1])
         is_best = (team, self.organs[number]) in self.best
         return replace(cell, css=f"{cell.css} {BEST}".strip()) if is_best else cell
 
@@ -41,11 +41,11 @@ def organ_means(means: Means, *, is_organiser: bool) -> tuple[OrganMeans, ...]:
     """The means by organ; others than organisers get them rounded, if they may."""
     by_metric: dict[str, list[Mean]] = {}
     for mean in means.rows:
-        if mean.organ and (is_organiser or printed(mean.metric).is_told):
+        if mean.organ and (is_organiser or metric_named(mean.metric).for_participants):
             by_metric.setdefault(mean.metric, []).append(mean)
     all_means = []
     for name, rows in by_metric.items():
-        metric = printed(name)
+        metric = metric_named(name)
         all_means.append(_means_of(metric, rows, means, is_organiser=is_organiser))
     return tuple(all_means)
 
@@ -55,11 +55,11 @@ def shown_mean(mean: Mean, means: Means, *, is_organiser: bool) -> float | None:
     value = None if mean.missing == means.cases else mean.mean
     if value is None or is_organiser:
         return value
-    return float(printed(mean.metric).text(value))
+    return float(metric_named(mean.metric).text(value))
 
 
 def _means_of(
-    metric: Printed, rows: Sequence[Mean], means: Means, *, is_organiser: bool
+    metric: Metric, rows: Sequence[Mean], means: Means, *, is_organiser: bool
 ) -> OrganMeans:
     """The means by one metric; the best ones are found among the rounded ones."""
     teams: dict[str, list[float | None]] = {}
@@ -83,10 +83,10 @@ def _means_of(
 
 
 def _best(
-    metric: Printed, values: Mapping[str, Mapping[str, float]]
+    metric: Metric, values: Mapping[str, Mapping[str, float]]
 ) -> Iterator[tuple[str, str]]:
     """The teams and organs of the best means, of those by organ and team."""
-    better = metric.record.better if metric.record else None
+    better = metric.better
     for organ, by_team in values.items() if better else ():
         means = by_team.values()
         best = max(means, default=None)
@@ -106,7 +106,7 @@ def organ_table(means: OrganMeans) -> Table:
             guests.append(len(rows))
         cells = (means.cell(team, number) for number in range(len(means.organs)))
         rows.append([team, *cells])
-    title = f"{means.metric.title} by organ, means over {count(means.cases, 'case')}"
+    title = f"{means.metric.heading} by organ, means over {count(means.cases, 'case')}"
     best = sorted(means.best, key=lambda pair: (means.organs.index(pair[1]), pair[0]))
     names = listing(f"{organ.replace('_', ' ')} {team}" for team, organ in best)
     bold = f"; bold: the best ({names})" if best else ""
@@ -116,7 +116,7 @@ def organ_table(means: OrganMeans) -> Table:
 
 def team_table(team: str, all_means: Sequence[OrganMeans]) -> Table:
     """The means of one team: a row for each organ, and a column for each metric."""
-    heads = ["organ", *(means.metric.title for means in all_means)]
+    heads = ["organ", *(means.metric.heading for means in all_means)]
     cells: dict[str, list[Cell]] = {}
     for means in all_means:
         for number, organ in enumerate(means.organs):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from flare.challenge.metrics import Metric, metric_named
 from flare.common.text import count, safe
 from flare.ranking.means import Means, ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis, Standing
@@ -40,14 +41,12 @@ from flare.reports.ranking.organs import (
     shown_mean,
 )
 from flare.reports.ranking.words import (
-    Printed,
     all_cases_text,
     certainty_text,
     counted_text,
     draws_text,
     guests_note,
     left_out_text,
-    printed,
     ranks_without,
     too_few_text,
 )
@@ -90,7 +89,7 @@ class PublicRanking:
     certainty: str
     """How sure first place is, and what would change it."""
     interim: str
-    metrics: tuple[Printed, ...]
+    metrics: tuple[Metric, ...]
     means: Mapping[str, Sequence[tuple[float | None, int]]]
     """The mean of each place by metric, and how many of its results are missing;
     empty where only organisers may know it."""
@@ -138,7 +137,7 @@ def public_ranking(
     has_means = is_organiser or analysis.shows_means
     shows_organs = has_organs and has_means
     means = ranking_means(analysis, has_organs=shows_organs, has_tests=False)
-    metrics = tuple(map(printed, rules.names))
+    metrics = tuple(map(metric_named, rules.names))
     counted = {name: means.counted[name] for name in rules.names}
     notes = [
         left_out_text(rules.left_out),
@@ -187,7 +186,7 @@ def _group_ranks(
 ) -> GroupRanks:
     """The ranks within groups; for everybody, none of a column with a small group."""
     note = "" if is_organiser else reason_for_silence(grouping)
-    if analysis.rules.of_answers:
+    if analysis.rules.of_all_cases:
         note = f"Not told. {all_cases_text(analysis.rules.names)}"
     groups = () if note else grouping.groups
     ranks = (analysis.board.on(numbers).final_ranks for _, numbers in groups)
@@ -200,10 +199,12 @@ def _group_ranks(
 
 
 def _means(
-    means: Means, metrics: Sequence[Printed], *, is_organiser: bool
+    means: Means, metrics: Sequence[Metric], *, is_organiser: bool
 ) -> dict[str, list[tuple[float | None, int]]]:
     """The means of all teams by each metric that is ranked, and may be told."""
-    shown = [metric.name for metric in metrics if is_organiser or metric.is_told]
+    shown = [
+        metric.name for metric in metrics if is_organiser or metric.for_participants
+    ]
     means_by_metric: dict[str, list[tuple[float | None, int]]] = {}
     for name in shown:
         means_by_metric[name] = []
@@ -215,13 +216,13 @@ def _means(
 
 
 def _settings(
-    analysis: Analysis, metrics: Sequence[Printed]
+    analysis: Analysis, metrics: Sequence[Metric]
 ) -> tuple[tuple[str, str], ...]:
     challenge, rules = analysis.challenge, analysis.rules
     weights = []
     for metric, rule in zip(metrics, rules.metrics, strict=True):
         better = f"{rule.better.value} is better"
-        weights.append(f"{metric.title} ({better}, weight {rule.weight:g})")
+        weights.append(f"{metric.heading} ({better}, weight {rule.weight:g})")
     gate = f"DSC of at least {rules.gate_dsc:g}" if rules.gate_dsc else "none"
     return (
         ("challenge", f"{challenge.name} ({challenge.key})"),
@@ -348,7 +349,7 @@ def _first_heads(public: PublicRanking) -> list[str]:
     heads.append("score")
     for metric in public.metrics:
         is_mean = metric.name in public.means
-        heads.append(metric.title if is_mean else f"mean rank: {metric.title}")
+        heads.append(metric.heading if is_mean else f"mean rank: {metric.heading}")
     return heads
 
 
@@ -383,7 +384,7 @@ def _interval_cell(draw: RankInterval) -> Cell:
 
 
 def _metric_cell(
-    public: PublicRanking, place: Standing, number: int, metric: Printed
+    public: PublicRanking, place: Standing, number: int, metric: Metric
 ) -> Cell:
     """The mean of a team, if it may be told, on the shade of its mean rank."""
     mean_rank = float(place.mean_ranks[metric.name])

@@ -10,13 +10,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from flare.challenge.metrics import Metric, metric_named
 from flare.common.files import file_names
 from flare.common.text import count
 from flare.ranking.rank import Analysis, Standing
 from flare.ranking.uncertainty import RankInterval
 from flare.reports.ranking.organs import OrganMeans
 from flare.reports.ranking.page import PublicRanking
-from flare.reports.ranking.words import Printed, left_out_text, plain, printed
+from flare.reports.ranking.words import left_out_text, plain
 from flare.reports.render.text import escaped_markdown, markdown_lines
 from flare.results.efficiency_csv import RunStatus
 
@@ -50,7 +51,7 @@ class OwnStanding:
     rank: int | None
     """The rank among these; None out of competition."""
     score: float
-    metrics: tuple[Printed, ...]
+    metrics: tuple[Metric, ...]
     mean_ranks: tuple[float, ...]
     cases: tuple[str, ...]
     results: tuple[tuple[OwnResult, ...], ...]
@@ -90,7 +91,7 @@ class OwnStanding:
         for case, row in zip(self.cases, self.results, strict=True):
             for metric, result in zip(self.metrics, row, strict=True):
                 if result.reason is not None:
-                    missing.append((case, metric.title, result.reason))
+                    missing.append((case, metric.heading, result.reason))
         return missing
 
 
@@ -99,7 +100,7 @@ def own_standing(
 ) -> OwnStanding:
     """Reduce a ranking to what a team may know of it."""
     rules = analysis.rules
-    metrics = tuple(map(printed, rules.names))
+    metrics = tuple(map(metric_named, rules.names))
     notes = [left_out_text(rules.left_out)]
     if rules.gate_dsc:
         gate = (
@@ -138,18 +139,18 @@ def _by_metric(
 
 
 def _answer_notes(
-    metrics: Sequence[Printed], results: Sequence[OwnResult]
+    metrics: Sequence[Metric], results: Sequence[OwnResult]
 ) -> Iterator[str]:
     """The values and ranks by answers, which each case has alike."""
     for metric, result in zip(metrics, results, strict=True):
-        if metric.is_of_answers:
+        if not metric.is_of_each_case:
             value = _own_text(metric, result.thousandths)
             rank = plain(result.rank)
-            yield f"{metric.title} of all cases together: {value}, rank {rank}."
+            yield f"{metric.heading} of all cases together: {value}, rank {rank}."
 
 
 def _own_results(
-    analysis: Analysis, team: str, metrics: Sequence[Printed]
+    analysis: Analysis, team: str, metrics: Sequence[Metric]
 ) -> tuple[tuple[OwnResult, ...], ...]:
     """The results of a team as it may know them, by case and metric."""
     names = [metric.name for metric in metrics]
@@ -167,17 +168,17 @@ def _own_results(
 
 
 def _own_column(
-    metric: Printed, results: Iterable[tuple[float, float, str, str]]
+    metric: Metric, results: Iterable[tuple[float, float, str, str]]
 ) -> Iterator[OwnResult]:
     """The results of all cases by a metric, from value, rank, reason and its kind."""
-    is_told = metric.is_told
-    told = metric.record.told if metric.record else float
     for value, rank, reason, kind in results:
         if math.isnan(value):
             why = _own_reason(reason, kind)
             yield OwnResult(thousandths=None, rank=rank, reason=why)
         else:
-            thousandths = round(told(value) * 1000) if is_told else None
+            thousandths = (
+                round(metric.told(value) * 1000) if metric.for_participants else None
+            )
             yield OwnResult(thousandths=thousandths, rank=rank)
 
 
@@ -203,7 +204,7 @@ def sheet_text(standing: OwnStanding) -> str:
     for case, title, reason in standing.missing:
         reasons.append("- Case " + escaped_markdown(f"{case}, {title}: {reason}"))
     pairs = zip(standing.metrics, standing.mean_ranks, strict=True)
-    mean_ranks = "; ".join(f"{metric.title} {rank:.2f}" for metric, rank in pairs)
+    mean_ranks = "; ".join(f"{metric.heading} {rank:.2f}" for metric, rank in pairs)
     lines = [
         f"# {escaped_markdown(standing.team)}",
         "",
@@ -211,7 +212,7 @@ def sheet_text(standing: OwnStanding) -> str:
         f"{standing.score_note}: {escaped_markdown(mean_ranks)}.",
         *map(escaped_markdown, standing.notes),
     ]
-    if not all(metric.is_of_answers for metric in standing.metrics):
+    if any(metric.is_of_each_case for metric in standing.metrics):
         lines += ["", *markdown_lines(_sheet_rows(standing))]
     if reasons:
         lines += ["", "Missing results:", "", *reasons]
@@ -222,21 +223,21 @@ def _sheet_rows(standing: OwnStanding) -> list[list[str]]:
     """The values, where they may be told, and the ranks of each case, below heads."""
     heads, rows = ["case"], [[case] for case in standing.cases]
     for number, metric in enumerate(standing.metrics):
-        if metric.is_of_answers:
+        if not metric.is_of_each_case:
             continue
-        title = metric.title
-        heads += [title, "rank"] if metric.is_told else [f"{title}: rank"]
+        title = metric.heading
+        heads += [title, "rank"] if metric.for_participants else [f"{title}: rank"]
         for row, results in zip(rows, standing.results, strict=True):
-            if metric.is_told:
+            if metric.for_participants:
                 row.append(_own_text(metric, results[number].thousandths))
             row.append(str(plain(results[number].rank)))
     return [list(map(escaped_markdown, row)) for row in (heads, *rows)]
 
 
-def _own_text(metric: Printed, thousandths: int | None) -> str:
+def _own_text(metric: Metric, thousandths: int | None) -> str:
     """A value of the team; one of a metric of label maps with all of its decimals."""
     if thousandths is None:
         return "missing"
-    if metric.record:
+    if metric.is_scored:
         return metric.text(thousandths / 1000)
     return f"{thousandths / 1000:.3f}".rstrip("0").rstrip(".")

@@ -12,6 +12,7 @@ from statistics import fmean, median
 
 import numpy as np
 
+from flare.challenge.metrics import Metric, metric_named
 from flare.common.text import count
 from flare.reports.charts import present, spread_chart, value_axis
 from flare.reports.model import (
@@ -36,7 +37,12 @@ from flare.reports.ranking.organisers import WholeRanking, counted_row, without_
 from flare.reports.ranking.organs import team_table
 from flare.reports.ranking.page import ORGANISERS_NOTE, PublicRanking, draws_chart
 from flare.reports.ranking.standing import OwnStanding, ValuesByCase
-from flare.reports.ranking.words import Printed, counted_text, plain, printed
+from flare.reports.ranking.words import (
+    counted_text,
+    plain,
+    shaded_cells,
+    value_cell,
+)
 from flare.reports.scores import INTERVAL, Mean
 
 NOTE = (
@@ -49,7 +55,7 @@ NOTE = (
 class Column:
     """A metric on the page of a team; only organisers see a value of any other team."""
 
-    metric: Printed
+    metric: Metric
     values: ValuesByCase
     mean: Mean
     """The mean, in which missing values count, or are left out."""
@@ -62,7 +68,7 @@ class Column:
     @property
     def is_shown(self) -> bool:
         """Whether the page may have the values, not only the ranks."""
-        return self.metric.is_told or self.medians is not None
+        return self.metric.for_participants or self.medians is not None
 
 
 def own_columns(standing: OwnStanding) -> Iterator[Column]:
@@ -76,7 +82,7 @@ def own_columns(standing: OwnStanding) -> Iterator[Column]:
             metric=metric,
             values=values,
             mean=Mean(metric.name, counted_row(values, standing.counted[metric.name])),
-            axis=value_axis(metric.record or metric.name, present(values)),
+            axis=value_axis(metric, present(values)),
         )
 
 
@@ -186,7 +192,7 @@ def _value_parts(
     """The charts and the table of cases; a metric of answers has no value of any."""
     of_cases, charts = {}, []
     for number, column in enumerate(columns):
-        if not column.metric.is_of_answers:
+        if column.metric.is_of_each_case:
             of_cases[number] = column
             if column.is_shown:
                 charts.append(_value_chart(standing, column))
@@ -208,7 +214,7 @@ def _value_chart(standing: OwnStanding, column: Column) -> Chart:
         labels,
         rows,
         has_boxes=column.medians is not None,
-        title=metric.title,
+        title=metric.heading,
         summary=f"{number} values of {cases}, as in the tables",
         tips=(standing.cases, rows, metric.decimals),
     )
@@ -220,17 +226,17 @@ def _cases_table(standing: OwnStanding, columns: Mapping[int, Column]) -> Table:
     cells: list[Sequence[object]] = [standing.cases]
     has_medians = False
     for number, column in columns.items():
-        title, shaded = column.metric.title, column.metric.shaded
+        title = column.metric.heading
         if column.is_shown:
             heads.append(title)
-            cells.append(shaded(column.values))
+            cells.append(shaded_cells(column.metric, column.values))
         heads.append(f"rank: {title}")
         ranks = (row[number].rank for row in standing.results)
         cells.append([_rank_cell(rank, standing.teams) for rank in ranks])
         if column.medians is not None:
             has_medians = True
             heads.append(f"others' {title}")
-            cells.append(shaded(column.medians))
+            cells.append(shaded_cells(column.metric, column.medians))
     medians = ", and the median of the other teams" if has_medians else ""
     caption = f"Values and ranks of each case{medians}; a rank has a shade of its own"
     return table(caption, heads, zip(*cells, strict=True), words=("case",))
@@ -249,13 +255,13 @@ def _means_table(
     for number, column in enumerate(columns):
         mean_rank = standing.mean_ranks[number]
         css = rank_shade(mean_rank, standing.teams)
-        row = [column.metric.title, _mean_cell(column, exact=exact)]
+        row = [column.metric.heading, _mean_cell(column, exact=exact)]
         row.append(number_cell(mean_rank, decimals=2, css=css))
         if standing.rank:
             row.append(str(standing.places[number]))
         if any(standing.ranks_without):
             row.append(str(standing.ranks_without[number] or "-"))
-        row += (column.metric.cell(mean, exact=exact) for mean in column.rival_means)
+        row += (value_cell(column.metric, m, exact=exact) for m in column.rival_means)
         rows.append(row)
     cases = count(len(standing.cases), "case")
     caption = f"Means and mean ranks over {cases}; small print: {INTERVAL} by bootstrap"
@@ -280,8 +286,9 @@ def _mean_cell(column: Column, *, exact: bool) -> Cell:
     """The mean of a team, and its interval; organisers get all of its digits."""
     if not column.is_shown:
         return Cell("not told", css="none")
-    mean, cell = column.mean, column.metric.cell(column.mean.value, exact=exact)
-    if column.metric.is_of_answers or not mean.interval:
+    mean = column.mean
+    cell = value_cell(column.metric, mean.value, exact=exact)
+    if not column.metric.is_of_each_case or not mean.interval:
         return cell
     return replace(cell, note=mean.interval_text)
 
@@ -293,7 +300,7 @@ def _whole_reasons(ranking: WholeRanking, team: str) -> list[tuple[str, str, str
     reasons = results.cube("reason", [team], results.metrics)[0]
     missing = []
     for case, metric in np.argwhere(np.isnan(values)).tolist():
-        title = printed(results.metrics[metric]).title
+        title = metric_named(results.metrics[metric]).heading
         missing.append((results.cases[case], title, reasons[case, metric]))
     return missing
 

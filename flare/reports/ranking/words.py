@@ -8,97 +8,29 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from flare.challenge.metrics import (
-    AnswerMetric,
-    Metric,
-    is_of_answers,
-    metric_of,
-    organ_of,
-)
+from flare.challenge.metrics import Metric, metric_named
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme, Sensitivity
-from flare.ranking.uncertainty import CONFIDENCE, FEWEST_CASES, Bootstrap
+from flare.ranking.uncertainty import CONFIDENCE, FEWEST_CASES, Bootstrap, methods_of
 from flare.reports.model import Cell, metric_shade, number_cell
-from flare.results.efficiency_csv import MEASURED, VALUES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Printed:
-    """A metric, or a measured column, as tables and pages show it."""
-
-    name: str
-    """The name in ranking.json."""
-    record: Metric | None
-    """The record of a metric of label maps or answers; others have none."""
-    title: str
-    """The title with organ and unit; the name if there is no other."""
-
-    @property
-    def decimals(self) -> int:
-        """Decimals of its values; of those that others have computed, 3."""
-        if self.record:
-            return self.record.decimals
-        if self.name not in MEASURED:
-            return 3
-        return 0 if self.name.endswith("_mb") else 1
-
-    @property
-    def is_score(self) -> bool:
-        """Whether it is from 0 (worst) to 1 (best)."""
-        return self.record is not None and self.record.is_share
-
-    @property
-    def is_told(self) -> bool:
-        """Whether participants may see its values, not only their ranks.
-
-        Efficiency tells nothing of references; a metric of somebody else may.
-        """
-        return self.record.for_participants if self.record else self.name in VALUES
-
-    @property
-    def is_of_answers(self) -> bool:
-        """Whether its value is of all cases together, and no case has one."""
-        return isinstance(self.record, AnswerMetric)
-
-    def text(self, value: float) -> str:
-        """A value, or a mean of values."""
-        return f"{value:z.{self.decimals}f}"
-
-    def cell(self, value: float | None, **style: Any) -> Cell:
-        """A cell with a value, or with the words that there is no result."""
-        return number_cell(value, decimals=self.decimals, **style)
-
-    def shaded(self, values: Iterable[float | None]) -> list[Cell]:
-        """Values in a table; those of a score on their shades."""
-        decimals, record, cells = self.decimals, self.record, []
-        for value in values:
-            css = metric_shade(record, value)
-            cells.append(number_cell(value, decimals=decimals, css=css))
-        return cells
+def value_cell(metric: Metric, value: float | None, **style: Any) -> Cell:
+    """A cell with a value, or with the words that there is no result."""
+    return number_cell(value, decimals=metric.decimals, **style)
 
 
-def printed(name: str) -> Printed:
-    """A metric by its name, in print.
-
-    Examples
-    --------
-    >>> [printed(name).title for name in ("runtime_s", "dsc_left_kidney", "vol")]
-    ['Running time (s)', 'DSC of left kidney', 'vol']
-    >>> printed("dsc_liver").text(0.97394), printed("runtime_s").text(12.345)
-    ('0.974', '12.3')
-    >>> printed("hd95").text(4.236), printed("volume_difference").text(-0.0002)
-    ('4.24', '0.000')
-    """
-    record, organ = metric_of(name), organ_of(name).replace("_", " ")
-    title = record.title_with_unit if record else MEASURED.get(name) or name
-    if record and organ:
-        title = title.replace(record.title, f"{record.title} of {organ}", 1)
-    return Printed(name=name, record=record, title=title)
+def shaded_cells(metric: Metric, values: Iterable[float | None]) -> list[Cell]:
+    """Values in a table; those of a score on their shades."""
+    decimals, cells = metric.decimals, []
+    for value in values:
+        css = metric_shade(metric, value)
+        cells.append(number_cell(value, decimals=decimals, css=css))
+    return cells
 
 
 def left_out_text(metrics: Sequence[str]) -> str:
@@ -111,7 +43,8 @@ def left_out_text(metrics: Sequence[str]) -> str:
     """
     if not metrics:
         return ""
-    names = listing((printed(metric).title for metric in metrics), last=" and ")
+    titles = (metric_named(name).heading for name in metrics)
+    names = listing(titles, last=" and ")
     return f"Not ranked: {names}, as no team was measured."
 
 
@@ -123,11 +56,17 @@ def all_cases_text(metrics: Iterable[str]) -> str:
     >>> all_cases_text(["dsc", "auroc_diagnosis"])
     'AUROC of diagnosis: one value of all cases together, and one rank by it.'
     """
-    titles = [printed(name).title for name in metrics if is_of_answers(name)]
+    titles = _titles_of_all_cases(metrics)
     if not titles:
         return ""
     names = listing(titles, last=" and ")
     return f"{names}: one value of all cases together, and one rank by it."
+
+
+def _titles_of_all_cases(names: Iterable[str]) -> list[str]:
+    """The titles of metrics that have one value of all cases."""
+    metrics = map(metric_named, names)
+    return [metric.heading for metric in metrics if not metric.is_of_each_case]
 
 
 def tests_text(metrics: Iterable[str]) -> str:
@@ -140,13 +79,9 @@ def tests_text(metrics: Iterable[str]) -> str:
     >>> tests_text(["auroc_diagnosis"])
     "comparisons on the bootstrap's draws"
     """
-    kinds = {is_of_answers(name) for name in metrics}
-    texts = []
-    if False in kinds:
-        texts.append("one-sided Wilcoxon tests paired by case")
-    if True in kinds:
-        texts.append("comparisons on the bootstrap's draws")
-    return " or, of answers, ".join(texts)
+    first, *others = methods_of(map(metric_named, metrics))
+    texts = (f" or, of {method.kind}, {method.short}" for method in others)
+    return first.short + "".join(texts)
 
 
 def counted_text(counted: Mapping[str, Sequence[float | None]]) -> str:
@@ -163,9 +98,10 @@ def counted_text(counted: Mapping[str, Sequence[float | None]]) -> str:
     """
     values, left_out = [], []
     for metric, by_case in counted.items():
-        title, different = printed(metric).title, set(by_case)
-        if is_of_answers(metric):
+        record, different = metric_named(metric), set(by_case)
+        if not record.is_of_each_case:
             continue  # it has no missing result
+        title = record.heading
         if different == {None}:
             left_out.append(title)
         elif len(different) == 1:
@@ -231,7 +167,9 @@ def missing_lines(analysis: Analysis) -> list[str]:
     titles: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for result in analysis.table.missing:
         reason = result.kind.replace(result.case, "CASE")
-        titles[result.team, result.case, reason].append(printed(result.metric).title)
+        titles[result.team, result.case, reason].append(
+            metric_named(result.metric).heading
+        )
     cases: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for (team, case, reason), metrics in titles.items():
         cases[team, ", ".join(metrics), reason].append(case)
@@ -330,7 +268,7 @@ def _firsts_without(
     for metric, ranks in ranks_without(analysis).items():
         firsts = tuple(team for team, rank in ranks.items() if rank == 1)
         if firsts and set(firsts) != set(winners):
-            titles[firsts].append(_title_within(metric))
+            titles[firsts].append(metric_named(metric).title_within)
     return titles
 
 
@@ -339,13 +277,6 @@ def ranks_without(analysis: Analysis) -> dict[str, Mapping[str, int]]:
     by_scheme = {scheme.name: scheme.ranks for scheme in analysis.schemes}
     names = (name for name in analysis.rules.names if f"without {name}" in by_scheme)
     return {name: by_scheme[f"without {name}"] for name in names}
-
-
-def _title_within(metric: str) -> str:
-    """The title of a metric within a sentence, without its unit."""
-    title = printed(metric).title.partition(" (")[0]
-    is_word = title[1:2].islower()
-    return title[0].lower() + title[1:] if is_word else title
 
 
 def too_few_text(analysis: Analysis) -> str:
@@ -365,7 +296,7 @@ def too_few_text(analysis: Analysis) -> str:
 
 def recount_text(winner: Sensitivity, cases: int, metrics: Sequence[str] = ()) -> str:
     """Tell all that the first place of a team depends on, by some metrics."""
-    answers = [printed(name).title for name in metrics if is_of_answers(name)]
+    answers = _titles_of_all_cases(metrics)
     parts = [*_without_cases(winner, cases), *_without_teams(winner)]
     if answers:
         # Withdrawals are not searched for: see `flare.ranking.sensitivity`.
@@ -443,7 +374,7 @@ def scheme_title(scheme: Scheme) -> str:
     before, _, metric = scheme.name.partition("without ")
     if before or not metric or scheme.left_out is not None:
         return scheme.name
-    return f"without {_title_within(metric)}"
+    return f"without {metric_named(metric).title_within}"
 
 
 def scheme_moves(

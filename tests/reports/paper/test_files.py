@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import flare
-from flare.challenge.metrics import SCORES, Better
+from flare.challenge.metrics import SCORES, Better, metric_named
 from flare.challenge.rules import RankedMetric
 from flare.ranking.decisions import CaseDecision, Decisions
 from flare.ranking.inspection import Origin
@@ -20,7 +20,6 @@ from flare.ranking.rules import (
 from flare.reports.paper.files import analysis_text, write_analysis
 from flare.reports.paper.methods import methods_text
 from flare.reports.ranking.standing import OwnResult
-from flare.reports.ranking.words import printed
 from flare.results import efficiency_csv
 from tests.builders.results import DSC, FLARE21, FLARE22, METRICS22, TIME, make_table
 
@@ -343,5 +342,5 @@ NAMES = [name for name in efficiency_csv.VALUES if "_spread" not in name]
 @pytest.mark.parametrize("metric", [*SCORES, *NAMES])
 def test_every_metric_has_a_title(metric):
     """Other than its key, which no paper prints."""
-    assert printed(metric).title != metric
-    assert "_" not in printed(metric).title
+    assert metric_named(metric).heading != metric
+    assert "_" not in metric_named(metric).heading
