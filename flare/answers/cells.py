@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flare.challenge.answers import LARGEST, AnswerRules
+from flare.common.tables import number as finite_number
 from flare.common.text import listing, safe
 
 Cells = Sequence[str]
 
 BELOW_ALL, ABOVE_ALL = -math.inf, math.inf
 """Scores behind and before every other one, of the worst answer to a reference."""
-
-# A digit has one place in it: else a long text takes time by the square of its length.
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def number(text: str) -> float:
@@ -32,16 +29,7 @@ def number(text: str) -> float:
     >>> number(" 3.0 ")
     3.0
     """
-    text = text.strip()
-    if not text:
-        raise ValueError("empty")
-    if text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
-        raise ValueError("not finite")
-    if not _NUMBER.fullmatch(text):
-        if _NUMBER.fullmatch(text.replace(",", ".", 1)):
-            raise ValueError("a comma where a decimal point belongs")
-        raise ValueError("not a number")
-    value = float(text)
+    value = finite_number(text)
     if abs(value) > LARGEST:
         raise ValueError(f"beyond {LARGEST:.0e}")
     return value

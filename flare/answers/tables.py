@@ -17,7 +17,8 @@ from typing import Any
 
 from flare.answers.cells import json_value
 from flare.common.files import open_regular
-from flare.common.text import count, listing, printable, safe, why
+from flare.common.tables import NOT_TEXT, check_is_text, csv_rows
+from flare.common.text import listing, printable, safe, why
 
 MOST_BYTES = 2**24
 """A file of answers has at most this many: JSON takes some thirty times its size."""
@@ -63,12 +64,11 @@ def _text_of(file: Path, *, is_real: bool) -> str:
             content = stream.read(MOST_BYTES + 1)
     except OSError as error:
         raise ValueError(f"it cannot be read ({why(error)})") from error
-    if content.startswith(b"PK"):
-        raise ValueError("it is an Excel workbook or a zip, not a text file")
+    check_is_text(content)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError("it is not a text in UTF-8") from error
+        raise ValueError(NOT_TEXT) from error
     if "\0" in text:
         raise ValueError("it holds a byte 0")
     return text
@@ -112,26 +112,14 @@ def table_text(rows: Sequence[Mapping[str, str]], suffix: str) -> str:
 
 
 def _csv_rows(text: str) -> Iterator[TableRow]:
-    import csv  # not at the top: an evaluation of label maps, which needs none
-    import io
+    import io  # as for CSV
 
-    table = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        # pandas passes by blank lines in front, too.
-        names = [_cell(name) for name in next(filter(any, table), [])]
-        _check_names(names)
-        for cells in table:
-            place = f"line {table.line_num}"
-            if not any(map(str.strip, cells)):
-                continue
-            if len(cells) != len(names):
-                cells_text = count(len(cells), "cell")
-                expected = f"expected {len(names)}, as in the first line"
-                raise ValueError(f"{place} has {cells_text}, {expected}")
-            yield TableRow(place, dict(zip(names, map(_cell, cells), strict=True)))
-    except csv.Error as error:
-        problem = f"line {table.line_num} is not CSV ({safe(str(error))})"
-        raise ValueError(problem) from error
+    rows = csv_rows(io.StringIO(text, newline=""))
+    _, first = next(rows, ("", []))
+    names = [_cell(name) for name in first]
+    _check_names(names)
+    for place, cells in rows:
+        yield TableRow(place, dict(zip(names, map(_cell, cells), strict=True)))
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,26 +15,21 @@ import numpy.typing as npt
 from flare.challenge.metrics import MetricName, metric_named
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Text
-from flare.common.text import listing, safe
+from flare.common.text import listing
 from flare.ranking.answers import AnswerColumn
 from flare.ranking.inspection import Copies, Origin, RollCall
 from flare.ranking.ranks import Board, Values
 from flare.ranking.results_folder import (
-    EMPTY,
     NO_ROW,
     CaseResult,
-    Key,
     TeamResults,
     read_teams,
 )
 from flare.ranking.rules import RankingRules
+from flare.ranking.table_rows import IN_MEMORY, read_one_table
 from flare.results.csv_rows import (
-    COLUMNS,
     KEYS,
-    Row,
     TeamName,
-    check_columns,
-    read_rows,
 )
 from flare.results.efficiency_csv import VALUES
 from flare.results.errors import RankingError
@@ -45,9 +40,6 @@ if TYPE_CHECKING:
 
 FEWEST_EQUAL = 3
 """This many values other than 0 and 1 do not agree in every digit by chance."""
-
-IN_MEMORY = Path("the DataFrame")
-"""Stands in messages for the file that a table in memory does not have."""
 
 Texts = npt.NDArray[np.object_]
 """Texts of Python: names of files may hold bytes that are no text."""
@@ -278,8 +270,8 @@ def read_results(
     Parameters
     ----------
     source : Path or DataFrame
-        A folder with a folder for each team; or a table with the columns team, case,
-        metric and value, as a CSV file or in memory.
+        A folder with a folder for each team; or a table of a form that
+        `flare.ranking.table_rows` knows, as a CSV file or in memory.
     metrics : sequence of RankedMetric
         What to read. Of one with a ``trace_tolerance_mb``, instead of what
         efficiency.csv has, the area under the part of the GPU memory in
@@ -330,8 +322,7 @@ def _read_source(
     if not isinstance(source, Path) or source.is_file():
         names = [rule.metric for rule in metrics]
         _check_no_answers(source, names)
-        results = _read_rows(source, names, challenge)
-        return TeamResults(results=results, is_measured=True)
+        return read_one_table(source, names, challenge)
     if source.is_dir():
         return read_teams(source, metrics, challenge)
     raise RankingError(str(source), "there is no such file or folder")
@@ -396,65 +387,3 @@ def _is_score_of_case(result: CaseResult) -> bool:
     """Whether a result is of a label map, and not of all answers together."""
     metric = metric_named(result.metric)
     return metric.is_scored and metric.is_of_each_case
-
-
-def _read_rows(
-    source: Path | pd.DataFrame, metrics: Sequence[str], challenge: Challenge
-) -> list[CaseResult]:
-    """The ranked results of a table, in a file or in memory."""
-    ranked = (rule.metric for rule in challenge.ranking)
-    allowed = dict.fromkeys([*metrics, *ranked, *challenge.columns])
-    results: dict[Key, CaseResult] = {}
-    places: dict[Key, str] = {}
-    for row in _rows(source):
-        team, case, metric = (row.cells[name].strip() for name in KEYS)
-        key = (team, case, metric)
-        if metric not in allowed:
-            raise row.error(f"unknown metric {safe(metric)}, not {listing(allowed)}")
-        if metric not in metrics:
-            continue
-        if not team or not case:
-            raise row.error("the team or the case is empty")
-        value = row.value(metric, "value")
-        if key in places:
-            name = " ".join(map(safe, key))
-            problem = f"{places[key]} and {row.where} are both {name}"
-            raise RankingError(str(row.file), problem)
-        places[key] = row.where
-        results[key] = CaseResult(
-            team=team,
-            case=case,
-            metric=metric,
-            value=value,
-            reason=EMPTY if value is None else "",
-        )
-    return list(results.values())
-
-
-def _rows(source: Path | pd.DataFrame) -> Iterator[Row]:
-    """The rows of a table; a NaN or a None in memory is an empty value.
-
-    Raises
-    ------
-    RankingError
-        If a column is not there, or a cell of a table in memory holds something else
-        than a name or a number.
-    """
-    if isinstance(source, Path):
-        yield from read_rows(source, COLUMNS)
-        return
-    import pandas as pd  # which is loaded already
-
-    check_columns(IN_MEMORY, list(map(str, source.columns)), COLUMNS)
-    for label, *names, value in source[list(COLUMNS)].itertuples(name=None):
-        row = Row(
-            IN_MEMORY, f"row {label}", dict(zip(KEYS, map(str, names), strict=True))
-        )
-        for name in names:
-            # A case may be called by its number, but by no other thing.
-            if isinstance(name, bool) or not isinstance(name, str | int | np.integer):
-                raise row.error(f"{safe(str(name))} is no name")
-        if isinstance(value, str | bool | np.bool_):
-            raise row.error(f"{safe(str(value))} is no number")
-        cell = "" if pd.isna(value) else repr(float(value))
-        yield replace(row, cells={**row.cells, "value": cell})

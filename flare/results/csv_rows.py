@@ -5,20 +5,21 @@ A record's fields are the columns, in their order: see `flare.common.schema`.
 
 from __future__ import annotations
 
-import csv
 import functools
 import io
 import math
-import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_type_hints
 
 from flare.challenge.metrics import MOST, MetricName, metric_named
 from flare.common.files import csv_text, open_regular
 from flare.common.schema import Is, Text, build, dump
-from flare.common.text import cell_text, listing, safe
+from flare.common.tables import NOT_TEXT, check_is_text, csv_rows, number
+from flare.common.text import cell_text, listing, safe, why
 from flare.results.errors import RankingError
 
 _Record = TypeVar("_Record")
@@ -26,7 +27,16 @@ _Record = TypeVar("_Record")
 Sha256OrEmpty = Annotated[str, Is(pattern="^[0-9a-f]{64}$", may_be_empty=True)]
 TeamName = Annotated[str, Is(about="Name of the team, as it is shown.", minLength=1)]
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+_MISSING = ("", "na", "nan", "n/a", "#n/a", "null", "none")
+"""A missing value, as R, pandas and Excel write it, in small letters."""
+
+_SAVE = "Save the table as CSV UTF-8, as Excel calls it."
+_SCORE = (
+    "Give the folder of the teams' results. What nnU-Net's summary.json is about, flare"
+    " score scores from the label maps."
+)
+_NO_TABLES = {b"{": ("JSON", _SCORE), b"[": ("JSON", _SCORE), b"<": ("HTML", _SAVE)}
+"""Other kinds of texts, by their first letter, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +48,9 @@ class Row:
     """The place in the file, such as ``line 2``."""
     cells: Mapping[str, str]
     """The texts of the row, by column."""
+    marks: dict[str, str] | None = None
+    """Where semicolons or tabs separate the cells: the decimal marks that numbers of
+    the table have had so far, with their places. Elsewhere it is the point."""
 
     def error(self, problem: str) -> RankingError:
         """The error that names the row, and what is wrong with it."""
@@ -48,19 +61,32 @@ class Row:
         return cell_text(self.cells.get(column, "").strip())
 
     def number(self, column: str) -> float | None:
-        """The number that a cell holds; None if it is empty, or not there.
+        """The number that a cell holds; None if it is missing, or not there.
 
         A RankingError is raised if the cell holds something else.
         """
         text = self.cells.get(column, "").strip()
-        if not text:
+        if text.lower() in _MISSING:
             return None
-        is_word = text.lower().lstrip("+-") in ("nan", "inf", "infinity")
-        if not is_word and not _NUMBER.fullmatch(text):
-            raise self.error(f"{safe(text)} is no number")
-        if is_word or math.isinf(float(text)):
-            raise self.error(f"{safe(text)} is not finite")
-        return float(text)
+        try:
+            value = number(self._with_point(text))
+            if math.isinf(value):
+                raise ValueError("not finite")
+        except ValueError as error:
+            problem = f"{safe(text)}: {error}; leave a missing value empty"
+            raise self.error(problem) from error
+        return value
+
+    def _with_point(self, text: str) -> str:
+        """A number with a decimal point; a ValueError if its table has both marks."""
+        mark = next((mark for mark in ",." if mark in text), "")
+        if self.marks is None or not mark:
+            return text
+        self.marks.setdefault(mark, self.where)
+        if len(self.marks) > 1:
+            other = next(filter(mark.__ne__, self.marks))
+            raise ValueError(f"{self.marks[other]} has the decimal mark {other}")
+        return text.replace(",", ".", 1)
 
     def value(self, metric: str, column: str = "") -> float | None:
         """A value that a metric can have, in the column of its name or another one.
@@ -75,29 +101,85 @@ class Row:
 
 
 def read_rows(
-    path: Path, columns: Sequence[str], *, is_strict: bool = True
+    path: Path,
+    columns: Sequence[str],
+    *,
+    optional: Sequence[str] = (),
+    is_strict: bool = True,
 ) -> Iterator[Row]:
-    """The rows of a CSV file that has these columns.
+    """The rows of a CSV file that has these columns, in small or capital letters.
 
-    A RankingError is raised if it cannot be read, or a row has another number of cells
-    than the first, and is not left out.
+    Columns that are optional may be spelt in either, too. Semicolons or tabs may stand
+    between the cells, and the file may be in UTF-16, as spreadsheets write it. A first
+    column without a name, which R and pandas write, is left out.
+
+    A RankingError is raised if the file cannot be read, or a row has another number of
+    cells than the first, and is not left out.
     """
     try:
         with open_regular(path) as content:
-            file = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
-            table = csv.DictReader(file)
-            check_columns(path, list(table.fieldnames or []), columns)
-            for cells in table:
-                where = f"line {table.line_num}"
-                if None in cells or None in cells.values():
-                    if not is_strict:
-                        continue
-                    problem = f"{where} has another number of cells than the first line"
-                    raise RankingError(str(path), problem)
-                yield Row(path, where, cells)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        problem = f"it cannot be read ({safe(str(error))})"
+            file = io.TextIOWrapper(content, _encoding(path, content), newline="")
+            head = list(_head(file))
+            delimiter = _delimiter(head[-1] if head else "")
+            rows = csv_rows(chain(head, file), delimiter=delimiter, is_strict=is_strict)
+            _, first = next(rows, ("", []))
+            names = spelt_as(first, (*columns, *optional))
+            check_columns(path, list(filter(None, names)), columns)
+            marks: dict[str, str] | None = None if delimiter == "," else {}
+            skipped = 0 if all(names[:1]) else 1
+            for where, cells in rows:
+                cells_by_name = dict(zip(names[skipped:], cells[skipped:], strict=True))
+                yield Row(path, where, cells_by_name, marks)
+    except UnicodeDecodeError as error:
+        raise RankingError(str(path), NOT_TEXT, _SAVE) from error
+    except OSError as error:
+        problem = f"it cannot be read ({why(error)})"
         raise RankingError(str(path), problem) from error
+    except ValueError as error:
+        raise RankingError(str(path), str(error)) from error
+
+
+def _encoding(path: Path, content: io.BufferedReader) -> str:
+    """The encoding of a file that begins as a table may; a RankingError if not."""
+    start = content.peek(64)
+    try:
+        check_is_text(start)
+    except ValueError as error:
+        raise RankingError(str(path), str(error), _SAVE) from error
+    letter = start.removeprefix(BOM_UTF8).lstrip()[:1]
+    if letter in _NO_TABLES:
+        kind, remedy = _NO_TABLES[letter]
+        raise RankingError(str(path), f"it is {kind}, not a table", remedy)
+    is_wide = start.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    if b"\0" in start and not is_wide:
+        raise RankingError(str(path), NOT_TEXT, _SAVE)
+    return "utf-16" if is_wide else "utf-8-sig"
+
+
+def _head(lines: Iterable[str]) -> Iterator[str]:
+    """The lines up to the first one that is not blank."""
+    for line in lines:
+        yield line
+        if line.strip():
+            return
+
+
+def _delimiter(line: str) -> str:
+    """The mark between the names of the columns: a comma, if there is any."""
+    return next((mark for mark in ",;\t" if mark in line), ",")
+
+
+def spelt_as(names: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """The names in a table, of which those of some columns are spelt as these are.
+
+    Examples
+    --------
+    >>> spelt_as(["Team", " DSC"], ["team", "case"])
+    ['team', 'DSC']
+    """
+    spellings = {column.lower(): column for column in columns}
+    stripped = map(str.strip, names)
+    return [spellings.get(name.lower(), name) for name in stripped]
 
 
 def read_table(

@@ -171,8 +171,8 @@ def read_by_case(file: Path) -> dict[str, MeasuredCase]:
     statuses, or has a case twice.
     """
     rows: dict[str, MeasuredCase] = {}
-    for row in read_rows(file, ("case", "status")):
-        case = MeasuredCase(row.file, row.where, row.cells)
+    for row in read_rows(file, ("case", "status"), optional=VALUES):
+        case = MeasuredCase(row.file, row.where, row.cells, row.marks)
         if case.case in rows:
             raise row.error(f"{safe(case.case)} is there twice")
         rows[case.case] = case

@@ -234,6 +234,147 @@ def test_a_table_may_hold_metrics_of_the_challenge_that_are_not_ranked(tmp_path)
     assert "no team has a value of hd" in problem_of(file, ranked("dsc", "nsd", "hd"))
 
 
+LONG = """team,case,metric,value
+A,c1,dsc,0.9
+A,c1,nsd,0.7
+A,c2,dsc,
+B,c1,dsc,0.85
+B,c1,nsd,1
+B,c2,dsc,0.5
+"""
+WIDE = "team,case,dsc,nsd\nA,c1,0.9,0.7\nA,c2,,\nB,c1,0.85,1\nB,c2,0.5,\n"
+R_WIDE = """"","Team","CASE","DSC","nsd"
+"1","A","c1",0.9,0.7
+"2","A","c2",NA,NA
+"3","B","c1",0.85,1
+"4","B","c2",0.5,NA
+"""
+CHALLENGER = "Task,Algorithm,case,value\n" + "".join(
+    f"T1,{row}\n" for row in ("A,c1,0.9", "A,c2,NaN", "B,c1,0.85", "B,c2,0.5")
+)
+WITH_COMMAS = R_WIDE.replace(",", ";").replace(".", ",")
+
+FORMS = {
+    "long": LONG,
+    "long by pandas": "".join(
+        f"{'' if number == 0 else number - 1},{line}\n"
+        for number, line in enumerate(LONG.splitlines())
+    ),
+    "long, of an old Mac, in capitals": LONG.upper().replace("\n", "\r"),
+    "wide": WIDE,
+    "wide, with blank lines": f"\n{WIDE},,,\n\n".replace("\n", "\r\n"),
+    "wide, with columns without names": WIDE.replace("\n", ",,\n"),
+    "write.csv of R": R_WIDE,
+    "write.csv2 of R": WITH_COMMAS,
+    "a point in a table with semicolons": R_WIDE.replace(",", ";"),
+    "#N/A of Excel": WIDE.replace(",,\n", ",#N/A,#N/A\n"),
+    "with a mark": WIDE.encode("utf-8-sig"),
+    "Unicode Text of Excel": WITH_COMMAS.replace(";", "\t").encode("utf-16"),
+    "challengeR": CHALLENGER,
+}
+"""One table in all forms that people have; R 4.2 and pandas 3.1 have written theirs."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_may_have_each_form_that_people_have(tmp_path, form):
+    file = tmp_path / "results.csv"
+    content = FORMS[form]
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    dsc = {("A", "c1"): 0.9, ("B", "c1"): 0.85, ("B", "c2"): 0.5}
+    nsd = {("A", "c1"): 0.7, ("B", "c1"): 1}
+    expected = {(*key, "dsc"): value for key, value in dsc.items()}
+    names = ["dsc"]
+    if form != "challengeR":
+        expected |= {(*key, "nsd"): value for key, value in nsd.items()}
+        names.append("nsd")
+
+    table = read_results(file, ranked(*names), FLARE21)
+
+    values = values_of(table)
+    assert {(t, c.lower(), m): v for (t, c, m), v in values.items()} == expected
+    assert len(table.missing) == 4 * len(names) - len(expected)
+    assert table.notes == ()
+
+
+def test_columns_of_a_wide_table_that_are_no_metric_are_told(tmp_path):
+    """Also beside a column of another metric of the challenge, which is not ranked."""
+    file = tmp_path / "results.csv"
+    file.write_text("team,case,centre,DSC,nsd,dcs\nA,c1,x,0.9,95,1\nB,c1,y,0.8,80,0\n")
+
+    table = read_results(file, ranked("dsc"), FLARE21)
+
+    assert values_of(table) == {("A", "c1", "dsc"): 0.9, ("B", "c1", "dsc"): 0.8}
+    assert table.notes == ("Ignored columns, as no metric is called so: centre, dcs",)
+
+
+SAVE = "Save the table as CSV UTF-8, as Excel calls it."
+SUMMARY = (
+    '{"foreground_mean": {"Dice": 0.9}, "metric_per_case": [{"metrics": {"1": {}}}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem", "remedy"),
+    [
+        (LONG.replace("A", "\u961f").encode("gbk"), "it is not a text in UTF-8", SAVE),
+        (WIDE.encode("utf-16-le"), "it is not a text in UTF-8", SAVE),
+        (b"PK\3\4\x14", "it is an Excel workbook or a zip, not a text file", SAVE),
+        (b"\xd0\xcf\x11\xe0", "it is an Excel workbook, not a text file", SAVE),
+        (b"\x1f\x8b\x08", "it is compressed by gzip, not a text file", SAVE),
+        (SUMMARY, "it is JSON, not a table", "What nnU-Net's summary.json is about"),
+        ("\n<!DOCTYPE html>", "it is HTML, not a table", SAVE),
+        (LONG.replace("0.9", "-inf"), "line 2: -inf: not finite; leave a missing", ""),
+        (
+            LONG.replace("0.9", '"0,9"'),
+            "line 2: 0,9: a comma where a decimal point belongs",
+            "",
+        ),
+        # Whether 1,234 is above 1000 or below 2 is not known.
+        (
+            "team;case;dsc\nA;c1;0.5\nB;c1;1,234\n",
+            "line 3: 1,234: line 2 has the decimal mark .",
+            "",
+        ),
+        ("team,case,metric,dsc\nA,c,x,1\n", "it has no column value; its", ""),
+        ("team,case,mood\nA,c,1\n", "it has no column metric, value; its", ""),
+        ("team,dsc\nA,1\n", "it has no column case; its columns are: team, dsc", ""),
+        ("team,case,dsc,DSC\nA,c,1,1\n", "it has two columns dsc", ""),
+        ("team,Team,case,dsc\nA,A,c,1\n", "it has two columns team", ""),
+        (
+            "team,case,value,dsc\nA,c,1,1\n",
+            "it has a column value beside dsc, and no metric",
+            "Give value the name of its metric",
+        ),
+        (
+            CHALLENGER,
+            "it has no column metric, and dsc, nsd are ranked",
+            "--metrics dsc",
+        ),
+    ],
+)
+def test_a_table_that_cannot_be_ranked_says_how_to_get_there(
+    tmp_path, content, problem, remedy
+):
+    file = tmp_path / "results.csv"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    with pytest.raises(RankingError) as caught:
+        read_results(file, ranked("dsc", "nsd"), FLARE21)
+
+    assert caught.value.problem.startswith(problem)
+    assert remedy in str(caught.value)
+    assert "codec" not in str(caught.value)
+
+
+def test_each_task_of_challenger_is_ranked_by_itself(tmp_path):
+    file = tmp_path / "results.csv"
+    file.write_text(f"{CHALLENGER}T2,A,c1,0.1\n")
+
+    assert problem_of(file, ranked("dsc")) == (
+        "line 6: another task, T1, T2: rank a table of each by itself"
+    )
+
+
 def test_ends_of_the_scale_can_be(tmp_path):
     """And only scores have the end 1."""
     rows = [
@@ -254,19 +395,18 @@ def test_ends_of_the_scale_can_be(tmp_path):
             [("a", "1", "dsc", 1), ("b", "1", "dsc", 1), ("a", "1", "dsc", 0)],
             "line 2 and line 4 are both a 1 dsc",
         ),
-        ([("a", "1", "DSC", 1)], "line 2: unknown metric DSC, not dsc"),
+        ([("a", "1", "dice", 1)], "line 2: unknown metric dice, not dsc"),
         (
             [("a", "1", "dsc", "1"), ("a", "2", "dsc", "1.0000001")],
             "line 3: dsc is 1.0000001, above 1",
         ),
-        ([("a", "1", "dsc", "x")], "line 2: x is no number"),
-        ([("a", "1", "dsc", "1_0")], "line 2: 1_0 is no number"),
+        ([("a", "1", "dsc", "x")], "line 2: x: not a number; leave a missing value em"),
+        ([("a", "1", "dsc", "1_0")], "line 2: 1_0: not a number"),
         ([("a", "1", "dsc", "1e308")], "line 2: dsc is 1e+308, which nothing"),
         ([("", "1", "dsc", 1)], "line 2: the team or the case is empty"),
         ([("a", " ", "dsc", 1)], "line 2: the team or the case is empty"),
-        ([("a", "1", "dsc", "nan")], "line 2: nan is not finite"),
-        ([("a", "1", "dsc", "inf")], "line 2: inf is not finite"),
-        ([("a", "1", "dsc", "1e400")], "line 2: 1e400 is not finite"),
+        ([("a", "1", "dsc", "inf")], "line 2: inf: not finite"),
+        ([("a", "1", "dsc", "1e400")], "line 2: 1e400: not finite"),
         ([("a", "1", "dsc", -1)], "line 2: dsc is -1, negative"),
         (
             [("Team", "1", "dsc", 1), ("team", "1", "dsc", 1)],
@@ -276,8 +416,8 @@ def test_ends_of_the_scale_can_be(tmp_path):
             [("a", "cafe\u0301", "dsc", 1), ("b", "caf\u00e9", "dsc", 1)],
             "cases cafe\u0301, caf\u00e9 differ only in spelling",
         ),
-        ([("a", "1", "dsc", 1, 7)], "line 2 has another number of cells"),
-        ([("a", "1", "dsc")], "line 2 has another number of cells"),
+        ([("a", "1", "dsc", 1, 7)], "line 2 has 5 cells, expected 4"),
+        ([("a", "1", "dsc")], "line 2 has 3 cells, expected 4"),
         ([], "there is no result in it"),
     ],
 )

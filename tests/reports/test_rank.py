@@ -65,7 +65,7 @@ def test_shares_of_first_places_that_overlap_are_explained():
         ([("a", 1.5, "dsc", 0.5)], "row 0: 1.5 is no name"),
         ([("a", " ", "dsc", 0.5)], "row 0: the team or the case is empty"),
         ([("a", "1", "mood", 0.5)], "row 0: unknown metric mood, not dsc"),
-        ([("a", "1", "dsc", float("inf"))], "row 0: inf is not finite"),
+        ([("a", "1", "dsc", float("inf"))], "row 0: inf: not finite"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -77,8 +77,17 @@ def test_a_mistake_in_a_table_in_memory_names_the_row(rows, problem):
     assert caught.value.problem.startswith(problem)
 
 
+def test_a_table_in_memory_may_be_wide():
+    """As pivot makes it; a column of another kind is no matter."""
+    frame = pd.DataFrame({"Team": ["a", "b"], "Case": [1, 1], "DSC": [0.5, None]})
+
+    found = flare.rank(frame.assign(date=pd.NaT), metrics=["dsc"], bootstrap=0)
+
+    assert found.standings["rank"].to_dict() == {"a": 1, "b": 2}
+
+
 def test_a_table_in_memory_without_a_column():
-    with pytest.raises(RankingError, match="has no column case, metric, value; its"):
+    with pytest.raises(RankingError, match="has no column case; its"):
         flare.rank(pd.DataFrame({"team": ["a"], "dsc": [1.0]}))
 
 

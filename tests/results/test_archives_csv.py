@@ -66,10 +66,10 @@ def test_another_submission_is_refused_without_a_reason(tmp_path, change, words,
         # What an earlier version has written.
         ("team,archive_sha256,paper,date,reason\n", "it has no column model_sha256"),
         (
-            f"{','.join(LedgerEntry.__dataclass_fields__)},x\n,,,,,,\n",
+            f"{','.join(LedgerEntry.__dataclass_fields__)},x\na,,,,,,\n",
             "line 2: there are ot",
         ),
-        ("\xff", "it cannot be read"),
+        ("\xff", "it is not a text in UTF-8"),
     ],
 )
 def test_a_damaged_ledger_is_refused(tmp_path, text, problem):

@@ -230,9 +230,9 @@ def test_efficiency_of_another_program_has_the_columns_that_it_has(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "problem"),
     [
-        ("a,ok,x\n", "line 2: x is no number"),
+        ("a,ok,x\n", "line 2: x: not a number; leave a missing value empty"),
         ("a,ok,1\na,ok,2\n", "line 3: a is there twice"),
-        ("a,ok\n", "line 2 has another number of cells than the first line"),
+        ("a,ok\n", "line 2 has 2 cells, expected 3, as in the first line"),
     ],
     ids=["no number", "twice", "cut off"],
 )

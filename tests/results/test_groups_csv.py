@@ -70,10 +70,10 @@ def test_the_cases_of_a_column_are_grouped_by_its_values(tmp_path, rows, groups)
         ("case,centre\n,A\n", "line 2: the case is empty"),
         (
             "case,centre\ncase_1,A,B\n",
-            "line 2 has another number of cells than the first line",
+            "line 2 has 3 cells, expected 2, as in the first line",
         ),
         ("case,centre\ncase_1,\n", "column centre has no group for any case"),
-        (b"case,centre\ncase_1,\xff\n", "it cannot be read ('utf-8' codec can't"),
+        (b"case,centre\ncase_1,\xff\n", "it is not a text in UTF-8"),
     ],
 )
 def test_what_is_wrong_is_one_line_with_its_place(tmp_path, text, problem):
