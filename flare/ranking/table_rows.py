@@ -57,7 +57,7 @@ class TableForm:
 
 
 def find_form(
-    file: Path, columns: Sequence[str], known: Collection[str], ranked: Sequence[str]
+    file: Path, columns: Sequence[str], allowed: Collection[str], ranked: Sequence[str]
 ) -> TableForm:
     """Tell by the names of its columns which form a table has.
 
@@ -66,7 +66,7 @@ def find_form(
     not there or there twice, or if it is not clear which metric a value is of.
     """
     team = next((name for name in TEAM_NAMES if name in columns), TEAM)
-    metrics = {name: name.lower() for name in columns if name.lower() in known}
+    metrics = {name: name.lower() for name in columns if name.lower() in allowed}
     if METRIC in columns or not (metrics or VALUE in columns):
         check_columns(file, columns, (team, CASE, METRIC, VALUE))
         return TableForm(names=(team, CASE, METRIC), metrics={VALUE: ""})
@@ -149,19 +149,19 @@ def _result(row: Row, key: Key, column: str, allowed: Collection[str]) -> CaseRe
 
 
 def _open(
-    source: Path | pd.DataFrame, known: Collection[str], ranked: Sequence[str]
+    source: Path | pd.DataFrame, allowed: Collection[str], ranked: Sequence[str]
 ) -> tuple[TableForm, Iterator[Row]]:
     """The form of a table, and its rows."""
     if not isinstance(source, Path):
         names = spelt_as(list(map(str, source.columns)), _SPELLINGS)
-        form = find_form(IN_MEMORY, names, known, ranked)
+        form = find_form(IN_MEMORY, names, allowed, ranked)
         rows = _rows_in_memory(source.set_axis(names, axis=1), form)
     else:
         rows = read_rows(source, (), optional=_SPELLINGS)
         first = next(rows, None)
         if not first:
             raise RankingError(str(source), "there is no result in it")
-        form = find_form(source, list(first.cells), known, ranked)
+        form = find_form(source, list(first.cells), allowed, ranked)
         rows = chain([first], rows)
     return form, _of_one_task(rows) if TASK in form.names else rows
 
