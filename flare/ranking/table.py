@@ -342,7 +342,8 @@ def _check_results(file: str, results: Sequence[CaseResult]) -> None:
     check_names(file, "team", sorted({result.team for result in results}))
     check_names(file, "case", sorted({result.case for result in results}))
     if not results:
-        raise RankingError(file, "there is no result in it")
+        remedy = "flare score writes a metrics.json into the folder of each team."
+        raise RankingError(file, "there is no result in it", remedy)
 
 
 def _absent_efficiency(

@@ -366,6 +366,14 @@ def test_a_table_that_cannot_be_ranked_says_how_to_get_there(
     assert "codec" not in str(caught.value)
 
 
+def test_folders_of_nnunet_are_led_to_flare_score(tmp_path):
+    (tmp_path / "A").mkdir()
+    (tmp_path / "A" / "summary.json").write_text(SUMMARY)
+
+    with pytest.raises(RankingError, match=r"flare score writes a metrics\.json"):
+        read_results(tmp_path, ranked("dsc"), FLARE21)
+
+
 def test_each_task_of_challenger_is_ranked_by_itself(tmp_path):
     file = tmp_path / "results.csv"
     file.write_text(f"{CHALLENGER}T2,A,c1,0.1\n")
