@@ -36,11 +36,11 @@ def number(text: str) -> float:
 
 
 def share(text: str) -> float:
-    """The number from 0 to 1 that a cell holds."""
+    """The number from 0 to 1 that a cell holds; one of 32 bits may be rounded up."""
     value = number(text)
-    if not 0 <= value <= 1:
+    if not 0 <= value <= 1 + 1e-6:
         raise ValueError("not from 0 to 1")
-    return value
+    return min(value, 1.0)
 
 
 def word(text: str) -> str:

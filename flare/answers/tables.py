@@ -207,16 +207,29 @@ def _questions(case: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _chains(questions: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
-    """The answers of each chain, by the id of its root."""
-    chains: dict[int, list[str]] = {}
-    roots_first = sorted(
+    """The answers of each chain, by the id of its root, the root's answer first.
+
+    A question may follow from one that itself follows from another. A KeyError is
+    raised if that leads to no root, or an id is there twice.
+    """
+    by_id = {question["id"]: question for question in questions}
+    if len(by_id) < len(questions):
+        raise KeyError("an id twice")
+    roots: dict[int, int] = {}
+    for question in questions:
+        path: dict[int, None] = {}
+        number = question["id"]
+        while number not in roots and by_id[number]["follow_up"] != -1:
+            path[number] = None
+            number = by_id[number]["follow_up"]
+            if number in path:
+                raise KeyError(number)
+        roots |= dict.fromkeys(path, roots.get(number, number))
+        roots.setdefault(number, number)
+    ordered = sorted(
         questions, key=lambda entry: (entry["follow_up"] != -1, entry["id"])
     )
-    for question in roots_first:
-        if question["follow_up"] != -1:
-            chains[question["follow_up"]].append(question["answer"])
-        elif question["id"] in chains:
-            raise KeyError(question["id"])
-        else:
-            chains[question["id"]] = [question["answer"]]
+    chains: dict[int, list[str]] = {}
+    for question in ordered:
+        chains.setdefault(roots[question["id"]], []).append(question["answer"])
     return chains

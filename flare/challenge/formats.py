@@ -108,7 +108,7 @@ def case_name(path: Path, *, may_be_npz: bool = False) -> str | None:
     return path.name[: -len(suffix)] if suffix else None
 
 
-@lru_cache(maxsize=8192)  # a ranking asks for each case of each team, many times
+@lru_cache(maxsize=2**18)  # many times for each case of a team, or row of a table
 def case_of(name: str, pattern: str = CASE) -> str:
     """The case that is meant by the name of a label map, or by its own name.
 
@@ -119,8 +119,11 @@ def case_of(name: str, pattern: str = CASE) -> str:
     >>> case_of("case_004_gt.nii.gz", "{case}_gt")
     'case_004'
     """
-    stem = case_name(Path(name), may_be_npz=True) or name
-    return _fitting(pattern, stem) or stem
+    if "." not in name and "/" not in name:
+        stem = name  # nothing to take off, as of most names in a table
+    else:
+        stem = case_name(Path(name), may_be_npz=True) or name
+    return stem if pattern == CASE else _fitting(pattern, stem) or stem
 
 
 def _fitting(pattern: str, stem: str) -> str:

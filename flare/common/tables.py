@@ -45,7 +45,8 @@ def csv_rows(
     expected = 0
     try:
         for cells in table:
-            if not any(map(str.strip, cells)):
+            is_separator = not expected and cells == ["sep=", ""]  # written by Excel
+            if is_separator or not any(map(str.strip, cells)):
                 continue
             expected = expected or len(cells)
             place = f"line {table.line_num}"

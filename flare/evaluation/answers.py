@@ -8,7 +8,7 @@ import unicodedata
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from flare.answers.cells import word
@@ -33,6 +33,7 @@ from flare.evaluation.errors import (
     GroundTruthError,
 )
 from flare.evaluation.submission.find import (
+    JOBS_FILE_NAME,
     TABLE_FILE_NAME,
     is_demonstration_set,
     is_of_others,
@@ -51,8 +52,27 @@ MISSING = "no answer was submitted"
 ReadTable = Callable[..., Sequence[TableRow]]
 """`read_table`, which reads a file once for all answers in it."""
 
-_read_real = partial(read_table, is_real=True)
-"""The reader of a submission, which follows no link made since it was searched."""
+
+def _reader(*, is_real: bool) -> ReadTable:
+    """A reader that looks at each file once, also at one that it refuses.
+
+    That of a submission follows no link made since it was searched.
+    """
+
+    @cache
+    def outcome(file: Path, suffix: str) -> Sequence[TableRow] | str:
+        try:
+            return read_table(file, is_real=is_real, suffix=suffix)
+        except ValueError as error:
+            return str(error)
+
+    def read(file: Path, suffix: str = "") -> Sequence[TableRow]:
+        rows = outcome(file, suffix)
+        if isinstance(rows, str):
+            raise ValueError(rows)
+        return rows
+
+    return read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,13 +129,15 @@ def read_sheets(
     DemonstrationSetError if there are none but the demonstration set, which has no
     answers, and a FolderError if the submission holds too many files.
     """
-    read, read_submitted = cache(read_table), cache(_read_real)
+    read, read_submitted = _reader(is_real=False), _reader(is_real=True)
     references = answer_files_in(ground_truth, challenge, is_reference=True)
     if not any(references.values()) and is_demonstration_set(ground_truth):
         raise DemonstrationSetError
     files: Mapping[str, Sequence[Path]] = {}
+    unasked_tables: Sequence[str] = ()
     if predictions:
         files = _submitted_files(predictions, challenge)
+        unasked_tables = _other_tables(predictions, challenge, files)
     sheets = []
     for rules in challenge.answers:
         file = _reference_file(rules, references[rules.references])
@@ -123,7 +145,7 @@ def read_sheets(
         answers = _Answers(reasons=dict.fromkeys(texts, MISSING))
         if predictions:
             answers = _submitted_answers(
-                rules, files[rules.file], texts, read_submitted
+                rules, files[rules.file], texts, read_submitted, unasked_tables
             )
         sheets.append(_sheet(rules, file, texts, answers))
     return tuple(sheets)
@@ -271,17 +293,21 @@ def rows_that_count(
     """
     has_any = False
     for row in rows:
-        has_values = [
-            word(row.cells.get(column, value)) == word(value)
-            for column, value in rules.only.items()
-        ]
-        if all(has_values):
+        if is_counted(rules, row):
             _check_columns([*rules.case, *columns], row)
             has_any = True
             yield row
     if not has_any:
         values = [f"{column} is {value}" for column, value in rules.only.items()]
         raise ValueError(f"it has no row whose {listing(values)}")
+
+
+def is_counted(rules: AnswerRules, row: TableRow) -> bool:
+    """Whether a row has the values of `only`, as far as it has their columns."""
+    return all(
+        word(row.cells.get(column, value)) == word(value)
+        for column, value in rules.only.items()
+    )
 
 
 def _check_columns(columns: Sequence[str], row: TableRow) -> None:
@@ -295,13 +321,17 @@ def _check_columns(columns: Sequence[str], row: TableRow) -> None:
         raise ValueError(f"{where} {listing(absent)}{hint}")
 
 
+_BACKSLASH = re.compile(r"\\(?!x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
+"""One between folders of Windows, and none of a sign that cannot be printed."""
+
+
 def case_of_row(rules: AnswerRules, row: TableRow) -> str:
     """The case of a row; of several columns, their texts with blanks between."""
     # pandas writes the whole numbers of a column as 3.0 if one of its cells is empty.
     texts = [re.sub(r"^(\d+)\.0$", r"\1", row.cells[name]) for name in rules.case]
     if not texts[0]:
         raise ValueError(f"{row.place} has an empty {rules.case[0]}")
-    name = " ".join([case_of(texts[0]), *texts[1:]])
+    name = " ".join([case_of(_BACKSLASH.sub("/", texts[0])), *texts[1:]])
     return unicodedata.normalize("NFC", name)  # a Mac takes letters apart
 
 
@@ -318,13 +348,14 @@ def _submitted_answers(
     files: Sequence[Path],
     cases: Collection[str] | None,
     read: ReadTable,
+    unasked_tables: Sequence[str],
 ) -> _Answers:
     """The answers in the file of a submission; `cases` are those that are known."""
     answers = _Answers()
     try:
         # The platform calls JSON that was submitted by itself predictions.csv.
         suffix = Path(rules.file).suffix
-        rows = read(_submitted_file(rules, files), suffix=suffix)
+        rows = read(_submitted_file(rules, files, unasked_tables), suffix=suffix)
         problems_by_reason: dict[str, list[str]] = {}
         for row in rows_that_count(rules, rules.prediction, rows):
             reason = _add_row(answers, row, rules, cases)
@@ -345,11 +376,32 @@ def _submitted_answers(
     return answers
 
 
-def _submitted_file(rules: AnswerRules, files: Sequence[Path]) -> Path:
+def _other_tables(
+    predictions: Path, challenge: Challenge, files: Mapping[str, Sequence[Path]]
+) -> list[str]:
+    """Names of tables that nobody has asked for, if one that was asked for is missing.
+
+    They are not looked for otherwise.
+    """
+    if all(files[rules.file] for rules in challenge.answers):
+        return []
+    names = [path.name for path in walk(predictions, follow_links=False)]
+    expected = {*challenge.answer_files, INPUTS_FILE_NAME, JOBS_FILE_NAME}
+    return [name for name in names if name not in expected and name[0] != "."]
+
+
+def _submitted_file(
+    rules: AnswerRules, files: Sequence[Path], unasked_tables: Sequence[str]
+) -> Path:
     if len(files) > 1:
         folders = listing(f"{path.parent.name}/" for path in files)
         raise ValueError(f"{len(files)} files are called so, in {folders}")
     if not files:
+        suffix = Path(rules.file).suffix
+        tables = [name for name in unasked_tables if name.lower().endswith(suffix)]
+        if tables:
+            hint = f"found {listing(tables)}: rename it to {rules.file}"
+            raise ValueError(f"it is missing; {hint}")
         raise ValueError("it is missing")
     return files[0]
 
@@ -431,14 +483,17 @@ def check_answers(
     Returned are all problems, and a line for each ``[[answers]]`` that says how many
     answers there are.
     """
-    read = cache(_read_real)
+    read = _reader(is_real=True)
     files = _submitted_files(predictions, challenge)
+    unasked_tables = _other_tables(predictions, challenge, files)
     problems: list[SubmissionError] = []
     lines = []
     for rules in challenge.answers:
         # Questions have names of several columns, which images do not tell.
         known_cases = cases if len(rules.case) == 1 else None
-        answers = _submitted_answers(rules, files[rules.file], known_cases, read)
+        answers = _submitted_answers(
+            rules, files[rules.file], known_cases, read, unasked_tables
+        )
         problems += answers.problems
         lines.append(_answers_line(rules, len(answers.texts)))
     return distinct_problems(problems), lines

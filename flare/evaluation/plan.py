@@ -349,11 +349,12 @@ def references_digest(
 ) -> str:
     """SHA-256 over the cases' names and the checksums of their files.
 
-    Behind them are the names of answers, each with the file of its references.
+    Behind them are the names of answers, each with the file of its references; sorted,
+    as a metrics.json, by which they are found again, has no other order.
     """
     digest = hashlib.sha256()
     files = [(file.case, file.path) for file in references]
-    for name, file in (*files, *answer_files):
+    for name, file in (*files, *sorted(answer_files)):
         line = f"{name} {checksum(file)}\n"
         digest.update(line.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()

@@ -7,8 +7,9 @@ of predictions, has the columns that count, as `flare evaluate` reads it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from flare.answers.tables import TableRow, read_table, table_text
@@ -17,7 +18,7 @@ from flare.challenge.formats import CHANNEL
 from flare.challenge.rules import Challenge
 from flare.common.files import write_whole
 from flare.common.text import safe
-from flare.evaluation.answers import answer_files_in, case_of_row, rows_that_count
+from flare.evaluation.answers import answer_files_in, case_of_row, is_counted
 from flare.measuring.exchange import MOST_ANSWER_BYTES, WrongOutputError
 from flare.results.errors import MeasurementError
 from flare.results.team_folder import PREDICTIONS
@@ -46,10 +47,11 @@ def read_case_answers(
     files = answer_files_in(folder, challenge, is_reference=False)
     for name, rules_of_file in _rules_by_file(challenge).items():
         (file,) = files[name]
-        table = read_table(file, is_real=True)
         rows: list[Cells] = []
-        for rules in rules_of_file:
-            rows += _rows_of_case(rules, table, case)
+        for row in read_table(file, is_real=True):
+            row_rules = [rules for rules in rules_of_file if is_counted(rules, row)]
+            if row_rules:
+                rows.append(_cells_of_case(row, row_rules, rules_of_file, case))
         if len(table_text(rows, file.suffix).encode()) > MOST_ANSWER_BYTES:
             problem = f"its answers take more than {MOST_ANSWER_BYTES} bytes"
             raise WrongOutputError(f"{name}: {problem}")
@@ -64,21 +66,44 @@ def _rules_by_file(challenge: Challenge) -> dict[str, list[AnswerRules]]:
     return rules_by_file
 
 
-def _rows_of_case(
-    rules: AnswerRules, table: Sequence[TableRow], case: str
-) -> Iterator[Cells]:
-    """The cells that count of rows that are all of one case, by its own name."""
-    # The first column has the name of the case, any further ones that of a question.
-    image_rules = replace(rules, case=rules.case[:1])
-    for row in rows_that_count(rules, rules.prediction, table):
-        name = case_of_row(image_rules, row)
+def _cells_of_case(
+    row: TableRow,
+    row_rules: Sequence[AnswerRules],
+    rules_of_file: Sequence[AnswerRules],
+    case: str,
+) -> Cells:
+    """The cells of a row by which it counts where it did, of a case by its own name.
+
+    It stays one row, whatever number of ``[[answers]]`` it counts for.
+    """
+    cells: dict[str, str] = {}
+    for rules in row_rules:
+        # The first column has the name of the case, any further ones of a question.
+        name = case_of_row(replace(rules, case=rules.case[:1]), row)
         if name not in (case, f"{case}{CHANNEL}"):
             problem = f"{row.place} is of case {safe(name)}, expected {safe(case)}"
             raise WrongOutputError(f"{rules.file}: {problem}")
-        cells = {
-            column: row.cells[column] for column in (*rules.case, *rules.prediction)
-        }
-        yield {**cells, **rules.only, rules.case[0]: case}
+        for column in (*rules.case, *rules.prediction):
+            cells[column] = row.cells[column]
+    for rules in row_rules:
+        cells[rules.case[0]] = case
+    return {**cells, **_choosing_cells(row, row_rules, rules_of_file)}
+
+
+def _choosing_cells(
+    row: TableRow,
+    row_rules: Sequence[AnswerRules],
+    rules_of_file: Sequence[AnswerRules],
+) -> Cells:
+    """The cells by which ``only`` chooses the rows that count."""
+    cells: dict[str, str] = {}
+    for column in dict.fromkeys(chain.from_iterable(r.only for r in rules_of_file)):
+        values = {rules.only[column] for rules in row_rules if column in rules.only}
+        if column in row.cells:
+            cells[column] = row.cells[column]
+        elif len(values) == 1:  # a file without the column has such rows alone
+            cells[column] = values.pop()
+    return cells
 
 
 def keep_answers(

@@ -4,12 +4,13 @@ import json
 import os
 import tracemalloc
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from flare.answers.tables import read_table
 from flare.answers.values import answer_values, prediction_value
-from flare.evaluation.answers import read_sheets
+from flare.evaluation.answers import check_answers, read_sheets
 from tests.builders.answers import (
     answer_row,
     answer_rules,
@@ -83,7 +84,8 @@ def test_only_a_real_file_is_read(tmp_path, make):
 
     [(code, problem)] = problems_of(sheet)
     assert code == "F20"
-    assert problem in ("it is missing", "it cannot be read (it is not a regular file)")
+    hint = "it is missing; found x.csv: rename it to prediction.csv"
+    assert problem in (hint, "it cannot be read (it is not a regular file)")
 
 
 def test_a_link_that_was_made_after_the_search_is_not_followed(tmp_path):
@@ -101,7 +103,6 @@ def question(number, follow_up):
 
 
 QUESTIONS = {
-    "a chain of 100,000": [question(n, n - 1) for n in range(100_000)],
     "a circle": [question(0, 1), question(1, 0)],
     "a root twice": [question(0, -1), question(0, -1)],
     "no such root": [question(0, -1), question(1, 7)],
@@ -109,6 +110,61 @@ QUESTIONS = {
     "no answer": [{"id": 0, "follow_up": -1}],
 }
 """Questions of a case in val.json that follow from one another as none should."""
+
+
+@pytest.mark.parametrize(
+    ("links", "chains"),
+    [
+        ({0: -1, 1: 0, 2: 1, 3: 2}, ["0|1|2|3"]),
+        ({0: 2, 1: 0, 2: -1, 3: -1, 4: 3}, ["2|0|1", "3|4"]),
+        ({n: n - 1 for n in range(100_000)}, ["|".join(map(str, range(100_000)))]),
+    ],
+    ids=["in turn", "before its root", "100,000"],
+)
+def test_questions_that_follow_from_one_that_follows_are_of_one_chain(
+    tmp_path, links, chains
+):
+    file = tmp_path / "val.json"
+    local = [question(n, up) | {"answer": str(n)} for n, up in links.items()]
+    case = {"case_id": "a", "global_vqa": [], "local_vqa": local}
+    file.write_text(json.dumps([case]), encoding="utf-8")
+
+    assert [row.cells["local_vqa"] for row in read_table(file)] == chains
+
+
+def test_a_refused_file_is_read_once(tmp_path, monkeypatch):
+    reader = Mock(side_effect=ValueError("it is not JSON"))
+    monkeypatch.setattr("flare.evaluation.answers.read_table", reader)
+    files = {"predictions/prediction.csv": "x"}
+    rules = [answer_rules("binary", name=name) for name in ("a", "b", "c")]
+    predictions, _ = write_folders(tmp_path, files)
+
+    problems, _ = check_answers(predictions, answers_challenge(*rules), None)
+
+    assert "it is not JSON" in str(problems[0])
+    assert reader.call_count == 1
+
+
+@pytest.mark.parametrize("name", ["predictions.csv", "mytask.CSV"])
+def test_a_table_of_another_name_is_told(tmp_path, name):
+    """Names of Windows, and the line that Excel puts first, are read."""
+    table = "sep=,\nname,prediction\nC:\\data\\case_1.nii.gz,1\ncase_2,0\n"
+    files = {
+        "references/reference.csv": "name,gt\ncase_1,1\ncase_2,0\n",
+        f"predictions/{name}": table,
+    }
+    folders = write_folders(tmp_path, files)
+    challenge = answers_challenge(answer_rules("binary"))
+
+    [sheet] = read_sheets(*folders, challenge)
+    (tmp_path / "predictions" / name).rename(folders[0] / "prediction.csv")
+    [renamed] = read_sheets(*folders, challenge)
+
+    assert problems_of(sheet) == [
+        ("F20", f"it is missing; found {name}: rename it to prediction.csv")
+    ]
+    assert problems_of(renamed) == []
+    assert [row.prediction for row in renamed.rows] == ["1", "0"]
 
 
 @pytest.mark.parametrize("questions", QUESTIONS.values(), ids=QUESTIONS)

@@ -4,14 +4,18 @@ import csv
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flare.answers.tables import read_table, table_text
 from flare.challenge.reading import read_challenge
+from flare.evaluation.answers import is_counted
 from flare.measuring.answers import CaseAnswers, keep_answers, read_case_answers
 from flare.measuring.exchange import WrongOutputError
 from flare.measuring.trial import check_output
 from flare.results.errors import MeasurementError
 from tests.builders import case_names, organ_boxes, write_cases
+from tests.builders.answers import answer_rules, answers_challenge
 from tests.builders.errors import told
 from tests.builders.schemas import file_problems
 from tests.builders.teams import (
@@ -419,3 +423,52 @@ def test_a_table_is_read_as_it_was_written(tmp_path, suffix):
     file.write_text(table_text(table, suffix), encoding="utf-8")
 
     assert [row.cells for row in read_table(file)] == table
+
+
+@given(
+    columns=st.lists(st.sampled_from(["p", "q", "r"]), min_size=2, max_size=4),
+    kinds=st.lists(st.sampled_from(["", "a", "b"]), min_size=4, max_size=4),
+    suffix=st.sampled_from([".csv", ".json", ".jsonl"]),
+    has_kind=st.booleans(),
+)
+def test_rows_that_are_joined_are_what_the_containers_wrote(
+    tmp_path, columns, kinds, suffix, has_kind
+):
+    """Of several answers in one file: what counts for each is the same."""
+    rules = [
+        answer_rules(
+            "number",
+            name=f"n{number}",
+            file=f"all{suffix}",
+            prediction=[column],
+            only={"kind": kind} if kind else {},
+        )
+        for number, (column, kind) in enumerate(zip(columns, kinds, strict=False))
+    ]
+    challenge, written = answers_challenge(*rules), []
+    for place, case in enumerate(["c1", "c2"]):
+        entries = []
+        for kind in ["a", "b"] if has_kind else [""]:
+            row = {"name": case, "p": f"{place}", "q": f"{place}5", "r": "7"}
+            entries.append({**row, "kind": kind} if kind else row)
+        if has_kind and "" in kinds[: len(columns)]:
+            entries = entries[:1]  # else two answers of a case count
+        written += entries
+        file = tmp_path / "written" / case / f"all{suffix}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(table_text(entries, suffix))
+        answers = read_case_answers(file.parent, challenge, case)
+        file.unlink()
+        keep_answers(tmp_path, challenge, case, answers)
+
+    file = tmp_path / "predictions" / f"all{suffix}"
+    joined = read_table(file) if file.exists() else []
+    for rule in rules:
+        expected = [
+            (row["name"], row[rule.prediction[0]])
+            for row in written
+            if all(row.get(name, value) == value for name, value in rule.only.items())
+        ]
+        counted = [row.cells for row in joined if is_counted(rule, row)]
+        assert [(row["name"], row[rule.prediction[0]]) for row in counted] == expected
+    file.unlink(missing_ok=True)

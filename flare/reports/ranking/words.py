@@ -79,8 +79,8 @@ def tests_text(metrics: Iterable[str]) -> str:
     >>> tests_text(["auroc_diagnosis"])
     "comparisons on the bootstrap's draws"
     """
-    first, *others = methods_of(map(metric_named, metrics))
-    texts = (f" or, of {method.kind}, {method.short}" for method in others)
+    first, *further = methods_of(map(metric_named, metrics))
+    texts = (f" or, of {method.kind}, {method.short}" for method in further)
     return first.short + "".join(texts)
 
 
