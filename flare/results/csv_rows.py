@@ -69,7 +69,7 @@ class Row:
         if text.lower() in _MISSING:
             return None
         try:
-            value = number(self._with_point(text))
+            value = number(text if self.marks is None else self._with_point(text))
             if math.isinf(value):
                 raise ValueError("not finite")
         except ValueError as error:
@@ -127,9 +127,11 @@ def read_rows(
             check_columns(path, list(filter(None, names)), columns)
             marks: dict[str, str] | None = None if delimiter == "," else {}
             skipped = 0 if all(names[:1]) else 1
+            names = names[skipped:]
             for where, cells in rows:
-                cells_by_name = dict(zip(names[skipped:], cells[skipped:], strict=True))
-                yield Row(path, where, cells_by_name, marks)
+                if skipped:
+                    cells = cells[skipped:]
+                yield Row(path, where, dict(zip(names, cells, strict=True)), marks)
     except UnicodeDecodeError as error:
         raise RankingError(str(path), NOT_TEXT, _SAVE) from error
     except OSError as error:

@@ -266,6 +266,7 @@ FORMS = {
     "wide, with columns without names": WIDE.replace("\n", ",,\n"),
     "write.csv of R": R_WIDE,
     "write.csv2 of R": WITH_COMMAS,
+    "sep=; of Excel": f"sep=;\n{WITH_COMMAS}",
     "a point in a table with semicolons": R_WIDE.replace(",", ";"),
     "#N/A of Excel": WIDE.replace(",,\n", ",#N/A,#N/A\n"),
     "with a mark": WIDE.encode("utf-8-sig"),
