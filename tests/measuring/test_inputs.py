@@ -153,7 +153,7 @@ def test_what_is_missing_is_said_in_one_line(tmp_path, images):
         ),
         (
             lambda: check_cases(find_images(images), labels, FLARE21),
-            "validation_003: there is an image or a reference, but not both",
+            "references without image: validation_003",
         ),
     ):
         with pytest.raises(FlareError) as caught:
