@@ -68,7 +68,7 @@ def _text_of(file: Path, *, is_real: bool) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(NOT_TEXT) from error
+        raise ValueError(f"{NOT_TEXT}, which Excel calls CSV UTF-8") from error
     if "\0" in text:
         raise ValueError("it holds a byte 0")
     return text

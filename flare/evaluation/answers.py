@@ -398,11 +398,10 @@ def _submitted_file(
         raise ValueError(f"{len(files)} files are called so, in {folders}")
     if not files:
         suffix = Path(rules.file).suffix
-        tables = [name for name in unasked_tables if name.lower().endswith(suffix)]
-        if tables:
-            hint = f"found {listing(tables)}: rename it to {rules.file}"
-            raise ValueError(f"it is missing; {hint}")
-        raise ValueError("it is missing")
+        endings = (suffix, ".xlsx", ".xls", ".txt")
+        tables = [name for name in unasked_tables if name.lower().endswith(endings)]
+        hint = f"; found {listing(tables)}: save it as {rules.file}" if tables else ""
+        raise ValueError(f"it is missing{hint}")
     return files[0]
 
 

@@ -217,7 +217,8 @@ class GridSizeError(FileError):
       `array.transpose(1, 0, 2)` in SimpleITK. Save it with the header of the CT, and
       look at it over the CT: an axis may be mirrored, too.
     - Other numbers: it was resampled, so resample it to the CT (see F08), or it was
-      cropped, so put it back into an array of the CT's size.
+      cropped, so put it back into an array of the CT's size. 3D Slicer may crop to the
+      segments unless the CT is the reference volume of the export.
 
     Of cases whose labels you have, `flare doctor` finds the cause; `--fix` mends it.
     """

@@ -332,7 +332,8 @@ def _remedy(
     """The commands that score teams anew: kept predictions, or what was submitted."""
     end = f"--ground-truth LABELS --challenge {safe(_name(challenge.key))}"
     folder = shell_word(results)
-    options = " ".join(filter(None, [_flags(usual), f"--output {folder}"]))
+    # What was accepted without options scores the same with them: not the reverse.
+    options = f"{_flags(usual) or _flags(odd)} --output {folder}".lstrip()
     remedy = (
         f"Score the kept predictions anew: flare rescore {folder} {end}; teams without"
         f" any, or with other options: flare score TEAMS {end} {options}."

@@ -259,7 +259,7 @@ REFUSED_FILES = [
     ("json", "[]", "it has no row"),
     ("csv", b"PK\3\4\0", "it is an Excel workbook or a zip, not a text file"),
     ("csv", "n\u00e4me".encode("latin-1"), "it is not a text in UTF-8"),
-    ("csv", TABLE.encode("utf-16"), "it is not a text in UTF-8"),
+    ("csv", TABLE.encode("utf-16"), "it is not a text in UTF-8, which Excel"),
     ("csv", f"{TABLE}\0", "it holds a byte 0"),
     ("csv", SEMICOLONS, "its columns are separated by semicolons, expected commas"),
     ("csv", "name,Predictions\na,1", "it has no column prediction (did you mean Pred"),

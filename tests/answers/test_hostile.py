@@ -84,7 +84,7 @@ def test_only_a_real_file_is_read(tmp_path, make):
 
     [(code, problem)] = problems_of(sheet)
     assert code == "F20"
-    hint = "it is missing; found x.csv: rename it to prediction.csv"
+    hint = "it is missing; found x.csv: save it as prediction.csv"
     assert problem in (hint, "it cannot be read (it is not a regular file)")
 
 
@@ -145,7 +145,7 @@ def test_a_refused_file_is_read_once(tmp_path, monkeypatch):
     assert reader.call_count == 1
 
 
-@pytest.mark.parametrize("name", ["predictions.csv", "mytask.CSV"])
+@pytest.mark.parametrize("name", ["predictions.csv", "mytask.CSV", "prediction.xlsx"])
 def test_a_table_of_another_name_is_told(tmp_path, name):
     """Names of Windows, and the line that Excel puts first, are read."""
     table = "sep=,\nname,prediction\nC:\\data\\case_1.nii.gz,1\ncase_2,0\n"
@@ -161,7 +161,7 @@ def test_a_table_of_another_name_is_told(tmp_path, name):
     [renamed] = read_sheets(*folders, challenge)
 
     assert problems_of(sheet) == [
-        ("F20", f"it is missing; found {name}: rename it to prediction.csv")
+        ("F20", f"it is missing; found {name}: save it as prediction.csv")
     ]
     assert problems_of(renamed) == []
     assert [row.prediction for row in renamed.rows] == ["1", "0"]

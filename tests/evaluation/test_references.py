@@ -99,7 +99,7 @@ REFERENCES = {
 """What spoils references of three cases, by what is said of them: all are G02."""
 
 NAMES = {
-    "validation_004.nii.gz: not called {case}_gt, as the challenge file asks": added(
+    "validation_004.nii.gz: not called {case}_gt, as [names] asks": added(
         "validation_004"
     ),
     "a/validation_001_gt.nii.gz, validation_001_gt.nii.gz: 2 files for case"

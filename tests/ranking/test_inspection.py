@@ -349,6 +349,15 @@ def test_the_odd_one_out_is_named_with_all_that_differs(tmp_path, others, odd, p
     ("odd", "problem"),
     [
         ({"version": "0.1"}, "a and b: not scored alike, b with version 0.1 instead"),
+        (
+            {"options": WORST},
+            "a and b: not scored alike, b with --grid size instead of nothing,"
+            " --on-bad-case worst instead of nothing, --unknown-labels ignore instead"
+            " of nothing. Score the kept predictions anew: flare rescore RESULTS"
+            " --ground-truth LABELS --challenge flare21; teams without any, or with"
+            " other options: flare score TEAMS --ground-truth LABELS --challenge"
+            " flare21 --on-bad-case worst --grid size --unknown-labels ignore --output",
+        ),
         # Which of them is odd is said by the challenge that is given.
         ({"rules": scoring_rules(with_tolerance(2.5))}, "b: scored with tolerance_mm"),
     ],

@@ -126,7 +126,7 @@ def _check_archive(request: CheckRequest) -> None:
     if request.images or request.ground_truth:
         raise InputError(
             "--images, --ground-truth: they are for predictions",
-            "Run an image on one CT with --run.",
+            "Run an image on one CT with --run; zip label maps.",
         )
     archive = read_archive(
         request.predictions,

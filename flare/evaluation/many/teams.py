@@ -191,7 +191,7 @@ def _problem(
         return InputError(problem, "Put the folder or the zip file itself there.")
     if is_file(path) and path.suffix.lower() != _ZIP:
         problem = f"{name}: it is an archive, but no zip file"
-        return InputError(problem, "Unpack it into a folder, or make a zip file of it.")
+        return InputError(problem, "Zip label maps; flare measure runs Docker images.")
     return None
 
 

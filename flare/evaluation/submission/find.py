@@ -238,9 +238,8 @@ def find_references(
     _refuse_demonstration_beside_others(files)
     misnamed = listing(file.name for file in files if not file.case)
     if misnamed:
-        raise GroundTruthError(
-            f"{misnamed}: not called {patterns.reference}, as the challenge file asks"
-        )
+        problem = f"{misnamed}: not called {patterns.reference}, as [names] asks"
+        raise GroundTruthError(problem)
     refuse_twice(files)
     _refuse_ambiguous_cases({file.case for file in files}, patterns)
     references = []
@@ -285,10 +284,8 @@ def _refuse_demonstration_beside_others(files: Sequence[LabelMapFile]) -> None:
     """Raise a GroundTruthError if some files, but not all, are demonstration cases."""
     demonstration = [file.name for file in files if is_demonstration(file.case)]
     if 0 < len(demonstration) < len(files):
-        names = listing(demonstration)
-        raise GroundTruthError(
-            f"{names}: the demonstration set lies beside other label maps"
-        )
+        problem = "the demonstration set lies beside other label maps"
+        raise GroundTruthError(f"{listing(demonstration)}: {problem}")
 
 
 def _refuse_ambiguous_cases(cases: Set[str], patterns: FileNames) -> None:

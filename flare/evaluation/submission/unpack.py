@@ -177,7 +177,8 @@ def _refuse_entries(
             raise zipfile.BadZipFile(f"{file} overlaps what follows")
         problem = _name_problem(path, entry) or _dictionary_problem(archive, entry)
         if problem:
-            raise UploadError(f"{name}: {problem} ({file})", _ANEW)
+            remedy = _BY_TAR if "backslashes" in problem else _ANEW
+            raise UploadError(f"{name}: {problem} ({file})", remedy)
         method = entry.compress_type
         if entry.flag_bits & _ENCRYPTED:
             remedy = "Zip the files anew, without a password."

@@ -230,7 +230,11 @@ def archive(teams):
 def test_what_cannot_be_looked_at_is_refused_alone(score, teams, tmp_path, make):
     make(teams)
 
-    assert [*score()] == ["delta"]
+    refusals = score()
+
+    assert [*refusals] == ["delta"]
+    is_archive = "flare measure runs Docker images. [H01]" in refusals["delta"]
+    assert is_archive == (make is archive)
     check_others(tmp_path)
 
 

@@ -87,6 +87,8 @@ REASONS = {
     "Deflate64": "compressed by Deflate64, as by Windows Explorer from 2 GB on, which"
     " the platform cannot unpack (a). In their folder, on Windows: tar -a -c -f"
     " ../submission.zip .",
+    "backslashes": "its names have backslashes, which are no folders on the platform"
+    " (s\\a). In their folder, on Windows: tar -a -c -f ../submission.zip .",
     "PPMd": "compressed by PPMd, which the platform cannot unpack (a). Zip the files"
     " anew, by Deflate.",
     "Zstandard": "compressed by Zstandard, which the platform cannot unpack (a). Zip"
