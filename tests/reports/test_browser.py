@@ -1,5 +1,9 @@
 """Pages of each kind in a browser: in the dark, on a phone, printed, and still."""
 
+import csv
+from math import isfinite
+from xml.etree import ElementTree
+
 import pytest
 
 from flare.ranking.rules import RankingOptions
@@ -26,6 +30,10 @@ ENDS = """() => [...document.querySelectorAll(".chart")].map((chart) =>
   [[...chart.querySelectorAll(".label")].at(-1), chart.querySelector(".plot > svg")]
     .map((part) => part.getBoundingClientRect().bottom))"""
 """How far the labels of each chart reach, and its plot."""
+
+CELLS = """() => [...document.querySelectorAll("td, th")]
+  .map((cell) => csvCell(valueOf(cell)))"""
+"""Each cell of all tables as it is saved."""
 
 COUNT = "parts => parts.map((part) => document.querySelectorAll(part).length)"
 
@@ -183,6 +191,62 @@ def test_nothing_is_cut_at_the_edge_of_a_sheet(window, plain_page, kind, size):
     assert len(printed) > len(before)
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator("table:not([hidden])").count() == len(before)
+
+
+def taken(page, text, place, folder):
+    """What a button saves: the file's name, and what it holds."""
+    button = page.locator("button.take:visible", has_text=text).nth(place)
+    with page.expect_download() as download:
+        button.click()
+    download.value.save_as(folder / "taken")
+    text = (folder / "taken").read_text(encoding="utf-8-sig")
+    return download.value.suggested_filename, text
+
+
+def test_tables_and_figures_are_saved_from_the_page_itself(
+    window, plain_page, tmp_path
+):
+    """A figure has its labels, and light colours though the screen is dark."""
+    window.open(plain_page("organiser-ranking"), scheme="dark")
+
+    name, text = taken(window.page, "Save as CSV", 0, tmp_path)
+    heads, first, *_ = csv.reader(text.splitlines())
+    assert name.startswith("FLARE_2021_ranking_of_11_teams")
+    assert name.endswith(".csv")
+    assert heads[:3] == ["rank", "team", "team: note"]
+    assert first[:3] == ["1", "team_08", ""]
+    shown = window.page.locator("table td[data-v]").first.get_attribute("data-v")
+    assert shown in first
+    name, text = taken(window.page, "Save figure", 2, tmp_path)
+    drawing = ElementTree.fromstring(text)
+    assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
+    assert {"Ranks when other cases are drawn", "team_08"} <= {*drawing.itertext()}
+    blobs = drawing.findall(".//{*}circle[@class='blob']")
+    assert {blob.get("fill") for blob in blobs} == {"rgb(11, 92, 158)"}
+    assert "var(" not in text
+    assert window.violations == []
+    assert window.complaints == []
+
+
+@of_each_kind
+def test_no_cell_of_a_saved_table_is_a_formula(open_page, kind):
+    cells = open_page(kind).page.evaluate(CELLS)
+
+    for text in cells:
+        assert not text.startswith(("=", "@"))
+        assert not text.startswith(("+", "-")) or isfinite(float(text))
+
+
+def test_a_field_filters_teams(window, plain_page):
+    window.open(plain_page("organiser-fifty"))
+    page = window.page
+
+    page.locator(".filter").first.fill("Team_4")
+
+    names = page.locator("#ranking tbody tr:visible th").all_inner_texts()
+    assert sorted(names) == [f"team_{n}" for n in range(40, 50)]
+    window.open(plain_page("organiser-ranking"))
+    assert page.locator(".filter").count() == 0
 
 
 # --- What is seen first -----------------------------------------------------------

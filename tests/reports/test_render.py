@@ -192,6 +192,16 @@ def test_texts_are_escaped_for_latex_and_markdown():
     assert markdown(own)[2] == r"| \<b\>&\$x^2\~\|\\ |"
 
 
+def test_numbers_and_figures_can_be_taken_away_but_not_on_paper():
+    html = page_html(full_page("x"))
+
+    script, paper = html.rpartition("<script>")[2], html.partition("@media print{")[2]
+    for control in ("Save as CSV", "Save figure", "Filter teams"):
+        assert control in script
+        assert control not in html.replace(script, "")
+    assert ",.take,.filter," in paper.partition("display:none!important")[0]
+
+
 # --- Values that are told where a figure is pointed at ----------------------------
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import jinja2
     from markupsafe import Markup
 
-_SCRIPTS = ("sort.js", "tips.js", "marks.js", "print.js")
+_SCRIPTS = ("sort.js", "tips.js", "marks.js", "print.js", "take.js")
 """The scripts of all pages."""
 
 _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
