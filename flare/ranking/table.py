@@ -302,7 +302,7 @@ def read_results(
         results = [result for result in results if result.metric not in left_out]
     _check_results(file, results)
     ranked = [metric for metric in names if metric not in left_out]
-    _check_present(file, ranked, present)
+    _check_present(file, ranked, present, teams.notes)
     return replace(
         table_of(results, ranked),
         left_out=left_out,
@@ -355,16 +355,16 @@ def _absent_efficiency(
     return efficiency if is_absent and len(efficiency) < len(metrics) else ()
 
 
-def _check_present(file: str, metrics: Sequence[str], present: Collection[str]) -> None:
+def _check_present(
+    file: str, metrics: Sequence[str], present: Collection[str], notes: Sequence[str]
+) -> None:
     """Refuse results in which no team has a value of some metric."""
     absent = [metric for metric in metrics if metric not in present]
-    if not absent:
-        return
-    remedy = ""
-    if len(absent) < len(metrics):
-        possible = ",".join(metric for metric in metrics if metric in present)
-        remedy = f"Rank by what there is: --metrics {possible}."
-    raise RankingError(file, f"no team has a value of {listing(absent)}", remedy)
+    possible = ",".join(metric for metric in metrics if metric in present)
+    remedy = f"Rank by what there is: --metrics {possible}." if possible else ""
+    if absent:
+        problem = ". ".join([f"no team has a value of {listing(absent)}", *notes])
+        raise RankingError(file, problem, remedy)
 
 
 def find_copies(results: Iterable[CaseResult]) -> tuple[Copies, ...]:

@@ -67,7 +67,7 @@ def find_form(
     """
     team = next((name for name in TEAM_NAMES if name in columns), TEAM)
     metrics = {name: name.lower() for name in columns if name.lower() in allowed}
-    if METRIC in columns or not (metrics or VALUE in columns):
+    if METRIC in columns:
         check_columns(file, columns, (team, CASE, METRIC, VALUE))
         return TableForm(names=(team, CASE, METRIC), metrics={VALUE: ""})
     if VALUE in columns:
@@ -75,7 +75,8 @@ def find_form(
         _check_metric(file, metrics, ranked)
         task = (TASK,) if TASK in columns else ()
         return TableForm(names=(team, CASE, *task), metrics={VALUE: ranked[0]})
-    check_columns(file, columns, (team, CASE))
+    absent = ranked[:1] if set(ranked).isdisjoint(metrics.values()) else ()
+    check_columns(file, columns, (team, CASE, *absent))
     check_columns(file, list(metrics.values()), ())
     return TableForm(
         names=(team, CASE), metrics=metrics, ignored=_unused(columns, team, metrics)
