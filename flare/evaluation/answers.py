@@ -397,8 +397,7 @@ def _submitted_file(
         folders = listing(f"{path.parent.name}/" for path in files)
         raise ValueError(f"{len(files)} files are called so, in {folders}")
     if not files:
-        suffix = Path(rules.file).suffix
-        endings = (suffix, ".xlsx", ".xls", ".txt")
+        endings = (Path(rules.file).suffix, ".xlsx", ".xls", ".txt")
         tables = [name for name in unasked_tables if name.lower().endswith(endings)]
         hint = f"; found {listing(tables)}: save it as {rules.file}" if tables else ""
         raise ValueError(f"it is missing{hint}")

@@ -234,6 +234,8 @@ NO_ZIP = "s.zip: it is no zip file, or a damaged one ("
 
 FILES = {
     "a tar of label maps": ("team.tar.gz", packed, "F15", "it has no manifest.json"),
+    "called .tar": ("a.tar", packed, "F15", "(label maps belong into a zip)"),
+    "an image's name": ("a.tgz", packed, "F15", "not end in .tar.gz. Call it TEAMNAME"),
     "a text": ("notes.txt", lambda _: b"x", "H06", "notes.txt: it is no zip file"),
     "a password": ("s.zip", locked, "H06", "s.zip: it has a password (a.n"),
     "a zip within the zip": ("s.zip", doubled, "F01", "inner.zip: it is an archive"

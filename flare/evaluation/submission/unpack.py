@@ -67,7 +67,7 @@ _REMEDY = f"Give the folder of the label maps, their zip, or TEAMNAME{IMAGE_SUFF
 
 def is_container_image(path: Path) -> bool:
     """Whether a path is a container image, and no folder or zip of label maps."""
-    return path.name.lower().endswith(IMAGE_SUFFIX) and path.is_file()
+    return path.name.lower().endswith((IMAGE_SUFFIX, ".tar", ".tgz")) and path.is_file()
 
 
 @contextmanager

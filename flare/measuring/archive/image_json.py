@@ -109,7 +109,8 @@ def _read_entry(contents: Contents) -> dict[str, Any]:
         for name, blob in contents.blobs.items():
             if f"/{MANIFEST}" in blob.layer.nodes:
                 raise BrokenError(f"it holds the archive {safe(name)}, and is none")
-        raise BrokenError(f"it has no {MANIFEST}: docker save has not written it")
+        problem = "docker save has not written it (label maps belong into a zip)"
+        raise BrokenError(f"it has no {MANIFEST}: {problem}")
     if len(manifest) != 1:
         raise BrokenError(f"it holds {len(manifest)} images, expected one")
     return fields_of(manifest[0], "Config", "RepoTags", "Layers")
