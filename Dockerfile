@@ -44,7 +44,8 @@ ENV FLARE_CHALLENGE=${CHALLENGE} \
 # A mistake in the challenge file or the labels fails the build, not a participant's
 # evaluation.
 RUN chmod -R a+rX ground-truth \
-    && python -m flare check-references
+    && python -m flare check-references > references.txt \
+    && cat references.txt
 
 # The platform starts this command once for each submission, and no web server.
 LABEL org.grand-challenge.api-method=exec

@@ -117,6 +117,9 @@ if [[ $answers != 0 ]]; then
 fi
 echo
 echo "Built $IMAGE: challenge $challenge, $contents."
+# What the cases are called, in the words of check-references, which the build has run.
+"$ENGINE" run --rm --network none --entrypoint cat "$IMAGE" references.txt 2>/dev/null \
+  | grep -E '^(Cases: |If .* is no part of the name)' || true
 if [[ $own == 0 && $answers == 0 ]]; then
   echo "These are the demonstration set. Give your own labels with --ground-truth before you upload."
 fi

@@ -42,7 +42,7 @@ class Format:
 FORMATS = (
     Format(name="NIfTI", suffixes=(".nii.gz", ".nii"), reader="nifti"),
     Format(name="MetaImage", suffixes=(".mha",), reader="text_headers"),
-    Format(name="NRRD", suffixes=(".nrrd",), reader="text_headers"),
+    Format(name="NRRD", suffixes=(".seg.nrrd", ".nrrd"), reader="text_headers"),
     Format(
         name="NumPy",
         suffixes=(".npz",),

@@ -168,9 +168,9 @@ def _prepare_without_references(
 
 def _names_hint(prepared: Matching, challenge: Challenge) -> str:
     """Ask for the challenge, which says what files are called, if no name fits."""
-    wrong_names = (MisnamedCasesError, UnexpectedCasesError)
-    has_wrong_name = any(isinstance(error, wrong_names) for error in prepared.problems)
-    if prepared.pairs or not has_wrong_name:
+    kinds = {type(error) for error in prepared.problems}
+    is_solved = MisnamedCasesError in kinds  # which says what is to be renamed
+    if prepared.pairs or is_solved or UnexpectedCasesError not in kinds:
         return ""
     return f"No name fits: {_is_right(challenge)}"
 

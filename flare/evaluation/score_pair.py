@@ -15,8 +15,10 @@ import numpy as np
 from flare.challenge.formats import NpzLayout, case_name
 from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge, UnknownLabels
+from flare.common.errors import FileError
 from flare.common.schema import build
 from flare.common.streams import PlainStream
+from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.labelmaps.grid import Grid, named
 from flare.evaluation.labelmaps.images import (
     ArrayImage,
@@ -34,6 +36,8 @@ from flare.evaluation.scoring.reading import check_headers
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore
+
+MEND = "Repair the reference, or write it anew."
 
 _log = logging.getLogger(__name__)
 
@@ -171,10 +175,16 @@ def score_pair(
     pair = CasePair(
         case=named_file.case, reference=reference_file, prediction=prediction_file
     )
-    _, warning = check_headers(pair, rules)
-    if warning:
-        _log.warning("%s", warning)
-    return score_case(pair, rules)
+    try:
+        _, warning = check_headers(pair, rules)
+        if warning:
+            _log.warning("%s", warning)
+        return score_case(pair, rules)
+    except GroundTruthError as error:
+        # Whoever calls this has the reference: no organiser has to repair it.
+        cause = error.__cause__
+        error.remedy = cause.remedy if isinstance(cause, FileError) else MEND
+        raise
 
 
 def _challenge_of(

@@ -345,7 +345,8 @@ def team_table(folder: Path, team: str) -> str:
     for case, record in sorted(records.items()):
         seconds = _cell(record.runtime_s, ".2f")
         memory = _cell(record.max_gpu_memory_mb, ".0f")
-        remark = record.message or record.doubts
+        # The first sentence: what a participant should do is in efficiency.csv.
+        remark = (record.message or record.doubts).partition(". ")[0]
         rows.append([safe(case), record.status.value, seconds, memory, remark])
     return "\n".join([f"{team}: {summary}", *aligned(rows), f"Wrote {safe(folder)}"])
 

@@ -110,7 +110,7 @@ def test_where_no_name_fits_the_challenge_may_be_another(predictions, images, wr
     """It says what files are called; a single wrong name is a slip."""
     files = sorted(images.iterdir())
     for file in files[:wrong]:
-        file.rename(images / file.name.replace("_0000", "_ct"))
+        file.rename(images / file.name.replace("validation_", "other"))
 
     status, stdout, stderr = run_check(predictions, "--images", images)
 

@@ -83,7 +83,10 @@ def _problems_of_kinds(request: Report, names: Sequence[str]) -> Iterator[str]:
         kinds = kinds_by_option[name]
         if kind_of(request.sources) not in kinds:
             kinds_text = " or ".join(kind.value for kind in kinds)
-            yield f"{_flag(name)}: only for {kinds_text}"
+            way = ""
+            if name in _LABEL_MAPS and kind_of(request.sources) is Kind.RANKING:
+                way = "; add --case NAME for a page of one case by all teams"
+            yield f"{_flag(name)}: only for {kinds_text}{way}"
 
 
 def _problems_of_cases(request: Report, names: Sequence[str]) -> Iterator[str]:

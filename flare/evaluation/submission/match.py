@@ -8,6 +8,7 @@ from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from flare.challenge.formats import ALL_SUFFIXES, suffix_of
 from flare.challenge.rules import Challenge
 from flare.common.errors import FileError, SubmissionError
 from flare.evaluation.errors import (
@@ -192,7 +193,12 @@ def _name_problems(
 ) -> Iterator[SubmissionError]:
     """An error for each kind of mismatch; `names` are those of predictions, by case."""
     if mismatch.misnamed:
-        renames = [(file, names[case]) for file, case in mismatch.misnamed.items()]
+        renames = []
+        for file, case in mismatch.misnamed.items():
+            expected = names[case]
+            stem = expected.removesuffix(suffix_of(expected, ALL_SUFFIXES))
+            suffix = suffix_of(file) or expected.removeprefix(stem)
+            renames.append((file, stem + suffix))
         yield MisnamedCasesError(renames)
     if mismatch.unexpected:
         yield UnexpectedCasesError(mismatch.unexpected, next(iter(names.values())))

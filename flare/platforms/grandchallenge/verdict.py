@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from flare.challenge.formats import case_of
+from flare.challenge.names import cases_text
 from flare.common.files import at
 from flare.common.text import aligned, listing, safe
 from flare.platforms.grandchallenge.phase import Phase, problem_at
@@ -127,6 +129,11 @@ class Verdict:
             lines.append(
                 "Cases: {}. Challenge: {}. Reference labels: {}.".format(*about)
             )
+        references = at(self.metrics, "case", "gt_fname") or {}
+        if references:
+            cases = [case_of(name) for name in references.values()]
+            submitted = at(self.metrics, "case", "alg_fname", "0") or ""
+            lines.append(cases_text(cases, submitted))
         lines += [f"For the organiser: {warning}" for warning in self.warnings]
         if self.message:
             log = run.stdout.decode("utf-8", "replace").strip()

@@ -227,8 +227,8 @@ SUBMISSIONS = {
     },
     "3D Slicer's name": (
         ["case_001.seg.nrrd", *cases(2, 3)],
-        [misnamed(("case_001.seg.nrrd", "case_001.nii.gz"))],
-        [2, 3],
+        [],
+        [1, 2, 3],
     ),
     # Named, and its case is not missing.
     **{
