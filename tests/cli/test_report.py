@@ -90,8 +90,8 @@ BOTH = ("--ground-truth", "x", "--predictions", "x")
     [
         ("m", ("--seed", "5"), "--seed: only for the results of all teams"),
         ("w", ("--gate", "0.5"), "--gate: only for the results of all teams"),
-        ("t", (*BOTH, *ORGANISER), "--ground-truth: only for one evaluation; add --case NAME"
-         " for a page of one case by all teams"),
+        ("t", (*BOTH, *ORGANISER), "--ground-truth: only for one evaluation; add"
+         " --case NAME for a page of one case by all teams"),
         ("mm", ("--figures", "x"), "--figures: only for one evaluation or the results"
          " of all teams"),
         ("mm", ("--groups", "x"), "--groups: only for one evaluation or the results of"

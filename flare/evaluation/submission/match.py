@@ -188,18 +188,19 @@ def _compare_names(
     )
 
 
+def _renamed(file: str, expected: str) -> str:
+    """The name that a file should have, with its own suffix."""
+    suffix = suffix_of(expected, ALL_SUFFIXES)
+    return expected.removesuffix(suffix) + (suffix_of(file) or suffix)
+
+
 def _name_problems(
     mismatch: _Mismatch, names: Mapping[str, str], folder: Folder
 ) -> Iterator[SubmissionError]:
     """An error for each kind of mismatch; `names` are those of predictions, by case."""
     if mismatch.misnamed:
-        renames = []
-        for file, case in mismatch.misnamed.items():
-            expected = names[case]
-            stem = expected.removesuffix(suffix_of(expected, ALL_SUFFIXES))
-            suffix = suffix_of(file) or expected.removeprefix(stem)
-            renames.append((file, stem + suffix))
-        yield MisnamedCasesError(renames)
+        renames = mismatch.misnamed.items()
+        yield MisnamedCasesError([(f, _renamed(f, names[case])) for f, case in renames])
     if mismatch.unexpected:
         yield UnexpectedCasesError(mismatch.unexpected, next(iter(names.values())))
     if mismatch.missing:
