@@ -116,24 +116,26 @@ class Verdict:
         """Whether the result would be on the leaderboard."""
         return not any(problem_at(self.metrics, path) for path in self.phase.ranked)
 
+    def _scored_lines(self) -> Iterator[str]:
+        """Tell what was scored, and what its cases are called."""
+        keys = ("cases", "challenge", "references")
+        about = [safe(str(at(self.metrics, "evaluation", key) or "")) for key in keys]
+        if about[1]:
+            yield "Cases: {}. Challenge: {}. Reference labels: {}.".format(*about)
+        references = at(self.metrics, "case", "gt_fname") or {}
+        if references:
+            cases = [case_of(name) for name in references.values()]
+            submitted = at(self.metrics, "case", "alg_fname", "0") or ""
+            yield cases_text(cases, submitted)
+
     def __str__(self) -> str:
         """Return what a rehearsal showed, for the organiser."""
         run, phase = self.run, self.phase
         lines = [
             f"It took {run.seconds:.1f} s; the largest process used"
-            f" {run.process_bytes / 2**20:.0f} MiB."
+            f" {run.process_bytes / 2**20:.0f} MiB.",
+            *self._scored_lines(),
         ]
-        keys = ("cases", "challenge", "references")
-        about = [safe(str(at(self.metrics, "evaluation", key) or "")) for key in keys]
-        if about[1]:
-            lines.append(
-                "Cases: {}. Challenge: {}. Reference labels: {}.".format(*about)
-            )
-        references = at(self.metrics, "case", "gt_fname") or {}
-        if references:
-            cases = [case_of(name) for name in references.values()]
-            submitted = at(self.metrics, "case", "alg_fname", "0") or ""
-            lines.append(cases_text(cases, submitted))
         lines += [f"For the organiser: {warning}" for warning in self.warnings]
         if self.message:
             log = run.stdout.decode("utf-8", "replace").strip()
