@@ -6,9 +6,8 @@ import re
 from collections.abc import Collection
 from itertools import product
 
-from flare.challenge.formats import CASE
+from flare.challenge.formats import CASE, FileNames
 from flare.challenge.reading import challenge_names
-from flare.challenge.rules import Challenge
 from flare.common.text import listing, safe
 
 _LABEL_ENDING = re.compile(
@@ -41,24 +40,26 @@ def label_ending(cases: Collection[str]) -> str:
     return endings.pop() if len(endings) == 1 else ""
 
 
-def names_advice(challenge: Challenge, reference: str, image: str = "") -> str:
+def names_advice(
+    names: FileNames, challenge: str, reference: str, image: str = ""
+) -> str:
     """Tell which `[names]` take the endings of files from the names of their cases.
 
-    Empty if there are none.
+    Empty if there are none. `names` are those that the challenge of this key has.
     """
     endings = {"reference": reference, "image": image}
     lines = []
     for role, ending in endings.items():
         if ending:
-            pattern = getattr(challenge.names, role).replace(CASE, CASE + ending)
+            pattern = getattr(names, role).replace(CASE, CASE + ending)
             lines.append(f'{role} = "{pattern}"')
     if not lines:
         return ""
     no_part = listing(filter(None, endings.values()), last=" and ")
     text = " ".join(["[names]", *lines])
     file = "the challenge file"
-    if challenge.key in challenge_names():
-        file = f"a challenge file (flare challenge show {challenge.key} > mine.toml)"
+    if challenge in challenge_names():
+        file = f"a challenge file (flare challenge show {challenge} > mine.toml)"
     return (
         f"If {no_part} is no part of the name, write line by line into {file}: {text}"
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from flare.challenge.formats import ANY_SUFFIX, PLAIN_NAMES, FileNames
+from flare.challenge.formats import ANY_SUFFIX, CHANNEL, PLAIN_NAMES, FileNames
 from flare.challenge.names import cases_text, label_ending, names_advice
 from flare.challenge.rules import Challenge
 from flare.common.errors import (
@@ -298,6 +298,9 @@ def _folders_text(folder: Path) -> str:
     """Advice that names the folders of label maps, if they are several, or nothing."""
     with suppress(FlareError):
         files = find_label_maps(folder, follow_links=True).files
+        images = [file.name for file in files if file.case.endswith(CHANNEL)]
+        if 0 < len(images) < len(files):
+            return f"Give a folder without images ({listing(images)}). "
         places = {file.name.rpartition("/")[0] for file in files}
         if len(places) > 1:
             names = listing(f"{place}/" for place in sorted(places - {""}))
@@ -354,13 +357,14 @@ def _label_map_references(
         rows.append((organ, share, *_volume_texts(volumes_ml)))
     absent = [organ for organ, volumes_ml in volumes_by_organ.items() if not volumes_ml]
     cases = [file.case for file in references]
+    ending = label_ending(cases)
     return [
         headline,
         *aligned(rows),
         *_absent(absent, challenge),
         *_doubt_lines(doubts),
         cases_text(cases, references[0].prediction_name),
-        *filter(None, [names_advice(challenge, label_ending(cases))]),
+        *filter(None, [names_advice(challenge.names, challenge.key, ending)]),
     ]
 
 

@@ -162,7 +162,9 @@ def check_cases(
             problems.append(f"{kind}s without {absent}: {listing(names)}")
     if problems:
         endings = shared_endings(references, images)
-        advice = names_advice(challenge, *endings) if challenge.organs else ""
+        advice = ""
+        if challenge.organs:
+            advice = names_advice(challenge.names, challenge.key, *endings)
         remedy = f"{advice}." if advice else "Every case needs both."
         raise MeasurementError(str(ground_truth), "; ".join(problems), remedy)
 

@@ -294,3 +294,18 @@ def test_cases_are_named_and_the_line_that_ends_otherwise(tmp_path, ending):
     assert run.stdout.splitlines()[-1] == (
         "Cases: validation_001, validation_002 (submitted as validation_001.nii.gz)"
     )
+
+
+def test_images_beside_labels_are_named(tmp_path):
+    """As in a folder for each case."""
+    for case in case_names(2):
+        write_cases(tmp_path / case, [f"{case}_seg", f"{case}_0000"])
+    challenge = replace(FLARE21, names=FileNames(reference="{case}_seg"))
+
+    with pytest.raises(OrganiserError) as caught:
+        check_references(tmp_path, challenge)
+
+    first, second = (f"{case}/{case}_0000.nii.gz" for case in case_names(2))
+    assert caught.value.remedy.startswith(
+        f"Give a folder without images ({first}, {second}). Mend it"
+    )

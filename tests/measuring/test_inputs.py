@@ -135,6 +135,8 @@ def test_the_archives_of_a_folder_are_sorted_by_name(tmp_path):
 
 def test_what_is_missing_is_said_in_one_line(tmp_path, images):
     labels = write_cases(tmp_path / "labels", case_names(3))
+    cases = [f"{file.case}_seg" for file in find_images(images)]
+    ending = write_cases(tmp_path / "ending", cases)
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "ct.nii.gz").write_bytes(b"no image")
@@ -154,6 +156,11 @@ def test_what_is_missing_is_said_in_one_line(tmp_path, images):
         (
             lambda: check_cases(find_images(images), labels, FLARE21),
             "references without image: validation_003",
+        ),
+        (
+            lambda: check_cases(find_images(images), ending, FLARE21),
+            "is no part of the name, write line by line into a challenge file (flare"
+            ' challenge show flare21 > mine.toml): [names] reference = "{case}_seg"',
         ),
     ):
         with pytest.raises(FlareError) as caught:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from flare.challenge.formats import case_of
-from flare.challenge.names import cases_text
+from flare.challenge.formats import FileNames, case_of
+from flare.challenge.names import cases_text, label_ending, names_advice
 from flare.common.files import at
+from flare.common.schema import build
 from flare.common.text import aligned, listing, safe
 from flare.platforms.grandchallenge.phase import Phase, problem_at
 from flare.platforms.grandchallenge.rehearse import (
@@ -124,9 +125,11 @@ class Verdict:
             yield "Cases: {}. Challenge: {}. Reference labels: {}.".format(*about)
         references = at(self.metrics, "case", "gt_fname") or {}
         if references:
-            cases = [case_of(name) for name in references.values()]
-            submitted = at(self.metrics, "case", "alg_fname", "0") or ""
-            yield cases_text(cases, submitted)
+            names = build(FileNames, at(self.metrics, "evaluation", "names") or {})
+            cases = [case_of(name, names.reference) for name in references.values()]
+            yield cases_text(cases, at(self.metrics, "case", "alg_fname", "0") or "")
+            if advice := names_advice(names, about[1], label_ending(cases)):
+                yield advice
 
     def __str__(self) -> str:
         """Return what a rehearsal showed, for the organiser."""

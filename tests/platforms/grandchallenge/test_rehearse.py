@@ -103,6 +103,27 @@ def test_a_failure_has_the_platforms_message(changes, message):
     assert end.endswith("The participant would read:")
 
 
+@pytest.mark.parametrize(
+    ("names", "lines"),
+    [
+        ({}, ["Cases: a_seg, b_seg (submitted as a.mha)", "If _seg is no part of the"]),
+        ({"reference": "{case}_seg"}, ["Cases: a, b (submitted as a.mha)"]),
+    ],
+)
+def test_a_rehearsal_says_what_the_cases_are_called(names, lines):
+    files = {"0": "a_seg.mha", "1": "b_seg.mha"}
+    metrics = METRICS | {
+        "evaluation": {"challenge": "flare21", "names": names},
+        "case": {"gt_fname": files, "alg_fname": {"0": "a.mha", "1": "b.mha"}},
+    }
+    run = run_of(metrics=json.dumps(metrics).encode())
+
+    said = str(Verdict(run=run, phase=PHASE)).splitlines()[2:-2]
+
+    assert len(said) == len(lines)
+    assert all(map(str.startswith, said, lines))
+
+
 def platform_message(outcome):
     """The platform's rules for a result of its program: base.py, since June 2026."""
     if "error" in outcome:
