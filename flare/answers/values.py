@@ -7,7 +7,7 @@ a bootstrap's draw, is made of fewer, or of other rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -72,16 +72,26 @@ def case_numbers(metric: str, rules: AnswerRules, answers: Sequence[AnswerRow]) 
     They have the shape (cases, numbers of a case). An answer with a problem counts as
     the worst one. A ValueError is raised if a text is not one that the kind allows.
     """
-    pair = _function(ANSWER_METRICS[metric].functions[rules.kind][0])
+    pair, _ = ANSWER_METRICS[metric].functions[rules.kind]
+    return _numbers(pair, rules, _values(rules, answers))
+
+
+def _values(
+    rules: AnswerRules, answers: Sequence[AnswerRow]
+) -> Iterator[tuple[Any, Any]]:
+    """The value of each reference and of its prediction, or of the worst one."""
     missing = _function(KINDS[rules.kind].missing)
-    rows = []
     for answer in answers:
         reference = reference_value(answer.reference, rules)
         if answer.problem:
-            prediction = missing(reference, rules)
+            yield reference, missing(reference, rules)
         else:
-            prediction = prediction_value(answer.prediction, rules)
-        rows.append(pair(reference, prediction, rules))
+            yield reference, prediction_value(answer.prediction, rules)
+
+
+def _numbers(pair: str, rules: AnswerRules, values: Iterable[tuple[Any, Any]]) -> Rows:
+    function = _function(pair)
+    rows = [function(*both_values, rules) for both_values in values]
     if rows and isinstance(rows[0][0], str):
         return _word_numbers(rows)
     return np.array(rows, dtype=float)
@@ -106,13 +116,9 @@ def decisions(
     Only for kinds of which each answer is a decision; a missing answer has no name.
     """
     names = []
-    for answer in answers:
-        reference = reference_value(answer.reference, rules)
-        prediction = ""
-        if not answer.problem:
-            value = prediction_value(answer.prediction, rules)
-            _, decided = _function("pairs:decisions")(reference, value, rules)
-            prediction = _class_name(decided, rules)
+    for answer, both_values in zip(answers, _values(rules, answers), strict=True):
+        reference, decided = _function("pairs:decisions")(*both_values, rules)
+        prediction = "" if answer.problem else _class_name(decided, rules)
         names.append((_class_name(reference, rules), prediction))
     return names
 
@@ -131,11 +137,12 @@ def metric_value(metric: str, rules: AnswerRules, numbers: Rows) -> float:
 
 def answer_values(rules: AnswerRules, answers: Sequence[AnswerRow]) -> dict[str, float]:
     """The values of all metrics, by their columns; NaN for those without a value."""
+    both_values = [*_values(rules, answers)]  # cells are read once for all metrics
     numbers: dict[str, Rows] = {}  # by the function of cases, which metrics share
     values = {}
     for metric in rules.metrics:
         pair, _ = ANSWER_METRICS[metric].functions[rules.kind]
         if pair not in numbers:
-            numbers[pair] = case_numbers(metric, rules, answers)
+            numbers[pair] = _numbers(pair, rules, both_values)
         values[f"{metric}_{rules.name}"] = metric_value(metric, rules, numbers[pair])
     return values

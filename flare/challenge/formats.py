@@ -90,7 +90,8 @@ def suffix_of(name: str, suffixes: Iterable[str] = SUFFIXES) -> str:
     >>> suffix_of("LIVER.NII.GZ"), suffix_of("liver.png")
     ('.nii.gz', '')
     """
-    endings = [suffix for suffix in suffixes if name.lower().endswith(suffix)]
+    lower_name = name.lower()
+    endings = [suffix for suffix in suffixes if lower_name.endswith(suffix)]
     return max(endings, key=len, default="")
 
 
@@ -108,7 +109,7 @@ def case_name(path: Path, *, may_be_npz: bool = False) -> str | None:
     return path.name[: -len(suffix)] if suffix else None
 
 
-@lru_cache(maxsize=2**18)  # many times for each case of a team, or row of a table
+@lru_cache(maxsize=8192)  # a ranking asks for each case of each team, many times
 def case_of(name: str, pattern: str = CASE) -> str:
     """The case that is meant by the name of a label map, or by its own name.
 
@@ -119,10 +120,9 @@ def case_of(name: str, pattern: str = CASE) -> str:
     >>> case_of("case_004_gt.nii.gz", "{case}_gt")
     'case_004'
     """
-    if "." not in name and "/" not in name:
-        stem = name  # nothing to take off, as of most names in a table
-    else:
-        stem = case_name(Path(name), may_be_npz=True) or name
+    file_name = Path(name).name if "/" in name else name
+    suffix = suffix_of(file_name, ALL_SUFFIXES)
+    stem = (suffix and file_name[: -len(suffix)]) or name
     return stem if pattern == CASE else _fitting(pattern, stem) or stem
 
 

@@ -72,12 +72,12 @@ def number(text: str) -> float:
     3.0
     """
     text = text.strip()
+    if _NUMBER.fullmatch(text):
+        return float(text)
     if not text:
         raise ValueError("empty")
     if text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
         raise ValueError("not finite")
-    if not _NUMBER.fullmatch(text):
-        if _NUMBER.fullmatch(text.replace(",", ".", 1)):
-            raise ValueError("a comma where a decimal point belongs")
-        raise ValueError("not a number")
-    return float(text)
+    if _NUMBER.fullmatch(text.replace(",", ".", 1)):
+        raise ValueError("a comma where a decimal point belongs")
+    raise ValueError("not a number")

@@ -54,10 +54,7 @@ ReadTable = Callable[..., Sequence[TableRow]]
 
 
 def _reader(*, is_real: bool) -> ReadTable:
-    """A reader that looks at each file once, also at one that it refuses.
-
-    That of a submission follows no link made since it was searched.
-    """
+    """A reader that looks at each file once, also at one that it refuses."""
 
     @cache
     def outcome(file: Path, suffix: str) -> Sequence[TableRow] | str:
@@ -304,7 +301,7 @@ def rows_that_count(
 
 def is_counted(rules: AnswerRules, row: TableRow) -> bool:
     """Whether a row has the values of `only`, as far as it has their columns."""
-    return all(
+    return not rules.only or all(
         word(row.cells.get(column, value)) == word(value)
         for column, value in rules.only.items()
     )
@@ -321,6 +318,7 @@ def _check_columns(columns: Sequence[str], row: TableRow) -> None:
         raise ValueError(f"{where} {listing(absent)}{hint}")
 
 
+_DECIMAL = re.compile(r"^(\d+)\.0$")
 _BACKSLASH = re.compile(r"\\(?!x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 """One between folders of Windows, and none of a sign that cannot be printed."""
 
@@ -328,7 +326,7 @@ _BACKSLASH = re.compile(r"\\(?!x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 def case_of_row(rules: AnswerRules, row: TableRow) -> str:
     """The case of a row; of several columns, their texts with blanks between."""
     # pandas writes the whole numbers of a column as 3.0 if one of its cells is empty.
-    texts = [re.sub(r"^(\d+)\.0$", r"\1", row.cells[name]) for name in rules.case]
+    texts = [_DECIMAL.sub(r"\1", row.cells[name]) for name in rules.case]
     if not texts[0]:
         raise ValueError(f"{row.place} has an empty {rules.case[0]}")
     name = " ".join([case_of(_BACKSLASH.sub("/", texts[0])), *texts[1:]])
@@ -379,10 +377,7 @@ def _submitted_answers(
 def _other_tables(
     predictions: Path, challenge: Challenge, files: Mapping[str, Sequence[Path]]
 ) -> list[str]:
-    """Names of tables that nobody has asked for, if one that was asked for is missing.
-
-    They are not looked for otherwise.
-    """
+    """Names of files that nobody asked for, if one that was asked for is missing."""
     if all(files[rules.file] for rules in challenge.answers):
         return []
     names = [path.name for path in walk(predictions, follow_links=False)]

@@ -72,10 +72,7 @@ def _cells_of_case(
     rules_of_file: Sequence[AnswerRules],
     case: str,
 ) -> Cells:
-    """The cells of a row by which it counts where it did, of a case by its own name.
-
-    It stays one row, whatever number of ``[[answers]]`` it counts for.
-    """
+    """The cells by which one row counts as it did, for all ``[[answers]]`` together."""
     cells: dict[str, str] = {}
     for rules in row_rules:
         # The first column has the name of the case, any further ones of a question.

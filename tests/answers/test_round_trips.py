@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +12,24 @@ from hypothesis import strategies as st
 from flare.answers.cells import LARGEST
 from flare.answers.values import case_numbers, metric_value
 from flare.challenge.answers import KINDS
+from flare.challenge.formats import case_of
 from flare.challenge.metrics import ANSWER_METRICS
 from flare.challenge.rules import RankedMetric
+from flare.common.files import csv_text
 from flare.evaluation.evaluate import evaluate
+from flare.evaluation.plan import references_digest
+from flare.platforms.serving.journal import Journal, Step
+from flare.platforms.serving.source import Submission
 from flare.ranking.answers import check_values, read_answer_columns
 from flare.results.answers_csv import read_answers
+from flare.results.csv_rows import read_rows
+from flare.results.efficiency_csv import (
+    CaseRecord,
+    RunStatus,
+    read_by_case,
+    read_records,
+    write_records,
+)
 from flare.results.metrics_json import write_results
 from flare.results.metrics_reading import read_evaluation
 from tests.answers.test_missing import ANSWERS
@@ -129,3 +143,51 @@ def test_an_evaluation_is_read_as_it_was_written(tmp_path, kind, data):
     check_values(
         read_answer_columns({tmp_path: rows}, challenge, ranked), scores, tmp_path
     )
+
+
+def test_references_have_one_digest_in_any_order_of_answers():
+    """Case pages know the answers of a metrics.json by the order of their names."""
+    files = [("size", Path("b")), ("diagnosis", Path("a"))]
+
+    assert references_digest((), str, files) == references_digest((), str, files[::-1])
+
+
+# --- Other tables, and the journal ----------------------------------------------------
+
+AMOUNTS = st.floats(1e-300, 1e15)
+NAMES = st.text("aZ9_.=-'é ", min_size=1, max_size=6).map(str.strip).filter(bool)
+
+
+@given(st.dictionaries(NAMES.map(case_of), AMOUNTS, min_size=1, max_size=4))
+def test_tables_of_cases_are_read_as_they_were_written(tmp_path, amounts):
+    """efficiency.csv by measuring and by ranks, and a table of `[[values]]`."""
+    records = {
+        case: CaseRecord(case=case, status=RunStatus.OK, runtime_s=amount, cpu_s=amount)
+        for case, amount in amounts.items()
+    }
+    write_records(records.values(), tmp_path / "efficiency.csv")
+    (tmp_path / "green.csv").write_text(csv_text(("case", "value"), amounts.items()))
+
+    assert read_records(tmp_path / "efficiency.csv") == records
+    rows = read_by_case(tmp_path / "efficiency.csv")
+    assert {case: row.value("runtime_s") for case, row in rows.items()} == amounts
+    values = read_rows(tmp_path / "green.csv", ("case", "value"))
+    assert {case_of(row.text("case")): row.number("value") for row in values} == amounts
+
+
+@given(st.lists(st.text(max_size=9), min_size=3, max_size=3), AMOUNTS)
+def test_a_journal_is_read_as_it_was_written(tmp_path, texts, amount):
+    title, message, fault = texts
+    folder = tmp_path / "journal"
+    (folder / "journal.json").unlink(missing_ok=True)
+    submission = Submission(key="k", team="t", user="u", title=title)
+    answer = {"status": "Succeeded", "metrics": {message: amount}}
+    journal = Journal(folder, "a source")
+    journal.keep(submission, Step.CLAIMING)
+    journal.keep(submission, Step.SCORED, message=message, fault=fault)
+    journal.write_answer(submission, answer)
+
+    again = Journal(folder, "a source")
+
+    assert again.entries == journal.entries
+    assert again.read_answer(submission) == answer
