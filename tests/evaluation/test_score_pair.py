@@ -364,3 +364,18 @@ def test_what_is_no_argument_is_refused():
         flare.score_pair(image(organ_boxes()), "x.nii.gz", spacing=SPACING)
     with pytest.raises(ValueError, match="grid is 'Size', expected 'strict' or 'size'"):
         flare.score_pair("x", "y", grid="Size")
+
+
+def test_a_reference_is_repaired_by_whoever_has_it():
+    """In a training loop there are no organisers to ask."""
+    labels = organ_boxes()
+
+    with pytest.raises(flare.OrganiserError, match="expected three axes") as shape:
+        flare.score_pair(labels[None, None], labels, spacing=SPACING)
+    image = nib.Nifti1Image(labels.T, AFFINE)
+    image.header["pixdim"][1] = 0
+    with pytest.raises(flare.OrganiserError, match="a voxel size of 0") as size:
+        flare.score_pair(image, image)
+
+    assert shape.value.remedy.startswith("Take the argmax over the classes")
+    assert size.value.remedy == "Repair the reference, or write it anew."
