@@ -126,7 +126,7 @@ def check_submission(
     common = ""
     if ground_truth and not problems:
         # Not at the top: what it needs is slow to load.
-        from flare.evaluation.doctor.hint import common_cause
+        from flare.evaluation.doctor.report import common_cause
 
         common = common_cause(prepared.pairs, challenge)
     lines = [*answer_lines]

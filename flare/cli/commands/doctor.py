@@ -5,16 +5,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from flare.cli.command import takes
 from flare.cli.console import OutcomeError
 from flare.common.errors import InputError
 from flare.common.options import argument, option, workers_option
 from flare.common.text import count, listing, safe
-
-if TYPE_CHECKING:
-    from flare.evaluation.doctor.folder import Diagnosis
 
 PLACE = ("For participants", 3)
 
@@ -68,20 +64,14 @@ def command(request: DoctorRequest) -> None:
         )
         _log.info("%s", "\n".join(diagnosis.lines))
         if request.fix:
-            wrote = _write_repaired(diagnosis, request.fix)
-            _log.info("\n%s", wrote)
+            cases = diagnosis.write_repaired(request.fix)
+            text = f"Wrote {count(len(cases), 'case')} into {safe(request.fix)}"
+            pairs = [finding.pair for finding in diagnosis.findings]
+            left_out = [pair.case for pair in pairs if pair.case not in cases]
+            if left_out:
+                text += f"; without {listing(left_out)}, which would be refused"
+            _log.info("\n%s", text)
         elif any(finding.repair for finding in diagnosis.findings):
             _log.info("\n--fix NEW_FOLDER writes repaired copies of all predictions.")
     if not diagnosis.is_sound:
         raise OutcomeError("")
-
-
-def _write_repaired(diagnosis: Diagnosis, folder: Path) -> str:
-    """Write repaired copies, and say of which cases."""
-    cases = diagnosis.write_repaired(folder)
-    text = f"Wrote {count(len(cases), 'case')} into {safe(folder)}"
-    findings = diagnosis.findings
-    left_out = [f.pair.case for f in findings if f.pair.case not in cases]
-    if left_out:
-        text += f"; without {listing(left_out)}, which would be refused"
-    return text

@@ -144,7 +144,7 @@ def _common_cause(
         return ""
     # Not at the top: what it needs is slow to load.
     from flare.challenge.reading import read_challenge
-    from flare.evaluation.doctor.hint import common_cause
+    from flare.evaluation.doctor.report import common_cause
     from flare.evaluation.plan import plan_evaluation
 
     challenge = read_challenge(request.challenge)

@@ -2,6 +2,6 @@
 
 Data flows from ways in which a prediction may lie on the grid of its reference
 (`repair`), to the DSC that each would give (`judge`), to the finding of a case and of
-all cases (`diagnose`, `exchange`), to sentences (`words`) and reports (`report`,
-`hint`).
+all cases (`diagnose`, `cases`), to sentences (`words`) and reports
+(`report`).
 """

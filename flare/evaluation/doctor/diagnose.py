@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from flare.challenge.rules import Challenge, UnknownLabels
-from flare.common.environment import default_workers
 from flare.common.errors import FileError
-from flare.common.executor import LocalPool, completed
 from flare.evaluation.doctor.judge import (
     Judge,
     Judged,
@@ -32,7 +30,6 @@ from flare.evaluation.doctor.repair import (
     rebuilt,
 )
 from flare.evaluation.errors import FractionError
-from flare.evaluation.evaluate import Outcome, outcome_of
 from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import (
     UNKNOWN_LABELS_LIMIT,
@@ -161,9 +158,8 @@ def sample_organs(reference: LabelMap, challenge: Challenge) -> Sample:
 
 def judge_of(sample: Sample, prediction: LabelMap, challenge: Challenge) -> Judge:
     """Prepare to judge a prediction that was read with all of its labels."""
-    sizes = count_voxels(prediction)
     is_counted = np.array([organ.in_mean for organ in challenge.organs])
-    return Judge(sample, prediction, sizes, is_counted)
+    return Judge(sample, prediction, count_voxels(prediction), is_counted)
 
 
 def misplacement_of(grid: Grid, reference_grid: Grid, challenge: Challenge) -> str:
@@ -184,10 +180,9 @@ def find_repairs(judge: Judge) -> list[Judged]:
     if best[0].worth >= SEARCHED_BELOW:
         return best
     starts = _best_first([judge.judged(judge.correlated(way)) for way in ways])
-    searched = [
-        judge.climbed(start, judge.coarse_step) for start in starts[: CANDIDATES + 1]
-    ]
-    return _best_first([*best, *searched])
+    for start in starts[: CANDIDATES + 1]:
+        best.append(judge.climbed(start, judge.coarse_step))
+    return _best_first(best)
 
 
 def _best_first(repairs: Sequence[Judged]) -> list[Judged]:
@@ -301,16 +296,11 @@ def _with_organs_alone(prediction: LabelMap, challenge: Challenge) -> LabelMap:
     strange = [label for label in prediction.present if label not in organs]
     labels = prediction.labels
     if strange:
-        labels = (
-            Repair().relabelled([(label, 0) for label in strange]).label_table[labels]
-        )
+        table = Repair().relabelled([(label, 0) for label in strange]).label_table
+        labels = table[labels]
     unknown = sorted([*prediction.unknown, *strange][:UNKNOWN_LABELS_LIMIT])
-    return replace(
-        prediction,
-        labels=labels,
-        occupied={organ: prediction.occupied[organ] for organ in organs},
-        unknown=tuple(unknown),
-    )
+    occupied = {organ: prediction.occupied[organ] for organ in organs}
+    return replace(prediction, labels=labels, occupied=occupied, unknown=tuple(unknown))
 
 
 def _explaining_repair(
@@ -399,41 +389,19 @@ def _worst_organ(judge: Judge, challenge: Challenge) -> str:
     overlaps = judge.sample.overlaps(judge.prediction.labels, Repair().matrix)
     texts: list[tuple[float, str]] = []
     for row, organ in enumerate(challenge.organs):
-        expected = judge.sample.sizes[row]
-        predicted = judge.sizes[organ.label]
-        if expected + predicted:
-            shared = overlaps[row, organ.label]
-            dsc = min(1.0, 2 * shared / (expected + predicted))
-            problem = _organ_problem(expected, predicted, shared)
-            texts.append((dsc, f"{organ.name}: DSC {dsc:.2f}, {problem}"))
+        expected, predicted = judge.sample.sizes[row], judge.sizes[organ.label]
+        shared = overlaps[row, organ.label]
+        if not expected + predicted:
+            continue
+        dsc = min(1.0, 2 * shared / (expected + predicted))
+        if not predicted:
+            problem = "it is not there"
+        elif not expected:
+            problem = "the reference does not have it"
+        else:
+            missed = 1 - min(1.0, shared / expected)
+            surplus = 1 - min(1.0, shared / predicted)
+            problem = f"{missed:.0%} of it is missing, {surplus:.0%} of its label lies"
+            problem += " where the organ is not"
+        texts.append((dsc, f"{organ.name}: DSC {dsc:.2f}, {problem}"))
     return min(texts, default=(0.0, ""))[1]
-
-
-def _organ_problem(expected: float, predicted: float, shared: float) -> str:
-    """The problem of an organ, from the numbers of its voxels."""
-    if not predicted:
-        return "it is not there"
-    if not expected:
-        return "the reference does not have it"
-    missed = 1 - min(1.0, shared / expected)
-    surplus = 1 - min(1.0, shared / predicted)
-    wrong_place = f"{surplus:.0%} of its label lies where the organ is not"
-    return f"{missed:.0%} of it is missing, {wrong_place}"
-
-
-# --- Several cases ------------------------------------------------------------------
-
-
-def in_workers(
-    function: Callable[[CasePair], Outcome],
-    pairs: Sequence[CasePair],
-    workers: int | None,
-) -> Iterator[Outcome]:
-    """The outcome of a function for each case, in worker processes, in any order."""
-    if not pairs:
-        return
-    large_ct_voxels = 512 * 512 * 300  # sizes are not known before files are read
-    most_workers = workers or default_workers(large_ct_voxels)
-    pool = LocalPool(max(1, min(most_workers, len(pairs))))
-    for done in completed(pool, function, pairs):
-        yield outcome_of(done)

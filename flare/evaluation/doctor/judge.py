@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from flare.evaluation.doctor.repair import Placement, Repair
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.arrays import Floats, Indices, Labels
+from flare.evaluation.metrics.arrays import Floats, Labels
 
 Integers = npt.NDArray[np.integer[Any]]
 
@@ -68,7 +68,8 @@ class Sample:
     def thinned(self, number: int) -> Sample:
         """The same organs with fewer voxels of each."""
         ends = np.cumsum(self.counts)[:-1]
-        parts = [_spread(part, number) for part in np.split(self.points, ends, 1)]
+        organs = np.split(self.points, ends, axis=1)
+        parts = [points[:, :: max(1, points.shape[1] // number)] for points in organs]
         counts = np.array([part.shape[1] for part in parts])
         return replace(self, points=np.concatenate(parts, axis=1), counts=counts)
 
@@ -92,19 +93,35 @@ class Sample:
 def sample_of(
     label_map: LabelMap, organs: Sequence[int], points: int = POINTS
 ) -> Sample:
-    """Look at some voxels of each organ, spread over all of it."""
+    """Look at some voxels of each organ, spread over all of it.
+
+    A slice stays in the CPU's cache; all at once, most of the time would go into
+    memory.
+    """
     sizes = count_voxels(label_map)[list(organs)]
-    sums = sum_positions(label_map)[list(organs)]
-    parts = []
-    for organ, size in zip(organs, sizes.tolist(), strict=True):
-        parts.append(_points(label_map, organ, max(1, int(size) // points)))
+    width = label_map.grid.shape[2]
+    sums = np.zeros((len(sizes), 3))
+    counts = np.zeros(len(sizes), dtype=int)
+    parts = [np.empty((3, 0), dtype=np.int16)]
+    for row, organ in enumerate(organs):
+        step = max(1, int(sizes[row]) // points)
+        slices, rows, _ = label_map.occupied[organ].box
+        passed = 0
+        for z, labels in enumerate(label_map.labels[slices, rows], slices.start):
+            places = np.flatnonzero(labels == organ) + rows.start * width
+            sum_y = (places // width).sum()
+            sums[row] += z * len(places), sum_y, places.sum() - sum_y * width
+            y, x = np.divmod(places[-passed % step :: step], width)
+            parts.append(np.array((np.full_like(y, z), y, x), dtype=np.int16))
+            counts[row] += len(y)
+            passed += len(places)
     return Sample(
         grid=label_map.grid,
-        organs=np.array(organs),
+        organs=np.array(organs, dtype=int),
         sizes=sizes,
         centres=sums / np.maximum(sizes, 1)[:, np.newaxis],
         points=np.concatenate(parts, axis=1),
-        counts=np.array([part.shape[1] for part in parts]),
+        counts=counts,
     )
 
 
@@ -116,46 +133,6 @@ def count_voxels(label_map: LabelMap) -> Floats:
         for rows in label_map.labels[z, y]:
             sizes[label] += np.count_nonzero(rows == label)
     return sizes
-
-
-def sum_positions(label_map: LabelMap) -> Floats:
-    """The sums of the positions z, y, x of each label's voxels, of shape (256, 3)."""
-    sums = np.zeros((256, 3))
-    width = label_map.grid.shape[2]
-    for label in label_map.present:
-        for z, places in _places(label_map, label):
-            sum_y = (places // width).sum()
-            sum_x = places.sum() - sum_y * width
-            sums[label] += (z * len(places), sum_y, sum_x)
-    return sums
-
-
-def _points(label_map: LabelMap, label: int, step: int) -> Integers:
-    """Each so manyth voxel of a label, of shape (3, n)."""
-    parts = [np.empty((3, 0), dtype=np.int16)]
-    passed = 0
-    for z, places in _places(label_map, label):
-        y, x = np.divmod(places[-passed % step :: step], label_map.grid.shape[2])
-        parts.append(np.array((np.full_like(y, z), y, x), dtype=np.int16))
-        passed += len(places)
-    return np.concatenate(parts, axis=1)
-
-
-def _places(label_map: LabelMap, label: int) -> Iterator[tuple[int, Indices]]:
-    """The number of each slice with a label, and where in that its voxels are.
-
-    A slice stays in the CPU's cache; all at once, most of the time would go into
-    memory.
-    """
-    z, y, _ = label_map.occupied[label].box
-    start = y.start * label_map.grid.shape[2]
-    for number, rows in enumerate(label_map.labels[z, y], start=z.start):
-        yield number, np.flatnonzero(rows == label) + start
-
-
-def _spread(points: Integers, number: int) -> Integers:
-    """Points that lie evenly among others, as many as `number` or a few more."""
-    return points[..., :: max(1, points.shape[-1] // number)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +237,11 @@ class Judge:
             if share >= MOSTLY and organs[row] != label:
                 organ_by_label[label] = organs[row]
             elif is_displaced:
-                organ = _organ_without_label(label, organ_by_label)
+                # Labels that were assigned stand before strays of the same organ.
+                chain = {organ: old for old, organ in [*organ_by_label.items()][::-1]}
+                organ = label
+                while organ in chain:  # its end is the organ that has lost its label
+                    organ = chain.pop(organ)
                 organ_by_label[label] = organ if organ in organs else 0
 
     # --- Shifts -------------------------------------------------------------------
@@ -277,11 +258,8 @@ class Judge:
         while step:
             # Labels are chosen anew at each place.
             unlabelled = best.repair.relabelled(start.repair.cause.labels)
-            moves = [
-                self.judged(unlabelled.shifted((direction * step).tolist()))
-                for direction in directions
-            ]
-            top = max(moves, key=lambda judged: judged.dsc)
+            moves = [unlabelled.shifted(way * step) for way in directions]
+            top = max(map(self.judged, moves), key=lambda judged: judged.dsc)
             if top.dsc > best.dsc + 1e-6:
                 best = top
             else:
@@ -295,10 +273,8 @@ class Judge:
         """
         reach = np.array(self.sample.grid.shape)
         if repair.cause.placement is Placement.CUT:  # it may be larger than the CT
-            sizes = self.prediction.grid.shape
-            reach = np.maximum(
-                reach, [sizes[axis.number] for axis in repair.cause.axes]
-            )
+            sizes = np.array(self.prediction.grid.shape)
+            reach = np.maximum(reach, sizes[[*repair.cause.order]])
         strides = np.ceil(reach / COARSE).astype(int)
         coarse_shape = np.ceil(reach / strides).astype(int)
         reference = np.zeros(coarse_shape)
@@ -319,9 +295,11 @@ class Judge:
 
         Organs that lie elsewhere by a vector each are an honest mistake.
         """
+        submitted = sample_of(self.prediction, self.prediction.present, 1)
+        labels = repair.label_table[submitted.organs]
         sizes, sums = np.zeros(256), np.zeros((256, 3))
-        np.add.at(sizes, repair.label_table, self.sizes)
-        np.add.at(sums, repair.label_table, sum_positions(self.prediction))
+        np.add.at(sizes, labels, submitted.sizes)
+        np.add.at(sums, labels, submitted.centres * submitted.sizes[:, np.newaxis])
         sizes, sums = sizes[self.sample.organs], sums[self.sample.organs]
         centres = sums / np.maximum(sizes, 1)[:, np.newaxis]
         linear, offset = repair.matrix[:, :3], repair.matrix[:, 3]
@@ -332,15 +310,3 @@ class Judge:
         shift_mm = np.multiply(repair.cause.shift, self.sample.grid.spacing)
         limit_mm = TOGETHER * np.linalg.norm(shift_mm)
         return len(distances_mm) > 0 and bool(np.median(distances_mm) < limit_mm)
-
-
-def _organ_without_label(displaced: int, organ_by_label: Mapping[int, int]) -> int:
-    """The organ that has lost its label, at the end of the chain of a displaced one."""
-    label_by_organ: dict[int, int] = {}
-    for label, organ in organ_by_label.items():
-        # Labels that were assigned stand before strays of the same organ.
-        label_by_organ.setdefault(organ, label)
-    organ = displaced
-    while organ in label_by_organ:
-        organ = label_by_organ.pop(organ)
-    return organ

@@ -82,10 +82,10 @@ class Repair:
     by its numbers and a 1."""
     cause: Cause = NO_CAUSE
 
-    def shifted(self, shift: Sequence[int]) -> Repair:
+    def shifted(self, shift: Sequence[int] | Indices) -> Repair:
         """The repair of a prediction that lies some voxels further along z, y, x."""
         matrix = self.matrix.copy()
-        matrix[:, 3] += matrix[:, :3] @ np.array(shift, dtype=float)
+        matrix[:, 3] += matrix[:, :3] @ np.asarray(shift, dtype=float)
         total = np.add(self.cause.shift, shift).tolist()
         return Repair(matrix, self.cause._replace(shift=tuple(total)))
 
@@ -141,22 +141,16 @@ class Repair:
             moved = moved[np.ix_(*places)]
         else:  # an axis at a time: whole rows are copied, not voxel by voxel
             for axis, place in enumerate(places):
-                moved = _take(moved, place, axis)
+                # No copy where all places lie side by side, or the other way round.
+                steps = {*np.diff(place).tolist()}
+                if len(steps) == 1 and steps <= {1, -1}:
+                    moved = moved.swapaxes(0, axis)[place.min() : place.max() + 1]
+                    moved = moved[:: steps.pop()].swapaxes(0, axis)
+                else:
+                    moved = moved.take(place, axis)
         whole = np.zeros(shape, dtype=np.uint8)
         whole[tuple(inside)] = moved
         return whole
-
-
-def _take(labels: Labels, places: Indices, axis: int) -> Labels:
-    """The labels at places along an axis; no copy where each is next to the last."""
-    steps = {*np.diff(places).tolist()}
-    if steps not in ({1}, {-1}):
-        return labels.take(places, axis)
-    first, step = int(places[0]), steps.pop()
-    end = int(places[-1]) + step
-    return np.moveaxis(
-        np.moveaxis(labels, axis, 0)[first : None if end < 0 else end : step], 0, axis
-    )
 
 
 def placements(prediction: Grid, reference: Grid) -> list[Repair]:
@@ -166,10 +160,9 @@ def placements(prediction: Grid, reference: Grid) -> list[Repair]:
     cropped; and the place that the prediction's own header names.
     """
     repairs: list[Repair] = []
-    for order in permutations(range(3)):
-        for flips in product((False, True), repeat=3):
-            axes = tuple(map(Axis, order, flips))
-            repairs += _along(axes, prediction, reference)
+    directions = [*product((False, True), repeat=3)]
+    for order, flips in product(permutations(range(3)), directions):
+        repairs += _along(tuple(map(Axis, order, flips)), prediction, reference)
     return [*repairs, *_by_header(prediction, reference)]
 
 
@@ -206,9 +199,8 @@ def _by_header(prediction: Grid, reference: Grid) -> Iterator[Repair]:
     if abs(np.linalg.det(affine_of(prediction))) < 1e-9:
         return
     to_prediction = np.linalg.solve(affine_of(prediction), affine_of(reference))
-    matrix = to_prediction[:3][::-1, [2, 1, 0, 3]].astype(
-        float
-    )  # from x, y, z to z, y, x
+    # From x, y, z to z, y, x.
+    matrix = to_prediction[:3][::-1, [2, 1, 0, 3]].astype(float)
     if not np.allclose(matrix, np.eye(3, 4), atol=1e-3):
         yield Repair(matrix, Cause(Placement.HEADER))
 

@@ -99,7 +99,10 @@ def cause_texts(
     numbers: str = "",
 ) -> tuple[CauseText, ...]:
     """Each part of a cause; `grid` is that of the reference."""
-    texts = [*_numbers_texts(numbers)]
+    texts = []
+    if numbers:
+        text, code = NUMBERS[numbers]
+        texts.append(CauseText(numbers, text, f"{code}; {COPY_HEADER}"))
     if donor:
         text = "the file holds the labels of another case"
         code = (
@@ -133,13 +136,6 @@ def cause_texts(
         table = f"table = numpy.arange(256, dtype='uint8'); table[{old}] = {new}"
         texts.append(CauseText("labels", text, f"{table}; labels = table[labels]"))
     return tuple(texts)
-
-
-def _numbers_texts(numbers: str) -> Iterator[CauseText]:
-    """The cause by which numbers are no labels, if there is one."""
-    if numbers:
-        text, code = NUMBERS[numbers]
-        yield CauseText(numbers, text, f"{code}; {COPY_HEADER}")
 
 
 def _axes_texts(cause: Cause, grid: Grid) -> Iterator[CauseText]:

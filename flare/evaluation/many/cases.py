@@ -130,7 +130,7 @@ def _scored(files: CasePair, challenge: Challenge, check_only: bool) -> Attempt:
     if not attempt.score or attempt.score.dsc >= EXPLAINED_BELOW:
         return attempt
     # Not at the top: most teams have no such case.
-    from flare.evaluation.doctor.hint import explain_file
+    from flare.evaluation.doctor.report import explain_file
 
     return replace(attempt, explanation=explain_file(files, challenge))
 
