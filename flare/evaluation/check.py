@@ -26,7 +26,11 @@ from flare.evaluation.errors import (
     DemonstrationSetError,
     EmptyError,
     FileFormatError,
+    FractionError,
+    GridPositionError,
+    GridSizeError,
     GroundTruthError,
+    LabelError,
     MisnamedCasesError,
     UnexpectedCasesError,
 )
@@ -54,6 +58,15 @@ _IMAGES_REMEDY = (
 )
 
 
+MENDABLE = (FractionError, GridPositionError, GridSizeError, LabelError)
+"""Problems of which `flare doctor` finds the cause, where there are references."""
+
+DOCTOR_HINT = (
+    "flare doctor PREDICTIONS --ground-truth LABELS finds the cause; with"
+    " --fix NEW_FOLDER it writes repaired copies."
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOutcome:
     """The problems of a submission, or a summary of what would be scored."""
@@ -62,7 +75,7 @@ class CheckOutcome:
     summary: str = ""
     """Empty if there are problems."""
     hint: str = ""
-    """A question, where the names of all files are wrong."""
+    """What to ask or do, where all files' names are wrong, or the doctor may mend."""
     common_cause: str = ""
     """What most cases suffer from, though nothing is refused; empty if nothing."""
 
@@ -135,7 +148,7 @@ def check_submission(
     return CheckOutcome(
         problems=tuple(problems),
         summary="" if problems else "\n".join(lines),
-        hint=_names_hint(prepared, challenge),
+        hint=_hint(prepared, problems, challenge, ground_truth),
         common_cause=common,
     )
 
@@ -166,8 +179,15 @@ def _prepare_without_references(
     return replace(prepared, problems=(*prepared.problems, *problems)), lines
 
 
-def _names_hint(prepared: Matching, challenge: Challenge) -> str:
-    """Ask for the challenge, which says what files are called, if no name fits."""
+def _hint(
+    prepared: Matching,
+    problems: Sequence[SubmissionError],
+    challenge: Challenge,
+    ground_truth: Path | None,
+) -> str:
+    """Lead to the doctor, or to the challenge's names of files if no name fits."""
+    if ground_truth and any(isinstance(error, MENDABLE) for error in problems):
+        return DOCTOR_HINT
     kinds = {type(error) for error in prepared.problems}
     is_solved = MisnamedCasesError in kinds  # which says what is to be renamed
     if prepared.pairs or is_solved or UnexpectedCasesError not in kinds:

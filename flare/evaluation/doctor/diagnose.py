@@ -390,18 +390,21 @@ def _worst_organ(judge: Judge, challenge: Challenge) -> str:
     texts: list[tuple[float, str]] = []
     for row, organ in enumerate(challenge.organs):
         expected, predicted = judge.sample.sizes[row], judge.sizes[organ.label]
-        shared = overlaps[row, organ.label]
-        if not expected + predicted:
-            continue
-        dsc = min(1.0, 2 * shared / (expected + predicted))
-        if not predicted:
-            problem = "it is not there"
-        elif not expected:
-            problem = "the reference does not have it"
-        else:
-            missed = 1 - min(1.0, shared / expected)
-            surplus = 1 - min(1.0, shared / predicted)
-            problem = f"{missed:.0%} of it is missing, {surplus:.0%} of its label lies"
-            problem += " where the organ is not"
-        texts.append((dsc, f"{organ.name}: DSC {dsc:.2f}, {problem}"))
+        if expected + predicted:
+            shared = overlaps[row, organ.label]
+            dsc = min(1.0, 2 * shared / (expected + predicted))
+            problem = _organ_problem(expected, predicted, shared)
+            texts.append((dsc, f"{organ.name}: DSC {dsc:.2f}, {problem}"))
     return min(texts, default=(0.0, ""))[1]
+
+
+def _organ_problem(expected: float, predicted: float, shared: float) -> str:
+    """The problem of an organ, from the numbers of its voxels."""
+    if not predicted:
+        return "it is not there"
+    if not expected:
+        return "the reference does not have it"
+    missed = 1 - min(1.0, shared / expected)
+    surplus = 1 - min(1.0, shared / predicted)
+    wrong_place = f"{surplus:.0%} of its label lies where the organ is not"
+    return f"{missed:.0%} of it is missing, {wrong_place}"

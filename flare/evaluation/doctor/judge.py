@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -237,11 +237,7 @@ class Judge:
             if share >= MOSTLY and organs[row] != label:
                 organ_by_label[label] = organs[row]
             elif is_displaced:
-                # Labels that were assigned stand before strays of the same organ.
-                chain = {organ: old for old, organ in [*organ_by_label.items()][::-1]}
-                organ = label
-                while organ in chain:  # its end is the organ that has lost its label
-                    organ = chain.pop(organ)
+                organ = _organ_without_label(label, organ_by_label)
                 organ_by_label[label] = organ if organ in organs else 0
 
     # --- Shifts -------------------------------------------------------------------
@@ -310,3 +306,13 @@ class Judge:
         shift_mm = np.multiply(repair.cause.shift, self.sample.grid.spacing)
         limit_mm = TOGETHER * np.linalg.norm(shift_mm)
         return len(distances_mm) > 0 and bool(np.median(distances_mm) < limit_mm)
+
+
+def _organ_without_label(displaced: int, organ_by_label: Mapping[int, int]) -> int:
+    """The organ that has lost its label, at the end of the chain of a displaced one."""
+    # Labels that were assigned stand before strays of the same organ.
+    chain = {organ: label for label, organ in [*organ_by_label.items()][::-1]}
+    organ = displaced
+    while organ in chain:
+        organ = chain.pop(organ)
+    return organ

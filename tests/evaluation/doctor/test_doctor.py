@@ -570,6 +570,26 @@ def test_repaired_copies_go_nowhere_near_the_predictions(mirrored, tmp_path, cap
         assert not folder.exists()
 
 
+REFUSED = {
+    "F07": (body()[1:], AFFINE),
+    "F08": (body(), np.eye(4)),
+    "F10": (body() * 0.5, AFFINE),
+    "F11": (renumbered(body(), {1: 99}), AFFINE),
+}
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_check_leads_from_what_the_doctor_knows_to_the_doctor(folders, capfd, code):
+    write(folders[0], "case_1", *REFUSED[code])
+    write(folders[1], "case_1", body())
+
+    words = ["check", folders[0], "--ground-truth", folders[1]]
+    _, output = run_main(capfd, *words, "--challenge", "flare21")
+
+    assert f"[{code}]" in output.out
+    assert output.out.splitlines()[-1].startswith("flare doctor PREDICTIONS --ground-")
+
+
 HINT = f"3 of 3 cases that were looked at: {MIRRORED}"
 
 
