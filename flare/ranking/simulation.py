@@ -7,6 +7,7 @@ that returns empty masks within a second, and one that needs no GPU but a lot of
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,8 @@ def write_simulation(
     generator = np.random.Generator(np.random.PCG64(seed))
     hardness = generator.gamma(2.0, 0.02, size=cases)
     slices = generator.integers(60, 300, size=cases).astype(float)
+    # Another generator, so that organs change no mean.
+    others = np.random.Generator(np.random.PCG64([seed, 1]))
     rules = scoring_rules(challenge)
     evaluation: dict[str, Any] = {
         "challenge": challenge.key,
@@ -97,11 +100,33 @@ def write_simulation(
             failures = dict.fromkeys(case_names, "no file was submitted")
             rows = [(case, "failed", None, None) for case in case_names]
         scores = {"dsc": dsc, "nsd": nsd}
+        scores |= _organs(scores, challenge, others)
         content = metrics_content(scores, predictions, files, evaluation, failures)
         table = csv_text(("case", "status", *METRICS[2:]), rows)
         write_whole(folder / name / METRICS_JSON, f"{json.dumps(content, indent=2)}\n")
         write_whole(folder / name / EFFICIENCY_CSV, table)
     return names
+
+
+def _organs(
+    means: Mapping[str, Sequence[float]],
+    challenge: Challenge,
+    generator: np.random.Generator,
+) -> dict[str, list[float]]:
+    """Values of organs with these means, the last organs lower than the first."""
+    organs = [organ.name for organ in challenge.organs if organ.in_mean]
+    order = np.linspace(1, -1, len(organs))[:, np.newaxis]
+    scores: dict[str, list[float]] = {}
+    for metric, mean in means.items():
+        whole = np.array(mean)
+        off = order + generator.normal(0, 0.4, (len(organs), len(whole)))
+        off -= off.mean(axis=0)
+        room = 0.8 * np.minimum(whole, 1 - whole) / np.abs(off).max(axis=0).clip(min=1)
+        values = (whole + room * off).round(6)
+        values[-1] = (len(organs) * whole - values[:-1].sum(axis=0)).round(6)
+        names = (f"{metric}_{organ}" for organ in organs)
+        scores |= dict(zip(names, values.tolist(), strict=True))
+    return scores
 
 
 def _values(

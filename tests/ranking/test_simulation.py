@@ -66,6 +66,22 @@ def test_a_seed_gives_the_same_bytes(tmp_path):
     assert contents[0] == contents[1] != contents[2]
 
 
+def test_the_mean_of_organs_is_that_of_the_case(ranked):
+    """Simulated teams have organs, of which the pancreas is the hardest."""
+    for file in (ranked[0] / "results").rglob("metrics.json"):
+        content = json.loads(file.read_text())
+        for metric in ("dsc", "nsd"):
+            names = [f"{metric}_{o}" for o in ("liver", "kidney", "spleen", "pancreas")]
+            organs = [[*content["case"][name].values()] for name in names]
+            means = [sum(case) / 4 for case in zip(*organs, strict=True)]
+            assert [*content["case"][metric].values()] == pytest.approx(means, abs=1e-9)
+            assert all(0 <= value <= 1 for values in organs for value in values)
+            liver, pancreas = (
+                content["aggregates"][f"{names[n]}_mean"] for n in (0, 3)
+            )
+            assert liver >= pancreas
+
+
 def test_a_simulation_without_such_metrics_or_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
 
