@@ -2,13 +2,15 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flare.answers.tables import read_table, table_text
-from flare.challenge.reading import read_challenge
+from flare.challenge.reading import challenge_names, read_challenge
+from flare.common.files import remove_tree
 from flare.evaluation.answers import is_counted
 from flare.measuring.answers import CaseAnswers, keep_answers, read_case_answers
 from flare.measuring.exchange import WrongOutputError
@@ -425,6 +427,50 @@ def test_a_table_is_read_as_it_was_written(tmp_path, suffix):
     assert [row.cells for row in read_table(file)] == table
 
 
+def check_joined(folder, challenge, written):
+    """What counts for each answers is the same in joined rows as in those of runs.
+
+    `written` has the rows of each file by case.
+    """
+    for case in ("c1", "c2"):
+        run = folder / "runs" / case
+        run.mkdir(parents=True, exist_ok=True)
+        for name, rows_by_case in written.items():
+            text = table_text(rows_by_case[case], Path(name).suffix)
+            (run / name).write_text(text, encoding="utf-8")
+        answers = read_case_answers(run, challenge, case)
+        keep_answers(folder, challenge, case, answers)
+    for rules in challenge.answers:
+        columns = [*rules.case, *rules.prediction]
+        expected = [
+            [row[column] for column in columns]
+            for rows in written[rules.file].values()
+            for row in rows
+            if all(row.get(name, value) == value for name, value in rules.only.items())
+        ]
+        file = folder / "predictions" / rules.file
+        joined = read_table(file) if file.exists() else []
+        counted = [row.cells for row in joined if is_counted(rules, row)]
+        assert [[row[column] for column in columns] for row in counted] == expected
+    remove_tree(folder / "predictions")
+
+
+EDITIONS = [name for name in challenge_names() if read_challenge(name).answers]
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_rows_of_an_edition_are_joined_as_they_were_written(tmp_path, edition):
+    challenge = read_challenge(edition)
+    written = {rules.file: {"c1": [], "c2": []} for rules in challenge.answers}
+    for rules in challenge.answers:
+        for case in ("c1", "c2"):
+            columns = dict.fromkeys((*rules.case, *rules.prediction), f"7 {rules.name}")
+            row = {**columns, **rules.only, rules.case[0]: case}
+            written[rules.file][case].append(row)
+
+    check_joined(tmp_path, challenge, written)
+
+
 @given(
     columns=st.lists(st.sampled_from(["p", "q", "r"]), min_size=2, max_size=4),
     kinds=st.lists(st.sampled_from(["", "a", "b"]), min_size=4, max_size=4),
@@ -445,30 +491,13 @@ def test_rows_that_are_joined_are_what_the_containers_wrote(
         )
         for number, (column, kind) in enumerate(zip(columns, kinds, strict=False))
     ]
-    challenge, written = answers_challenge(*rules), []
+    written = {}
     for place, case in enumerate(["c1", "c2"]):
-        entries = []
-        for kind in ["a", "b"] if has_kind else [""]:
-            row = {"name": case, "p": f"{place}", "q": f"{place}5", "r": "7"}
-            entries.append({**row, "kind": kind} if kind else row)
-        if has_kind and "" in kinds[: len(columns)]:
-            entries = entries[:1]  # else two answers of a case count
-        written += entries
-        file = tmp_path / "written" / case / f"all{suffix}"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(table_text(entries, suffix))
-        answers = read_case_answers(file.parent, challenge, case)
-        file.unlink()
-        keep_answers(tmp_path, challenge, case, answers)
+        row = {"name": case, "p": f"{place}", "q": f"{place}5", "r": "7"}
+        # Without `only`, two rows would be two answers of a case.
+        row_kinds = ["a"] if "" in kinds[: len(columns)] else ["a", "b"]
+        written[case] = [{**row, "kind": kind} for kind in row_kinds]
+        if not has_kind:
+            written[case] = [row]
 
-    file = tmp_path / "predictions" / f"all{suffix}"
-    joined = read_table(file) if file.exists() else []
-    for rule in rules:
-        expected = [
-            (row["name"], row[rule.prediction[0]])
-            for row in written
-            if all(row.get(name, value) == value for name, value in rule.only.items())
-        ]
-        counted = [row.cells for row in joined if is_counted(rule, row)]
-        assert [(row["name"], row[rule.prediction[0]]) for row in counted] == expected
-    file.unlink(missing_ok=True)
+    check_joined(tmp_path, answers_challenge(*rules), {f"all{suffix}": written})
