@@ -25,7 +25,12 @@ from flare.ranking.rank import Analysis, rank_teams
 from flare.ranking.ranking_json import RANKING_JSON, VALUES_CSV
 from flare.ranking.results_folder import EMPTY, CaseResult, Key
 from flare.ranking.rules import MissingRule, RankingRules, Ties
-from flare.ranking.sensitivity import Scheme, Sensitivity, ranks_before
+from flare.ranking.sensitivity import (
+    Scheme,
+    Sensitivity,
+    SharedPlace,
+    ranks_before,
+)
 from flare.ranking.table import ResultTable, table_of
 from flare.ranking.uncertainty import Bootstrap, PairTest
 from flare.results.csv_rows import COLUMNS, KEYS, read_rows
@@ -176,6 +181,8 @@ def _schemes(
 
 def _sensitivity(content: Mapping[str, Any]) -> Sensitivity:
     """The sensitivity of a first place; a shared place is no record that is built."""
-    shared_places = tuple(content["shared_without_team"])
+    shared_places: list[SharedPlace] = []
+    for place in content["shared_without_team"]:
+        shared_places.append({"team": place["team"], "with": tuple(place["with"])})
     sensitivity = build(Sensitivity, {**content, "shared_without_team": []})
-    return replace(sensitivity, shared_without_team=shared_places)
+    return replace(sensitivity, shared_without_team=tuple(shared_places))

@@ -15,7 +15,7 @@ from flare.reports.report import Kind, kind_of
 from flare.results.errors import RankingError
 from tests.builders.fewer import few_fast
 from tests.builders.pages import Page, write_report
-from tests.builders.results import write_teams
+from tests.builders.results import write_table, write_teams
 
 FIVE = {"teams": 5, "own": 0.0123, "others": 0.0123}
 
@@ -98,6 +98,23 @@ def test_pages_of_what_was_written_are_those_of_the_results(
         if file.suffix:
             first, second = (tmp_path / name / file for name in "ab")
             assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_first_place_that_a_disqualification_makes_shared_is_told(tmp_path):
+    """Ranks are 1 3 of a, 2 1 of b and 3 2 of c; without c, 1 2 of a and 2 1 of b."""
+    values = {"a": (0.9, 0.7), "b": (0.8, 0.9), "c": (0.1, 0.8)}
+    rows = [
+        (team, case, "dsc", value)
+        for team, dsc in values.items()
+        for case, value in zip("12", dsc, strict=True)
+    ]
+    table = write_table(tmp_path / "all.csv", rows)
+    rank(table, metrics=["dsc"], bootstrap=0).write(tmp_path / "ranking")
+
+    write_report([tmp_path / "ranking"], tmp_path / "page.html", is_organiser=True)
+
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "if c is disqualified, it would then share first place with a" in page
 
 
 def test_a_ranking_of_a_challenge_of_one_s_own_needs_no_file_of_it(results, tmp_path):
