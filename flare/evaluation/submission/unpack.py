@@ -135,6 +135,19 @@ def unpack_zip(file: Path, folder: Path, most_bytes: float = math.inf) -> None:
         raise _cannot_be_unpacked(name, str(error).lower()) from error
 
 
+_CURES = {
+    "backslashes": _BY_TAR,
+    "too long": "Give the files shorter names.",
+    "inputs.json": "Rename that folder.",
+}
+"""What helps against names, by words of the problem."""
+
+
+def _cure(problem: str) -> str:
+    cures = (cure for words, cure in _CURES.items() if words in problem)
+    return next(cures, _ANEW)
+
+
 def paths_in_input(names: Iterable[str]) -> list[tuple[str, str]]:
     """The files of a zip that are extracted, each with its path in /input.
 
@@ -177,8 +190,7 @@ def _refuse_entries(
             raise zipfile.BadZipFile(f"{file} overlaps what follows")
         problem = _name_problem(path, entry) or _dictionary_problem(archive, entry)
         if problem:
-            remedy = _BY_TAR if "backslashes" in problem else _ANEW
-            raise UploadError(f"{name}: {problem} ({file})", remedy)
+            raise UploadError(f"{name}: {problem} ({file})", _cure(problem))
         method = entry.compress_type
         if entry.flag_bits & _ENCRYPTED:
             remedy = "Zip the files anew, without a password."
@@ -191,7 +203,8 @@ def _refuse_entries(
 
 
 def _cannot_be_unpacked(name: str, reason: str) -> UploadError:
-    return UploadError(f"{name}: it cannot be unpacked ({safe(reason)})", _ANEW)
+    problem = f"it cannot be unpacked ({safe(reason)})"
+    return UploadError(f"{name}: {problem}", _cure(reason))
 
 
 def check_room(

@@ -97,6 +97,10 @@ REASONS = {
     "a password, AES": "it has a password (a). Zip the files anew, without a password.",
     "up": "its names lead elsewhere: they have .., // or a single / before them (../a)."
     " Zip the files anew, by Deflate and without a password.",
+    "a folder inputs.json": "a folder has the name of the platform's file, inputs.json"
+    " (inputs.json/x). Rename that folder.",
+    "a name too long": "it cannot be unpacked (file name too long). Give the files"
+    " shorter names.",
 }
 
 
