@@ -62,8 +62,8 @@ MENDABLE = (FractionError, GridPositionError, GridSizeError, LabelError)
 """Problems of which `flare doctor` finds the cause, where there are references."""
 
 DOCTOR_HINT = (
-    "flare doctor PREDICTIONS --ground-truth LABELS finds the cause; with"
-    " --fix NEW_FOLDER it writes repaired copies."
+    "flare doctor PREDICTIONS --ground-truth LABELS, with the same --challenge, finds"
+    " the cause; with --fix NEW_FOLDER it writes repaired copies."
 )
 
 
