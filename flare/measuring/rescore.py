@@ -6,7 +6,7 @@ No container is run, so neither archives nor an engine are needed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from flare.results.errors import RankingError
 from flare.results.metrics_json import METRICS_JSON, write_results
 from flare.results.metrics_reading import read_means
 from flare.results.scores import AnswerScore, Results
-from flare.results.team_folder import PREDICTIONS, FolderLock, is_measured
+from flare.results.team_folder import PREDICTIONS, FolderLock, is_measured, is_team
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +66,8 @@ def rescore(
     teams = []
     folders = sorted(results.iterdir()) if results.is_dir() else []
     for folder in folders:
-        if _is_team(folder):
+        is_hidden = folder.name.startswith(".")
+        if folder.is_dir() and not is_hidden and is_team(folder):
             teams.append(_rescore_team(folder, ground_truth, challenge, workers))
     if not teams:
         raise InputError(
@@ -76,17 +77,12 @@ def rescore(
     return tuple(teams)
 
 
-def _is_team(folder: Path) -> bool:
-    """Whether it is the folder of a team that was measured, or evaluated."""
-    if not folder.is_dir() or folder.name.startswith("."):
-        return False
-    return is_measured(folder) or (folder / METRICS_JSON).exists()
-
-
 def _rescore_team(
     folder: Path, ground_truth: Path, challenge: Challenge, workers: int | None
 ) -> Rescored:
-    names = [*(SCORES if challenge.organs else ()), *_answer_columns(challenge)]
+    names = [*SCORES] if challenge.organs else []
+    for rules in challenge.answers:
+        names += rules.columns
     before = read_means(folder / METRICS_JSON, names)
     scores: Results | None = None
     errors: list[FlareError] = []
@@ -111,11 +107,6 @@ def _rescore_team(
         error=errors[0] if errors else None,
         is_skipped=not scores and not errors,
     )
-
-
-def _answer_columns(challenge: Challenge) -> Sequence[str]:
-    """The keys of all values of answers in metrics.json."""
-    return sum((rules.columns for rules in challenge.answers), ())
 
 
 def _read_options(file: Path) -> EvaluationOptions:

@@ -204,11 +204,9 @@ def read_table(
     return records
 
 
-def rows_text(
-    kind: type, rows: Iterable[Any], columns: Sequence[str] | None = None
-) -> str:
-    """The content of a table of records: all their fields, or those that are named."""
-    names = columns or list(cell_types(kind))
+def rows_text(kind: type, rows: Iterable[Any]) -> str:
+    """The content of a table of records, with all their fields."""
+    names = list(cell_types(kind))
     return csv_text(names, [[dump(getattr(row, n)) for n in names] for row in rows])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from flare.common.errors import AboutFile, HostError, OrganiserError
-from flare.common.text import safe
 
 
 class MetricsFileError(AboutFile, OrganiserError):
@@ -47,7 +46,7 @@ class GroupsFileError(AboutFile, OrganiserError):
     remedy = "The documentation's page Reports to look at says what it holds."
 
 
-class MeasurementError(HostError):
+class MeasurementError(AboutFile, HostError):
     """A measurement cannot begin, or cannot go on as it was.
 
     Something has changed since the team was measured before, or stands in the way: the
@@ -58,9 +57,6 @@ class MeasurementError(HostError):
 
     code = "H07"
     remedy = "The documentation's page Measuring tells how teams are measured."
-
-    def __init__(self, file: str, problem: str, remedy: str = "") -> None:
-        super().__init__(f"{safe(file)}: {problem}", remedy)
 
 
 class ChangedSettingError(MeasurementError, OrganiserError):

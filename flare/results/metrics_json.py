@@ -346,10 +346,11 @@ def metrics_json(results: Results) -> str:
     return text
 
 
-def _rounded(values: Mapping[str, float], decimals: int | None) -> dict[str, float]:
+def _rounded(values: Mapping[str, Any], decimals: int | None) -> dict[str, Any]:
+    """Numbers with some decimals; None is no number, and stays."""
     if decimals is None:
         return dict(values)
-    return {name: round(value, decimals) for name, value in values.items()}
+    return {k: v if v is None else round(v, decimals) for k, v in values.items()}
 
 
 def metrics_content(
@@ -366,22 +367,18 @@ def metrics_content(
     `scores` has a value of each case by metric; the files are in the same order.
     `evaluation` tells how the scores were made, and `failed` why cases were not scored.
     """
-
-    def rounded(value: float) -> float:
-        return value if decimals is None else round(value, decimals)
-
     values_by_metric: dict[str, Any] = {}
     aggregates: dict[str, float | None] = {}
     for metric, values in scores.items():
-        values_by_metric[metric] = _by_number([rounded(value) for value in values])
+        values_by_metric[metric] = _rounded(_by_number(values), decimals)
         for name, value in statistics(values).items():
-            aggregates[f"{metric}_{name}"] = None if value is None else rounded(value)
+            aggregates[f"{metric}_{name}"] = value
     files = {"alg_fname": prediction_files, "gt_fname": reference_files}
     if scores:  # of answers alone, no case is told
         values_by_metric |= {key: _by_number(names) for key, names in files.items()}
     return {
         "case": values_by_metric,
-        "aggregates": aggregates,
+        "aggregates": _rounded(aggregates, decimals),
         "evaluation": evaluation,
         "failed": failed,
         "warnings": [],

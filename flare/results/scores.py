@@ -20,8 +20,25 @@ if TYPE_CHECKING:
     from flare.results.answers_csv import AnswerRow
 
 
+class _ByMetric:
+    """Scores whose first two metrics have names of their own."""
+
+    __slots__ = ()
+    by_metric: Mapping[str, float]
+
+    @property
+    def dsc(self) -> float:
+        """From 0 (worst) to 1 (best); of a case, the mean over organs that count."""
+        return self.by_metric["dsc"]
+
+    @property
+    def nsd(self) -> float:
+        """From 0 (worst) to 1 (best); of a case, the mean over organs that count."""
+        return self.by_metric["nsd"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrganScore:
+class OrganScore(_ByMetric):
     """The scores of one organ in one case, after all rules of the challenge."""
 
     organ: str
@@ -29,19 +46,9 @@ class OrganScore:
     by_metric: Mapping[str, float]
     """The scores by metric."""
 
-    @property
-    def dsc(self) -> float:
-        """From 0 (worst) to 1 (best)."""
-        return self.by_metric["dsc"]
-
-    @property
-    def nsd(self) -> float:
-        """From 0 (worst) to 1 (best)."""
-        return self.by_metric["nsd"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseScore:
+class CaseScore(_ByMetric):
     """The scores of one case."""
 
     case: str
@@ -64,16 +71,6 @@ class CaseScore:
     """Organs that are not in the reference, of those whose absence is reported."""
     left_empty: tuple[str, ...] = ()
     """Organs of these that the prediction leaves out as well."""
-
-    @property
-    def dsc(self) -> float:
-        """Mean over the organs that count in it."""
-        return self.by_metric["dsc"]
-
-    @property
-    def nsd(self) -> float:
-        """Mean over the organs that count in it."""
-        return self.by_metric["nsd"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,9 +69,6 @@ _SWALLOWERS = re.compile(r"(?:python|pypy|perl|node|ruby|R|Rscript|java)[\d.]*")
 
 _LIBRARY_PATH = "LD_LIBRARY_PATH"
 
-_HOOKED_VARIABLES = ("LD_PRELOAD", "LD_AUDIT")
-"""A hook of the GPU runtime would load these on the host (CVE-2025-23266)."""
-
 _VISIBLE = re.compile(r"\bCUDA_VISIBLE_DEVICES=[\"']?([^\s\"';&]*)")
 
 _CHANGED = "it has changed since it was checked"
@@ -169,9 +166,7 @@ def read_archive(
     findings = [*dict.fromkeys(findings)][:20]
     doubts = [finding for finding in findings if isinstance(finding, str)]
     problems: list[ArchiveError | ModelError] = []
-    for finding in findings:
-        if isinstance(finding, tuple):
-            problems.append(ArchiveError(path.name, *finding))
+    problems += [ArchiveError(path.name, *f) for f in findings if isinstance(f, tuple)]
     if model:
         try:
             archive = replace(archive, model=read_model(model))
@@ -248,24 +243,21 @@ def _program_findings(image: Image, contract: Contract) -> Iterator[Finding]:
 
 def _variable_findings(name: str, value: str, contract: Contract) -> Iterator[Finding]:
     """Problems and doubts of a variable of the environment."""
-    if name == "BASH_ENV" and value:
-        text = "bash runs that file before anything else"
-        yield f"{name} is set in its environment: {text}"
-    if name in _HOOKED_VARIABLES and value:
-        program = "the program that is run" if contract.is_algorithm else SCRIPT
-        text = f"its environment sets {name}, which may reach the host"
-        yield text, f"Set it in {program} instead."
-    if name == _LIBRARY_PATH:
-        yield from _library_path_findings(value)
-    yield from _gpu_findings(name, value)
-
-
-def _gpu_findings(name: str, value: str) -> Iterator[Finding]:
-    """Problems and doubts of a variable that may choose a GPU."""
-    if name == "CUDA_VISIBLE_DEVICES":
-        yield from _visible_findings("its environment", value)
-    if name == "NVIDIA_VISIBLE_DEVICES" and value in ("", "none", "void"):
-        yield f"NVIDIA_VISIBLE_DEVICES is {value or 'empty'}: no GPU"
+    match name:
+        case "BASH_ENV" if value:
+            text = "bash runs that file before anything else"
+            yield f"{name} is set in its environment: {text}"
+        case "LD_PRELOAD" | "LD_AUDIT" if value:
+            # A hook of the GPU runtime would load it on the host (CVE-2025-23266).
+            program = "the program that is run" if contract.is_algorithm else SCRIPT
+            text = f"its environment sets {name}, which may reach the host"
+            yield text, f"Set it in {program} instead."
+        case "LD_LIBRARY_PATH":
+            yield from _library_path_findings(value)
+        case "CUDA_VISIBLE_DEVICES":
+            yield from _visible_findings("its environment", value)
+        case "NVIDIA_VISIBLE_DEVICES" if value in ("", "none", "void"):
+            yield f"{name} is {value or 'empty'}: no GPU"
 
 
 def _entrypoint_findings(entrypoint: Sequence[str]) -> Iterator[Finding]:

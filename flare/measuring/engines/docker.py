@@ -145,7 +145,6 @@ class Docker(Engine):
     # --- Itself -------------------------------------------------------------------
 
     def describe(self) -> EngineRecord:
-        """Versions and settings of the engine, for the record."""
         info = self._read_json("info", "--format", "{{json .}}")
         if not info.get("ServerVersion"):
             problem = f"{self.program}: no engine answers"
@@ -173,7 +172,6 @@ class Docker(Engine):
         }
 
     def busy_s(self, processes: Path = Path("/proc")) -> float | None:
-        """Seconds that the engine's own processes have worked; None if none is here."""
         ticks: list[int] = []
         for folder in processes.glob("[0-9]*"):
             # A process may end meanwhile.
@@ -186,7 +184,6 @@ class Docker(Engine):
         return sum(ticks) / os.sysconf("SC_CLK_TCK") if ticks else None
 
     def folder(self) -> Path | None:
-        """The folder of the engine's files; None if it is not on this computer."""
         return self._folder if self._folder.is_dir() else None
 
     @cached_property
@@ -205,7 +202,6 @@ class Docker(Engine):
     # --- Images -------------------------------------------------------------------
 
     def tags_of(self, *names: str) -> dict[str, frozenset[str]]:
-        """All tags of images, by the IDs of those that are there."""
         form = "{{.Id}} {{json .RepoTags}}"
         output = self.call("image", "inspect", "--format", form, *names, check=False)
         lines = [line.partition(" ") for line in output.splitlines()]
@@ -223,31 +219,25 @@ class Docker(Engine):
         return dict(image)
 
     def import_image(self, content: bytes, tag: str) -> str:
-        """Make an image of a tar file of its file system; returns its ID."""
         self.call("import", "-", tag, content=content)
         return next(iter(self.tags_of(tag)), "")
 
     def begin_load(self) -> subprocess.Popen[bytes]:
-        """Begin to load an image; what goes to its stderr is for `load_error`."""
         pipe = subprocess.PIPE
         return self.begin("image", "load", "--quiet", stdin=pipe, stderr=pipe)
 
     def load_error(self, stderr: bytes) -> tuple[EngineError, bool | None]:
-        """Why an image could not be loaded, and whether its content is why."""
         message = stderr.decode("utf-8", "replace")
         return self.failure(stderr, "image"), is_of_content(message)
 
     def tag(self, image: str, tag: str) -> None:
-        """Give an image a tag."""
         self.call("tag", image, tag)
 
     def remove_tags(self, *names: str) -> None:
-        """Remove tags, and images that have no other one."""
         if names:
             self.call("image", "rm", "--force", *names, check=False)
 
     def remove_untagged(self, *images: str) -> None:
-        """Remove images by their IDs, but for those that have a tag."""
         for image, tags in self.tags_of(*images).items() if images else ():
             if not tags:
                 self.call("image", "rm", f"sha256:{image}", check=False)
@@ -255,25 +245,20 @@ class Docker(Engine):
     # --- Containers ---------------------------------------------------------------
 
     def create(self, container: Container) -> str:
-        """Make a container, which is not started yet; returns its ID."""
         words = (*create_words(container), *container.command)
         return self._make(container.label, words)
 
     def command_line(self, container: Container) -> str:
-        """How a container is made, for the record."""
         command = (shlex.join(container.command),) if container.command else ()
         return " ".join((self.program, *create_words(container), *command))
 
     def start(self, container: str) -> subprocess.Popen[bytes]:
-        """Start a container: the process ends when the container does."""
         return self.begin("start", "--attach", container)
 
     def kill(self, container: str) -> None:
-        """End a container, if it still runs."""
         self.call("kill", container, check=False)
 
     def exit_of(self, container: str) -> Exit:
-        """How a container has ended."""
         text = self.call("inspect", "--format", "{{json .State}}", container)
         state = json.loads(text)
         problem = ""
@@ -287,18 +272,15 @@ class Docker(Engine):
         )
 
     def log(self, container: str) -> bytes:
-        """The end of what a container has written to stdout and stderr."""
         command = ("logs", "--tail", str(LOG_LINES), container)
         return self.run(*command, stderr=subprocess.STDOUT).stdout
 
     def written_bytes(self, container: str) -> int:
-        """Bytes that a container has written to its layer; 0 if they are not known."""
         command = ("inspect", "--size", "--format", "{{.SizeRw}}", container)
         size = self.call(*command, check=False)
         return int(size) if size.isdigit() else 0
 
     def remove_container(self, container: str) -> None:
-        """Remove a container with its volumes; an error if it is still there."""
         run = self.run("rm", "--force", "--volumes", container)
         if not run.returncode:
             return  # an engine says so only when it is gone
@@ -308,7 +290,7 @@ class Docker(Engine):
     # --- Volumes ------------------------------------------------------------------
 
     def make_volume(self, label: str, size: str, files: int) -> str:
-        """Make a volume in memory, which users of this computer cannot reach."""
+        # In memory, where users of this computer cannot reach it.
         options = f"size={size},nr_inodes={files},mode=0777,nosuid,nodev"
         words = ["volume", "create", "--driver", "local", "--label", label]
         words += ["--opt", "type=tmpfs", "--opt", "device=tmpfs"]
@@ -318,7 +300,6 @@ class Docker(Engine):
     def hold_volume(
         self, volume: str, at: str, label: str, image: str, command: Sequence[str]
     ) -> str:
-        """Start a container that does nothing but hold a volume; returns its ID."""
         words = ["run", "--detach", "--label", label]
         words += ["--network", "none", "--cap-drop", "ALL"]
         words += ["--security-opt", "no-new-privileges", "--read-only"]
@@ -326,11 +307,9 @@ class Docker(Engine):
         return self._make(label, words)
 
     def copy_out(self, container: str, folder: str) -> subprocess.Popen[bytes]:
-        """Begin to write what is in a folder of a container as a tar file to stdout."""
         return self.begin("cp", f"{container}:{folder}/.", "-", stdout=subprocess.PIPE)
 
     def remove_volume(self, volume: str) -> None:
-        """Remove a volume that no container has."""
         self.call("volume", "rm", "--force", volume, check=False)
 
     # --- All with a label ---------------------------------------------------------
@@ -347,7 +326,6 @@ class Docker(Engine):
             raise
 
     def remove_labelled(self, label: str) -> None:
-        """Remove all containers and volumes with a label; an error if one stays."""
         kinds = (
             (("ps", "--all"), ("rm", "--force", "--volumes")),
             (("volume", "ls"), ("volume", "rm", "--force")),
@@ -375,7 +353,6 @@ class Docker(Engine):
         answer_s: int,
         most_s: int,
     ) -> tuple[str, ...]:
-        """A command that removes everything when its parent was killed."""
         # Its text, not its file, which somebody may replace while it is run.
         script = LEFTOVERS.read_text(encoding="utf-8")
         return (
