@@ -77,10 +77,13 @@ class Kind:
     """Whether an empty cell is an answer."""
     is_decision: bool = False
     """Whether each answer is, or decides for, one of several classes."""
-    has_curve: bool = False
-    """Whether each answer is a score by which positive cases are told from others."""
+    curve: str = ""
+    """The metric whose cases are a class and a score, for a curve of all thresholds;
+    empty if an answer is no such score."""
     needs_classes: bool = False
     """Whether the challenge file has to name the classes."""
+    has_columns: bool = False
+    """Whether each column of the reference has one of the answer."""
     needs_worst: bool = False
     """Whether a missing answer has no worst value but the one of the challenge file."""
 
@@ -95,7 +98,7 @@ KINDS = {
             prediction="cells:probability",
             missing="cells:wrong_probability",
             is_decision=True,
-            has_curve=True,
+            curve="auroc",
         ),
         Kind(
             name="classes",
@@ -112,6 +115,7 @@ KINDS = {
             reference="cells:label_truths",
             prediction="cells:label_scores",
             missing="cells:wrong_label_scores",
+            has_columns=True,
         ),
         Kind(
             name="number",
@@ -237,7 +241,7 @@ class AnswerRules(Checked):
         has_classes = len(self.classes) > 1 or not kind.needs_classes
         check(has_classes, "classes", list(self.classes), "the names of two or more")
         widths = (1, len(self.classes)) if kind.needs_classes else (1,)
-        if kind.name == "labels":
+        if kind.has_columns:
             widths = (len(self.reference),)
         is_wide = len(self.prediction) in widths
         noun = "column" if widths == (1,) else "columns"

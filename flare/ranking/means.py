@@ -19,8 +19,9 @@ from flare.ranking.rank import Analysis
 from flare.ranking.ranks import Board, Values, missing_values
 from flare.ranking.rules import RankingRules
 from flare.ranking.table import ResultTable
-from flare.ranking.uncertainty import ALPHA, PairTest, compare_pairs
+from flare.ranking.uncertainty import PairTest, compare_pairs
 from flare.results.scores import statistics
+from flare.statistics import ALPHA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

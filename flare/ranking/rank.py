@@ -28,7 +28,6 @@ from flare.ranking.decisions import (
 )
 from flare.ranking.ranks import Board
 from flare.ranking.rules import (
-    SAMPLES,
     MissingRule,
     RankingOptions,
     RankingRules,
@@ -45,6 +44,7 @@ from flare.ranking.uncertainty import (
     draw_cases,
 )
 from flare.results.errors import RankingError
+from flare.statistics import DRAWS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -225,7 +225,7 @@ def analyse(
     samples, draws = options.bootstrap, None
     # Metrics of answers are compared by draws, also where no ranks are drawn.
     if samples or board.answers:
-        draws = draw_cases(board, samples=samples or SAMPLES, seed=options.seed)
+        draws = draw_cases(board, samples=samples or DRAWS, seed=options.seed)
     tests = compare_pairs(board, draws)
     schemes = other_schemes(board, tests)
     return Analysis(

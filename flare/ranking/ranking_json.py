@@ -32,9 +32,10 @@ from flare.ranking.rank import Analysis, Standing
 from flare.ranking.ranks import Tau
 from flare.ranking.sensitivity import Sensitivity
 from flare.ranking.table import Missing
-from flare.ranking.uncertainty import ALPHA, Bootstrap, PairTest, methods_of
+from flare.ranking.uncertainty import Bootstrap, PairTest, methods_of
 from flare.results.csv_rows import TeamName
 from flare.results.scores import EACH_RULE
+from flare.statistics import ALPHA
 
 RANKING_JSON, VALUES_CSV = "ranking.json", "values.csv"
 

@@ -15,12 +15,7 @@ from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.options import argument, challenge_option, option, share, whole
 from flare.common.text import listing, safe
 from flare.results.errors import RankingError
-
-SAMPLES = 1000
-"""The bootstrap draws cases this often."""
-
-SEED = 2021
-"""The seed of its generator."""
+from flare.statistics import DRAWS, SEED
 
 
 class Ties(StrEnum):
@@ -77,7 +72,7 @@ class RankingOptions:
     bootstrap: int = option(
         "Draw cases anew so often to tell how sure a rank is; 0: not at all"
         " (default: 1000).",
-        default=SAMPLES,
+        default=DRAWS,
         parse=whole,
         metavar="N",
     )

@@ -28,8 +28,9 @@ from flare.ranking.ranks import (
     rounded,
 )
 from flare.ranking.rules import Average, MissingRule, RankingRules, Ties
-from flare.ranking.uncertainty import ALPHA, PairTest
+from flare.ranking.uncertainty import PairTest
 from flare.results.csv_rows import TeamName
+from flare.statistics import ALPHA
 
 DIGITS = 3
 """Significant digits of the schemes that round: further ones mean little."""

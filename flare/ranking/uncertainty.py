@@ -1,14 +1,9 @@
 """Says how sure ranks are: bootstrap samples of the cases, and tests of pairs of teams.
 
-The test is the one-sided Wilcoxon signed-rank test of the differences on each case, as
-R's ``wilcox.test(paired = TRUE, exact = FALSE)`` computes it: cases on which both teams
-have the same value are left out, ties of differences get their average rank, and the
-normal approximation is used with its corrections for ties and continuity. Where nobody
-has said before who should be better, the test is two-sided.
-
-A value of answers is of all cases together, and no case has one to be compared. So it
-is made anew of the cases of each draw, and p is the share of the draws in which a team
-is not better than the other.
+Values of each case are compared by the one-sided signed-rank test. A value of answers
+is of all cases together, and no case has one to be compared. So it is made anew of the
+cases of each draw, and p is the share of the draws in which a team is not better than
+the other.
 """
 
 from __future__ import annotations
@@ -36,18 +31,12 @@ from flare.ranking.ranks import (
     ranks_by_sums,
     ranks_of,
 )
-from flare.ranking.rules import SAMPLES, SEED, RankingRules
+from flare.ranking.rules import RankingRules
 from flare.results.csv_rows import TeamName
 from flare.results.errors import RankingError
-
-CONFIDENCE = 0.95
-"""Share of the samples in which a team's rank lies within its interval."""
-
-ALPHA = 0.05
-"""Largest p of a difference that is called significant."""
-
-DECIMALS = 12
-"""The decimals that a difference of values below 10 is rounded to."""
+from flare.statistics import CONFIDENCE, DRAWS, SEED
+from flare.statistics.bootstrap import draw_places, middle
+from flare.statistics.paired import compare_by_draws, compare_by_signed_ranks, holm
 
 FEWEST_CASES = 6
 """On fewer cases, no rank is 95 % sure, however clear it looks: of two equal teams, one
@@ -113,19 +102,17 @@ class Draws:
         return np.asarray(~np.isnan(self.answers).any(axis=(0, 2)))
 
 
-def draw_cases(board: Board, *, samples: int = SAMPLES, seed: int = SEED) -> Draws:
+def draw_cases(board: Board, *, samples: int = DRAWS, seed: int = SEED) -> Draws:
     """Draw cases with replacement, as many as there are; and make values of answers.
 
     Answers whose cases are those of the board are drawn with them. Others, such as
     questions, are drawn by themselves: each draw has as many of them as there are.
     Equal seeds of the generator give equal draws.
     """
-    generator = np.random.Generator(np.random.PCG64(seed))
-    places = {}
-    for cases in (board.cases, *(c.cases for c in board.answers.values())):
-        if cases not in places:
-            size = (samples, len(cases))
-            places[cases] = generator.integers(0, len(cases), size=size)
+    columns = board.answers.values()
+    sets = dict.fromkeys([board.cases, *(column.cases for column in columns)])
+    drawn = draw_places(map(len, sets), draws=samples, seed=seed)
+    places = dict(zip(sets, drawn, strict=True))
     metrics = [rule for rule in board.rules.metrics if rule.metric in board.answers]
     values = np.empty((len(board.teams), samples, len(metrics)))
     for number, rule in enumerate(metrics):
@@ -173,7 +160,7 @@ def bootstrap(board: Board, draws: Draws) -> Bootstrap:
         ),
         samples=samples,
         seed=draws.seed,
-        kendall_tau=_interval(defined) if len(defined) else None,
+        kendall_tau=middle(defined) if len(defined) else None,
         left_out=samples - len(sums),
     )
 
@@ -196,17 +183,9 @@ def _drawn_sums(board: Board, draws: Draws) -> Integers:
     return sums
 
 
-def _interval(values: Values | Integers) -> tuple[float, float, float]:
-    """Lower end, median and upper end of values."""
-    ordered = np.sort(values)
-    outside = math.floor(len(ordered) * (1 - CONFIDENCE) / 2)
-    low, high = ordered[outside], ordered[-1 - outside]
-    return float(low), float(np.median(ordered)), float(high)
-
-
 def _rank_interval(team: str, ranks: Integers, teams: int) -> RankInterval:
     """Interval and frequencies of a team's ranks."""
-    low, _, high = _interval(ranks)
+    low, _, high = middle(ranks)
     frequencies = np.bincount(ranks, minlength=teams + 1)[1:] / len(ranks)
     return RankInterval(
         team=team,
@@ -239,7 +218,6 @@ class PairTest:
     """Matched-pairs rank-biserial correlation: 1 if `team` is better on every case on
     which they differ, -1 if it is worse. Of a metric of answers, the share of the draws
     in which it is better, less that in which it is worse."""
-    # Kerby 2014, doi:10.2466/11.IT.3.1
 
 
 def compare_pairs(board: Board, draws: Draws | None = None) -> tuple[PairTest, ...]:
@@ -308,162 +286,6 @@ def _pair_tests(
         )
 
 
-def _share_each_with_each(values: Values) -> tuple[Values, Values, Values]:
-    """The p-value, the effect and the equal draws of each team with each other.
-
-    `values` are comparable, of shape (teams, draws): smaller is better.
-    """
-    p, effects, zeros = np.zeros((3, len(values), len(values)))
-    count = max(values.shape[1], 1)
-    for team, row in enumerate(values):
-        better = (row < values).sum(axis=1)
-        worse = (row > values).sum(axis=1)
-        p[team] = (count - better) / count
-        effects[team] = (better - worse) / count
-        zeros[team] = values.shape[1] - better - worse
-    return p, effects, zeros
-
-
-def _each_with_each(column: Values) -> tuple[Values, Values, Values]:
-    """The p-value, the effect and the equal cases of each team with each other.
-
-    One team is compared with all after it at a time: the differences of all pairs at
-    once would need gigabytes.
-    """
-    p, effects, zeros = np.zeros((3, len(column), len(column)))
-    for team, values in enumerate(column[:-1]):
-        rivals = slice(team + 1, None)
-        differences = steps(values, column[rivals])
-        zeros[team, rivals] = zeros[rivals, team] = (differences == 0).sum(axis=1)
-        both_p, both_effects = signed_ranks(differences)
-        p[team, rivals], p[rivals, team] = both_p
-        effects[team, rivals], effects[rivals, team] = both_effects
-    return p, effects, zeros
-
-
-def steps(before: Values, after: Values) -> Values:
-    """How far values lie above others, so that equal steps are equal.
-
-    In binary fractions 0.9 - 0.8 and 0.8 - 0.7 differ by 1e-16, and would not share a
-    rank. So differences are rounded to a trillionth, or, in a row with values of 10 and
-    more, to 13 digits of the largest: no value is that precise.
-
-    Parameters
-    ----------
-    before, after : ndarray of float, shape (tests, cases) or (cases,)
-        Without NaN; not both of the second shape.
-
-    Examples
-    --------
-    >>> steps(np.array([[0.8, 0.7]]), np.array([[0.9, 0.8]])).tolist()
-    [[0.1, 0.1]]
-    """
-    sizes = np.maximum(np.abs(before), np.abs(after)).max(axis=1, keepdims=True)
-    digits = np.floor(np.log10(np.maximum(sizes, 1)))
-    scales = 10 ** (DECIMALS - digits)
-    rounded: Values = np.rint((after - before) * scales) / scales + 0.0
-    return rounded
-
-
-def signed_ranks(differences: Values) -> tuple[Values, Values]:
-    """The test of each row, for either sign of an advantage.
-
-    Parameters
-    ----------
-    differences : ndarray of float, shape (tests, cases)
-        Made by `steps`; 0 on cases that are left out.
-
-    Returns
-    -------
-    tuple of ndarray of float, each of shape (2, tests)
-        The p-values and the effects, first as if positive differences were an
-        advantage, then as if negative ones were.
-    """
-    # Not at the top: it takes longer to load than all else, and only tests need it.
-    from scipy.special import ndtr
-
-    # Equal sizes share their average rank; a zero has none, and is NaN.
-    sizes = np.where(differences, np.abs(differences), math.nan)
-    first, last = _first_and_last_ranks(sizes)
-    above = np.where(differences > 0, first + last, 0).sum(axis=1) / 2
-    # Of t equal ones, each adds t^2 - 1: together t^3 - t.
-    ties = np.nansum((last - first + 1) ** 2 - 1, axis=1)
-    count = np.count_nonzero(differences, axis=1)
-    sums = np.stack([above, count * (count + 1) / 2 - above])
-    is_tested = count > 0
-    count = np.maximum(count, 1)
-    deviation = np.sqrt((count * (count + 1) * (2 * count + 1) - ties / 2) / 24)
-    z = (sums - count * (count + 1) / 4) / deviation - 0.5 / deviation
-    effect = 4 * sums / (count * (count + 1)) - 1
-    return np.where(is_tested, ndtr(-z), 1.0), np.where(is_tested, effect, 0.0)
-
-
-def _first_and_last_ranks(sizes: Values) -> tuple[Values, Values]:
-    """The first and the last rank, from 1, that equal sizes of a row share; NaN of NaN.
-
-    By sorting once: to rank twice took a tenth of the work of a ranking.
-    """
-    order = sizes.argsort(axis=1)  # NaN comes last
-    ordered = np.take_along_axis(sizes, order, axis=1)
-    is_first = np.ones(sizes.shape, dtype=bool)
-    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    is_last = np.ones(sizes.shape, dtype=bool)
-    is_last[:, :-1] = is_first[:, 1:]
-    places = np.arange(1.0, sizes.shape[1] + 1)
-    firsts = np.maximum.accumulate(np.where(is_first, places, 0), axis=1)
-    ends = np.where(is_last, places, np.inf)[:, ::-1]
-    lasts = np.minimum.accumulate(ends, axis=1)[:, ::-1]
-    ranks = []
-    for ordered_ranks in (firsts, lasts):
-        ordered_ranks = np.where(np.isnan(ordered), math.nan, ordered_ranks)
-        row_ranks = np.empty(sizes.shape)
-        np.put_along_axis(row_ranks, order, ordered_ranks, axis=1)
-        ranks.append(row_ranks)
-    return ranks[0], ranks[1]
-
-
-def fewest_cases_to_test(tests: int) -> int:
-    """The fewest cases on which a test of a family can be significant, after Holm.
-
-    On fewer cases no test is, even if all of them change in one way, by steps of
-    different sizes. A two-sided test counts as two tests.
-
-    Examples
-    --------
-    One two-sided test; and the tests of all ordered pairs of 11 teams:
-
-    >>> fewest_cases_to_test(2), fewest_cases_to_test(110)
-    (6, 15)
-    """
-    for cases in itertools.count(1):
-        p, _ = signed_ranks(np.arange(1.0, cases + 1)[np.newaxis])
-        if p[0, 0] * tests <= ALPHA:
-            return cases
-    raise AssertionError("p falls with each case")
-
-
-def two_sided(differences: Values) -> tuple[Values, Values]:
-    """The two-sided test of each row: p is twice the smaller one of both signs.
-
-    Examples
-    --------
-    >>> p, effect = two_sided(np.array([[1.0, 2.0, 3.0, 0.0], [0.0, 0.0, 0.0, 0.0]]))
-    >>> p.round(4).tolist(), effect.tolist()
-    ([0.1814, 1.0], [1.0, 0.0])
-    """
-    p, effect = signed_ranks(differences)
-    return np.minimum(2 * p.min(axis=0), 1), effect[0]
-
-
-def holm(p: Values) -> Values:
-    """P-values adjusted by Holm's method."""
-    order = np.argsort(p, kind="stable")
-    stepped = p[order] * (len(p) - np.arange(len(p)))
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1)
-    return adjusted
-
-
 # --- Ways of comparing ----------------------------------------------------------------
 
 
@@ -491,7 +313,7 @@ class Method:
 
 BY_CASE = Method(
     values=_values_of_cases,
-    compare=_each_with_each,
+    compare=compare_by_signed_ranks,
     kind="",
     short="one-sided Wilcoxon tests paired by case",
     recorded="one-sided Wilcoxon signed-rank, paired by case, normal approximation",
@@ -509,7 +331,7 @@ BY_CASE = Method(
 
 BY_DRAWS = Method(
     values=_values_of_draws,
-    compare=_share_each_with_each,
+    compare=compare_by_draws,
     kind="answers",
     short="comparisons on the bootstrap's draws",
     recorded="of metrics of answers, share of draws in which it is not better",

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-from flare.answers.agreement import Rows
 from flare.answers.values import answer_values, case_numbers, decisions
 from flare.challenge.answers import KINDS, AnswerRules
 from flare.challenge.metrics import metric_named
@@ -36,6 +36,7 @@ from flare.reports.render.svg import roc_svg
 from flare.results.answers_csv import ANSWERS_CSV, AnswerRow, read_answers
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_reading import EvaluationFile
+from flare.statistics.curves import called_shares, roc_points
 
 MOST_TILES = 4
 """The head of a page without label maps has the first values, at most this many."""
@@ -143,9 +144,11 @@ def _sheet_parts(sheet: AnswerSheet) -> Iterator[Part]:
     yield Words(_counts_text(sheet))
     if kind.is_decision:
         yield confusion_table(sheet)
-    if kind.has_curve and len({row.reference for row in sheet.rows}) > 1:
-        curve = roc_points(case_numbers("auroc", sheet.rules, sheet.rows))
-        called = decision_point(decisions(sheet.rules, sheet.rows))
+    if kind.curve and len({row.reference for row in sheet.rows}) > 1:
+        numbers = case_numbers(kind.curve, sheet.rules, sheet.rows)
+        is_positive, scores = numbers[:, 0] == 1, numbers[:, 1]
+        called = called_shares(is_positive, is_called(sheet))
+        curve = roc_points(is_positive, scores)
         yield Raw(roc_svg(curve, called, f"ROC curve of {sheet.title}"))
         yield Words(
             "The ROC curve: the share of positive cases that are found by the share of"
@@ -199,32 +202,8 @@ def _count_cell(answers: Sequence[str], name: str, reference: str) -> Cell:
     return Cell(str(answers.count(name)), css="best" if name == reference else "")
 
 
-def roc_points(numbers: Rows) -> list[tuple[float, float]]:
-    """The corners of the ROC curve of rows of the class, 0 or 1, and the score.
-
-    Each is the share of negative and of positive cases with a score from a threshold
-    on; they go from (0, 0) to (1, 1).
-
-    Examples
-    --------
-    >>> roc_points(np.array([[1, 0.9], [0, 0.5], [1, 0.5]]))
-    [(0.0, 0.0), (0.0, 0.5), (1.0, 1.0)]
-    """
-    is_positive, scores = numbers[:, 0] == 1, numbers[:, 1]
-    points = [(0.0, 0.0)]
-    for threshold in np.unique(scores)[::-1].tolist():
-        is_called = scores >= threshold
-        negative_share = float(is_called[~is_positive].mean())
-        points.append((negative_share, float(is_called[is_positive].mean())))
-    return points
-
-
-def decision_point(pairs: Sequence[tuple[str, str]]) -> tuple[float, float]:
-    """The share of negative and of positive cases that are called positive."""
-    shares = []
-    for reference in ("0", "1"):
-        answers = [answer for truth, answer in pairs if truth == reference]
-        # A missing answer counts as the wrong class.
-        wrong = {"0": ("1", ""), "1": ("1",)}[reference]
-        shares.append(sum(answer in wrong for answer in answers) / len(answers))
-    return shares[0], shares[1]
+def is_called(sheet: AnswerSheet) -> npt.NDArray[np.bool_]:
+    """Whether each case is called positive; a missing answer is the wrong one."""
+    wrong = {"0": "1", "1": "0"}
+    pairs = decisions(sheet.rules, sheet.rows)
+    return np.array([(answer or wrong[truth]) == "1" for truth, answer in pairs])

@@ -23,9 +23,9 @@ from flare.reports.model import (
     number_cell,
     table,
 )
-
-DRAWS = 1000
-"""How often cases are drawn for an interval of a difference."""
+from flare.statistics import DRAWS
+from flare.statistics.bootstrap import draw_places, percentiles
+from flare.statistics.paired import mcnemar
 
 SEED = 0
 """Seed of the draws: the same page has the same intervals."""
@@ -123,11 +123,8 @@ def drawn_differences(
     `numbers` has what each case gives, in both evaluations. Draws in which the metric
     is undefined are left out.
     """
-    generator = np.random.default_rng(SEED)
-    cases = len(numbers[0])
     differences = []
-    for _ in range(DRAWS):
-        drawn = generator.integers(cases, size=cases)
+    for drawn in draw_places([len(numbers[0])], seed=SEED)[0]:
         before, after = (
             metric_value(metric, sheet.rules, rows[drawn]) for rows in numbers
         )
@@ -140,7 +137,7 @@ def _interval_text(differences: Sequence[float]) -> str:
     """The middle 95 % of differences, and how many draws had none."""
     if len(differences) < FEWEST_DRAWS:
         return "too often undefined"
-    low, high = np.percentile(differences, (2.5, 97.5)).tolist()
+    low, high = percentiles(np.array(differences))
     text = f"{signed(low, 3)} to {signed(high, 3)}"
     undefined = DRAWS - len(differences)
     return f"{text} (undefined in {undefined} draws)" if undefined else text
@@ -164,19 +161,3 @@ def _is_right(sheet: AnswerSheet) -> list[bool]:
     """Whether each answer is of the class of its reference."""
     pairs = decisions(sheet.rules, sheet.rows)
     return [reference == prediction for reference, prediction in pairs]
-
-
-def mcnemar(gained: int, lost: int) -> float:
-    """The two-sided p of McNemar's exact test.
-
-    Twice the smaller tail of a binomial distribution with as many draws as cases on
-    which only one of both is right, each of which is as likely; at most 1.
-
-    Examples
-    --------
-    >>> mcnemar(5, 0), mcnemar(2, 2)
-    (0.0625, 1.0)
-    """
-    draws = gained + lost
-    tail = sum(math.comb(draws, k) for k in range(min(gained, lost) + 1))
-    return min(1.0, float(2 * tail / 2**draws))

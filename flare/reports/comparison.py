@@ -16,17 +16,9 @@ from statistics import fmean
 import numpy as np
 
 from flare.challenge.metrics import Better, Metric
-from flare.common.intervals import mean_interval, reason_for_none
 from flare.common.text import count, listing
 from flare.ranking.inspection import check_comparable
 from flare.ranking.ranks import Values
-from flare.ranking.uncertainty import (
-    ALPHA,
-    fewest_cases_to_test,
-    holm,
-    steps,
-    two_sided,
-)
 from flare.reports.answers import AnswerSheet, read_sheets
 from flare.reports.model import NO_RESULT
 from flare.reports.scores import (
@@ -38,6 +30,9 @@ from flare.reports.scores import (
     scores_of,
 )
 from flare.results.metrics_reading import EvaluationFile, read_evaluation
+from flare.statistics import ALPHA
+from flare.statistics.bootstrap import mean_interval, reason_for_none
+from flare.statistics.paired import fewest_cases_to_test, holm, steps, two_sided
 
 TEST_METHOD = (
     "p-values are those of the two-sided Wilcoxon signed-rank test, paired by case:"

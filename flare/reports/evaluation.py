@@ -8,7 +8,6 @@ from itertools import chain
 from statistics import fmean, median
 
 from flare.challenge.metrics import Metric
-from flare.common.intervals import FEWEST_VALUES
 from flare.common.text import count, listing
 from flare.reports.answers import AnswerSheet, answer_tiles, answers_section
 from flare.reports.charts import spread_chart, value_axis
@@ -44,6 +43,7 @@ from flare.reports.scores import (
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_reading import EvaluationFile
 from flare.results.scores import statistics
+from flare.statistics.bootstrap import FEWEST_VALUES
 
 ORGANISERS_NOTE = (
     "For the organisers: it holds scores in full precision, from which volumes of the"

@@ -13,8 +13,9 @@ import pandas as pd
 from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge
 from flare.ranking.rank import Analysis, rank_results
-from flare.ranking.rules import SAMPLES, SEED, MissingRule, RankingOptions, Ties
+from flare.ranking.rules import MissingRule, RankingOptions, Ties
 from flare.reports.paper.files import analysis_text, write_analysis
+from flare.statistics import DRAWS, SEED
 
 _Choice = TypeVar("_Choice", bound=Enum)
 
@@ -94,7 +95,7 @@ def rank(
     missing: str | None = None,
     gate: float | None = None,
     decisions: str | Path | None = None,
-    bootstrap: int = SAMPLES,
+    bootstrap: int = DRAWS,
     seed: int = SEED,
 ) -> Ranking:
     """Rank the teams of a challenge: on each case, by each metric, then on average.

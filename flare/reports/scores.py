@@ -19,12 +19,13 @@ from typing import ClassVar, Self
 from flare.challenge.formats import case_of
 from flare.challenge.metrics import METRICS, SCORES, Metric, metric_named, scored
 from flare.challenge.reading import challenge_names, read_challenge
-from flare.common.intervals import DRAWS, SEED, mean_interval, reason_for_none
 from flare.common.text import count, listing, safe
 from flare.reports.model import Cell, metric_shade, number_cell
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import EvaluationFile, ScoringRecord
+from flare.statistics import DRAWS, SEED
+from flare.statistics.bootstrap import mean_interval, reason_for_none
 
 INTERVAL = "95 % interval"
 

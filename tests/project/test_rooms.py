@@ -14,7 +14,7 @@ from tests.builders import ROOT, run_command
 
 LEVELS = (
     {"common"},
-    {"challenge"},
+    {"challenge", "statistics"},
     {"results"},
     {"answers"},
     {"evaluation", "ranking"},

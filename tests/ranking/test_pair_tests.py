@@ -11,7 +11,7 @@ from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
 from flare.ranking.ranks import Board
 from flare.ranking.rules import RankingRules
-from flare.ranking.uncertainty import compare_pairs, two_sided
+from flare.ranking.uncertainty import compare_pairs
 from tests.builders.results import DSC, TIME, one_metric
 from tests.oracles import exact_signed_ranks
 
@@ -103,25 +103,6 @@ def test_ties_are_those_of_exact_fractions(decimals, rule, largest):
         assert tests[pair].p == pytest.approx(p, rel=1e-11)
         assert tests[pair].p_holm == pytest.approx(smallest, rel=1e-11)
         assert (tests[pair].p_holm <= 0.05) == (smallest <= 0.05)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_both_sides_are_as_scipy_tests_them(seed):
-    """With ties and zeros; the effect by its definition, from ranks of differences."""
-    from scipy.stats import rankdata, wilcoxon
-
-    generator = np.random.default_rng(seed)
-    differences = generator.integers(-4, 6, size=(3, 20)) / 4
-
-    p, effect = two_sided(differences)
-
-    for number, own in enumerate(differences):
-        expected = wilcoxon(own, correction=True, method="asymptotic").pvalue
-        assert p[number] == pytest.approx(expected)
-        own = own[own != 0]
-        ranks = rankdata(abs(own))
-        balance = ranks[own > 0].sum() - ranks[own < 0].sum()
-        assert effect[number] == pytest.approx(balance / ranks.sum())
 
 
 @pytest.mark.parametrize(

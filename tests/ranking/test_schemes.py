@@ -7,7 +7,6 @@ import pytest
 
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
-from flare.ranking import uncertainty
 from flare.ranking.means import ranking_means
 from flare.ranking.rank import analyse
 from flare.ranking.rules import Average, MissingRule, RankingRules, rules_of
@@ -17,6 +16,7 @@ from flare.ranking.sensitivity import (
     ranks_by_tests,
 )
 from flare.ranking.uncertainty import compare_pairs
+from flare.statistics import paired
 from tests.builders.results import (
     DSC,
     FLARE21,
@@ -49,7 +49,7 @@ def test_ranks_equal_those_of_challenger(shared, monkeypatch, metric, scheme):
     R ranks differences with their binary noise (its digits.rank is Inf), so equal ones
     are not ties; one rank of these is another one without it.
     """
-    monkeypatch.setattr(uncertainty, "steps", lambda before, after: after - before)
+    monkeypatch.setattr(paired, "steps", lambda before, after: after - before)
     folder = shared / "data" / "ranking"
     with (folder / f"challengeR-{metric}" / f"{scheme}.csv").open() as content:
         expected = [int(float(row["rank"])) for row in csv.DictReader(content)]

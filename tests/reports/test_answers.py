@@ -2,16 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from flare.reports.answers import (
     AnswerSheet,
     confusion_table,
-    decision_point,
+    is_called,
     read_sheets,
-    roc_points,
 )
-from flare.reports.answers_comparison import drawn_differences, mcnemar
+from flare.reports.answers_comparison import drawn_differences
 from flare.reports.report import Report
 from flare.results.errors import MetricsFileError
 from flare.results.metrics_reading import read_evaluation
@@ -69,25 +67,10 @@ def test_a_confusion_matrix_counts_the_cases_of_each_class(tmp_path):
     ]
 
 
-def test_a_roc_curve_has_a_corner_at_each_threshold():
-    """At 0.9: 1 of 3 positive cases; at 0.6: 2 of 3, and 1 of 3 negative ones."""
-    rows = np.array(list(zip(TRUTHS, PROBABILITIES, strict=True)))
-    third = pytest.approx(1 / 3)
+def test_a_missing_answer_counts_as_the_wrong_class(tmp_path):
+    sheet, _ = sheets_of(scored(tmp_path, [0.9, None, 0.2, None, 0.1, 0.3]))
 
-    assert roc_points(rows) == [
-        (0, 0),
-        (0, third),
-        (third, pytest.approx(2 / 3)),
-        (pytest.approx(2 / 3), pytest.approx(2 / 3)),
-        (pytest.approx(2 / 3), 1),
-        (1, 1),
-    ]
-
-
-def test_a_missing_answer_counts_as_the_wrong_class():
-    pairs = [("1", "1"), ("1", ""), ("0", ""), ("0", "0")]
-
-    assert decision_point(pairs) == (0.5, 0.5)
+    assert is_called(sheet).tolist() == [True, False, False, True, False, False]
 
 
 def test_organisers_see_single_answers_and_participants_values_alone(tmp_path):
@@ -129,16 +112,6 @@ def test_what_is_no_table_of_answers_is_refused_in_one_line(tmp_path):
 
 
 # --- Two evaluations ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("gained", range(6))
-@pytest.mark.parametrize("lost", range(6))
-def test_mcnemars_test_is_that_of_a_binomial_distribution(gained, lost):
-    expected = 1.0
-    if gained + lost:
-        expected = binomtest(gained, gained + lost, 0.5).pvalue
-
-    assert mcnemar(gained, lost) == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_comparison_says_which_answers_are_right_in_one_alone(tmp_path):

@@ -11,7 +11,7 @@ from tests.builders.results import write_table
 @pytest.fixture(autouse=True)
 def fewest(monkeypatch):
     """Intervals of three values, so that they can be looked at by hand."""
-    monkeypatch.setattr("flare.common.intervals.FEWEST_VALUES", 3)
+    monkeypatch.setattr("flare.statistics.bootstrap.FEWEST_VALUES", 3)
 
 
 SCORES = {

@@ -16,7 +16,7 @@ from flare.ranking.means import ranking_means
 from flare.ranking.rank import PRIZE_RULE, Analysis
 from flare.ranking.ranking_json import RANKING_JSON, VALUES_CSV, ranking_json
 from flare.ranking.sensitivity import Scheme
-from flare.ranking.uncertainty import ALPHA, CONFIDENCE, Bootstrap, PairTest, methods_of
+from flare.ranking.uncertainty import Bootstrap, PairTest, methods_of
 from flare.reports.model import BEST, Cell, Table
 from flare.reports.paper.tables import (
     MOST_COLUMNS,
@@ -44,6 +44,7 @@ from flare.reports.ranking.words import (
 )
 from flare.reports.render.text import terminal
 from flare.results.csv_rows import KEYS
+from flare.statistics import ALPHA, CONFIDENCE
 
 if TYPE_CHECKING:
     from flare.ranking.ranks import Values

@@ -13,11 +13,12 @@ from flare.common.text import count, isolated, listing, printable
 from flare.ranking.inspection import RollCall
 from flare.ranking.rank import Analysis
 from flare.ranking.rules import MissingRule, Ties
-from flare.ranking.uncertainty import ALPHA, CONFIDENCE, methods_of
+from flare.ranking.uncertainty import methods_of
 from flare.reports.ranking.words import left_out_text
 from flare.reports.scores import METHOD
 from flare.results.metrics_reading import EvaluationFile
 from flare.results.traces_csv import STABLE_SHARE
+from flare.statistics import ALPHA, CONFIDENCE
 
 _Value = TypeVar("_Value")
 

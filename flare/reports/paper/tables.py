@@ -12,7 +12,6 @@ from flare.challenge.metrics import Metric, metric_named
 from flare.common.text import count, listing
 from flare.ranking.means import Mean, Means, ranking_means
 from flare.ranking.rank import Analysis
-from flare.ranking.uncertainty import ALPHA
 from flare.reports.model import BEST, NO_RESULT, Cell, Table, table
 from flare.reports.ranking.words import (
     all_cases_text,
@@ -23,6 +22,7 @@ from flare.reports.ranking.words import (
 )
 from flare.reports.render.text import escaped_markdown, latex, latex_file, markdown
 from flare.results.csv_rows import rows_text
+from flare.statistics import ALPHA
 
 
 def page_text(analysis: Analysis) -> str:

@@ -10,6 +10,7 @@ from flare.common.text import count, safe
 from flare.ranking.rank import Standing
 from flare.reports.charts import linear_axis, log_axis, zoomed_axis
 from flare.reports.model import Chart, Pair, Part, Point, Points, Words, table
+from flare.statistics.curves import pareto_front
 
 _COSTS = {
     "runtime_s": "running time",
@@ -37,11 +38,6 @@ class TeamCost:
     can_lead: bool
     """Whether it competes and finds something, and its cost leaves nothing out."""
 
-    def is_beaten_by(self, other: TeamCost) -> bool:
-        """Whether another team is as good in both, and better in one."""
-        is_as_good = other.dsc >= self.dsc and other.cost <= self.cost
-        return is_as_good and (other.dsc, other.cost) != (self.dsc, self.cost)
-
 
 @dataclass(frozen=True, slots=True)
 class Tradeoff:
@@ -61,11 +57,8 @@ class Tradeoff:
     def front(self) -> list[TeamCost]:
         """The teams that no other beats, the cheapest first."""
         leaders = [team for team in self.teams if team.can_lead]
-        front = []
-        for team in leaders:
-            if not any(map(team.is_beaten_by, leaders)):
-                front.append(team)
-        return sorted(front, key=lambda team: (team.cost, team.dsc))
+        gains, costs = [t.dsc for t in leaders], [t.cost for t in leaders]
+        return [leaders[number] for number in pareto_front(gains, costs)]
 
     @property
     def front_text(self) -> str:

@@ -15,7 +15,7 @@ from flare.challenge.metrics import Metric, metric_named
 from flare.common.text import count, listing, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme
-from flare.ranking.uncertainty import ALPHA, fewest_cases_to_test, methods_of
+from flare.ranking.uncertainty import methods_of
 from flare.reports.charts import (
     field_chart,
     present,
@@ -68,6 +68,8 @@ from flare.reports.ranking.words import (
 )
 from flare.reports.scores import Mean, group_title
 from flare.results.groups_csv import Grouping
+from flare.statistics import ALPHA
+from flare.statistics.paired import fewest_cases_to_test
 
 TIMES_NOTE = (
     "Distances, running time and memory have no interval: one organ that is missed, or"

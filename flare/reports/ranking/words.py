@@ -15,8 +15,9 @@ from flare.challenge.metrics import Metric, metric_named
 from flare.common.text import count, listing, printable, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme, Sensitivity
-from flare.ranking.uncertainty import CONFIDENCE, FEWEST_CASES, Bootstrap, methods_of
+from flare.ranking.uncertainty import FEWEST_CASES, Bootstrap, methods_of
 from flare.reports.model import Cell, metric_shade, number_cell
+from flare.statistics import CONFIDENCE
 
 
 def value_cell(metric: Metric, value: float | None, **style: Any) -> Cell:

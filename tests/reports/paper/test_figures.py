@@ -11,7 +11,6 @@ import pytest
 
 from flare.challenge.metrics import Better
 from flare.challenge.rules import RankedMetric
-from flare.common.intervals import mean_interval
 from flare.ranking.rank import analyse
 from flare.ranking.rules import RankingOptions, RankingRules
 from flare.reports.charts import field_chart, rank_ticks
@@ -36,6 +35,7 @@ from flare.reports.render.paper import paper_figure
 from flare.reports.render.style import drawing_style
 from flare.results.groups_csv import Grouping
 from flare.results.metrics_reading import read_evaluation
+from flare.statistics.bootstrap import mean_interval
 from tests.builders.pages import HOSTILE, metrics_content, write_json
 from tests.builders.results import FLARE21, make_table, write_table, write_teams
 
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.tools(package="matplotlib")
 @pytest.fixture(autouse=True)
 def fewest(monkeypatch):
     """Intervals of three values, so that they can be looked at by hand."""
-    monkeypatch.setattr("flare.common.intervals.FEWEST_VALUES", 3)
+    monkeypatch.setattr("flare.statistics.bootstrap.FEWEST_VALUES", 3)
 
 
 SCORES = {

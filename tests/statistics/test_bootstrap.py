@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from flare.common.intervals import mean_interval
+from flare.statistics.bootstrap import mean_interval
 from tests.builders import ROOT
 
 DRAWS = 500
