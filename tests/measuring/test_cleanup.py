@@ -220,15 +220,15 @@ def test_what_cannot_be_removed_is_told(scripted_engine, tmp_path, monkeypatch):
 
 @pytest.fixture
 def impatient(scripted_engine, monkeypatch):
-    """An engine that is waited for two seconds by us, and one by guards."""
-    run = partial(scripted_engine.run, timeout_s=2)
+    """An engine that is waited for a second, by us and by guards."""
+    run = partial(scripted_engine.run, timeout_s=1)
     monkeypatch.setattr(scripted_engine, "run", run)
-    for name, seconds in (("PAUSE_S", 0.05), ("GUARD_ANSWER_S", 1), ("GUARD_S", 4)):
+    for name, seconds in (("PAUSE_S", 0.05), ("GUARD_ANSWER_S", 1), ("GUARD_S", 3)):
         monkeypatch.setattr(cleanup, name, seconds, raising=False)
     return scripted_engine
 
 
-def measured(engine, folder, hangs):
+def measured(engine, folder, hangs, then=lambda: None):
     """A measurement that has made a volume, and a command that hangs from then on."""
     with (
         FolderLock(folder) as lock,
@@ -236,6 +236,7 @@ def measured(engine, folder, hangs):
     ):
         make_volume(engine, place.key)
         engine.hang(hangs)
+        then()
 
 
 def make_volume(engine, key):
@@ -249,7 +250,7 @@ def test_an_engine_that_hangs_lets_a_measurement_end(impatient, tmp_path, caplog
     folder = tmp_path / "team"
     start = time.monotonic()
 
-    with pytest.raises(LeftoverError, match=r"team: .*volume: no answer for 2 s\)"):
+    with pytest.raises(LeftoverError, match=r"team: .*volume: no answer for 1 s\)"):
         measured(impatient, folder, "volume-rm")
 
     assert time.monotonic() - start < 15
@@ -269,11 +270,16 @@ def test_a_guard_asks_again_until_the_engine_answers(
     """A list that is not given is no list of nothing."""
     caplog.set_level("INFO")
     monkeypatch.setattr(cleanup, "GUARD_S", 60, raising=False)
-    repair = threading.Timer(6, impatient.work, ("volume-ls",))
-    repair.start()
 
+    def repair():
+        """When we have asked once, and the guard at least once."""
+        wait_until(lambda: len(impatient.calls("volume ls")) > 2)
+        impatient.work("volume-ls")
+
+    repairer = threading.Thread(target=repair)
     with pytest.raises(LeftoverError):
-        measured(impatient, tmp_path / "team", "volume-ls")
+        measured(impatient, tmp_path / "team", "volume-ls", then=repairer.start)
+    repairer.join()
 
     assert (impatient.left(), caplog.messages) == ([], [])
 
@@ -283,7 +289,7 @@ def test_an_engine_that_answers_nothing_is_no_fault_of_a_team(impatient, tmp_pat
     for command in ("ps", "info"):
         impatient.hang(command)
 
-    with pytest.raises(NoAnswerError, match="info: no answer for 2 s"):
+    with pytest.raises(NoAnswerError, match="info: no answer for 1 s"):
         clean_up(impatient, tmp_path)
 
 
@@ -299,7 +305,7 @@ def test_what_a_team_has_left_for_ever_stops_that_team_alone(impatient, bench):
 
     assert str(errors["a"]) == (
         "a.tar.gz: nothing more of this team is run: a: what its measurement has made"
-        f" stays in the engine ({impatient.program} volume: no answer for 2 s). Restart"
+        f" stays in the engine ({impatient.program} volume: no answer for 1 s). Restart"
         " Docker, and go on. [F15]"
     )
     assert list(errors) == ["a"]

@@ -33,9 +33,15 @@ def test_what_was_written_comes_back(tmp_path):
     )
 
 
+OF_OTHERS = [
+    *("{", "[]", '{"settings": {}}', '{"settings": 5, "sessions": []}'),
+    '{"settings": {}, "sessions": 3}',
+]
+"""Files that another program has written."""
+
+
 @pytest.mark.parametrize(
-    "content",
-    [None, "{", "[]", '{"settings": 5}', '{"settings": {}, "sessions": ["x"]}'],
+    "content", [None, *OF_OTHERS, '{"settings": {}, "sessions": ["x"]}']
 )
 def test_no_file_or_that_of_another_program_tells_nothing(tmp_path, content):
     file = tmp_path / "measurement.json"
@@ -64,16 +70,7 @@ def test_a_measurement_goes_on_with_its_settings_alone(tmp_path):
         MeasurementLog(file, settings | {"labels": "1, 8"})
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "{",
-        "[]",
-        '{"settings": {}}',
-        '{"settings": 5, "sessions": []}',
-        '{"settings": {}, "sessions": 3}',
-    ],
-)
+@pytest.mark.parametrize("content", OF_OTHERS)
 def test_a_measurement_does_not_go_on_in_a_file_of_another_program(tmp_path, content):
     file = tmp_path / "measurement.json"
     file.write_text(content)
