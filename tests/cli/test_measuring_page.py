@@ -1,5 +1,6 @@
 """The page of a measurement that goes on, which never stands in its way."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -64,13 +65,21 @@ def test_what_ends_a_measurement_ends_its_page(job, error, words):
     assert 'http-equiv="refresh"' not in html
 
 
-def test_a_page_that_cannot_be_drawn_is_one_warning(job, caplog):
-    (job.results / "a" / "efficiency.csv").write_text("no table")
+@pytest.mark.parametrize("is_drawn", [False, True])
+def test_a_page_that_cannot_be_drawn_or_written_is_one_warning(job, caplog, is_drawn):
+    """And raises nothing; only of what is odd, the log has the traceback."""
+    problem = "MeasurementError"
+    if is_drawn:
+        job.options.page = Path("/proc/live.html")
+        problem = "/proc/live.html: it cannot be written (no such file or directory)."
+    else:
+        (job.results / "a" / "efficiency.csv").write_text("no table")
 
     with Announcer(job):
         pass
 
     (found,) = caplog.records
-    end = "MeasurementError; measuring goes on"
-    assert found.getMessage() == f"The page is not up to date: {end}"
-    assert found.exc_info
+    message = found.getMessage()
+    assert message.startswith(f"The page is not up to date: {problem}")
+    assert message.endswith("; measuring goes on")
+    assert bool(found.exc_info) != is_drawn

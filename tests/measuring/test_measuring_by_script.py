@@ -232,9 +232,6 @@ def test_a_case_is_run_again_with_a_reason(bench, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         bench.measure(file, cases=2, **again)
     assert bench.rows("good") == rows  # what there is stays
-    bench.engine.fail("volume-create", "gone")
-    bench.measure(file, cases=2, **again)
-    assert bench.rows("good") == rows
 
 
 def test_a_rerun_on_which_the_engine_fails_keeps_the_row(bench, monkeypatch):

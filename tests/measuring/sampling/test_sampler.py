@@ -113,22 +113,16 @@ def test_a_late_sample_leaves_out_what_it_has_missed():
     assert times == pytest.approx([0, 0.1, 0.45, 0.5])
 
 
-def test_other_processes_on_the_gpu_are_strangers():
+@pytest.mark.parametrize(
+    ("processes", "has_used"), [([(5,), (5, 6), (5, 7)], True), ([(7,)] * 3, False)]
+)
+def test_other_processes_on_the_gpu_are_strangers(processes, has_used):
     """5 and 6 are the container's; 7 is not, whenever it is seen."""
-    gpu = ScriptedGpu([1.0] * 30, processes=[(5,), (5, 6), (5, 7)])
+    gpu = ScriptedGpu([1.0] * 30, processes=processes)
 
     trace = sampled(gpu, times(21), group=ScriptedGroup({5, 6}))
 
-    assert trace.strangers == {7}
-    assert trace.has_used_gpu
-
-
-def test_a_container_that_was_never_seen_on_the_gpu():
-    gpu = ScriptedGpu([1.0] * 30, processes=[(7,), (7,)])
-
-    trace = sampled(gpu, times(11), group=ScriptedGroup({5, 6}))
-
-    assert not trace.has_used_gpu
+    assert (trace.strangers, trace.has_used_gpu) == ({7}, has_used)
 
 
 def test_a_process_that_ends_in_between_is_no_stranger():
