@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any, NoReturn, TextIO, cast
 
 import click
@@ -44,7 +44,7 @@ def run_command(command: Callable[[], None]) -> int:
     """
     _open_closed_streams()
     with (
-        _stdout_never_fails(),
+        redirect_stdout(cast("TextIO", _Log(sys.stdout))),
         _stderr_to_stdout() as stderr,
         _log_to_stdout(),
         _signals_raise(),
@@ -148,17 +148,6 @@ class _Log:
         except (OSError, ValueError):
             with suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
-
-
-@contextmanager
-def _stdout_never_fails() -> Iterator[None]:
-    """Let nothing that is written to stdout raise for a while."""
-    real = sys.stdout
-    sys.stdout = cast("TextIO", _Log(real))
-    try:
-        yield
-    finally:
-        sys.stdout = real
 
 
 @contextmanager

@@ -55,13 +55,7 @@ def bulkhead(
 
 
 def keep_trace(results: Path, name: str, error: FlareError) -> None:
-    """Keep the traceback of an error, if it has one, for the developers.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    """
+    """Keep the traceback of an error, if it has one, for the developers."""
     if isinstance(error, ProgramError) and error.trace:
         file = results / FAULTS / f"{name}.txt"
         # The traceback may have the name of a file, which need not be valid UTF-8.

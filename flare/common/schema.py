@@ -16,7 +16,7 @@ import dataclasses
 import functools
 import math
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
@@ -357,28 +357,30 @@ class _Reader:
     def _items(self, value: object, hint: Any, key: str) -> Any:
         if not isinstance(value, list):
             raise ValueError(f"{key} is {safe(repr(value))}, expected a list")
+        keys = [f"{key}[{number}]" for number in range(1, len(value) + 1)]
+        items = self._all(value, get_args(hint)[0], keys)
+        return items if get_origin(hint) is list else tuple(items)
+
+    def _all(self, values: Iterable[object], hint: Any, keys: Iterable[str]) -> Any:
+        """Values of one type; raise with the problems of all if some have any."""
         problems: list[str] = []
-        item_hint, items = get_args(hint)[0], []
-        for number, item in enumerate(value, start=1):
+        converted = []
+        for value, key in zip(values, keys, strict=True):
             with _collecting(problems):
-                items.append(self.convert(item, item_hint, f"{key}[{number}]"))
+                converted.append(self.convert(value, hint, key))
         if problems:
             raise _SeveralError(problems)
-        return items if get_origin(hint) is list else tuple(items)
+        return converted
 
     def _entries(self, value: object, hint: Any, key: str) -> Any:
         if not isinstance(value, dict):
             raise ValueError(f"{key} is {safe(repr(value))}, expected a table")
-        entry_hint, entries = get_args(hint)[1], {}
+        entry_hint = get_args(hint)[1]
         if entry_hint is Any:
             return value
-        problems: list[str] = []
-        for name, entry in value.items():
-            with _collecting(problems):
-                entries[name] = self.convert(entry, entry_hint, f"{key}.{safe(name)}")
-        if problems:
-            raise _SeveralError(problems)
-        return entries
+        keys = [f"{key}.{safe(name)}" for name in value]
+        entries = self._all(value.values(), entry_hint, keys)
+        return dict(zip(value, entries, strict=True))
 
     def _choice(self, value: object, hint: Any, key: str) -> Any:
         return _member(value, get_args(hint), key)

@@ -112,11 +112,6 @@ def guarded(
     If this process is killed, a second one, the guard, removes it, and holds the lock
     of the team's folder until that is done. `images` are the IDs that the loaded image
     may get; there are none if the engine has it already.
-
-    Raises
-    ------
-    OutputError
-        If the folder cannot be written to.
     """
     clean_up(engine, team_folder)
     folder = team_folder.resolve()

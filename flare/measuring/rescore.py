@@ -56,12 +56,8 @@ def rescore(
     Measurements stay, also the reasons why runs have failed. A team that was only
     evaluated, here or on the platform, is scored with the options of its metrics.json.
     A team that cannot be scored keeps its metrics.json, and the others go on. Unless
-    `workers` is set, there are as many processes as CPUs and memory allow.
-
-    Raises
-    ------
-    InputError
-        If there is no team in the folder.
+    `workers` is set, there are as many processes as CPUs and memory allow. An
+    InputError is raised if there is no team in the folder.
     """
     teams = []
     folders = sorted(results.iterdir()) if results.is_dir() else []

@@ -79,7 +79,7 @@ class MetricsFile(TypedDict):
         Is(
             minProperties=1,
             dependentRequired=_all_or_none(_MEANS),
-            families=[*_means(), _of_answers()],
+            families=[*_means(), _OF_ANSWERS],
         ),
     ]
     """Each metric of `case` over all cases, and each metric of answers. There are no
@@ -97,7 +97,7 @@ class MetricsFile(TypedDict):
     """Each reason why cases score 0 that was let pass, with these cases; only where
     there is one."""
     efficiency: NotRequired[
-        Annotated[Mapping[str, float], Is(like=Efficiency, families=[*_measured()])]
+        Annotated[Mapping[str, float], Is(like=Efficiency, families=[_MEASURED_MEANS])]
     ]
     """The means of what was measured; only of a measured team."""
     jobs: NotRequired[Annotated[Mapping[str, Any], Is(like=Jobs)]]
@@ -153,15 +153,14 @@ def _all_or_none(keys: Sequence[str]) -> dict[str, list[str]]:
     return {key: [other for other in keys if other != key] for key in keys}
 
 
-def _of_answers() -> Family:
-    """The keys of `aggregates` by metric and answers."""
-    return Family(
-        f"^({'|'.join(ANSWER_METRICS)})_{_NAME}$",
-        "METRIC_ANSWERS",
-        "The value of a metric of answers, made of all answers together; a missing or"
-        " unusable one counts as the worst.",
-        Amount,
-    )
+_OF_ANSWERS = Family(
+    f"^({'|'.join(ANSWER_METRICS)})_{_NAME}$",
+    "METRIC_ANSWERS",
+    "The value of a metric of answers, made of all answers together; a missing or"
+    " unusable one counts as the worst.",
+    Amount,
+)
+"""The keys of `aggregates` by metric and answers."""
 
 
 def _by_organ() -> Iterator[Family]:
@@ -235,28 +234,21 @@ def _metrics_by_type() -> dict[Any, list[str]]:
     return {kind: names for kind, names in metrics_by_type.items() if names}
 
 
-def _measured() -> Iterator[Family]:
-    """The keys of `efficiency` by column of efficiency.csv."""
-    yield Family(
-        f"^({'|'.join(MEASURED)})_mean$",
-        "COLUMN_mean",
-        "The mean over all cases of a column of efficiency.csv, in its unit; only there"
-        " if every case is `ok` and has a value.",
-        Amount,
-    )
+_MEASURED_MEANS = Family(
+    f"^({'|'.join(MEASURED)})_mean$",
+    "COLUMN_mean",
+    "The mean over all cases of a column of efficiency.csv, in its unit; only there if"
+    " every case is `ok` and has a value.",
+    Amount,
+)
+"""The keys of `efficiency` by column of efficiency.csv."""
 
 
 # --- Written ----------------------------------------------------------------------
 
 
 def prepare_output(folder: Path) -> None:
-    """Remove the metrics.json of an earlier run, and see that a new one can be written.
-
-    Raises
-    ------
-    OutputError
-        If not.
-    """
+    """Remove an earlier metrics.json; an OutputError if no new one can be written."""
     file, trial_file = folder / METRICS_JSON, folder / f".{METRICS_JSON}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -310,13 +302,7 @@ def write_results(results: Results, folder: Path) -> None:
 
 
 def metrics_json(results: Results) -> str:
-    """The content of metrics.json.
-
-    Raises
-    ------
-    ValueError
-        If a value is not finite, or not one that its metric can have.
-    """
+    """The content of metrics.json; a ValueError if no metric can have a value."""
     content = metrics_content(
         results.metrics,
         prediction_files=[printable(case.prediction_file) for case in results.cases],
@@ -336,14 +322,18 @@ def metrics_json(results: Results) -> str:
     if results.jobs:
         content["jobs"] = {"note": JOBS_NOTE, **results.jobs}
     text = json.dumps(content, indent=2, allow_nan=False) + "\n"
-    # Its readers refuse the results of all teams where one has such a value.
+    _check_values(results)
+    return text
+
+
+def _check_values(results: Results) -> None:
+    """Raise for a value by which readers would refuse the results of all teams."""
     columns = {name: [value] for name, value in results.answer_values.items()}
     for name, values in {**results.metrics, **columns}.items():
         metric = metric_named(name)
         problem = metric.problem(min(values)) or metric.problem(max(values))
         if problem:
             raise ValueError(problem)
-    return text
 
 
 def _rounded(values: Mapping[str, Any], decimals: int | None) -> dict[str, Any]:
@@ -408,10 +398,7 @@ def free_case_counts(free_cases: Sequence[FreeCases]) -> dict[str, int]:
 def find_free_cases(aggregates: Mapping[str, Any]) -> tuple[FreeCases, ...]:
     """Read from the aggregates of a metrics.json what `free_case_counts` has written.
 
-    Raises
-    ------
-    ValueError
-        If they are not counts, as another program has written them.
+    A ValueError is raised if they are not counts, as of another program.
     """
     free_cases = []
     for key in aggregates:

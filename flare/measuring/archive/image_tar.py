@@ -133,13 +133,7 @@ def _member(name: str, entry: tarfile.TarInfo, archive: tarfile.TarFile) -> Memb
 
 
 def unpacked_pieces(member: Member) -> Iterator[bytes]:
-    """The unpacked content of a member, piece by piece.
-
-    Raises
-    ------
-    BrokenError
-        If it cannot be unpacked.
-    """
+    """The unpacked content of a member, in pieces; a BrokenError if it is damaged."""
     with explained():
         content = unpacked(member.content, compression_of(member.content))
         while piece := content.read(PIECE_BYTES):
@@ -242,12 +236,9 @@ class Layer:
     """Its size on a disk at most, where the smallest file takes a block."""
 
     def add(self, member: tarfile.TarInfo, archive: tarfile.TarFile) -> int:
-        """Note a file; returns how many bytes of text were kept.
+        """Note a file, and return how many bytes of text were kept.
 
-        Raises
-        ------
-        BrokenError
-            If its path is too long.
+        A BrokenError is raised if its path is too long.
         """
         if len(member.name) > PATH_CHARACTERS:
             raise BrokenError("a name in it is too long")
@@ -277,11 +268,6 @@ class Layer:
 
         An engine would write it to where the link leads, and not to where it is noted.
         No layer that was made of a file system has such a file.
-
-        Raises
-        ------
-        BrokenError
-            If it holds one.
         """
         paths = sorted([*self.nodes, *self.removed, *self.emptied])
         for link in self.links:

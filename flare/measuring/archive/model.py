@@ -136,13 +136,7 @@ def unpack_model(model: Model, folder: Path) -> None:
 
 
 def _go_through(path: Path, folder: Path | None = None) -> Model:
-    """Judge all that a model holds, and write it to a folder, if there is one.
-
-    Raises
-    ------
-    BrokenError
-        If it cannot be read, or would not be the same for all readers.
-    """
+    """Judge all that a model holds, and write it to a folder, if there is one."""
     budget = Budget(unpacked_bytes=MODEL_BYTES, entries=MODEL_ENTRIES)
     tree = _Tree(budget, folder)
     with explained(), open_regular(path) as file:
@@ -183,10 +177,7 @@ class _Tree:
     def add(self, entry: TarInfo, archive: TarFile) -> None:
         """Judge an entry, and make it, unless it is a link.
 
-        Raises
-        ------
-        BrokenError
-            If it cannot be unpacked, or would not be the same for all readers.
+        A BrokenError is raised if it would not be the same for all readers.
         """
         name = _plain_name(entry.name)
         if name == "." and entry.isdir():
