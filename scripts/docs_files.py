@@ -53,6 +53,9 @@ FIGURES                    what `flare report --figures` writes
 ├── groups.tex             tables of groups, with --groups
 └── methods.txt            the paragraph of the Methods
 
+REPORT                     what `flare report A B` writes for organisers
+└── comparison.json        all numbers of the page: differences, intervals, tests
+
 RESULTS/.serve             what `flare serve` goes on with, however it was ended
 ├── journal.json           how far each submission is
 └── answers/KEY.json       what is sent for it

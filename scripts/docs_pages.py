@@ -28,8 +28,8 @@ from flare.cli.commands.explain import explanations
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "flare"
 ROOMS = (
-    *("common", "challenge", "results", "answers", "evaluation", "ranking"),
-    *("measuring", "platforms", "reports", "cli"),
+    *("common", "challenge", "statistics", "results", "answers", "evaluation"),
+    *("ranking", "measuring", "platforms", "reports", "cli"),
 )
 """From the bottom to the top, as CONTRIBUTING has them."""
 KINDS = (".py", ".toml", ".json", ".sh")

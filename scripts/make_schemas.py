@@ -25,6 +25,7 @@ from flare.platforms.grandchallenge.leaderboard import (  # noqa: E402
 from flare.platforms.grandchallenge.phase import PHASES  # noqa: E402
 from flare.platforms.serving.journal import JournalFile  # noqa: E402
 from flare.platforms.serving.source import RETURNED, Answer  # noqa: E402
+from flare.ranking.comparison import ComparisonFile  # noqa: E402
 from flare.ranking.means import Mean  # noqa: E402
 from flare.ranking.ranking_json import (  # noqa: E402
     MEAN_RANK_COLUMNS,
@@ -90,6 +91,7 @@ def schemas() -> dict[str, str]:
         ),
     }
     files = {
+        "comparison": (ComparisonFile, "comparison.json"),
         "metrics": (MetricsFile, "metrics.json"),
         "measurement": (MeasurementFile, "measurement.json"),
         "ranking": (RankingFile, "ranking.json"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -11,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.answers.agreement import Rows
-from flare.answers.values import case_numbers, metric_value
+from flare.answers.values import answer_values, case_numbers, metric_value
 from flare.challenge.answers import AnswerRules
+from flare.challenge.reading import recorded_answers
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.text import safe
 from flare.results.answers_csv import ANSWERS_CSV, AnswerRow, read_answers
-from flare.results.errors import RankingError
+from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import EvaluationFile
 
@@ -140,3 +142,51 @@ def read_team_answers(folder: Path) -> AnswersByName:
         remedy += f" flare evaluate --answers {ANSWERS_CSV}."
         raise RankingError(str(file), problem, remedy)
     return read_answers(file)
+
+
+# --- Of one evaluation ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerSheet:
+    """The answers to one ``[[answers]]``, for organisers."""
+
+    rules: AnswerRules
+    rows: Sequence[AnswerRow]
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The cases in the order of the rows."""
+        return tuple(row.case for row in self.rows)
+
+    @property
+    def title(self) -> str:
+        """The name of the answers in print."""
+        return self.rules.name.replace("_", " ")
+
+
+def read_sheets(source: Path, file: EvaluationFile) -> tuple[AnswerSheet, ...]:
+    """Read answers.csv beside a metrics.json; nothing where it is not there.
+
+    A MetricsFileError is raised if it cannot be read, or is not of this metrics.json.
+    """
+    answers_file = source.with_name(ANSWERS_CSV)
+    if not file.answers or not answers_file.is_file():
+        return ()
+    try:
+        rows_by_name = read_answers(answers_file)
+        sheets = tuple(
+            AnswerSheet(rules=rules, rows=rows_by_name.get(rules.name, ()))
+            for rules in recorded_answers(file.evaluation.rules or {})
+        )
+        values: dict[str, float] = {}
+        for sheet in sheets:
+            values |= answer_values(sheet.rules, sheet.rows)
+    except (RankingError, ValueError) as error:
+        problem = "it is no table of answers that this evaluation has written"
+        raise MetricsFileError(str(answers_file), problem) from error
+    for column, value in file.answers.items():
+        if not math.isclose(values.get(column, math.nan), value, abs_tol=EQUAL):
+            problem = f"its {column} is not that of {source.name}"
+            raise MetricsFileError(str(answers_file), problem)
+    return sheets

@@ -6,19 +6,16 @@ is made of single answers tells their references, and is for organisers alone.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.answers.values import answer_values, case_numbers, decisions
-from flare.challenge.answers import KINDS, AnswerRules
+from flare.answers.values import case_numbers, decisions
+from flare.challenge.answers import KINDS
 from flare.challenge.metrics import metric_named
-from flare.challenge.reading import recorded_answers
 from flare.common.text import count, listing
+from flare.ranking.answers import AnswerSheet
 from flare.reports.model import (
     Cell,
     Heading,
@@ -33,9 +30,6 @@ from flare.reports.model import (
     text_cell,
 )
 from flare.reports.render.svg import roc_svg
-from flare.results.answers_csv import ANSWERS_CSV, AnswerRow, read_answers
-from flare.results.errors import MetricsFileError, RankingError
-from flare.results.metrics_reading import EvaluationFile
 from flare.statistics.curves import called_shares, roc_points
 
 MOST_TILES = 4
@@ -46,55 +40,6 @@ MOST_CLASSES = 30
 
 NO_ANSWER = "no answer"
 """The column of a confusion matrix for answers that are missing or unusable."""
-
-CLOSENESS = 1e-9
-"""Values of metrics.json and of answers.csv differ by less, if both are of one run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerSheet:
-    """The answers to one ``[[answers]]``, for organisers."""
-
-    rules: AnswerRules
-    rows: Sequence[AnswerRow]
-
-    @property
-    def cases(self) -> tuple[str, ...]:
-        """The cases in the order of the rows."""
-        return tuple(row.case for row in self.rows)
-
-    @property
-    def title(self) -> str:
-        """The name of the answers in print."""
-        return self.rules.name.replace("_", " ")
-
-
-def read_sheets(source: Path, file: EvaluationFile) -> tuple[AnswerSheet, ...]:
-    """Read answers.csv beside a metrics.json; nothing where it is not there.
-
-    A MetricsFileError is raised if it cannot be read, or is not of this metrics.json.
-    """
-    answers_file = source.with_name(ANSWERS_CSV)
-    if not file.answers or not answers_file.is_file():
-        return ()
-    try:
-        rows_by_name = read_answers(answers_file)
-        sheets = tuple(
-            AnswerSheet(rules=rules, rows=rows_by_name.get(rules.name, ()))
-            for rules in recorded_answers(file.evaluation.rules or {})
-        )
-        values: dict[str, float] = {}
-        for sheet in sheets:
-            values |= answer_values(sheet.rules, sheet.rows)
-    except (RankingError, ValueError) as error:
-        problem = "it is no table of answers that this evaluation has written"
-        raise MetricsFileError(str(answers_file), problem) from error
-    for column, value in file.answers.items():
-        if not math.isclose(values.get(column, math.nan), value, abs_tol=CLOSENESS):
-            problem = f"its {column} is not that of {source.name}"
-            raise MetricsFileError(str(answers_file), problem)
-    return sheets
-
 
 # --- Values -------------------------------------------------------------------------
 

@@ -1,19 +1,14 @@
-"""Compares answers of two evaluations: values, and for organisers how sure it is."""
+"""Tells how answers of evaluations differ, and for organisers how sure it is."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-import numpy as np
-
-from flare.answers.agreement import Rows
-from flare.answers.values import case_numbers, decisions, metric_value
-from flare.challenge.answers import KINDS
 from flare.challenge.metrics import metric_named
 from flare.common.text import count
-from flare.reports.answers import AnswerSheet
-from flare.reports.comparison import Compared, p_text, signed
+from flare.ranking.comparison import AnswerDifference
+from flare.ranking.uncertainty import BY_DRAWS
+from flare.reports.comparison import Comparison, p_text, signed
 from flare.reports.model import (
     Cell,
     Part,
@@ -24,140 +19,65 @@ from flare.reports.model import (
     table,
 )
 from flare.statistics import DRAWS
-from flare.statistics.bootstrap import draw_places, percentiles
-from flare.statistics.paired import mcnemar
-
-SEED = 0
-"""Seed of the draws: the same page has the same intervals."""
-
-FEWEST_DRAWS = DRAWS // 2
-"""With fewer draws that have a value, there is no interval."""
-
-METHOD = (
-    f"Intervals of differences are those of {DRAWS} bootstrap samples of the cases,"
-    " drawn for both evaluations alike (percentiles 2.5 and 97.5). Whether one is right"
-    " more often is McNemar's exact test: of the cases on which only one of both is"
-    " right, either would be as likely to be it."
-)
 
 
-def comparison_section(first: Compared, candidates: Sequence[Compared]) -> Section:
+def comparison_section(comparison: Comparison) -> Section:
     """The section of a comparison about answers; nothing in it without answers."""
     parts: list[Part] = []
-    for candidate in candidates:
-        answers = candidate.scores.answers
-        if columns := [column for column in first.scores.answers if column in answers]:
-            parts.append(_values_table(columns, first, candidate))
-            parts += _tests(first, candidate)
-    if first.sheets and parts:
-        parts.append(Words(METHOD, "note"))
+    all_changes = comparison.numbers.answers
+    for candidate in comparison.candidates:
+        name = candidate.name
+        if changes := [pair for pair in all_changes if pair.evaluation == name]:
+            parts.append(_values_table(changes, comparison))
+            parts += _tests(name, comparison)
+    if any(pair.draws is not None for pair in all_changes):
+        parts.append(Words(BY_DRAWS.compared_note, "note"))
     return Section("answers", "Answers", "Answers in tables and JSON", parts)
 
 
-def _values_table(
-    columns: Sequence[str], first: Compared, candidate: Compared
-) -> Table:
+def _values_table(changes: Sequence[AnswerDifference], comparison: Comparison) -> Table:
     """A row for each metric: both values, the difference, and its interval."""
+    first, name = comparison.first, changes[0].evaluation
     exact = first.scores.exact
-    intervals = _intervals(first, candidate)
-    heads = ["answers", "metric", first.name, candidate.name, "change"]
-    if intervals:
+    has_intervals = any(pair.draws is not None for pair in changes)
+    heads = ["answers", "metric", first.name, name, "change"]
+    if has_intervals:
         heads.append("95 % interval")
     rows = []
-    for column in columns:
-        metric = metric_named(column)
-        before, after = (e.scores.answers[column] for e in (first, candidate))
+    for pair in changes:
+        metric = metric_named(pair.metric)
         change = Cell(
-            signed(after - before, metric.decimals),
-            exact=repr(after - before) if exact else "",
+            signed(pair.difference, metric.decimals),
+            exact=repr(pair.difference) if exact else "",
         )
-        values = [number_cell(value, exact=exact) for value in (before, after)]
+        values = [number_cell(v, exact=exact) for v in (pair.before, pair.after)]
         row = [metric.part_title, Cell(metric.title, css="wrap"), *values, change]
-        if intervals:
-            row.append(intervals[column])
+        if has_intervals:
+            row.append(_interval_text(pair))
         rows.append(row)
-    title = f"Answers, {candidate.name} against {first.name}"
+    title = f"Answers, {name} against {first.name}"
     return table(title, heads, rows, words=("answers", "metric"), is_whole=True)
 
 
-# --- How sure it is, for organisers -------------------------------------------------
-
-
-def _pairs(
-    first: Compared, candidate: Compared
-) -> Iterator[tuple[AnswerSheet, AnswerSheet]]:
-    """The answers of both to the same cases, in the same order."""
-    sheets = {sheet.rules.name: sheet for sheet in candidate.sheets}
-    for before in first.sheets:
-        after = sheets.get(before.rules.name)
-        if after and after.cases == before.cases:
-            yield before, after
-
-
-def _intervals(first: Compared, candidate: Compared) -> Mapping[str, str]:
-    """The interval of each difference in words, by its column; empty without answers.
-
-    A draw in which a metric is undefined is left out, and counted.
-    """
-    texts: dict[str, str] = {}
-    for before, after in _pairs(first, candidate):
-        for metric in before.rules.metrics:
-            numbers = [
-                case_numbers(metric, sheet.rules, sheet.rows)
-                for sheet in (before, after)
-            ]
-            differences = drawn_differences(metric, before, numbers)
-            column = f"{metric}_{before.rules.name}"
-            texts[column] = _interval_text(differences)
-    if texts:
-        columns = (*first.scores.answers, *candidate.scores.answers)
-        texts = dict.fromkeys(columns, "not compared") | texts
-    return texts
-
-
-def drawn_differences(
-    metric: str, sheet: AnswerSheet, numbers: Sequence[Rows]
-) -> list[float]:
-    """The differences of a metric's values, second less first, in draws of the cases.
-
-    `numbers` has what each case gives, in both evaluations. Draws in which the metric
-    is undefined are left out.
-    """
-    differences = []
-    for drawn in draw_places([len(numbers[0])], seed=SEED)[0]:
-        before, after = (
-            metric_value(metric, sheet.rules, rows[drawn]) for rows in numbers
-        )
-        if not math.isnan(after - before):
-            differences.append(after - before)
-    return differences
-
-
-def _interval_text(differences: Sequence[float]) -> str:
-    """The middle 95 % of differences, and how many draws had none."""
-    if len(differences) < FEWEST_DRAWS:
+def _interval_text(pair: AnswerDifference) -> str:
+    """The interval of a difference in words, and how many draws had none."""
+    if pair.draws is None:
+        return "not compared"
+    if pair.interval is None:
         return "too often undefined"
-    low, high = percentiles(np.array(differences))
+    low, high = pair.interval
     text = f"{signed(low, 3)} to {signed(high, 3)}"
-    undefined = DRAWS - len(differences)
+    undefined = DRAWS - pair.draws
     return f"{text} (undefined in {undefined} draws)" if undefined else text
 
 
-def _tests(first: Compared, candidate: Compared) -> Iterator[Part]:
+def _tests(name: str, comparison: Comparison) -> Iterator[Part]:
     """A sentence for each answers that are decisions: McNemar's test."""
-    for before, after in _pairs(first, candidate):
-        if not KINDS[before.rules.kind].is_decision:
-            continue
-        outcomes = list(zip(_is_right(before), _is_right(after), strict=True))
-        gained, lost = outcomes.count((False, True)), outcomes.count((True, False))
-        yield Words(
-            f"Of {count(len(outcomes), 'answer')} to {before.title}, {gained} are right"
-            f" in {candidate.name} alone, {lost} in {first.name} alone;"
-            f" p of McNemar's test: {p_text(mcnemar(gained, lost))}."
-        )
-
-
-def _is_right(sheet: AnswerSheet) -> list[bool]:
-    """Whether each answer is of the class of its reference."""
-    pairs = decisions(sheet.rules, sheet.rows)
-    return [reference == prediction for reference, prediction in pairs]
+    for test in comparison.numbers.decisions:
+        if test.evaluation == name:
+            yield Words(
+                f"Of {count(test.cases, 'answer')} to {test.answers.replace('_', ' ')},"
+                f" {test.gained} are right in {name} alone, {test.lost} in"
+                f" {comparison.first.name} alone; p of McNemar's test:"
+                f" {p_text(test.p)}."
+            )

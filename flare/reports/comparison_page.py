@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 
 from flare.challenge.metrics import Better, Metric
 from flare.common.text import count, listing
+from flare.ranking.comparison import Difference
+from flare.ranking.uncertainty import BY_CASE
 from flare.reports.answers_comparison import comparison_section
 from flare.reports.charts import difference_axis, spread_chart
 from flare.reports.comparison import (
-    TEST_METHOD,
     Compared,
     Comparison,
-    Paired,
     Pairs,
     change_text,
-    compare_scores,
     interval_text,
     p_text,
-    read_comparison,
     signed,
     tests_of_means,
     verdict,
@@ -67,12 +64,8 @@ GAIN_PHRASES = {
 """How far a dot lies to the right of the line, by the good end of its metric."""
 
 
-def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:
-    """The page of several evaluations, the first of which the others are compared with.
-
-    Errors are those of `read_comparison`.
-    """
-    comparison = read_comparison(sources, is_organiser=is_organiser)
+def comparison_page(comparison: Comparison) -> Page:
+    """The page of evaluations, the first of which the others are compared with."""
     first, candidates = comparison.first, comparison.candidates
     compared, verdicts, certainty = _compared(comparison)
     title = f"{candidates[0].name} against {first.name}"
@@ -82,8 +75,8 @@ def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:
         title = f"{first.name} and {len(candidates)} others"
         lead = [Lines(verdicts)]
         overview = _overview(comparison, compared) if compared else []
-    if comparison.unlike:
-        what = listing(comparison.unlike, last=" and ")
+    if comparison.numbers.unlike:
+        what = listing(comparison.numbers.unlike, last=" and ")
         words = (
             f"These evaluations were not made alike: {what}. What differs here may come"
             " from that, not from the predictions."
@@ -94,12 +87,12 @@ def comparison_page(sources: Sequence[Path], *, is_organiser: bool) -> Page:
     return Page(
         title=f"{title}: comparison on {number}",
         kicker=first.scores.challenge,
-        audience_note=ORGANISERS_NOTE if is_organiser else NOTE,
+        audience_note=ORGANISERS_NOTE if first.scores.exact else NOTE,
         lead=lead,
         tiles=_tiles(comparison, compared) if compared else (),
         sections=[
             Section("overview", "Overview", "All evaluations", overview),
-            comparison_section(first, candidates),
+            comparison_section(comparison),
             *_differences(comparison, compared),
             Section("method", "Method", "How sure it is", certainty),
             Section("remarks", "Remarks", "Remarks", _remarks(comparison)),
@@ -118,14 +111,13 @@ def _compared(
     first, candidates = comparison.first, comparison.candidates
     if not comparison.cases and first.scores.answers:
         return (), [ANSWERS_VERDICT], ()
-    scores = [candidate.scores for candidate in candidates]
-    compared = compare_scores(first.scores, scores, comparison.metrics)
+    compared = comparison.compared
     tests = tests_of_means(compared[0], len(candidates))
     verdicts = [
         verdict(pairs, first, candidate, tests)
         for candidate, pairs in zip(candidates, compared, strict=True)
     ]
-    method = f"{TEST_METHOD} {_holm_text(comparison, tests)}"
+    method = f"{BY_CASE.compared_note} {_holm_text(comparison, tests)}"
     return compared, verdicts, [Words(text) for text in (method, METHOD, CERTAINTY)]
 
 
@@ -182,14 +174,15 @@ def _tiles(comparison: Comparison, compared: Sequence[Pairs]) -> list[Tile]:
         means = [pairs[0] for pairs in compared[0].values()]
         is_exact = comparison.first.scores.exact
         tiles = [_change_tile(mean, is_exact) for mean in means]
-        counts = "{} better, {} equal, {} worse".format(*means[0].counts)
-        note = f"{counts} by {means[0].metric.title}; {note}"
+        mean = means[0]
+        counts = f"{mean.better} better, {mean.equal} equal, {mean.worse} worse"
+        note = f"{counts} by {mean.record.title}; {note}"
     number = str(len(comparison.cases))
     return [*tiles, Tile(name="Cases compared", value=number, note=note)]
 
 
-def _change_tile(pair: Paired, is_exact: bool) -> Tile:
-    metric = pair.metric
+def _change_tile(pair: Difference, is_exact: bool) -> Tile:
+    metric = pair.record
     note = "no case has both"
     if pair.before is not None and pair.after is not None:
         note = f"from {metric.text(pair.before)} to {metric.text(pair.after)}"
@@ -198,7 +191,7 @@ def _change_tile(pair: Paired, is_exact: bool) -> Tile:
     return Tile(
         name=f"Change of mean {heading_within(metric)}",
         value=change_text(pair),
-        exact=repr(pair.mean) if is_exact and pair.mean is not None else "",
+        exact=repr(pair.difference) if is_exact and pair.difference is not None else "",
         note=note,
     )
 
@@ -236,9 +229,9 @@ def _difference_cell(
     return Cell(signed(value, metric.decimals), css, repr(value) if exact else "")
 
 
-def _change_cell(pair: Paired, *, exact: bool) -> Cell:
+def _change_cell(pair: Difference, *, exact: bool) -> Cell:
     """A mean difference, and which way it is if it is significant."""
-    cell = _difference_cell(pair.metric, pair.mean, pair.mean_gain, exact=exact)
+    cell = _difference_cell(pair.record, pair.difference, pair.mean_gain, exact=exact)
     if not pair.is_significant:
         return cell
     word = "better" if pair.effect > 0 else "worse"
@@ -253,7 +246,7 @@ def _good_end(metric: Metric) -> str:
 
 
 def tests_table(
-    pairs: Sequence[Paired], first: Compared, candidate: Compared, title: str
+    pairs: Sequence[Difference], first: Compared, candidate: Compared, title: str
 ) -> Table:
     """A row for each organ: both means, their difference, and how sure it is."""
     scores = candidate.scores
@@ -261,11 +254,11 @@ def tests_table(
     for pair in pairs:
         row = (
             pair.title,
-            scores.cell(pair.metric, pair.before),
-            scores.cell(pair.metric, pair.after),
+            scores.cell(pair.record, pair.before),
+            scores.cell(pair.record, pair.after),
             _change_cell(pair, exact=scores.exact),
             interval_text(pair),
-            *pair.counts,
+            *(pair.better, pair.equal, pair.worse),
             *_test_cells(pair, exact=scores.exact),
         )
         rows.append(row)
@@ -274,12 +267,12 @@ def tests_table(
         *("change", "95 % interval", "better", "equal", "worse", "effect"),
         *("p", "p (Holm)"),
     )
-    end = _good_end(pairs[0].metric)
+    end = _good_end(pairs[0].record)
     caption = f"{title}: means, counts of cases, and tests{end}; {SURE}"
     return table(caption, heads, rows, words=("organ",), is_whole=True)
 
 
-def _test_cells(pair: Paired, *, exact: bool) -> list[Cell]:
+def _test_cells(pair: Difference, *, exact: bool) -> list[Cell]:
     """The effect and both p-values, or that there is no test."""
     if not pair.is_tested:
         return [Cell("no test", css="none")] * 3
@@ -322,7 +315,7 @@ def _axis(metric: Metric, comparison: Comparison, compared: Sequence[Pairs]) -> 
     for candidate, pairs in zip(comparison.candidates, compared, strict=True):
         not_scored = _not_scored(metric, comparison.first, candidate)
         for pair in chain.from_iterable(pairs.values()):
-            if pair.metric.range == metric.range:
+            if pair.record.range == metric.range:
                 values += _drawn(pair, not_scored)
     return difference_axis(values)
 
@@ -338,22 +331,22 @@ def _not_scored(metric: Metric, first: Compared, candidate: Compared) -> set[int
     return {n for n, case in enumerate(first.scores.cases) if case in failed}
 
 
-def _drawn(pair: Paired, left_out: Collection[int]) -> list[float]:
+def _drawn(pair: Difference, left_out: Collection[int]) -> list[float]:
     """The gains and losses of all cases but some."""
     gains = [gain for n, gain in enumerate(pair.gains) if n not in left_out]
     return [gain for gain in gains if gain is not None]
 
 
-def _gain_text(pair: Paired) -> str:
+def _gain_text(pair: Difference) -> str:
     """The mean of the dots of a row; where they lie to the right, new is better."""
-    if pair.metric.better is None and pair.mean_gain is not None:
-        return signed(pair.mean_gain, pair.metric.decimals)
+    if pair.record.better is None and pair.mean_gain is not None:
+        return signed(pair.mean_gain, pair.record.decimals)
     # As "4.31 higher": beside a small chart, there is no room for more.
-    return change_text(pair).partition(" (")[0].replace(f" {pair.metric.unit} ", " ")
+    return change_text(pair).partition(" (")[0].replace(f" {pair.record.unit} ", " ")
 
 
 def changes_table(
-    pairs: Sequence[Paired], comparison: Comparison, candidate: Compared, title: str
+    pairs: Sequence[Difference], comparison: Comparison, candidate: Compared, title: str
 ) -> Table:
     """A row for each case, the largest loss first, and a column for each organ."""
     exact, both = candidate.scores.exact, (comparison.first, candidate)
@@ -368,13 +361,13 @@ def changes_table(
         row: list[Cell | str] = [case]
         for pair in pairs:
             value, gain = pair.differences[number], pair.gains[number]
-            row.append(_difference_cell(pair.metric, value, gain, exact=exact))
+            row.append(_difference_cell(pair.record, value, gain, exact=exact))
         if has_remarks:
             row.append(_remark_cell(case, both))
         rows.append(row)
-    end = _good_end(pairs[0].metric)
+    end = _good_end(pairs[0].record)
     caption = f"{title}: differences of each case and organ, the largest loss first"
-    key = difference_key(pairs[0].metric.unit)
+    key = difference_key(pairs[0].record.unit)
     return table(f"{caption}{end}", heads, rows, words=words, key=key)
 
 

@@ -9,7 +9,8 @@ from statistics import fmean, median
 
 from flare.challenge.metrics import Metric
 from flare.common.text import count, listing
-from flare.reports.answers import AnswerSheet, answer_tiles, answers_section
+from flare.ranking.answers import AnswerSheet
+from flare.reports.answers import answer_tiles, answers_section
 from flare.reports.charts import spread_chart, value_axis
 from flare.reports.model import (
     Cell,

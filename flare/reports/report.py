@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from flare.common.files import write_whole
 from flare.common.options import argument, option
@@ -20,6 +20,9 @@ from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import read_evaluation
 from flare.results.scores import LowScores
 from flare.results.team_folder import is_team
+
+if TYPE_CHECKING:
+    from flare.ranking.comparison import ComparisonFile
 
 Links = Mapping[str, str]  # from cases to their pages
 Causes = Mapping[str, Sequence[str]]  # from causes of low scores to their cases
@@ -188,9 +191,12 @@ class Report:
         source, kind = self.sources[0], kind_of(self.sources)
         is_organiser = self.is_organiser
         if kind is Kind.COMPARISON:
+            from flare.reports.comparison import read_comparison
             from flare.reports.comparison_page import comparison_page
 
-            yield INDEX, comparison_page(self.sources, is_organiser=is_organiser)
+            comparison = read_comparison(self.sources, is_organiser=is_organiser)
+            self._write_comparison(comparison.numbers)
+            yield INDEX, comparison_page(comparison)
         elif kind is Kind.TEAM:
             from flare.reports.team import team_page
 
@@ -215,9 +221,21 @@ class Report:
                 cases=links,
             )
 
+    def _write_comparison(self, comparison: ComparisonFile) -> None:
+        """Write comparison.json, or take away an earlier one from participants."""
+        from flare.ranking.comparison import COMPARISON_JSON, comparison_json
+
+        file = self.output / COMPARISON_JSON
+        if is_page(self.output):
+            file = self.output.with_suffix(f".{COMPARISON_JSON}")
+        if self.is_organiser:
+            write_whole(file, comparison_json(comparison))
+        else:
+            file.unlink(missing_ok=True)
+
     def _evaluation(self, links: Links, causes: Causes) -> Page:
         """The page of the only source for its readers, and figures for a paper."""
-        from flare.reports.answers import read_sheets
+        from flare.ranking.answers import read_sheets
         from flare.reports.evaluation import organiser_page, participant_page
         from flare.reports.scores import evaluation_names, own_scores
 

@@ -14,7 +14,7 @@ from statistics import fmean
 
 from flare.challenge.metrics import metric_named
 from flare.common.text import count, listing
-from flare.reports.answers import read_sheets
+from flare.ranking.answers import read_sheets
 from flare.reports.charts import memory_charts, present, spread_chart
 from flare.reports.evaluation import (
     NOTE,

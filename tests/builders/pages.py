@@ -4,6 +4,7 @@ import json
 from html.parser import HTMLParser
 from itertools import chain
 
+from flare.reports.comparison import read_comparison
 from flare.reports.comparison_page import comparison_page
 from flare.reports.model import Pair
 from flare.reports.render.html import page_html
@@ -79,7 +80,7 @@ def compared(folder, *contents, organiser=True):
         write_json(folder / name / "metrics.json", content)
         for name, content in zip(("old", "new", "next"), contents, strict=False)
     ]
-    return comparison_page(sources, is_organiser=organiser)
+    return comparison_page(read_comparison(sources, is_organiser=organiser))
 
 
 def compare(folder, *contents, organiser=True):

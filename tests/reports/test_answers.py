@@ -1,15 +1,16 @@
 """Pages of answers: values, confusion matrices, ROC curves, and comparisons."""
 
+import json
+
 import numpy as np
 import pytest
 
+from flare.ranking.answers import AnswerSheet, read_sheets
+from flare.ranking.comparison import drawn_differences
 from flare.reports.answers import (
-    AnswerSheet,
     confusion_table,
     is_called,
-    read_sheets,
 )
-from flare.reports.answers_comparison import drawn_differences
 from flare.reports.report import Report
 from flare.results.errors import MetricsFileError
 from flare.results.metrics_reading import read_evaluation
@@ -125,6 +126,20 @@ def test_a_comparison_says_which_answers_are_right_in_one_alone(tmp_path):
     assert "1 are right in new alone, 1 in old alone; p of McNemar" in organiser
     participant = page_text(first, "participant", second)
     assert "McNemar" not in participant
+    assert not first.with_name("participant.comparison.json").exists()
+    content = json.loads(first.with_name("organiser.comparison.json").read_text())
+    (test,) = content["decisions"][1:]
+    assert test == {
+        "evaluation": "new",
+        "answers": "type",
+        "cases": 6,
+        "gained": 1,
+        "lost": 1,
+        "p": 1.0,
+    }
+    auroc = next(own for own in content["answers"] if own["metric"][:5] == "auroc")
+    assert (auroc["difference"], auroc["interval"]) == (0, [0, 0])
+    assert 940 <= auroc["draws"] < 1000
     assert "<td>0.667</td>" in participant
 
 

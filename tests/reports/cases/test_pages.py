@@ -19,6 +19,7 @@ from flare.reports.cases.pictures import (
     volume,
 )
 from flare.reports.cases.words import organ_table
+from flare.reports.comparison import read_comparison
 from flare.reports.comparison_page import comparison_page
 from flare.reports.evaluation import organiser_page
 from flare.results.metrics_reading import read_evaluation
@@ -284,7 +285,8 @@ def test_pages_call_an_own_challenge_by_its_name_and_by_its_key_in_older_files(
         source = made.metrics
         yield made.drawn()["a"].kicker
         yield organiser_page(read_evaluation(source)).kicker
-        yield comparison_page([source, source], is_organiser=False).kicker
+        comparison = read_comparison([source, source], is_organiser=False)
+        yield comparison_page(comparison).kicker
 
     assert {*kickers()} == {"HEPATIC-26"}
     content = json.loads(made.metrics.read_text())
