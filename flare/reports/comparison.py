@@ -210,7 +210,7 @@ def _most_changed_text(organs: Sequence[Difference]) -> str:
     if not changed:
         return ""
     most = max(changed, key=lambda organ: abs(organ.difference or 0.0))
-    return f"; {most.title} changed most ({most.metric.title} {change_text(most)})"
+    return f"; {most.title} changed most ({most.record.title} {change_text(most)})"
 
 
 def _word(pair: Difference) -> str:

@@ -294,6 +294,7 @@ def test_provenance_stands_side_by_side_and_what_differs_is_marked(tmp_path):
         ["options", "differs", "none", "not told"],
         ["references sha256", "differs", "a" * 64, "b" * 64],
     ]
+    assert "; left kidney changed most (DSC -0.032)." in page.lead[0].text
     assert "were not made alike: other reference labels." in page.lead[1].text
 
 
