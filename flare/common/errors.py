@@ -252,13 +252,7 @@ def _kind_finding(group: tuple[SubmissionError, ...]) -> str:
 
 
 def raise_problems(problems: Sequence[SubmissionError]) -> None:
-    """Raise all problems as one error; return if there are none.
-
-    Raises
-    ------
-    SubmissionError
-        The problem itself if there is only one, else a `SeveralProblemsError`.
-    """
+    """Raise a single problem as it is, and several as one error; return without any."""
     if len(problems) == 1:
         raise problems[0]
     if problems:

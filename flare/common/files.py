@@ -104,14 +104,9 @@ def _path_of(descriptor: int, file: Path) -> str:
 
 
 def read_regular(file: Path) -> str:
-    """The text of a file in UTF-8, opened as `open_regular` does.
+    """The text of a file, opened as `open_regular` does.
 
-    Raises
-    ------
-    OSError
-        If it cannot be read, or is not a regular file.
-    UnicodeDecodeError
-        If it is not UTF-8.
+    A UnicodeDecodeError is raised if it is not UTF-8.
     """
     with open_regular(file) as content:
         return content.read().decode()

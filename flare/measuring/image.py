@@ -210,20 +210,12 @@ def load_image(engine: Engine, archive: Archive, tag: str) -> str:
 
     The engine never sees the file of the team: what it loads is written by
     `flare.measuring.archive.reading.write_image`, and names no tag. What the engine
-    says of its content is the archive's fault. Anything else is tried again, as others
-    may use the engine at the same time. In the end, what the engine says of the
-    computer is the host's fault. If it names neither, the archive is at fault: the
-    engine works, as it has taken an image of ours just before. An image that was there
-    before with a tag of its own does not get ours.
-
-    Raises
-    ------
-    LoadError
-        If the engine cannot use what the archive holds.
-    ArchiveError
-        If the file has changed since it was read.
-    EngineError
-        If the engine does not answer any more, or fails each time otherwise.
+    says of its content is the archive's fault, a LoadError. Anything else is tried
+    again, as others may use the engine at the same time. In the end, what the engine
+    says of the computer is the host's fault, an EngineError. If it names neither, the
+    archive is at fault: the engine works, as it has taken an image of ours just before.
+    An image that was there before with a tag of its own does not get ours. A file that
+    has changed since it was read is an ArchiveError.
     """
     for _ in range(TRIES - 1):
         try:

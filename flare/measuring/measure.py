@@ -139,13 +139,7 @@ def find_archives(path: Path) -> tuple[Path, ...]:
 def check_cases(
     cases: Sequence[LabelMapFile], ground_truth: Path, challenge: Challenge
 ) -> None:
-    """See that images and references are of the same cases.
-
-    Raises
-    ------
-    OrganiserError, HostError
-        If they are not, or the references cannot be used.
-    """
+    """See that images and references are of the same cases; an error if not."""
     if not ground_truth.is_dir():
         raise InputError(
             f"{safe(ground_truth)}: there is no such folder",

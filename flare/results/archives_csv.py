@@ -84,14 +84,8 @@ def find_earlier(file: Path, entry: LedgerEntry) -> LedgerEntry | None:
 def register(file: Path, entry: LedgerEntry) -> LedgerEntry:
     """Accept an archive, if it is a team's first one, or there is a reason.
 
-    Returns the entry of the archive, which may be older than the one given.
-
-    Raises
-    ------
-    MeasurementError
-        If the team has sent another archive before, and there is no reason.
-    OutputError
-        If the ledger cannot be written.
+    Returns the entry of the archive, which may be older than the one given. A
+    MeasurementError is raised if it is not accepted.
     """
     earlier = find_earlier(file, entry)
     if earlier and earlier.sent == entry.sent:

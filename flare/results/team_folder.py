@@ -110,14 +110,8 @@ def folder_of(user: str, *, is_image: bool = False) -> str:
 
     A folder that is made from a name ends with eight digits of its SHA-256, or of the
     key of a submission whose account was deleted. For a name with such an end one is
-    made, too, so that nobody can take the folder of another.
-
-    Parameters
-    ----------
-    user : str
-        The name that the platform has.
-    is_image : bool
-        Whether an image will be called like the folder.
+    made, too, so that nobody can take the folder of another. `is_image` is whether an
+    image will be called like the folder.
 
     Examples
     --------
@@ -158,19 +152,8 @@ _UNSEEN = frozenset(
 def check_names(file: str, kind: str, names: Sequence[str]) -> None:
     """Refuse names that differ in case or width alone, or whose characters nobody sees.
 
-    Parameters
-    ----------
-    file : str
-        The file that has them, for the message.
-    kind : str
-        What they name: ``team`` or ``case``.
-    names : sequence of str
-        The names, no two of which are equal.
-
-    Raises
-    ------
-    RankingError
-        If there are such names.
+    No two are equal. The RankingError names their file, and their kind: a team or a
+    case.
     """
     for name in names:
         if has_unseen(name):
@@ -182,17 +165,10 @@ def check_names(file: str, kind: str, names: Sequence[str]) -> None:
 
 
 def confusable(names: Sequence[str], settled: Collection[str] = ()) -> dict[str, str]:
-    """Names that a person takes for another one, each with that one.
+    """Names that a person takes for another one, each with that one; none is equal.
 
-    A name that is in use already is never among them. Of new ones that look alike, all
-    are: nobody can tell which of them means to be taken for the other.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The names, no two of which are equal.
-    settled : collection of str
-        Names that are in use already.
+    One that is `settled`, in use already, is never among them. Of new ones that look
+    alike, all are: nobody can tell which of them means to be taken for the other.
 
     Examples
     --------
@@ -235,23 +211,10 @@ WAIT_S = 60
 class FolderLock:
     """A lock of a folder, which is ours until this is closed; it is made if need be.
 
-    Nothing is left in the folder. A process that inherits `fileno` keeps it locked.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder. If it is moved while we wait, the new one in its place is locked.
-    use : str
-        The participle that says what another process does to it, for the message.
-    wait_s : float, optional
-        How long it is waited for.
-
-    Raises
-    ------
-    MeasurementError
-        If another process has it, and does not let it go meanwhile.
-    OutputError
-        If it cannot be made, or may not be read.
+    Nothing is left in the folder. A process that inherits `fileno` keeps it locked. If
+    it is moved while we wait, the new one in its place is locked. A MeasurementError
+    says what another process uses it for that does not let it go in `wait_s`, and an
+    OutputError why it cannot be made or read.
     """
 
     def __init__(

@@ -156,12 +156,8 @@ def _go_through(path: Path, folder: Path | None = None) -> Model:
 class _Tree:
     """The files, folders and links of a model; no two have the same name.
 
-    Parameters
-    ----------
-    budget : Budget
-        Names, and folders that no entry is about, are taken off it.
-    folder : Path, optional
-        A new folder in which they are made.
+    Names, and folders that no entry is about, are taken off the budget. If there is a
+    new folder for them, they are made in it.
     """
 
     def __init__(self, budget: Budget, folder: Path | None) -> None:
