@@ -14,10 +14,10 @@ from flare.common.errors import InputError
 from flare.common.text import listing, safe
 from flare.measuring.engines.interface import Engine
 from flare.measuring.host import describe_host
-from flare.measuring.sampling import Device, DeviceError, open_gpu
+from flare.measuring.sampling import DeviceError, open_gpu
 from flare.results.errors import MeasurementError
 from flare.results.limits import MEMORY, Limits, size_bytes
-from flare.results.measurement_json import EngineRecord, LaneRecord
+from flare.results.measurement_json import EngineRecord, Gpu, LaneRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Lane:
 
     limits: Limits
     """Limits of its containers, with these processors and this GPU."""
-    gpu: Device | None
+    gpu: Gpu | None
     host: str = ""
     """Name of its computer."""
     number: int = 0
@@ -120,7 +120,7 @@ class Computer:
     cores: tuple[tuple[int, ...], ...]
     """Numbers of the processors that a program may use, those of a core together."""
     memory_bytes: int
-    gpus: tuple[Device, ...]
+    gpus: tuple[Gpu, ...]
     """GPUs that were asked for."""
     engine: EngineRecord
 
@@ -140,7 +140,7 @@ def look_at_computer(gpus: Sequence[str], engine: Engine) -> Computer:
     EngineError
         If no engine answers.
     """
-    devices: list[Device] = []
+    devices: list[Gpu] = []
     for name in gpus:
         with open_gpu(name) as gpu:
             if gpu.device.uuid in [device.uuid for device in devices]:

@@ -247,9 +247,7 @@ def interruption(job: Job) -> StoppedError:
     )
 
 
-def measure_teams(
-    job: Job, listener: Listener | None = None
-) -> tuple[tuple[str, FlareError], ...]:
+def measure_teams(job: Job, listener: Listener) -> tuple[tuple[str, FlareError], ...]:
     """Run the images of all teams on all cases, and keep what was measured.
 
     Only cases without a result, with an engine error, or in `options.rerun` are run. A
@@ -276,7 +274,7 @@ def measure_teams(
             caches = choose_caches(caches, is_engine_here=is_here)
         runs = replace(options.runs, caches=caches)
         job = replace(job, options=replace(options, runs=runs), unread=())
-        dispatch = Dispatch(job, engine, pool, listener or Listener())
+        dispatch = Dispatch(job, engine, pool, listener)
         dispatch.plan(is_here=options.cluster is None)
         dispatch.measure()
     return tuple(dispatch.failures.items())

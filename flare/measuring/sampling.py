@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from flare.common.environment import CGROUPS
 from flare.common.errors import HostError
 from flare.common.text import safe
+from flare.results.measurement_json import Gpu
 from flare.results.traces_csv import Sample, Trace
 
 MB = 2**20
@@ -36,17 +37,6 @@ class DeviceError(HostError):
 
     code = "H08"
     remedy = "Try nvidia-smi; --gpu none measures without a GPU."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
-    """The identity of a GPU."""
-
-    uuid: str
-    name: str
-    driver: str
-    version: str
-    """"v2", or "v1" if the driver fails at the second version of the call."""
 
 
 IDLE_S = 10.0
@@ -94,11 +84,11 @@ class NvmlSource:
             except pynvml.NVMLError_NotSupported as error:
                 raise DeviceError(_SHARED, _SHARED_REMEDY) from error
         self.read()
-        self.device = Device(
+        self.device = Gpu(
             uuid=pynvml.nvmlDeviceGetUUID(handle),
             name=pynvml.nvmlDeviceGetName(handle),
             driver=pynvml.nvmlSystemGetDriverVersion(),
-            version=f"v{self._version}",
+            version="v2" if self._version == 2 else "v1",
         )
 
     def _query(self) -> Any:

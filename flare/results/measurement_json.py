@@ -219,7 +219,8 @@ class Unlike(TypedDict):
     """What is unlike, each in words of a sentence."""
 
 
-class Gpu(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
     """The GPU; null without one."""
 
     uuid: Text

@@ -13,9 +13,9 @@ from flare.challenge.reading import read_challenge
 from flare.measuring.lane import Computer, Lane
 from flare.measuring.lanes.process import TeamEnd
 from flare.measuring.options import MeasureOptions
-from flare.measuring.sampling import Device
 from flare.measuring.team import Job
 from flare.results.limits import Limits
+from flare.results.measurement_json import Gpu
 from tests.builders import ROOT, case_names
 from tests.builders.running import record
 from tests.builders.teams import PREDICT, rows_of
@@ -23,7 +23,7 @@ from tests.builders.warm import WarmProcess
 
 
 def device(number, name="NVIDIA A100"):
-    return Device(uuid=f"GPU-{number}", name=name, driver="570", version="v2")
+    return Gpu(uuid=f"GPU-{number}", name=name, driver="570", version="v2")
 
 
 def place(cores, *, gpus=(), memory_gib=64, **more):

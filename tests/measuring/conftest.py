@@ -19,9 +19,9 @@ from flare.measuring.archive.reading import read_archive
 from flare.measuring.lanes.dispatch import Listener
 from flare.measuring.measure import measure_teams
 from flare.measuring.options import FLARE, Caches, MeasureOptions, RunOptions
-from flare.measuring.sampling import Device
 from flare.measuring.team import Job
 from flare.results.limits import Limits
+from flare.results.measurement_json import Gpu
 from flare.results.traces_csv import Sample
 from tests.builders.archives import FILES, save
 from tests.builders.schemas import file_problems
@@ -83,7 +83,7 @@ class Notes(Listener):
 class FakeGpu:
     """A GPU whose memory is known; one process is not the container's."""
 
-    device = Device(uuid="GPU-1", name="G", driver="1", version="v2")
+    device = Gpu(uuid="GPU-1", name="G", driver="1", version="v2")
 
     def read(self, seconds=0.0):
         return Sample(seconds=seconds, gpu_memory_mb=300)
