@@ -327,7 +327,7 @@ def count_done(folder: Path) -> int:
         records = read_records(folder / EFFICIENCY_CSV).values()
     except MeasurementError:
         return 0
-    return sum(record.status is not RunStatus.ENGINE_ERROR for record in records)
+    return sum(record.is_finished for record in records)
 
 
 def team_table(folder: Path, team: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date
@@ -189,7 +189,8 @@ def planned_team(task: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
             )
             register(ledger, entry)
         records = read_records(task.folder / EFFICIENCY_CSV)
-        finished = _finished_cases(records, options.rerun)
+        finished = {case for case, record in records.items() if record.is_finished}
+        finished -= {*options.rerun}
         todo = tuple(case for case in task.job.cases if case.case not in finished)
         yield TeamPlan(task=task, lock=lock, log=log, records=records, todo=todo)
 
@@ -205,17 +206,6 @@ def _remove_leftovers(task: TeamJob) -> None:
     except LeftoverError as error:
         problem = f"nothing more of this team is run: {error.finding}"
         raise ArchiveError(task.archive.path.name, problem, error.remedy) from error
-
-
-def _finished_cases(
-    records: Mapping[str, CaseRecord], rerun: Collection[str]
-) -> frozenset[str]:
-    """Cases that have an outcome, unless the engine has failed, or they run again."""
-    finished = set()
-    for case, record in records.items():
-        if record.status is not RunStatus.ENGINE_ERROR and case not in rerun:
-            finished.add(case)
-    return frozenset(finished)
 
 
 def _settings(task: TeamJob) -> Settings:

@@ -105,6 +105,11 @@ class CaseRecord:
             if any(value is not None for value in values):
                 raise ValueError(f"{self.case} is {self.status.value}, but has values")
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether it need not be run again: the engine has not failed."""
+        return self.status is not RunStatus.ENGINE_ERROR
+
 
 VALUES = tuple(field.name for field in fields(CaseRecord) if field.name in MEASURED)
 """Columns whose values were measured, and may be ranked; a run that failed has none."""
