@@ -13,12 +13,11 @@ from flare.challenge.rules import Challenge
 from flare.common.environment import default_workers
 from flare.common.executor import LocalPool, completed
 from flare.evaluation.doctor.diagnose import (
-    GAP_CLOSED,
     LEAST_DSC,
-    LEAST_GAIN,
     Finding,
     diagnose_case,
     judge_of,
+    least_gain_of,
     misplacement_of,
     read_whole,
     with_repair,
@@ -230,4 +229,4 @@ def _least_worth(finding: Finding, donor: Finding, challenge: Challenge) -> floa
         donor_grid = donor.pair.prediction.read_grid()
         if not misplacement_of(donor_grid, finding.sample.grid, challenge):
             return finding.dsc  # the header says itself whose prediction it is
-    return finding.dsc + max(LEAST_GAIN, GAP_CLOSED * (1 - finding.dsc))
+    return finding.dsc + least_gain_of(finding.dsc)

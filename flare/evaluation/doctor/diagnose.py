@@ -56,7 +56,7 @@ LEAST_GAIN = 0.05
 """The least by which the repair of a cause that is told raises the DSC."""
 
 GAP_CLOSED = 0.25
-"""The least share of the gap to a DSC of 1 that it closes."""
+"""The least share of the gap to a DSC of 1 that it closes, if it moves voxels."""
 
 LEAST_DSC = 0.3
 """The least DSC that it reaches."""
@@ -92,9 +92,9 @@ class Finding:
     """If files were exchanged, its prediction is the file that holds it."""
     sample: Sample
     """A few voxels of the reference, to see whose prediction is in a file."""
-    before: CaseScore | None
+    before: CaseScore | None = None
     """The score as submitted; None if the prediction is refused."""
-    refusal: str
+    refusal: str = ""
     """Why it is refused."""
     is_unreadable: bool = False
     """Whether its voxels cannot be read at all."""
@@ -114,6 +114,8 @@ class Finding:
     """The cause by which its numbers were no labels; empty if they are."""
     worst_organ: str = ""
     """The organ with the lowest DSC as submitted, and what is wrong with it."""
+    is_misnamed: bool = False
+    """Whether its file is refused for its name, by which its case is only guessed."""
 
     @property
     def donor(self) -> str:
@@ -204,13 +206,18 @@ def find_explanation(
     return None
 
 
+def least_gain_of(dsc: float) -> float:
+    """The least by which a repair that moves voxels raises a DSC, to be told."""
+    return max(LEAST_GAIN, GAP_CLOSED * (1 - dsc))
+
+
 def _raises_score(best: Judged, judge: Judge) -> bool:
     """Whether a repair raises the score by as much as its causes have to."""
     cause, submitted_dsc = best.repair.cause, judge.submitted_dsc
     least_gain = LEAST_GAIN
     # Other labels alone have their own evidence: `INSTEAD`.
     if cause.placement is not Placement.AS_IS or cause.shift != NO_SHIFT:
-        least_gain = max(LEAST_GAIN, GAP_CLOSED * (1 - submitted_dsc))
+        least_gain = least_gain_of(submitted_dsc)
     return cause != NO_CAUSE and best.worth - submitted_dsc >= least_gain
 
 
@@ -354,7 +361,8 @@ def with_repair(
     before = finding.before
     if before:
         gain = after.dsc - before.dsc
-        if gain <= 0 or (gain < LEAST_GAIN and after.nsd < before.nsd):
+        is_small = gain < least_gain_of(before.dsc)
+        if gain <= 0 or (is_small and after.nsd < before.nsd):
             return None
     repair, dsc = best.repair, best.dsc
     return replace(finding, repair=repair, cause=repair.cause, after=after, dsc=dsc)

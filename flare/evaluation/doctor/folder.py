@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
 from flare.challenge.reading import as_challenge
@@ -26,10 +28,11 @@ from flare.evaluation.doctor.diagnose import (
     read_whole,
     repaired_image,
 )
+from flare.evaluation.doctor.repair import Repair
 from flare.evaluation.doctor.report import report_lines
 from flare.evaluation.errors import EmptyError, GroundTruthError
 from flare.evaluation.plan import find_submission, is_of_algorithm
-from flare.evaluation.submission.find import find_references
+from flare.evaluation.submission.find import Folder, find_references
 from flare.evaluation.submission.match import match_cases
 
 
@@ -164,11 +167,32 @@ def diagnose(
     files = find_references(references, rules)
     submitted = find_submission(folder, files, rules)
     matching = match_cases(submitted, files, rules)
-    findings = tuple(diagnose_cases(matching.pairs, rules, workers=workers))
+    misnamed = matching.misnamed
+    if misnamed:
+        matching = match_cases(_with_names(submitted, misnamed), files, rules)
+    findings = []
+    for finding in diagnose_cases(matching.pairs, rules, workers=workers):
+        is_misnamed = finding.pair.prediction.name in misnamed
+        findings.append(_as_misnamed(finding) if is_misnamed else finding)
     problems = matching.problems
     if findings and all(_is_empty(f) for f in findings):
         problems = (*problems, EmptyError(len(findings)))
-    return Diagnosis(challenge=rules, findings=findings, problems=problems)
+    return Diagnosis(challenge=rules, findings=tuple(findings), problems=problems)
+
+
+def _with_names(folder: Folder, case_by_name: Mapping[str, str]) -> Folder:
+    """The same files, some of which belong to other cases than their names say."""
+    files = []
+    for file in folder.files:
+        files.append(replace(file, case=case_by_name.get(file.name, file.case)))
+    return replace(folder, files=tuple(sorted(files, key=attrgetter("case", "name"))))
+
+
+def _as_misnamed(finding: Finding) -> Finding:
+    """The finding of a file that is refused for its name, if for nothing else."""
+    after = finding.after or finding.before
+    repair = (finding.repair or Repair()) if after else None
+    return replace(finding, is_misnamed=True, before=None, repair=repair, after=after)
 
 
 def _is_empty(finding: Finding) -> bool:

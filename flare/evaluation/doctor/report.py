@@ -20,7 +20,7 @@ from flare.evaluation.doctor.diagnose import (
     read_whole,
     sample_organs,
 )
-from flare.evaluation.doctor.words import CauseText, cause_texts
+from flare.evaluation.doctor.words import cause_texts
 from flare.evaluation.scoring.case import MEMORY, Explanation
 from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.match import CasePair
@@ -42,21 +42,6 @@ MOST_WORST = 5
 
 CASES_LOOKED_AT = 5
 """At most this many cases are looked at: each takes a few tenths of a second."""
-
-
-def texts_of(finding: Finding, challenge: Challenge) -> tuple[CauseText, ...]:
-    """The causes of a case in words; none where nothing explains its score."""
-    if finding.repair is None:
-        return ()
-    return cause_texts(
-        finding.cause,
-        finding.sample.grid,
-        challenge,
-        misplacement=finding.misplacement,
-        donor=finding.donor,
-        outside_labels=finding.outside_labels,
-        numbers=finding.numbers,
-    )
 
 
 def report_lines(findings: Sequence[Finding], challenge: Challenge) -> Iterator[str]:
@@ -98,11 +83,15 @@ def _has_cause_of(first: Finding, finding: Finding) -> bool:
     labels, first_labels = finding.cause.labels, first.cause.labels
     if not {*labels} <= {*first_labels} or bool(labels) != bool(first_labels):
         return False
-    if bool(first.outside_labels) != bool(finding.outside_labels):
-        return False
-    if first.numbers != finding.numbers or bool(first.donor) != bool(finding.donor):
+    if _file_faults(first) != _file_faults(finding):
         return False
     return has_cause(finding.cause, first.cause._replace(labels=labels))
+
+
+def _file_faults(finding: Finding) -> tuple[bool, bool, bool, str]:
+    """The kinds of faults of a file that are no placement of its voxels."""
+    has_outside, is_donated = bool(finding.outside_labels), bool(finding.donor)
+    return finding.is_misnamed, has_outside, is_donated, finding.numbers
 
 
 def _cause_lines(
@@ -114,7 +103,7 @@ def _cause_lines(
     if len(ways) > 1:
         yield "  It is one cause, in files with different axes or voxel sizes."
     yield from _score_lines(members)
-    for cause in texts_of(members[0], challenge):
+    for cause in cause_texts(members[0], challenge):
         for line in cause.lines:
             yield f"  {line}"
     if 2 * len(members) < cases:
@@ -138,7 +127,7 @@ def _ways(members: Sequence[Finding], challenge: Challenge) -> list[str]:
     names: dict[str, list[str]] = {}
     for finding in members:
         cause = finding.cause._replace(labels=members[0].cause.labels)
-        causes = texts_of(replace(finding, cause=cause), challenge)
+        causes = cause_texts(replace(finding, cause=cause), challenge)
         text = "; ".join(cause.text for cause in causes)
         names.setdefault(text, []).append(finding.pair.case)
     ways = [f"{text} ({listing(names[text])})" for text in names]
@@ -174,7 +163,7 @@ def _unexplained_lines(members: Sequence[Finding], cases: int) -> Iterator[str]:
 
 def _row(finding: Finding, challenge: Challenge) -> tuple[str, str, str, str]:
     """The row of a case in the table of all cases."""
-    causes = texts_of(finding, challenge)
+    causes = cause_texts(finding, challenge)
     what = "; ".join(cause.text + cause.detail for cause in causes) or "-"
     before = f"{finding.before.dsc:.4f}" if finding.before else "refused"
     after = f"{finding.after.dsc:.4f}" if finding.after else "-"
@@ -196,7 +185,9 @@ def explain_file(pair: CasePair, challenge: Challenge) -> Explanation | None:
     best = find_explanation(find_repairs(judge), judge)
     if best is None:
         return None
-    causes = cause_texts(best.repair.cause, sample.grid, challenge)
+    repair = best.repair
+    finding = Finding(pair=pair, sample=sample, repair=repair, cause=repair.cause)
+    causes = cause_texts(finding, challenge)
     return Explanation(text="; ".join(cause.text for cause in causes), dsc=best.dsc)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import Challenge, GridComparison
 from flare.common.text import count, listing, safe
+from flare.evaluation.doctor.diagnose import Finding
 from flare.evaluation.doctor.repair import NO_CAUSE, NO_SHIFT, Cause, Placement
 from flare.evaluation.labelmaps.grid import Grid
 
@@ -27,6 +28,8 @@ COPY_HEADER = (
 
 
 REASONS = {
+    "misnamed": "the predictions kept the names of the CTs, whose _0000 is nnU-Net's"
+    " channel, or a program added to them",
     "transposed": "SimpleITK's arrays are (z, y, x), nibabel's are (x, y, z), those of"
     " DICOM, OpenCV and rt-utils (y, x), and one was saved with the other",
     "mirrored": "an axis was reversed between reading the CT and saving the labels: RAS"
@@ -88,28 +91,12 @@ class CauseText:
         return f"Usually: {REASONS[self.name]}.", f"Mend it: {self.code}"
 
 
-def cause_texts(
-    cause: Cause,
-    grid: Grid,
-    challenge: Challenge,
-    *,
-    misplacement: str = "",
-    donor: str = "",
-    outside_labels: Sequence[int] = (),
-    numbers: str = "",
-) -> tuple[CauseText, ...]:
-    """Each part of a cause; `grid` is that of the reference."""
-    texts = []
-    if numbers:
-        text, code = NUMBERS[numbers]
-        texts.append(CauseText(numbers, text, f"{code}; {COPY_HEADER}"))
-    if donor:
-        text = "the file holds the labels of another case"
-        code = (
-            "rename these files; and write each prediction under the name of its own CT"
-        )
-        detail = f" (its own are in the file of {safe(donor)})"
-        texts.append(CauseText("exchanged", text, code, detail))
+def cause_texts(finding: Finding, challenge: Challenge) -> tuple[CauseText, ...]:
+    """Each part of the cause of a case; none where nothing explains its score."""
+    if finding.repair is None:
+        return ()
+    cause, grid = finding.cause, finding.sample.grid
+    texts = [*_file_texts(finding, challenge)]
     if cause.placement is Placement.HEADER:
         text = "on another grid than the CT, as its header says"
         identity, nearest = "SimpleITK.Transform()", "SimpleITK.sitkNearestNeighbor"
@@ -118,17 +105,18 @@ def cause_texts(
     else:
         texts += _axes_texts(cause, grid)
         # A challenge that compares sizes alone takes any header.
-        is_harmless = bool(donor) or challenge.grid.compare is GridComparison.SIZE
-        texts += _size_or_header_texts(cause, "" if is_harmless else misplacement)
+        is_harmless = finding.donor or challenge.grid.compare is GridComparison.SIZE
+        misplacement = "" if is_harmless else finding.misplacement
+        texts += _size_or_header_texts(cause, misplacement)
     if cause.shift != NO_SHIFT and cause.placement is not Placement.CUT:
         text = f"shifted by {_shift_text(cause, grid)}"
         back = tuple(-steps for steps in cause.shift[::-1])
         code = f"labels = numpy.roll(labels, {back}, (0, 1, 2))"
         texts.append(CauseText("shifted", text, code))
-    if outside_labels:
+    if finding.outside_labels:
         text = "labels outside of 0 to 255"
         code = "labels = numpy.where((labels < 0) | (labels > 255), 0, labels)"
-        detail = f" ({listing(map(str, outside_labels), last=' and ')})"
+        detail = f" ({listing(map(str, finding.outside_labels), last=' and ')})"
         texts.append(CauseText("outside", text, code, detail))
     if cause.labels:
         text = f"given other numbers ({_labels_text(cause, challenge)})"
@@ -136,6 +124,25 @@ def cause_texts(
         table = f"table = numpy.arange(256, dtype='uint8'); table[{old}] = {new}"
         texts.append(CauseText("labels", text, f"{table}; labels = table[labels]"))
     return tuple(texts)
+
+
+def _file_texts(finding: Finding, challenge: Challenge) -> Iterator[CauseText]:
+    """The faults of a file: its name, its numbers, and whose labels it holds."""
+    if finding.is_misnamed:
+        text = "the file is not called as its case"
+        code = f"save it as {challenge.names.prediction_of('CASE')}"
+        detail = f" ({safe(finding.pair.prediction.file_name)})"
+        yield CauseText("misnamed", text, code, detail)
+    if finding.numbers:
+        text, code = NUMBERS[finding.numbers]
+        yield CauseText(finding.numbers, text, f"{code}; {COPY_HEADER}")
+    if finding.donor:
+        text = "the file holds the labels of another case"
+        code = (
+            "rename these files; and write each prediction under the name of its own CT"
+        )
+        detail = f" (its own are in the file of {safe(finding.donor)})"
+        yield CauseText("exchanged", text, code, detail)
 
 
 def _axes_texts(cause: Cause, grid: Grid) -> Iterator[CauseText]:

@@ -59,6 +59,8 @@ class Matching:
     reasons: Mapping[str, Reason] = field(default_factory=dict)
     """Why files cannot be used, by case; where there are archives, each case has a
     reason, as it may be in them."""
+    misnamed: Mapping[str, str] = field(default_factory=dict)
+    """Names of files that no case has, with the case that each probably means."""
 
 
 def match_cases(
@@ -97,6 +99,7 @@ def match_cases(
         pairs=tuple(_pairs(files_by_case, references_by_case)),
         problems=problems,
         reasons=reasons | _reasons(files_by_case, mismatch),
+        misnamed=mismatch.misnamed,
     )
 
 

@@ -15,8 +15,7 @@ from flare.challenge.metrics import metrics_in
 from flare.challenge.rules import Challenge, Organ
 from flare.common.text import printable
 from flare.evaluation.doctor.diagnose import diagnose_case, read_whole
-from flare.evaluation.doctor.report import texts_of
-from flare.evaluation.doctor.words import CauseText
+from flare.evaluation.doctor.words import CauseText, cause_texts
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.arrays import Labels, ReusedMemory, Spacing
@@ -372,7 +371,7 @@ def find_mending(
     labels = finding.repair.apply(submitted.labels, finding.sample.grid.shape)
     organs = [organ.label for organ in challenge.organs]
     return Mending(
-        causes=texts_of(finding, challenge),
+        causes=cause_texts(finding, challenge),
         scores=finding.after.by_metric,
         labels=labels * np.isin(labels, organs),
     )

@@ -14,7 +14,7 @@ from flare.cli.main import main
 from flare.common.errors import InputError, OutputError
 from flare.evaluation.doctor.folder import challenge_of_labels
 from flare.evaluation.doctor.judge import Judge
-from flare.evaluation.doctor.report import texts_of
+from flare.evaluation.doctor.words import cause_texts
 from flare.evaluation.errors import EmptyError, GroundTruthError
 from tests.builders import read_metrics, run_evaluate
 
@@ -141,7 +141,7 @@ def diagnosed(folders, **options):
 
 
 def said(diagnosis):
-    texts = texts_of(diagnosis.findings[0], diagnosis.challenge)
+    texts = cause_texts(diagnosis.findings[0], diagnosis.challenge)
     return "; ".join(cause.text for cause in texts)
 
 
@@ -168,7 +168,7 @@ def test_each_cause_is_named_and_mended_as_promised(folders, tmp_path, kind):
     assert promised.dsc >= 0.75
     ct = nib.Nifti1Image(body(), AFFINE)
     scope = {"labels": labels, "numpy": np, "scipy": scipy, "ct": ct}
-    causes = texts_of(finding, diagnosis.challenge)
+    causes = cause_texts(finding, diagnosis.challenge)
     for cause in causes:
         if cause.name not in UNMOVED:
             exec(cause.code.split("; nibabel")[0], scope)
@@ -507,6 +507,28 @@ def test_what_cannot_be_read_is_told_with_its_own_advice(folders):
     assert "[F10]" in diagnosis.lines[1]
 
 
+@pytest.mark.parametrize("labels", [body(), body()[::-1]], ids=["right", "mirrored"])
+def test_files_with_wrong_names_are_looked_at_as_what_they_are_meant_to_be(
+    folders, tmp_path, capfd, labels
+):
+    write_cases(folders, [labels, body()], [body(), body()])
+    (folders[0] / "case_0.nii.gz").rename(folders[0] / "case_0_0000.nii.gz")
+
+    words = ["--ground-truth", folders[1], "--challenge", "flare21"]
+    _, output = run_main(
+        capfd, "doctor", folders[0], *words, "--fix", tmp_path / "fixed"
+    )
+
+    cause = "the file is not called as its case"
+    assert output.out.startswith(f"1 of 2 cases: {cause}")
+    assert "Mend it: save it as CASE.nii.gz" in output.out
+    row = next(line for line in output.out.splitlines() if line.startswith("case_0 "))
+    assert row.split()[1:3] == ["refused", "1.0000"]
+    assert f"{cause} (case_0_0000.nii.gz)" in row
+    status, output = run_main(capfd, "check", tmp_path / "fixed", *words)
+    assert (status, output.out.splitlines()[-1][:16]) == (0, "Nothing is wrong")
+
+
 def test_jobs_of_a_platform_are_refused_as_their_cases_are_secret(folders):
     write(folders[1], "case_1", body())
     (folders[0] / "predictions.json").write_text("[]")
@@ -670,14 +692,24 @@ def test_what_a_header_scales_is_read_as_it_was_meant(
     assert np.array_equal(nib.load(fixed).dataobj, body())
 
 
-def grown(labels):
-    """Each organ by a voxel on all sides."""
-    larger = ndimage.grey_dilation(labels, footprint=np.ones((3, 3, 3)))
-    return np.where(labels, labels, larger)
+def small_organs(random):
+    """Four of 5 to 8 voxels across, some of which touch."""
+    labels = np.zeros((24, 24, 24), dtype=np.uint8)
+    places = np.moveaxis(np.indices(labels.shape), 0, -1)
+    for organ in range(1, 5):
+        centre, radii = random.uniform(6, 18, 3), random.uniform(2.5, 4, 3)
+        labels[(((places - centre) / radii) ** 2).sum(axis=-1) <= 1] = organ
+    return labels
 
 
 def test_an_honest_folder_that_has_grown_is_not_shifted(folders):
-    write_cases(folders, [grown(body(number)) for number in range(5)])
+    """Each organ grows over those of lower numbers: a shift by a voxel raises DSC."""
+    random = np.random.default_rng(4)
+    for number in range(5):
+        reference = small_organs(random)
+        grown = ndimage.grey_dilation(reference, (3, 3, 3))
+        for folder, labels in zip(folders, (grown, reference), strict=True):
+            write(folder, f"case_{number}", labels, np.eye(4))
 
     assert diagnosed(folders).is_sound
 
