@@ -14,6 +14,7 @@ from flare.common.environment import default_workers
 from flare.common.executor import LocalPool, completed
 from flare.evaluation.doctor.diagnose import (
     LEAST_DSC,
+    SURE_DSC,
     Finding,
     diagnose_case,
     judge_of,
@@ -171,14 +172,15 @@ def find_exchanged(
 def _is_doubtful(finding: Finding) -> bool:
     """Whether a prediction may be that of another case.
 
-    It is not if it is good, or if other axes, its header or a crop alone explain it:
-    the time to try all on each other grows with the square of their number.
+    It is not if it is good, or if other axes, its header or a crop alone explain it
+    well: the time to try all on each other grows with the square of their number.
     """
     if finding.is_unreadable or finding.dsc >= OWN_DSC:
         return False
     cause = finding.cause
     is_moved = cause.placement is Placement.FIT or cause.shift != NO_SHIFT
-    return finding.repair is None or is_moved or bool(cause.labels)
+    is_explained = finding.repair is not None and finding.dsc >= SURE_DSC
+    return not is_explained or is_moved or bool(cause.labels)
 
 
 def _fits(

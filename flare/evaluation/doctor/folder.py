@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -31,6 +30,7 @@ from flare.evaluation.doctor.diagnose import (
 from flare.evaluation.doctor.repair import Repair
 from flare.evaluation.doctor.report import report_lines
 from flare.evaluation.errors import EmptyError, GroundTruthError
+from flare.evaluation.evaluate import ignored_labels_text
 from flare.evaluation.plan import find_submission, is_of_algorithm
 from flare.evaluation.submission.find import Folder, find_references
 from flare.evaluation.submission.match import match_cases
@@ -46,22 +46,25 @@ class Diagnosis:
     problems: tuple[SubmissionError, ...]
     """Missing cases, files of no case or of a format that is not accepted, and that no
     prediction has any organ."""
+    doubt: str = ""
+    """Labels of which a challenge alone can say whether they are refused."""
 
     @property
     def is_sound(self) -> bool:
         """Whether nothing is to be mended but the segmentation itself."""
         mended = [f for f in self.findings if f.repair or not f.before]
-        return not mended and not self.problems
+        return not mended and not self.problems and not self.doubt
 
     @property
     def lines(self) -> tuple[str, ...]:
         """All that `flare doctor` says."""
-        lines = problem_lines(self.problems)
+        lines = filter(None, (*problem_lines(self.problems), self.doubt))
         return (*lines, *report_lines(self.findings, self.challenge))
 
     def write_repaired(self, folder: str | Path) -> tuple[str, ...]:
         """Write copies of all predictions that are then taken; return these cases.
 
+        Each file is read again, and holds nothing but labels on its reference's grid.
         The folder is there when it is whole. Its files are written into another one
         beside it, which a later call that begins anew removes.
 
@@ -98,12 +101,9 @@ class Diagnosis:
         """Write a prediction, repaired if it has a repair, into a folder."""
         import nibabel as nib  # not at the top: it is slow to load
 
-        file = finding.pair.prediction
-        if finding.repair is None:
-            shutil.copyfile(file.path, folder / file.file_name)
-            return
-        labels = read_whole(file)[0].labels
-        image = repaired_image(finding.repair, labels, finding.sample.grid)
+        labels = read_whole(finding.pair.prediction)[0].labels
+        repair = finding.repair or Repair()
+        image = repaired_image(repair, labels, finding.sample.grid)
         nib.save(image, folder / self.challenge.names.prediction_of(finding.pair.case))
 
 
@@ -174,10 +174,20 @@ def diagnose(
     for finding in diagnose_cases(matching.pairs, rules, workers=workers):
         is_misnamed = finding.pair.prediction.name in misnamed
         findings.append(_as_misnamed(finding) if is_misnamed else finding)
+    doubt = "" if challenge else _doubt(findings, rules)
     problems = matching.problems
-    if findings and all(_is_empty(f) for f in findings):
+    if findings and not doubt and all(_is_empty(f) for f in findings):
         problems = (*problems, EmptyError(len(findings)))
-    return Diagnosis(challenge=rules, findings=tuple(findings), problems=problems)
+    return Diagnosis(
+        challenge=rules, findings=tuple(findings), problems=problems, doubt=doubt
+    )
+
+
+def _doubt(findings: Sequence[Finding], challenge: Challenge) -> str:
+    """A line about labels that no reference has; empty without any."""
+    unknown = [f.before.unknown_labels for f in findings if f.before]
+    text = ignored_labels_text(unknown, challenge)
+    return text and f"By these references {text}: --challenge says what it refuses."
 
 
 def _with_names(folder: Folder, case_by_name: Mapping[str, str]) -> Folder:

@@ -15,7 +15,7 @@ from flare.common.errors import InputError, OutputError
 from flare.evaluation.doctor.folder import challenge_of_labels
 from flare.evaluation.doctor.judge import Judge
 from flare.evaluation.doctor.words import cause_texts
-from flare.evaluation.errors import EmptyError, GroundTruthError
+from flare.evaluation.errors import EmptyError, FractionError, GroundTruthError
 from tests.builders import read_metrics, run_evaluate
 
 SPACING_XYZ = (1.0, 1.5, 2.5)
@@ -417,21 +417,22 @@ def test_organs_that_lie_elsewhere_in_each_case_share_no_shift(folders):
     assert diagnosed(folders).is_sound
 
 
-def test_exchanged_files_are_told_by_whose_they_are(folders, tmp_path):
+@pytest.mark.parametrize("turn", [np.copy, np.flipud], ids=["exchanged", "mirrored"])
+def test_exchanged_files_are_told_by_whose_they_are(folders, tmp_path, turn):
     """Patient 1 has other organs, 2 those of 0; one file has a label of no organ."""
     other = np.zeros_like(body())
     other[20:38, 3:14, 4:12], other[3:14, 16:30, 9:20] = 1, 2
     other[5:13, 4:13, 2:9], other[22:30, 20:28, 13:19] = 3, 4
     with_stray = other.copy()
     with_stray[0, 0, 0] = 99
-    write_cases(folders, [with_stray, body(), body()], [body(), other, body()])
+    write_cases(folders, [turn(with_stray), body(), body()], [body(), other, body()])
 
     diagnosis = diagnosed(folders)
     diagnosis.write_repaired(tmp_path / "fixed")
 
     donors = [finding.donor for finding in diagnosis.findings]
     assert donors == ["case_1", "case_0", ""]
-    assert said(diagnosis) == "the file holds the labels of another case"
+    assert said(diagnosis).startswith("the file holds the labels of another case")
     results = flare.evaluate(tmp_path / "fixed", folders[1], challenge="flare21")
     assert results.metrics["dsc"] == (1, 1, 1)
 
@@ -486,6 +487,24 @@ def test_without_a_challenge_the_labels_of_the_references_are_organs(folders):
     names = [organ.name for organ in diagnosis.challenge.organs]
     assert names == ["label_11", "label_12", "label_13", "label_14"]
     assert said(diagnosis) == MIRRORED
+
+
+@pytest.mark.parametrize("label", [-1, 255, 1000])
+@pytest.mark.parametrize("is_whole", [False, True], ids=["a voxel", "all"])
+def test_without_a_challenge_labels_of_no_reference_are_told(folders, label, is_whole):
+    """Only a challenge knows whether they are refused: no label map is called empty."""
+    labels = body().astype(np.int16)
+    labels[labels > 0 if is_whole else (0, 0, 0)] = label
+    write_cases(folders, [labels])
+
+    diagnosis = flare.diagnose(*folders)
+
+    assert not diagnosis.is_sound
+    assert diagnosis.lines[0] == (
+        f"By these references label {label} is no organ and counts as background, in 1"
+        " of 1 files: --challenge says what it refuses."
+    )
+    assert "F12" not in " ".join(diagnosis.lines)
 
 
 def test_references_without_any_label_are_refused(folders):
@@ -734,6 +753,17 @@ def test_copies_that_would_be_refused_are_left_out_and_named(folders, tmp_path, 
     assert sorted(f.name for f in fixed.iterdir()) == ["case_1.nii.gz", "case_2.nii.gz"]
     assert output.out.endswith("; without case_0, which would be refused\n")
     assert not (tmp_path / ".fixed.part").exists()
+
+
+def test_what_is_copied_is_read_again(folders, tmp_path):
+    write_cases(folders, [body(), body(1)[::-1]])
+    diagnosis = diagnosed(folders)
+
+    write(folders[0], "case_0", body() * 0.5)
+
+    with pytest.raises(FractionError):
+        diagnosis.write_repaired(tmp_path / "fixed")
+    assert not [*tmp_path.glob("*fixed*")]
 
 
 def test_half_a_folder_never_has_its_name(folders, tmp_path, monkeypatch):
