@@ -308,6 +308,8 @@ class Point:
     number: str
     words: str
     is_front: bool
+    is_hollow: bool = False
+    """Whether it is worth nothing: however many others there are, it has its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +325,7 @@ class Points:
         """The points, the front last, and whether each has room for its number."""
         has_room = len(self.points) <= MANY_ROWS
         ordered = sorted(self.points, key=lambda point: (point.is_front, point.x))
-        return [(point, has_room or point.is_front) for point in ordered]
+        return [(p, has_room or p.is_front or p.is_hollow) for p in ordered]
 
     @property
     def front(self) -> list[Point]:

@@ -125,10 +125,15 @@ def cost_chart(tradeoff: Tradeoff) -> Chart:
         texts = dsc.text(team.dsc), metric.text(team.cost)
         is_front = team in front
         words = f"{dsc.heading} {texts[0]}, {metric.heading} {texts[1]}"
-        place = across.scale(team.cost), up.place(team.dsc)
-        points.append(
-            Point(*place, str(team.rank or ""), f"{safe(team.team)}: {words}", is_front)
+        point = Point(
+            x=across.scale(team.cost),
+            y=up.place(team.dsc),
+            number=str(team.rank or ""),
+            words=f"{safe(team.team)}: {words}",
+            is_front=is_front,
+            is_hollow=team.dsc == 0,
         )
+        points.append(point)
         rows.append((team.team, team.rank or "-", *texts, "yes" if is_front else "no"))
     notes = across.note, up.note if below else "", tradeoff.front_text
     heads = ("team", "rank", dsc.heading, metric.heading, "front")

@@ -118,7 +118,8 @@ def _numbered_dots(points: Points, bottom: float) -> list[Markup]:
     dots, numbers = [], []
     for point, has_number in points.drawn:
         x, y = percent(point.x), bottom - POINTS_HIGH * point.y
-        css = "blob" if point.is_front else "point"
+        css = "frame" if point.is_hollow else "point"
+        css = "blob" if point.is_front else css
         words, radius = element("title", point.words), 9 if has_number else 4
         dots.append(element("circle", words, cx=x, cy=y, r=radius, class_=css))
         if has_number and point.number:

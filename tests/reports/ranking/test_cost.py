@@ -107,12 +107,18 @@ def test_the_axis_goes_from_one_round_mark_to_another(values, ticks):
     assert all(0 <= axis.scale(value) <= 1 for value in values)
 
 
-def test_a_team_that_finds_nothing_is_no_part_of_the_front(tmp_path):
+@pytest.mark.parametrize("teams", [5, 30])
+def test_a_team_that_finds_nothing_is_no_part_of_the_front(tmp_path, teams):
     """It costs next to nothing; its dot is hollow, with its number, and has no line."""
-    page = page_of(tmp_path, values=VALUES | {"nothing": (0.0, 1.0, 1.0)})
+    values = {f"t{n:02}": (0.5 + n / 100, 10.0 + n, 50.0 + n) for n in range(teams)}
+    page = page_of(tmp_path, values=values | {"nothing": (0.0, 1.0, 1.0)})
 
     for chart in parts_of(page, "cost"):
         (points,) = chart.rows
         (nothing,) = [p for p in points.points if p.words.startswith("nothing:")]
-        assert (nothing.is_front, nothing.number) == (False, "1")
+        assert not nothing.is_front
+        assert (nothing, True) in points.drawn
+        assert f">{nothing.number}</text>" in str(chart_svg(chart))
+        dot = str(chart_svg(chart)).partition("<title>nothing:")[0]
+        assert dot.rpartition("<circle")[2].endswith('class="frame">')
         assert "nothing" not in chart.note
