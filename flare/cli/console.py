@@ -21,6 +21,8 @@ import click
 
 from flare.common.errors import MESSAGE_LIMIT, FlareError, StoppedError, as_flare_error
 
+_log = logging.getLogger(__name__)
+
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
 
@@ -162,6 +164,11 @@ def _stderr_to_stdout() -> Iterator[int]:
         sys.stderr.flush()
         os.dup2(real, 2)
         os.close(real)
+
+
+def say(text: object) -> None:
+    """Tell what a command has done, or found, in a line of the log, or several."""
+    _log.info("%s", text)
 
 
 def draw(line: str) -> None:

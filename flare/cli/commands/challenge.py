@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 import click
@@ -15,13 +14,12 @@ from flare.challenge.reading import (
     read_challenge,
 )
 from flare.cli.command import Command, Group, takes
+from flare.cli.console import say
 from flare.common.options import argument
 from flare.common.text import listing
 from flare.results.efficiency_csv import ranked_by_others
 
 PLACE = ("For organisers", 1)
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,15 +44,14 @@ def list_challenges() -> None:
     width = max(map(len, names))
     for name in names:
         challenge = read_challenge(name)
-        _log.info("%s  %s", name.ljust(width), challenge.name)
+        say(f"{name.ljust(width)}  {challenge.name}")
 
 
 @command.add_command
 @takes(NamedChallenge, "show", help="Print the file of one, to start your own from.")
 def show_challenge(request: NamedChallenge) -> None:
     """Print the file of a challenge."""
-    text = challenge_text(request.challenge).rstrip("\n")
-    _log.info("%s", text)
+    say(challenge_text(request.challenge).rstrip("\n"))
 
 
 @command.add_command
@@ -63,19 +60,18 @@ def validate_challenge(request: NamedChallenge) -> None:
     """Say what a challenge file means."""
     rules = read_challenge(request.challenge)
     foreign_metrics = ranked_by_others(rules, request.challenge)
-    _log.info("%s", challenge_summary(rules))
+    say(challenge_summary(rules))
     if foreign_metrics:
-        _log.info(
-            "\nNothing here makes %s: give flare rank a table that has all ranked"
-            " metrics.",
-            listing(foreign_metrics),
+        say(
+            f"\nNothing here makes {listing(foreign_metrics)}: give flare rank a table"
+            " that has all ranked metrics."
         )
     computed = [metric.name for metric in scored(foreign_metrics)]
     if computed:
-        _log.info("To have %s computed, add it to metrics.", listing(computed))
+        say(f"To have {listing(computed)} computed, add it to metrics.")
     no_ranking = (
         "\nIts teams cannot be ranked, as it has no [[ranking]]: the page Challenge"
         " files explains it."
     )
     end = "" if rules.ranking else no_ranking
-    _log.info("\nThis challenge can be used: --challenge %s%s", request.challenge, end)
+    say(f"\nThis challenge can be used: --challenge {request.challenge}{end}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 import tempfile
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ import numpy  # noqa: F401  before ours, as in evaluate.py
 from flare.challenge.reading import read_challenge
 from flare.cli.command import takes
 from flare.cli.commands.evaluate import on_case
-from flare.cli.console import OutcomeError, Progress
+from flare.cli.console import OutcomeError, Progress, say
 from flare.common.errors import InputError
 from flare.common.options import argument, challenge_option, option, workers_option
 from flare.common.text import printable, safe
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from flare.measuring.archive.reading import Archive
 
 PLACE = ("For participants", 1)
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +70,6 @@ class CheckRequest:
 
 @takes(CheckRequest, exclusive=("images", "ground_truth"))
 def command(request: CheckRequest) -> None:
-    """Say what the evaluation would refuse, or why an image cannot be run."""
     if is_container_image(request.predictions):
         _check_archive(request)
         return
@@ -86,7 +82,7 @@ def command(request: CheckRequest) -> None:
         with label_maps_folder(request.predictions) as folder:
             _check_folder(request, folder)
     except UploadError as error:
-        _log.info("%s", error)
+        say(error)
         raise OutcomeError("") from error
 
 
@@ -102,7 +98,7 @@ def _check_folder(request: CheckRequest, folder: Path) -> None:
         on_case=on_case(Progress()) if sys.stdout.isatty() else None,
     )
     if report.lines:
-        _log.info("%s", "\n".join(filter(None, (*report.lines, report.hint))))
+        say("\n".join(filter(None, (*report.lines, report.hint))))
         raise OutcomeError("")
     is_whole = request.images or request.ground_truth
     what = "this submission."
@@ -115,7 +111,7 @@ def _check_folder(request: CheckRequest, folder: Path) -> None:
     verdict = f"Nothing is wrong with {what}"
     if report.common_cause:
         verdict = f"Nothing is refused, but {report.common_cause}"
-    _log.info("%s\n%s", report.summary, verdict)
+    say(f"{report.summary}\n{verdict}")
 
 
 def _check_archive(request: CheckRequest) -> None:
@@ -134,25 +130,18 @@ def _check_archive(request: CheckRequest) -> None:
         model=request.model or model_beside(request.predictions),
     )
     for problem in archive.problems:
-        _log.info("%s", problem)
+        say(problem)
     for doubt in archive.doubts:
-        _log.info("%s: doubtful: %s", safe(archive.path.name), doubt)
+        say(f"{safe(archive.path.name)}: doubtful: {doubt}")
     if archive.problems:
         raise OutcomeError("")
-    _log.info(
-        "%s: image %s of team %s, %.0f MB unpacked, can be loaded.",
-        safe(archive.path.name),
-        archive.image[:12],
-        archive.team,
-        archive.unpacked_bytes / 2**20,
-    )
-    if archive.model:
-        _log.info(
-            "%s: model %s, %.0f MB unpacked, can be unpacked.",
-            safe(archive.model.path.name),
-            archive.model.sha256[:12],
-            archive.model.unpacked_bytes / 2**20,
-        )
+    size = f"{archive.unpacked_bytes / 2**20:.0f} MB unpacked"
+    image = f"image {archive.image[:12]} of team {archive.team}"
+    say(f"{safe(archive.path.name)}: {image}, {size}, can be loaded.")
+    if model := archive.model:
+        size = f"{model.unpacked_bytes / 2**20:.0f} MB unpacked"
+        name = f"{safe(model.path.name)}: model {model.sha256[:12]}"
+        say(f"{name}, {size}, can be unpacked.")
     if request.run:
         _try_archive(archive, request, request.run)
 
@@ -183,13 +172,13 @@ def _try_archive(archive: Archive, request: CheckRequest, image: Path) -> None:
         log = trial.run.log.decode("utf-8", "replace").strip() if trial.run else ""
         if log:
             lines = "\n".join(f"  {printable(line)}" for line in log.splitlines())
-            _log.info("The container says:\n%s", lines[-2000:])
+            say(f"The container says:\n{lines[-2000:]}")
         status = trial.status
         if status is not RunStatus.OK or not trial.run:
             what = f"{status.value}: {trial.message}"
-            _log.info("%s, %s: %s", archive.team, safe(case.case), what)
+            say(f"{archive.team}, {safe(case.case)}: {what}")
             raise OutcomeError("")
-        _log.info("%s: ok, %.2f s.", safe(case.case), trial.run.runtime_s)
+        say(f"{safe(case.case)}: ok, {trial.run.runtime_s:.2f} s.")
         rules = with_options(challenge, EvaluationOptions(unknown_labels="ignore"))
         report = check_submission(trial.folder, rules, workers=1, are_jobs_read=False)
-        _log.info("%s", report.summary or report.lines[0])
+        say(report.summary or report.lines[0])

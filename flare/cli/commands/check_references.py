@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import takes
+from flare.cli.console import say
 from flare.common.environment import BUNDLED_GROUND_TRUTH
 from flare.common.options import argument, challenge_option, option
 from flare.evaluation.check import check_references
 
 PLACE = ("For organisers", 2)
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +34,6 @@ class ReferencesRequest:
 
 @takes(ReferencesRequest, exclusive=("folder", "ground_truth"))
 def command(request: ReferencesRequest) -> None:
-    """Read a challenge file and all reference labels."""
     rules = read_challenge(request.challenge)
     folder = request.folder or request.ground_truth or BUNDLED_GROUND_TRUTH
-    _log.info("%s", check_references(folder, rules))
+    say(check_references(folder, rules))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 from flare.cli.command import takes
+from flare.cli.console import say
 from flare.common.options import option, whole
 from flare.evaluation.demonstration import SEED, write_demonstration
 
 PLACE = ("For developers", 1)
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +30,5 @@ class DemonstrationRequest:
 
 @takes(DemonstrationRequest)
 def command(request: DemonstrationRequest) -> None:
-    """Write the demonstration set."""
     for file in write_demonstration(request.output, seed=request.seed):
-        _log.info("Wrote %s", file)
+        say(f"Wrote {file}")

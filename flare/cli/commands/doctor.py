@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 from flare.cli.command import takes
-from flare.cli.console import OutcomeError
+from flare.cli.console import OutcomeError, say
 from flare.common.errors import InputError
 from flare.common.options import argument, option, workers_option
 from flare.common.text import count, listing, safe
 
 PLACE = ("For participants", 3)
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +40,6 @@ class DoctorRequest:
 
 @takes(DoctorRequest)
 def command(request: DoctorRequest) -> None:
-    """Say why a score is low, and write repaired copies."""
     from flare.evaluation.doctor.folder import check_new, diagnose
     from flare.evaluation.submission.unpack import label_maps_folder
 
@@ -62,7 +58,7 @@ def command(request: DoctorRequest) -> None:
             challenge=request.challenge,
             workers=request.workers,
         )
-        _log.info("%s", "\n".join(diagnosis.lines))
+        say("\n".join(diagnosis.lines))
         if request.fix:
             cases = diagnosis.write_repaired(request.fix)
             text = f"Wrote {count(len(cases), 'case')} into {safe(request.fix)}"
@@ -70,8 +66,8 @@ def command(request: DoctorRequest) -> None:
             left_out = [pair.case for pair in pairs if pair.case not in cases]
             if left_out:
                 text += f"; without {listing(left_out)}, which would be refused"
-            _log.info("\n%s", text)
+            say(f"\n{text}")
         elif any(finding.repair for finding in diagnosis.findings):
-            _log.info("\n--fix NEW_FOLDER writes repaired copies of all predictions.")
+            say("\n--fix NEW_FOLDER writes repaired copies of all predictions.")
     if not diagnosis.is_sound:
         raise OutcomeError("")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-
 from flare.cli.command import takes
+from flare.cli.console import say
 from flare.common.text import count
 from flare.platforms.grandchallenge.download import DownloadOptions, download
 from flare.platforms.grandchallenge.tokens import read_tokens
 
 PLACE = ("For organisers", 6)
-
-_log = logging.getLogger(__name__)
 
 
 @takes(
@@ -20,7 +17,6 @@ _log = logging.getLogger(__name__)
     " FLARE_GC_TOKEN_FILE names the file that holds it.",
 )
 def command(request: DownloadOptions) -> None:
-    """Get the results of a phase off the platform."""
     teams = download(request, token=read_tokens()[0])
     verb = "is" if teams == 1 else "are"
-    _log.info("%s %s in %s", count(teams, "team"), verb, request.output)
+    say(f"{count(teams, 'team')} {verb} in {request.output}")

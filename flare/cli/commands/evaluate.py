@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flare.cli.command import takes, version_option
-from flare.cli.console import Progress
+from flare.cli.console import Progress, say
 from flare.common.environment import PLATFORM_GROUND_TRUTH, __version__, importing
 from flare.common.options import (
     argument,
@@ -30,8 +29,6 @@ PLACE = ("For participants", 2)
 
 LOW_DSC = 0.5
 """If most cases are below this DSC, it is asked what was done to them as a whole."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +77,6 @@ class EvaluationRequest:
 
 @takes(EvaluationRequest, exclusive=("submission", "predictions"))
 def command(request: EvaluationRequest) -> None:
-    """Score a folder or zip of predictions."""
     # Here, as the help should not wait for them.
     with importing():
         # Before ours, within whose imports its own would be so deep that Python needs
@@ -97,12 +93,8 @@ def command(request: EvaluationRequest) -> None:
     reuse_freed_memory()  # here, and so in workers; not in a program that imports flare
     prepare_output(request.output)
     ground_truth = request.ground_truth or usual_references()
-    _log.info(
-        "flare %s, challenge %s, reference labels in %s",
-        __version__,
-        request.challenge,
-        ground_truth,
-    )
+    rules = f"flare {__version__}, challenge {request.challenge}"
+    say(f"{rules}, reference labels in {ground_truth}")
     challenge, options = read_challenge(request.challenge), request.options
     if options.decimals is None:
         options = replace(options, decimals=challenge.board.decimals)
@@ -129,9 +121,9 @@ def command(request: EvaluationRequest) -> None:
         from flare.results.answers_csv import write_answers
 
         write_answers(request.answers, results.answer_rows)
-    _log.info("\n%s\n\nWrote %s", results_table(results), file)
+    say(f"\n{results_table(results)}\n\nWrote {file}")
     if cause:
-        _log.info("\n%s", cause)
+        say(f"\n{cause}")
 
 
 def _common_cause(

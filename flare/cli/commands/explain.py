@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,13 +11,12 @@ from pathlib import Path
 
 import flare
 from flare.cli.command import takes
+from flare.cli.console import say
 from flare.common.errors import FlareError
 from flare.common.options import argument
 from flare.common.text import nearest
 
 PLACE = ("For everybody", 2)
-
-_log = logging.getLogger(__name__)
 
 
 def error_classes() -> Iterator[type[FlareError]]:
@@ -68,9 +66,9 @@ class ExplanationRequest:
 
 @takes(ExplanationRequest)
 def command(request: ExplanationRequest) -> None:
-    """Print what a code means and what helps, or the list of all codes."""
     if request.meaning:
-        _log.info("%s", request.meaning)
+        say(request.meaning)
     else:
         for name, text in explanations().items():
-            _log.info("%s  %s", name, text.partition("\n")[0])
+            title = text.partition("\n")[0]
+            say(f"{name}  {title}")

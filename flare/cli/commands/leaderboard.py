@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-
 from flare.cli.command import takes
+from flare.cli.console import say
 from flare.common.text import safe
 from flare.platforms.grandchallenge.leaderboard import (
     BoardOptions,
@@ -16,17 +15,14 @@ from flare.platforms.grandchallenge.leaderboard import (
 
 PLACE = ("For organisers", 5)
 
-_log = logging.getLogger(__name__)
-
 
 @takes(BoardOptions)
 def command(request: BoardOptions) -> None:
-    """Rank several results as the platform would."""
     results = [read_result(file) for file in request.files]
     phase = request.phase(results)
     rows, left_out = rank_results(results, phase)
     if request.output:
         write_leaderboard(rows, phase, request.output)
-    _log.info("%s", leaderboard_table(rows, phase))
+    say(leaderboard_table(rows, phase))
     for name, why in left_out:
-        _log.info("A result of %s is left out: %s.", safe(name), why)
+        say(f"A result of {safe(name)} is left out: {why}.")

@@ -22,7 +22,6 @@ _log = logging.getLogger(__name__)
 
 @takes(MeasureOptions)
 def command(options: MeasureOptions) -> None:
-    """Run teams' images case by case, and score what they predict."""
     if options.page:
         # Here, as help should not wait for it.
         from flare.reports.render import check_library

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import dataclass
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import takes
+from flare.cli.console import say
 from flare.common.errors import InputError
 from flare.common.options import challenge_option, option
 from flare.common.schema import dump
@@ -17,8 +17,6 @@ from flare.platforms.grandchallenge.phase_settings import (
 )
 
 PLACE = ("For organisers", 4)
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +38,6 @@ class SettingsOptions:
 
 @takes(SettingsOptions)
 def command(options: SettingsOptions) -> None:
-    """Print the settings of three phases."""
     if options.gpu != "0" and not options.external:
         problem = "--gpu: it is about what flare serve runs"
         raise InputError(problem, "Give --external, too.")
@@ -48,4 +45,4 @@ def command(options: SettingsOptions) -> None:
     phases = settings_for(rules)
     if options.external:
         phases = {"external": external_settings_for(rules, has_gpu=has_gpu)}
-    _log.info("%s", json.dumps(dump(phases), indent=2))
+    say(json.dumps(dump(phases), indent=2))

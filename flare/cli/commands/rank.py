@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-
 from flare.cli.command import takes
+from flare.cli.console import say
 from flare.common.environment import without_searches
 from flare.ranking.rules import RankingRequest
 
 PLACE = ("For organisers", 11)
 
-_log = logging.getLogger(__name__)
-
 
 @takes(RankingRequest)
 def command(request: RankingRequest) -> None:
-    """Rank teams by FLARE's rule."""
     # Here, as the help should not wait for pandas.
     from flare.challenge.reading import read_challenge
     from flare.ranking.rank import rank_results
@@ -26,6 +22,6 @@ def command(request: RankingRequest) -> None:
     with without_searches():
         ranking = Ranking(rank_results(request.results, challenge, request.options))
         ranking.write(request.output)
-    _log.info("%s", ranking)
+    say(ranking)
     if request.by_organ:
-        _log.info("\n%s", organs_text(ranking.analysis))
+        say(f"\n{organs_text(ranking.analysis)}")

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 import click
 
 from flare.cli.command import takes
-from flare.cli.console import Progress
+from flare.cli.console import Progress, say
 from flare.common.text import safe
 from flare.ranking.rules import RankingOptions
 from flare.reports.cases.options import CaseOptions
 from flare.reports.report import Kind, Report, is_page, kind_of
 
 PLACE = ("For everybody", 1)
-
-_log = logging.getLogger(__name__)
 
 _RANKING_OPTIONS = [row.name for row in fields(RankingOptions)]
 _CASE_OPTIONS = [row.name for row in fields(CaseOptions)]
@@ -36,7 +33,6 @@ _LABEL_MAPS = ("ground_truth", "predictions")
 
 @takes(Report)
 def command(request: Report) -> None:
-    """Make pages of results."""
     context = click.get_current_context()
     problem = next(_problems(request, context), None)
     if problem:
@@ -55,8 +51,8 @@ def command(request: Report) -> None:
     report = replace(request, on_drawn=on_drawn)
     page = report.write()
     if request.figures:
-        _log.info("Wrote figures into %s", safe(request.figures))
-    _log.info("Wrote %s: open it in a browser", safe(page))
+        say(f"Wrote figures into {safe(request.figures)}")
+    say(f"Wrote {safe(page)}: open it in a browser")
 
 
 def _problems(request: Report, context: click.Context) -> Iterator[str]:

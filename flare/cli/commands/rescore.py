@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import takes
-from flare.cli.console import OutcomeError
+from flare.cli.console import OutcomeError, say
 from flare.common.options import argument, challenge_option, option, workers_option
 from flare.common.text import count, listing, safe, shell_word
 from flare.measuring.rescore import Rescored, rescore, rescored_table
 
 PLACE = ("For organisers", 10)
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +33,6 @@ class RescoreRequest:
 
 @takes(RescoreRequest)
 def command(request: RescoreRequest) -> None:
-    """Score kept predictions anew, and keep what was measured."""
     teams = rescore(
         request.results,
         request.ground_truth,
@@ -45,8 +41,8 @@ def command(request: RescoreRequest) -> None:
     )
     errors = [(team.team, team.error) for team in teams if team.error]
     for name, error in errors:
-        _log.info("%s: not scored: %s", safe(name), error)
-    _log.info("\n%s", rescored_table(teams))
+        say(f"{safe(name)}: not scored: {error}")
+    say(f"\n{rescored_table(teams)}")
     _tell_left(request, teams)
     if errors:
         name, error = errors[0]
@@ -68,4 +64,4 @@ def _tell_left(request: RescoreRequest, teams: Sequence[Rescored]) -> None:
         )
         if len(names) == len(teams):
             raise OutcomeError(line)
-        _log.info("%s", line)
+        say(line)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flare.cli.command import takes
-from flare.cli.console import OutcomeError, Progress, stopping_with
+from flare.cli.console import OutcomeError, Progress, say, stopping_with
 from flare.common.errors import StoppedError
 from flare.common.options import (
     argument,
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from flare.evaluation.many.teams import ScoredTeam, ScoredTeams, ScoringProgress
 
 PLACE = ("For organisers", 9)
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +67,6 @@ class ScoreRequest:
 
 @takes(ScoreRequest, exclusive=("workers", "cluster"))
 def command(request: ScoreRequest) -> None:
-    """Score the predictions of all teams."""
     # Here, as the help should not wait for them.
     from flare.evaluation.many.score import evaluate_many
 
@@ -92,18 +88,15 @@ def command(request: ScoreRequest) -> None:
             cluster=request.cluster,
             on_progress=tell,
             on_team=_tell_team,
-            on_start=lambda at: _log.info("Dask's dashboard: %s", safe(at)),
+            on_start=lambda at: say(f"Dask's dashboard: {safe(at)}"),
             **asdict(request.options),
         )
     _write_means(request)
-    _log.info("\n%s", _summary(scored))
+    say(f"\n{_summary(scored)}")
     if scored.not_submitted:
-        _log.info(
-            "In %s, but not in %s: %s. They are ranked, too, until you remove them.",
-            safe(request.output),
-            safe(request.teams),
-            listing(scored.not_submitted),
-        )
+        places = f"In {safe(request.output)}, but not in {safe(request.teams)}"
+        teams = listing(scored.not_submitted)
+        say(f"{places}: {teams}. They are ranked, too, until you remove them.")
     if request.csv:
         from flare.results.metrics_reading import write_scores
 
@@ -125,16 +118,14 @@ def _stopped() -> StoppedError:
 def _tell_team(team: ScoredTeam) -> None:
     name = safe(team.team)
     if team.refusal:
-        _log.info("%s: refused: %s", name, team.refusal)
+        say(f"{name}: refused: {team.refusal}")
     else:
         from flare.results.scores import value_text
 
         means = " ".join(value_text(*item) for item in team.means.items())
-        _log.info(
-            "%s: %s (%d of %d cases scored now)", name, means, team.scored, team.cases
-        )
+        say(f"{name}: {means} ({team.scored} of {team.cases} cases scored now)")
     for line in (*team.zeros, *team.flags):
-        _log.info("%s: %s", name, line)
+        say(f"{name}: {line}")
 
 
 def _summary(scored: ScoredTeams) -> str:
@@ -174,4 +165,4 @@ def _write_means(request: ScoreRequest) -> None:
     for name, text in mean_files(team_means(table, challenge), challenge.name):
         write_whole(request.output / name, f"{text.rstrip()}\n")
     for line in organ_flags(table):
-        _log.info("%s", line)
+        say(line)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 from flare.cli.command import takes
 from flare.cli.commands.measure import Announcer
-from flare.cli.console import stopping_with
+from flare.cli.console import say, stopping_with
 from flare.common.errors import StoppedError
 from flare.common.text import safe
 from flare.platforms.grandchallenge.client import Client
@@ -24,8 +23,6 @@ from flare.platforms.serving.serve import ServiceOptions, serve
 from flare.platforms.serving.source import DropFolder, FolderOptions, Source
 
 PLACE = ("For organisers", 8)
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +63,9 @@ class ServiceRequest:
     " on each line, each claim is made with the one that was not used for longest.",
 )
 def command(request: ServiceRequest) -> None:
-    """Measure submissions as they come, and answer them."""
     service = request.service
     if service.status:
-        _log.info("%s", status_text(service.folder, service.hours))
+        say(status_text(service.folder, service.hours))
         return
     if service.page:
         # Here, as help should not wait for it.
@@ -86,4 +82,4 @@ def tell(entry: Entry) -> None:
     step = entry.step.value
     if entry.step is Step.SCORED and entry.message:
         step = f"failed: {entry.message}"
-    _log.info("%s: %s", safe(entry.title), step)
+    say(f"{safe(entry.title)}: {step}")

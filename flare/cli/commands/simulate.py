@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 from flare.challenge.reading import read_challenge
 from flare.cli.command import takes
+from flare.cli.console import say
 from flare.common.options import challenge_option, option, positive, whole
 from flare.common.text import count
 from flare.ranking.simulation import SEED, write_simulation
 
 PLACE = ("For organisers", 12)
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +43,6 @@ class SimulationRequest:
 
 @takes(SimulationRequest)
 def command(request: SimulationRequest) -> None:
-    """Make up the results of a challenge."""
     written = write_simulation(
         read_challenge(request.challenge),
         request.output,
@@ -53,5 +50,5 @@ def command(request: SimulationRequest) -> None:
         cases=request.cases,
         seed=request.seed,
     )
-    counts = count(len(written), "team"), count(request.cases, "case")
-    _log.info("Wrote %s with %s to %s", *counts, request.output)
+    teams, cases = count(len(written), "team"), count(request.cases, "case")
+    say(f"Wrote {teams} with {cases} to {request.output}")
