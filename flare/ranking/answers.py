@@ -56,6 +56,15 @@ class AnswerColumn:
             rows = rows[places]
         return metric_value(self.metric, self.rules, rows) if len(rows) else np.nan
 
+    def drawn_values(
+        self, teams: Sequence[str], draws: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        """The values of teams on the cases of each draw, of shape (teams, draws)."""
+        values = np.empty((len(teams), len(draws)))
+        for number, team in enumerate(teams):
+            values[number] = [self.value(team, places) for places in draws]
+        return values
+
     def select(
         self, names: Mapping[str, str], withdrawn: Collection[str]
     ) -> AnswerColumn:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, product
@@ -12,13 +11,12 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from flare.answers.agreement import Rows
-from flare.answers.values import case_numbers, decisions, metric_value
+from flare.answers.values import case_numbers, decisions
 from flare.challenge.answers import KINDS
 from flare.challenge.metrics import METRICS, Better, Metric, MetricName, metric_named
 from flare.common.environment import __version__
 from flare.common.schema import Count, Is, Share, Text, dump
-from flare.ranking.answers import AnswerSheet
+from flare.ranking.answers import AnswerColumn, AnswerSheet
 from flare.ranking.ranking_json import shown
 from flare.ranking.ranks import Tau, Values
 from flare.ranking.uncertainty import method_of
@@ -100,14 +98,9 @@ class Difference:
         return fmean(present) if present else None
 
     @property
-    def changed(self) -> int:
-        """The number of cases that are better or worse."""
-        return self.better + self.worse
-
-    @property
     def is_tested(self) -> bool:
         """Whether a case differs, by a metric that has a good end."""
-        return self.method is not None and self.changed > 0
+        return self.method is not None and self.equal < self.cases
 
     @property
     def is_significant(self) -> bool:
@@ -308,51 +301,46 @@ def _sheets(first: Side, candidate: Side) -> Iterator[tuple[AnswerSheet, AnswerS
 
 def _answer_differences(first: Side, candidate: Side) -> Iterator[AnswerDifference]:
     """The differences of the values that both have, with intervals if there are any."""
-    drawn: dict[str, list[float]] = {}
-    for before, after in _sheets(first, candidate):
-        for metric, column in zip(
-            before.rules.metrics, before.rules.columns, strict=True
-        ):
-            rows = [
-                case_numbers(metric, sheet.rules, sheet.rows)
-                for sheet in (before, after)
-            ]
-            drawn[column] = drawn_differences(metric, before, rows)
-    for column, value in first.answers.items():
-        if column not in candidate.answers:
-            continue
-        interval = None
-        draws = len(drawn[column]) if column in drawn else None
-        if draws is not None and draws >= FEWEST_DRAWS:
-            interval = percentiles(np.array(drawn[column]))
+    drawn = {}
+    for sheets in _sheets(first, candidate):
+        rules = sheets[0].rules
+        for metric, column in zip(rules.metrics, rules.columns, strict=True):
+            drawn[column] = drawn_differences(metric, *sheets)
+    for column in filter(candidate.answers.__contains__, first.answers):
+        before, after = first.answers[column], candidate.answers[column]
+        interval, draws = None, None
+        if column in drawn:
+            draws = len(drawn[column])
+            interval = percentiles(drawn[column]) if draws >= FEWEST_DRAWS else None
         yield AnswerDifference(
             evaluation=candidate.name,
             metric=column,
             method=method_of(metric_named(column)).compared,
-            before=value,
-            after=candidate.answers[column],
-            difference=candidate.answers[column] - value,
+            before=before,
+            after=after,
+            difference=after - before,
             interval=interval,
             draws=draws,
         )
 
 
-def drawn_differences(
-    metric: str, sheet: AnswerSheet, numbers: Sequence[Rows]
-) -> list[float]:
-    """The differences of a metric's values, second less first, in draws of the cases.
+def drawn_differences(metric: str, before: AnswerSheet, after: AnswerSheet) -> Values:
+    """The differences of a metric's values in draws of the cases.
 
-    `numbers` has what each case gives, in both evaluations. Draws in which the metric
-    is undefined are left out.
+    Draws in which the metric is undefined are left out.
     """
-    differences = []
-    for drawn in draw_places([len(numbers[0])], seed=SEED)[0]:
-        before, after = (
-            metric_value(metric, sheet.rules, rows[drawn]) for rows in numbers
-        )
-        if not math.isnan(after - before):
-            differences.append(after - before)
-    return differences
+    rules = before.rules
+    numbers = {
+        side: case_numbers(metric, rules, sheet.rows)
+        for side, sheet in (("before", before), ("after", after))
+    }
+    column = AnswerColumn(
+        metric=metric, rules=rules, cases=before.cases, numbers=numbers
+    )
+    (places,) = draw_places([len(before.rows)], seed=SEED)
+    values = column.drawn_values(("before", "after"), places)
+    differences = values[1] - values[0]
+    return np.asarray(differences[~np.isnan(differences)])
 
 
 def _decision_tests(first: Side, candidate: Side) -> Iterator[DecisionTest]:

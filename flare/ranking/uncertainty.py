@@ -20,7 +20,6 @@ import numpy.typing as npt
 from flare.challenge.metrics import Metric, MetricName
 from flare.common.schema import OMIT, Count, Is, Positive, Share, Text
 from flare.common.text import listing
-from flare.ranking.answers import AnswerColumn
 from flare.ranking.ranks import (
     Board,
     Integers,
@@ -117,7 +116,8 @@ def draw_cases(board: Board, *, samples: int = DRAWS, seed: int = SEED) -> Draws
     values = np.empty((len(board.teams), samples, len(metrics)))
     for number, rule in enumerate(metrics):
         column = board.answers[rule.metric]
-        values[:, :, number] = _drawn_values(column, board.teams, places[column.cases])
+        drawn_places = places[column.cases]
+        values[:, :, number] = column.drawn_values(board.teams, drawn_places)
     # The gate is one of label maps, case by case.
     rules = replace(board.rules, metrics=tuple(metrics), gate_dsc=0.0)
     return Draws(
@@ -126,16 +126,6 @@ def draw_cases(board: Board, *, samples: int = DRAWS, seed: int = SEED) -> Draws
         rules=rules,
         answers=comparable(values, rules),
     )
-
-
-def _drawn_values(
-    column: AnswerColumn, teams: Sequence[str], drawn: Integers
-) -> Values:
-    """The values of teams on each draw, of shape (teams, samples)."""
-    values = np.empty((len(teams), len(drawn)))
-    for number, team in enumerate(teams):
-        values[number] = [column.value(team, places) for places in drawn]
-    return values
 
 
 def bootstrap(board: Board, draws: Draws) -> Bootstrap:

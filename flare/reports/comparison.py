@@ -196,7 +196,7 @@ def verdict(pairs: Pairs, first: Compared, candidate: Compared, tests: int) -> s
         return f"{candidate.name} is {' and '.join(phrases)} on {number}{where}."
     why = "both may be equally good"
     fewest = fewest_cases_to_test(2 * tests)
-    if max(mean.changed for mean in means) < fewest:
+    if max(mean.better + mean.worse for mean in means) < fewest:
         why = f"it takes {fewest} cases that differ to show it"
     return (
         f"Neither {candidate.name} nor {first.name} is shown to be better on {number},"
