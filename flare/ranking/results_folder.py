@@ -71,26 +71,33 @@ class CaseResult(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TeamResults:
+class Background:
+    """All that is known of results besides their values."""
+
+    roll: RollCall = field(default_factory=RollCall)
+    """Who took part, but is not ranked, or not with all results."""
+    origin: Origin | None = None
+    """What the results were made with; None for a table, which does not tell."""
+    warned: tuple[tuple[str, str], ...] = ()
+    """Teams, and the warnings from when they were scored."""
+    notes: tuple[str, ...] = ()
+    """What is odd about the folders, in sentences for the organisers."""
+    answers: Mapping[str, AnswerColumn] = field(default_factory=dict)
+    """The ranked metrics of answers by their names; their values, which are of all
+    cases together, stand in every case. A ranking that was written has none."""
+    worst_distances: Mapping[str, float] = field(default_factory=dict)
+    """By case that could not be scored: its distances in mm, as metrics.json has
+    them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamResults(Background):
     """The results of all teams, and what else their folders tell."""
 
     results: list[CaseResult]
     """By the metrics that are ranked, and by all other scores in the folders."""
     is_measured: bool
     """Whether any team was measured."""
-    roll: RollCall = field(default_factory=RollCall)
-    """Who took part, but is not ranked, or not with all results."""
-    origin: Origin | None = None
-    """What the results were made with."""
-    warned: tuple[tuple[str, str], ...] = ()
-    """Teams, and the warnings from when they were scored."""
-    notes: tuple[str, ...] = ()
-    """What is odd about the folders, in sentences for the organisers."""
-    answers: Mapping[str, AnswerColumn] = field(default_factory=dict)
-    """The ranked metrics of answers, by their names."""
-    worst_distances: Mapping[str, float] = field(default_factory=dict)
-    """By case that could not be scored: its distances in mm, as metrics.json has
-    them."""
 
 
 def read_teams(

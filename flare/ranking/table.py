@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,11 @@ from flare.challenge.metrics import MetricName, metric_named
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Text
 from flare.common.text import listing
-from flare.ranking.answers import AnswerColumn
-from flare.ranking.inspection import Copies, Origin, RollCall
+from flare.ranking.inspection import Copies
 from flare.ranking.ranks import Board, Values
 from flare.ranking.results_folder import (
     NO_ROW,
+    Background,
     CaseResult,
     TeamResults,
     read_teams,
@@ -61,7 +61,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ResultTable:
+class ResultTable(Background):
     """The results of all teams on all cases."""
 
     teams: tuple[str, ...]
@@ -82,22 +82,8 @@ class ResultTable:
     """Why a result is missing; empty where it is not."""
     kinds: Texts
     """The part of the reason that many cases may share."""
-    notes: tuple[str, ...] = ()
-    """What is odd about where the values come from."""
-    roll: RollCall = field(default_factory=RollCall)
-    """Who took part, but is not ranked, or not with all results."""
-    warned: tuple[tuple[str, str], ...] = ()
-    """Teams, and what was said of them when they were scored."""
-    origin: Origin | None = None
-    """What the results were made with; None for a table, which does not tell."""
-    worst_distances: Mapping[str, float] = field(default_factory=dict)
-    """By case: every distance, in mm, of a label map that could not be scored; only for
-    the cases whose metrics.json tells it."""
     left_out: tuple[str, ...] = ()
     """Metrics that were asked for, and that nobody has, as no team was measured."""
-    answers: Mapping[str, AnswerColumn] = field(default_factory=dict)
-    """The ranked metrics of answers by their names; their values, which are of all
-    cases together, stand in every case. A ranking that was written has none."""
 
     @property
     def all_cases(self) -> tuple[str, ...]:
