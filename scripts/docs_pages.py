@@ -16,6 +16,7 @@ import click
 from docs_editions import editions_table
 from docs_examples import example_files
 from docs_files import files_page
+from docs_methods import METHOD_PARTS
 from docs_notebook import notebook_files
 from make_schemas import schemas
 from mkdocs.config.defaults import MkDocsConfig
@@ -53,6 +54,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Put what is made of the program in the place of its comment."""
+    for name, text in METHOD_PARTS.items():
+        markdown = markdown.replace(name, text)
     for name, make in PARTS.items():
         if name in markdown:
             markdown = markdown.replace(name, make())

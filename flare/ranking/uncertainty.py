@@ -283,6 +283,8 @@ def _pair_tests(
 class Method:
     """How pairs of teams are compared by a metric, and all words for it."""
 
+    is_for: Callable[[Metric], bool]
+    """Whether it is for a metric."""
     values: Callable[[Board, Draws | None, str], Values | None]
     """The values that are compared, of shape (teams, cases or draws)."""
     compare: Callable[[Values], tuple[Values, Values, Values]]
@@ -306,6 +308,7 @@ class Method:
 
 
 BY_CASE = Method(
+    is_for=lambda metric: metric.is_of_each_case,
     values=_values_of_cases,
     compare=compare_by_signed_ranks,
     kind="",
@@ -333,6 +336,7 @@ BY_CASE = Method(
 """Of values of each case."""
 
 BY_DRAWS = Method(
+    is_for=lambda metric: not metric.is_of_each_case,
     values=_values_of_draws,
     compare=compare_by_draws,
     kind="answers",
@@ -361,12 +365,16 @@ BY_DRAWS = Method(
 """Of values of all cases together."""
 
 
+METHODS = (BY_CASE, BY_DRAWS)
+"""All ways of comparing: the first that is for a metric is used."""
+
+
 def method_of(metric: Metric) -> Method:
     """How teams are compared by a metric."""
-    return BY_CASE if metric.is_of_each_case else BY_DRAWS
+    return next(method for method in METHODS if method.is_for(metric))
 
 
 def methods_of(metrics: Iterable[Metric]) -> tuple[Method, ...]:
-    """How teams are compared by some metrics: each way once, that of cases first."""
+    """How teams are compared by some metrics: each way once, in their order."""
     methods = list(map(method_of, metrics))
-    return tuple(method for method in (BY_CASE, BY_DRAWS) if method in methods)
+    return tuple(method for method in METHODS if method in methods)

@@ -1,4 +1,4 @@
-"""All that a person reads about results; computes nothing but what cases draw.
+"""All that a person reads about results; computes means and what cases draw.
 
 Where things are registered: a section or a figure of a page in the file of the page's
 topic, such as ``evaluation.py`` or ``ranking/page.py``; parts of pages, and marks of

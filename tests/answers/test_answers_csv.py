@@ -16,6 +16,7 @@ from flare.evaluation.evaluate import evaluate
 from flare.results.answers_csv import AnswerRow, read_answers, write_answers
 from flare.results.metrics_json import write_results
 from tests.builders.answers import (
+    ByKind,
     answer_rules,
     answers_challenge,
     entries_of,
@@ -56,17 +57,17 @@ def tables(kind, generator, cases=30):
     boxes = np.concatenate([corners, corners + generator.random((2, cases, 1, 2))], -1)
     words = np.array(["kidney stone", "cyst", '"ascites"', "=1+1"])
     picked = words[generator.integers(0, 4, (2, cases))]
-    by_kind = {
-        "binary": (classes[:, 0], shares[:, 0]),
-        "classes": (classes[:, 0], shares),
-        "labels": (classes, shares),
-        "number": reals,
-        "time": reals,
-        "choice": picked,
-        "label_set": picked,
-        "boxes": boxes,
-        "chain": picked,
-    }
+    by_kind = ByKind(
+        binary=(classes[:, 0], shares[:, 0]),
+        classes=(classes[:, 0], shares),
+        labels=(classes, shares),
+        number=reals,
+        time=reals,
+        choice=picked,
+        label_set=picked,
+        boxes=boxes,
+        chain=picked,
+    )
     return [column.tolist() for column in by_kind[kind]]
 
 

@@ -14,6 +14,7 @@ from flare.challenge.metrics import ANSWER_METRICS, Better
 from flare.common.errors import SubmissionError
 from flare.evaluation.evaluate import evaluate
 from tests.builders.answers import (
+    ByKind,
     answer_rows,
     answer_rules,
     answers_challenge,
@@ -36,17 +37,17 @@ def scores(number):
     return st.lists(shares, min_size=number, max_size=number)
 
 
-ANSWERS = {
-    "binary": (st.sampled_from("01"), scores(1)),
-    "classes": (st.sampled_from("012"), scores(3)),
-    "labels": (st.tuples(*[st.sampled_from("01")] * 3), scores(3).map(tuple)),
-    "number": (numbers, numbers),
-    "time": (numbers, numbers),
-    "choice": (letters, letters),
-    "label_set": (words, words),
-    "boxes": (boxes, boxes),
-    "chain": (chains, chains),
-}
+ANSWERS = ByKind(
+    binary=(st.sampled_from("01"), scores(1)),
+    classes=(st.sampled_from("012"), scores(3)),
+    labels=(st.tuples(*[st.sampled_from("01")] * 3), scores(3).map(tuple)),
+    number=(numbers, numbers),
+    time=(numbers, numbers),
+    choice=(letters, letters),
+    label_set=(words, words),
+    boxes=(boxes, boxes),
+    chain=(chains, chains),
+)
 """References and predictions, by kind."""
 
 ALL_THIRD = (["2", "0"], [[0, 0, 1], [0, 0, 1]])

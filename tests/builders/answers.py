@@ -84,17 +84,24 @@ def write_folders(folder, files):
     return folders
 
 
-REFERENCES = {
-    "binary": "name,gt\ncase_1,1\ncase_2,0\n",
-    "classes": "name,gt\ncase_1,malignant\ncase_2,0\n",
-    "labels": "name,cyst,stone,ascites\ncase_1,1,0,1\ncase_2,0,1,0\n",
-    "number": "name,gt\ncase_1,3\ncase_2,4.5\n",
-    "time": "name,gt\ncase_1,3\ncase_2,4.5\n",
-    "choice": "name,gt\ncase_1,A\ncase_2,B\n",
-    "label_set": "name,gt\ncase_1,cyst; stone\ncase_2,\n",
-    "boxes": 'name,gt\ncase_1,"[[0, 0, 2, 2]]"\ncase_2,[]\n',
-    "chain": "name,gt\ncase_1,a|b\ncase_2,c\n",
-}
+class ByKind(dict):
+    """A row of a test for each kind of answers."""
+
+    def __missing__(self, kind):
+        raise AssertionError(f"no row for the kind {kind} beside {', '.join(self)}")
+
+
+REFERENCES = ByKind(
+    binary="name,gt\ncase_1,1\ncase_2,0\n",
+    classes="name,gt\ncase_1,malignant\ncase_2,0\n",
+    labels="name,cyst,stone,ascites\ncase_1,1,0,1\ncase_2,0,1,0\n",
+    number="name,gt\ncase_1,3\ncase_2,4.5\n",
+    time="name,gt\ncase_1,3\ncase_2,4.5\n",
+    choice="name,gt\ncase_1,A\ncase_2,B\n",
+    label_set="name,gt\ncase_1,cyst; stone\ncase_2,\n",
+    boxes='name,gt\ncase_1,"[[0, 0, 2, 2]]"\ncase_2,[]\n',
+    chain="name,gt\ncase_1,a|b\ncase_2,c\n",
+)
 """The references of two cases, by kind."""
 
 

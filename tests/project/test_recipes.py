@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+import runpy
 from dataclasses import fields
 
 import pytest
@@ -13,6 +14,7 @@ from flare.challenge.reading import challenge_names
 from flare.cli.command import _declared
 from flare.cli.main import command_names, load
 from flare.common.options import KEY
+from flare.ranking.uncertainty import BY_CASE, METHODS
 from flare.results.efficiency_csv import CaseRecord
 from tests.builders import ROOT
 
@@ -32,6 +34,21 @@ def test_a_page_names_everything_that_was_added(page, names):
     text = (ROOT / "docs" / page).read_text()
 
     assert [name for name in names if name not in text] == []
+
+
+def test_the_documentation_has_the_words_of_each_way_of_comparing():
+    """Its pages name the places of sentences, which are those of the records."""
+    script = runpy.run_path(str(ROOT / "scripts" / "docs_methods.py"))
+    pages = "".join(page.read_text() for page in (ROOT / "docs").rglob("*.md"))
+
+    parts = script["METHOD_PARTS"]
+
+    assert [mark for mark in parts if pages.count(mark) != 1] == []
+    texts = " ".join(parts.values())
+    for method in METHODS:
+        assert method.compared_note in texts
+        assert method.paper.format(**script["COUNTED"]) in texts
+    assert BY_CASE.short in pages
 
 
 @pytest.mark.parametrize("name", sorted({*command_names()} - {"challenge"}))
