@@ -258,7 +258,7 @@ FIRST_SCREEN = {
         "Without running time, cpu_only would be first.",
         "3 things to look at before it is published",
         *("DSC", "NSD", "Running time (s)", "GPU memory (MB)"),
-        *("team_08", "0.960", "rank 2.36", "team_07", "3 to 4"),
+        *("team_08", "0.960", "rank 2.36", "team_07", "3 to 4", "crash", "no result"),
     ),
     "participant-ranking": (
         "FLARE 2021: ranking of 11 teams",

@@ -62,8 +62,9 @@ RANKS_NOTE = (
     "Ranked by the same rules, as if the cases of a group were all that there are."
 )
 
-LOOKED_AT = 10
-"""At most this many things to look at stand above the ranking; all others below."""
+LOOKED_AT = 2
+"""At most this many things to look at stand above the ranking, which has its first 11
+teams on the first screen then; all stand below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
