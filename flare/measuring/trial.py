@@ -284,7 +284,9 @@ def _try_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> T
                 move_answers(folder, taken, files)
                 if challenge.organs:
                     move_map(folder, irregular, taken / case.case, contract)
-                folder, irregular = taken, _top_files(irregular)
+                folder = taken
+                # What lies in a folder of an algorithm's output is no label map.
+                irregular = {n: kind for n, kind in irregular.items() if "/" not in n}
             check_output(folder, irregular, image_folder, challenge)
             answers = read_case_answers(folder, challenge, case.case)
         except WrongOutputError as error:
@@ -296,8 +298,3 @@ def _try_case(image: LoadedImage, case: LabelMapFile, challenge: Challenge) -> T
         files=_label_maps(folder) if challenge.organs else (),
         answers=answers,
     )
-
-
-def _top_files(irregular: Mapping[str, str]) -> dict[str, str]:
-    """The entries that are no regular files, and lie in no folder."""
-    return {name: kind for name, kind in irregular.items() if "/" not in name}

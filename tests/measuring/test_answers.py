@@ -247,10 +247,9 @@ def test_nothing_is_run_that_could_not_be_scored(
 
 HOSTILE = {
     "link": ("ln -s /etc/passwd {}", "results.csv: it is a link"),
-    "pipe": ("mkfifo {}", "results.csv: it is no regular file"),
-    "large": ("truncate -s 64M {}", "results.csv: 67108864 bytes are more than the"),
     "binary": ("head -c 99 /dev/zero > {}", "results.csv: it holds a byte 0"),
 }
+"""A file that is not taken out, and one that is; test_exchange.py has other kinds."""
 
 
 def test_files_of_answers_that_nobody_reads(automsc, bench, measure):
