@@ -162,7 +162,7 @@ def find_exchanged(
             fit = fits_by_donor[donor][case]
             pair = replace(finding.pair, prediction=doubtful[donor].pair.prediction)
             reference = read_reference(pair.reference, challenge, MEMORY)
-            prediction, numbers = read_whole(pair.prediction)
+            prediction, numbers = read_whole(pair.prediction, challenge)
             donated = replace(finding, pair=pair, numbers=numbers)
             mended = with_repair(donated, fit, reference, prediction, challenge)
             if mended:
@@ -187,7 +187,7 @@ def _fits(
     pair: CasePair, *, samples: Mapping[str, Sample], challenge: Challenge
 ) -> tuple[str, Fits]:
     """How well a prediction fits the reference of each case of its size."""
-    prediction, _ = read_whole(pair.prediction)
+    prediction, _ = read_whole(pair.prediction, challenge)
     judge = judge_of(samples[pair.case], prediction, challenge)
     fits = {}
     for case, sample in samples.items():

@@ -38,7 +38,6 @@ from flare.evaluation.labelmaps.reading import (
     opened,
     read_labels,
 )
-from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.scoring.case import MEMORY, score_maps
 from flare.evaluation.scoring.reading import (
     check_headers,
@@ -124,7 +123,7 @@ class Finding:
         return "" if file_case == self.pair.case else file_case
 
 
-def read_whole(file: LabelMapFile) -> tuple[LabelMap, str]:
+def read_whole(file: LabelMapFile, challenge: Challenge) -> tuple[LabelMap, str]:
     """Read a prediction with all of its labels, into memory that the next one takes.
 
     Where its numbers cannot be labels as they are, it is read as they must be meant;
@@ -133,10 +132,13 @@ def read_whole(file: LabelMapFile) -> tuple[LabelMap, str]:
     """
     allocate = partial(MEMORY.take, "prediction")
     causes = ["scaled"]
+    organs = [organ.label for organ in challenge.organs]
     try:
-        prediction = file.read_labels(ALL_LABELS, allocate)
-        if not prediction.unknown:
-            return prediction, ""
+        # To look for all labels takes twice as long, and few predictions have others.
+        for labels in (organs, ALL_LABELS):
+            prediction = file.read_labels(labels, allocate)
+            if not prediction.unknown:
+                return prediction, ""
     except FractionError:
         causes = ["rounded", "scaled"]
     for cause in causes:
@@ -177,7 +179,10 @@ def find_repairs(judge: Judge) -> list[Judged]:
     if not judge.sizes.any():
         return [judge.judged(ways[0])]  # nothing lies in a wrong place
     placed = _best_first([judge.judged(way) for way in ways])
-    climbed = [judge.climbed(start, FIRST_STEP) for start in placed[:CANDIDATES]]
+    # Where one placement fits, no other one is better a few voxels away.
+    is_sure = placed[0].worth >= SURE_DSC and not judge.is_resized
+    number = 1 if is_sure else CANDIDATES
+    climbed = [judge.climbed(start, FIRST_STEP) for start in placed[:number]]
     best = _best_first([*placed, *climbed])
     if best[0].worth >= SEARCHED_BELOW:
         return best
@@ -224,8 +229,8 @@ def _raises_score(best: Judged, judge: Judge) -> bool:
 def _is_sure_of_shift(best: Judged, judge: Judge) -> bool:
     """Whether organs lie elsewhere together, if a repair has a shift in it at all."""
     cause = best.repair.cause
-    is_resized = judge.prediction.grid.shape != judge.sample.grid.shape
-    if cause.shift == NO_SHIFT or (cause.placement is Placement.CUT and is_resized):
+    is_cut = cause.placement is Placement.CUT and judge.is_resized
+    if cause.shift == NO_SHIFT or is_cut:
         return True
     organs = np.count_nonzero(judge.sample.sizes)
     if organs < FEW_ORGANS and best.dsc < SURE_DSC:
@@ -244,7 +249,7 @@ def diagnose_case(
     sample = sample_organs(reference, challenge)
     prediction, numbers = None, ""
     with suppress(FileError):
-        prediction, numbers = read_whole(pair.prediction)
+        prediction, numbers = read_whole(pair.prediction, challenge)
     submitted = None if numbers else prediction
     before, refusal = _score_as_submitted(pair, reference, submitted, challenge)
     kept_points = sample.thinned(KEPT_POINTS)
@@ -352,7 +357,7 @@ def with_repair(
     Nor is it where organs' labels are all lost, or where surfaces fit worse and the
     overlap gains little: an organ that has grown is nearer to a place beside its own.
     """
-    labels = best.repair.apply(prediction.labels, reference.grid.shape)
+    labels = best.repair.apply(prediction, reference.grid.shape, MEMORY)
     organs = [organ.label for organ in challenge.organs]
     repaired = label_map_of(reference.grid, labels, organs)
     after = score_maps(finding.pair, reference, repaired, challenge)
@@ -368,11 +373,11 @@ def with_repair(
     return replace(finding, repair=repair, cause=repair.cause, after=after, dsc=dsc)
 
 
-def repaired_image(repair: Repair, labels: Labels, grid: Grid) -> Any:
+def repaired_image(repair: Repair, prediction: LabelMap, grid: Grid) -> Any:
     """A repaired prediction as an image of nibabel, on the grid of its reference."""
     import nibabel as nib  # not at the top: it is slow to load
 
-    repaired_labels = repair.apply(labels, grid.shape)
+    repaired_labels = repair.apply(prediction, grid.shape)
     return nib.Nifti1Image(repaired_labels.T, affine_of(grid), dtype=np.uint8)
 
 
@@ -392,7 +397,7 @@ def without_strange_labels(
 
 def _worst_organ(judge: Judge, challenge: Challenge) -> str:
     """The organ with the lowest DSC as submitted, and what is wrong with it."""
-    if judge.prediction.grid.shape != judge.sample.grid.shape:
+    if judge.is_resized:
         return ""
     overlaps = judge.sample.overlaps(judge.prediction.labels, Repair().matrix)
     texts: list[tuple[float, str]] = []

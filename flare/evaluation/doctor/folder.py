@@ -101,9 +101,9 @@ class Diagnosis:
         """Write a prediction, repaired if it has a repair, into a folder."""
         import nibabel as nib  # not at the top: it is slow to load
 
-        labels = read_whole(finding.pair.prediction)[0].labels
+        prediction, _ = read_whole(finding.pair.prediction, self.challenge)
         repair = finding.repair or Repair()
-        image = repaired_image(repair, labels, finding.sample.grid)
+        image = repaired_image(repair, prediction, finding.sample.grid)
         nib.save(image, folder / self.challenge.names.prediction_of(finding.pair.case))
 
 

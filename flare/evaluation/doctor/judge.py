@@ -176,9 +176,14 @@ class Judge:
         return best
 
     @property
+    def is_resized(self) -> bool:
+        """Whether the prediction has another size than its reference."""
+        return self.prediction.grid.shape != self.sample.grid.shape
+
+    @property
     def submitted_dsc(self) -> float:
         """The DSC of the prediction as it is; 0 if its size is another."""
-        if self.prediction.grid.shape != self.sample.grid.shape:
+        if self.is_resized:
             return 0.0
         overlaps = self.sample.overlaps(self.prediction.labels, Repair().matrix)
         return self._dsc(Repair(), overlaps, self.sizes)
@@ -276,7 +281,7 @@ class Judge:
         reference = np.zeros(coarse_shape)
         reference[tuple(self.sample.points // strides[:, np.newaxis])] = 1
         coarse = Repair(repair.matrix * [*strides, 1])
-        prediction = coarse.apply(self.prediction.labels, coarse_shape.tolist()) > 0
+        prediction = coarse.apply(self.prediction, coarse_shape.tolist()) > 0
         padded, axes = (2 * coarse_shape).tolist(), (0, 1, 2)
         spectrum = np.fft.rfftn(prediction, padded, axes)
         spectrum = spectrum * np.conj(np.fft.rfftn(reference, padded, axes))

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from flare.evaluation.labelmaps.grid import Grid
-from flare.evaluation.metrics.arrays import Floats, Indices, Labels
+from flare.evaluation.labelmaps.reading import LabelMap
+from flare.evaluation.metrics.arrays import Floats, Indices, Labels, ReusedMemory
 
 
 class Placement(Enum):
@@ -101,38 +102,52 @@ class Repair:
             table[label] = organ
         return table
 
-    def apply(self, labels: Labels, shape: Sequence[int]) -> Labels:
-        """The repaired labels, of the shape of the reference."""
+    def apply(
+        self,
+        prediction: LabelMap,
+        shape: Sequence[int],
+        memory: ReusedMemory | None = None,
+    ) -> Labels:
+        """The repaired labels, of the shape of the reference, in reused memory."""
+        memory = memory or ReusedMemory()
+        repaired = memory.take("repaired", math.prod(shape)).reshape(shape)
         steps = np.abs(self.matrix[:, :3])
         reference_axes = steps.argmax(axis=1)
         # One step along each axis; tilts below a thousandth are left out.
         is_along_axes = np.count_nonzero(steps > 1e-3 * steps.max()) == 3
         if is_along_axes and len({*reference_axes.tolist()}) == 3:
-            moved = self._picked(labels, shape, np.argsort(reference_axes))
+            repaired[...] = 0
+            moved, places = self._moved(prediction, shape, np.argsort(reference_axes))
+            repaired[places] = moved
         else:
             # Not at the top: it is slow to load, and an oblique grid is rare.
             from scipy.ndimage import affine_transform
 
-            moved = affine_transform(
-                labels, self.matrix[:, :3], self.matrix[:, 3], tuple(shape), order=0
+            linear, offset = self.matrix[:, :3], self.matrix[:, 3]
+            affine_transform(
+                prediction.labels, linear, offset, output=repaired, order=0
             )
         if self.cause.labels:
-            moved = self.label_table[moved]
-        return np.ascontiguousarray(moved)
+            table = self.label_table
+            for labels in repaired:  # a slice stays in the CPU's cache
+                labels[...] = table[labels]
+        return repaired
 
-    def _picked(
-        self, labels: Labels, shape: Sequence[int], order: np.ndarray
-    ) -> Labels:
-        """The labels at the nearest voxels; 0 outside of the prediction.
+    def _moved(
+        self, prediction: LabelMap, shape: Sequence[int], order: np.ndarray
+    ) -> tuple[Labels, tuple[slice, ...]]:
+        """The labels at the nearest voxels, and their places; all others are 0.
 
         `order` has, for each axis of the reference, that of the prediction.
         """
+        labels = prediction.labels
+        box = prediction.box
         places, inside = [], []
         for axis, source in enumerate(order.tolist()):
             positions = self.matrix[source, axis] * np.arange(shape[axis])
             positions += self.matrix[source, 3]
             place = np.floor(positions + 0.5 + 1e-6).astype(np.int64)
-            is_inside = (place >= 0) & (place < labels.shape[source])
+            is_inside = (place >= box[source].start) & (place < box[source].stop)
             places.append(place[is_inside])
             start = int(is_inside.argmax())  # those inside lie side by side
             inside.append(slice(start, start + np.count_nonzero(is_inside)))
@@ -148,9 +163,7 @@ class Repair:
                     moved = moved[:: steps.pop()].swapaxes(0, axis)
                 else:
                     moved = moved.take(place, axis)
-        whole = np.zeros(shape, dtype=np.uint8)
-        whole[tuple(inside)] = moved
-        return whole
+        return moved, tuple(inside)
 
 
 def placements(prediction: Grid, reference: Grid) -> list[Repair]:

@@ -180,7 +180,7 @@ def explain_file(pair: CasePair, challenge: Challenge) -> Explanation | None:
     """
     reference = read_reference(pair.reference, challenge, MEMORY)
     sample = sample_organs(reference, challenge)
-    prediction, _ = read_whole(pair.prediction)
+    prediction, _ = read_whole(pair.prediction, challenge)
     judge = judge_of(sample, prediction, challenge)
     best = find_explanation(find_repairs(judge), judge)
     if best is None:

@@ -61,6 +61,16 @@ class LabelMap:
         occupied = self.occupied
         return tuple(label for label in occupied if occupied[label].rows.any())
 
+    @property
+    def box(self) -> tuple[slice, ...]:
+        """A box around all labels of the challenge, along z, y, x."""
+        boxes = [self.occupied[label].box for label in self.present]
+        spans = zip(*boxes, strict=True) if boxes else [(slice(0, 0),)] * 3
+        return tuple(
+            slice(min(span.start for span in along), max(span.stop for span in along))
+            for along in spans
+        )
+
 
 def read_labels(
     stream: Stream,

@@ -367,8 +367,8 @@ def find_mending(
     finding = diagnose_case(pair, challenge=challenge)
     if finding.repair is None or finding.after is None:
         return None
-    submitted, _ = read_whole(pair.prediction)
-    labels = finding.repair.apply(submitted.labels, finding.sample.grid.shape)
+    submitted, _ = read_whole(pair.prediction, challenge)
+    labels = finding.repair.apply(submitted, finding.sample.grid.shape)
     organs = [organ.label for organ in challenge.organs]
     return Mending(
         causes=cause_texts(finding, challenge),

@@ -420,12 +420,12 @@ def test_organs_that_lie_elsewhere_in_each_case_share_no_shift(folders):
 @pytest.mark.parametrize("turn", [np.copy, np.flipud], ids=["exchanged", "mirrored"])
 def test_exchanged_files_are_told_by_whose_they_are(folders, tmp_path, turn):
     """Patient 1 has other organs, 2 those of 0; one file has a label of no organ."""
-    other = np.zeros_like(body())
-    other[20:38, 3:14, 4:12], other[3:14, 16:30, 9:20] = 1, 2
-    other[5:13, 4:13, 2:9], other[22:30, 20:28, 13:19] = 3, 4
+    vectors = [(0, 0, 3), (5, -5, -4), (4, 5, -3), (-2, 4, -1)]
+    other = with_own_vectors(body(), vectors)
     with_stray = other.copy()
     with_stray[0, 0, 0] = 99
-    write_cases(folders, [turn(with_stray), body(), body()], [body(), other, body()])
+    labels = [turn(with_stray), turn(body()), turn(body())]
+    write_cases(folders, labels, [body(), other, body()])
 
     diagnosis = diagnosed(folders)
     diagnosis.write_repaired(tmp_path / "fixed")
