@@ -39,7 +39,6 @@ def command() -> None:
 
 @command.command("list", cls=Command, help="Name all that come with the program.")
 def list_challenges() -> None:
-    """Name all challenges that come with the program."""
     names = challenge_names()
     width = max(map(len, names))
     for name in names:
@@ -50,14 +49,12 @@ def list_challenges() -> None:
 @command.add_command
 @takes(NamedChallenge, "show", help="Print the file of one, to start your own from.")
 def show_challenge(request: NamedChallenge) -> None:
-    """Print the file of a challenge."""
     say(challenge_text(request.challenge).rstrip("\n"))
 
 
 @command.add_command
 @takes(NamedChallenge, "validate", help="Say what it means, or what is wrong.")
 def validate_challenge(request: NamedChallenge) -> None:
-    """Say what a challenge file means."""
     rules = read_challenge(request.challenge)
     foreign_metrics = ranked_by_others(rules, request.challenge)
     say(challenge_summary(rules))
