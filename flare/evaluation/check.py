@@ -307,11 +307,19 @@ def check_references(ground_truth: Path, challenge: Challenge) -> str:
     InputError
         If the folder is not there.
     """
+    references: Sequence[LabelMapFile] = ()
+    lines: list[str] = []
     try:
-        return _references_text(ground_truth, challenge)
+        if challenge.organs:
+            references = find_references(ground_truth, challenge)
+            lines = _label_map_references(references, challenge)
+        if challenge.answers:
+            cases = {file.case for file in references}
+            lines += _answer_references(ground_truth, challenge, cases)
     except GroundTruthError as error:  # there is no submission yet that it could excuse
         error.remedy = f"{_folders_text(ground_truth)}{_REFERENCES_REMEDY}"
         raise
+    return "\n".join(lines)
 
 
 def _folders_text(folder: Path) -> str:
@@ -326,19 +334,6 @@ def _folders_text(folder: Path) -> str:
             names = listing(f"{place}/" for place in sorted(places - {""}))
             return f"If they lie in one of {names} alone, give that one. "
     return ""
-
-
-def _references_text(ground_truth: Path, challenge: Challenge) -> str:
-    """The number of references, and a table of how many have each organ, how large."""
-    references: Sequence[LabelMapFile] = ()
-    lines: list[str] = []
-    if challenge.organs:
-        references = find_references(ground_truth, challenge)
-        lines = _label_map_references(references, challenge)
-    if challenge.answers:
-        cases = {file.case for file in references}
-        lines += _answer_references(ground_truth, challenge, cases)
-    return "\n".join(lines)
 
 
 def _answer_references(

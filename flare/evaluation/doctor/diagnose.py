@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,6 @@ from flare.evaluation.doctor.repair import (
     Cause,
     Placement,
     Repair,
-    affine_of,
     placements,
     rebuilt,
 )
@@ -155,11 +153,6 @@ def read_whole(file: LabelMapFile, challenge: Challenge) -> tuple[LabelMap, str]
     return file.read_labels(ALL_LABELS, allocate), ""
 
 
-def sample_organs(reference: LabelMap, challenge: Challenge) -> Sample:
-    """Take voxels of each organ."""
-    return sample_of(reference, [organ.label for organ in challenge.organs])
-
-
 def judge_of(sample: Sample, prediction: LabelMap, challenge: Challenge) -> Judge:
     """Prepare to judge a prediction that was read with all of its labels."""
     is_counted = np.array([organ.in_mean for organ in challenge.organs])
@@ -246,7 +239,7 @@ def diagnose_case(
 ) -> Finding:
     """Look at one case; `shared` is the cause that most of the other cases have."""
     reference = read_reference(pair.reference, challenge, MEMORY)
-    sample = sample_organs(reference, challenge)
+    sample = sample_of(reference, [organ.label for organ in challenge.organs])
     prediction, numbers = None, ""
     with suppress(FileError):
         prediction, numbers = read_whole(pair.prediction, challenge)
@@ -305,14 +298,11 @@ def _score_as_submitted(
 def _with_organs_alone(prediction: LabelMap, challenge: Challenge) -> LabelMap:
     """A prediction as it is read with the labels of a challenge alone."""
     organs = [organ.label for organ in challenge.organs]
-    strange = [label for label in prediction.present if label not in organs]
-    labels = prediction.labels
-    if strange:
-        table = Repair().relabelled([(label, 0) for label in strange]).label_table
-        labels = table[labels]
-    unknown = sorted([*prediction.unknown, *strange][:UNKNOWN_LABELS_LIMIT])
-    occupied = {organ: prediction.occupied[organ] for organ in organs}
-    return replace(prediction, labels=labels, occupied=occupied, unknown=tuple(unknown))
+    if {*prediction.present} <= {*organs}:
+        return prediction
+    submitted = label_map_of(prediction.grid, prediction.labels.copy(), organs)
+    unknown = [*prediction.unknown, *submitted.unknown][:UNKNOWN_LABELS_LIMIT]
+    return replace(submitted, unknown=tuple(sorted(unknown)))
 
 
 def _explaining_repair(
@@ -371,14 +361,6 @@ def with_repair(
             return None
     repair, dsc = best.repair, best.dsc
     return replace(finding, repair=repair, cause=repair.cause, after=after, dsc=dsc)
-
-
-def repaired_image(repair: Repair, prediction: LabelMap, grid: Grid) -> Any:
-    """A repaired prediction as an image of nibabel, on the grid of its reference."""
-    import nibabel as nib  # not at the top: it is slow to load
-
-    repaired_labels = repair.apply(prediction, grid.shape)
-    return nib.Nifti1Image(repaired_labels.T, affine_of(grid), dtype=np.uint8)
 
 
 def without_strange_labels(

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
+import numpy as np
+
 from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge
 from flare.common.errors import (
@@ -25,9 +27,8 @@ from flare.evaluation.doctor.diagnose import (
     ALL_LABELS,
     Finding,
     read_whole,
-    repaired_image,
 )
-from flare.evaluation.doctor.repair import Repair
+from flare.evaluation.doctor.repair import Repair, affine_of
 from flare.evaluation.doctor.report import report_lines
 from flare.evaluation.errors import EmptyError, GroundTruthError
 from flare.evaluation.evaluate import ignored_labels_text
@@ -102,8 +103,9 @@ class Diagnosis:
         import nibabel as nib  # not at the top: it is slow to load
 
         prediction, _ = read_whole(finding.pair.prediction, self.challenge)
-        repair = finding.repair or Repair()
-        image = repaired_image(repair, prediction, finding.sample.grid)
+        grid = finding.sample.grid
+        labels = (finding.repair or Repair()).apply(prediction, grid.shape)
+        image = nib.Nifti1Image(labels.T, affine_of(grid), dtype=np.uint8)
         nib.save(image, folder / self.challenge.names.prediction_of(finding.pair.case))
 
 
@@ -176,7 +178,7 @@ def diagnose(
         findings.append(_as_misnamed(finding) if is_misnamed else finding)
     doubt = "" if challenge else _doubt(findings, rules)
     problems = matching.problems
-    if findings and not doubt and all(_is_empty(f) for f in findings):
+    if findings and not doubt and all(map(_is_empty, findings)):
         problems = (*problems, EmptyError(len(findings)))
     return Diagnosis(
         challenge=rules, findings=tuple(findings), problems=problems, doubt=doubt

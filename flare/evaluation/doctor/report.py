@@ -18,8 +18,8 @@ from flare.evaluation.doctor.diagnose import (
     find_repairs,
     judge_of,
     read_whole,
-    sample_organs,
 )
+from flare.evaluation.doctor.judge import sample_of
 from flare.evaluation.doctor.words import cause_texts
 from flare.evaluation.scoring.case import MEMORY, Explanation
 from flare.evaluation.scoring.reading import read_reference
@@ -179,7 +179,7 @@ def explain_file(pair: CasePair, challenge: Challenge) -> Explanation | None:
     The case was read before, and both of its label maps are of one size.
     """
     reference = read_reference(pair.reference, challenge, MEMORY)
-    sample = sample_organs(reference, challenge)
+    sample = sample_of(reference, [organ.label for organ in challenge.organs])
     prediction, _ = read_whole(pair.prediction, challenge)
     judge = judge_of(sample, prediction, challenge)
     best = find_explanation(find_repairs(judge), judge)

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import reduce
 from importlib import import_module
+from operator import or_
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -64,12 +66,8 @@ class LabelMap:
     @property
     def box(self) -> tuple[slice, ...]:
         """A box around all labels of the challenge, along z, y, x."""
-        boxes = [self.occupied[label].box for label in self.present]
-        spans = zip(*boxes, strict=True) if boxes else [(slice(0, 0),)] * 3
-        return tuple(
-            slice(min(span.start for span in along), max(span.stop for span in along))
-            for along in spans
-        )
+        present = [self.occupied[label] for label in self.present]
+        return reduce(or_, present).box if present else (slice(0, 0),) * 3
 
 
 def read_labels(
