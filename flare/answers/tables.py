@@ -127,7 +127,10 @@ def _check_names(names: Sequence[str]) -> None:
     if len(names) > MOST_COLUMNS:
         raise ValueError(f"it has more than {MOST_COLUMNS:,} columns")
     if len(names) == 1 and ";" in names[0]:
-        raise ValueError("its columns are separated by semicolons, expected commas")
+        raise ValueError(
+            f"its columns are separated by semicolons ({safe(names[0])}), expected"
+            " commas: save it by frame.to_csv(file, index=False)"
+        )
     counts = Counter(name for name in names if name)
     duplicates = [name for name, number in counts.items() if number > 1]
     if duplicates:

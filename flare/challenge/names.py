@@ -45,7 +45,8 @@ def names_advice(
 ) -> str:
     """Tell which `[names]` take the endings of files from the names of their cases.
 
-    Empty if there are none. `names` are those that the challenge of this key has.
+    Empty if there are none; the lines behind the first one are TOML. `names` are those
+    that the challenge of this key has.
     """
     endings = {"reference": reference, "image": image}
     lines = []
@@ -56,13 +57,11 @@ def names_advice(
     if not lines:
         return ""
     no_part = listing(filter(None, endings.values()), last=" and ")
-    text = " ".join(["[names]", *lines])
+    text = "\n".join(["[names]", *lines])
     file = "the challenge file"
     if challenge in challenge_names():
         file = f"a challenge file (flare challenge show {challenge} > mine.toml)"
-    return (
-        f"If {no_part} is no part of the name, write line by line into {file}: {text}"
-    )
+    return f"If {no_part} is no part of the name, write into {file}:\n{text}"
 
 
 def shared_endings(

@@ -58,7 +58,8 @@ class MisnamedCasesError(SubmissionError):
     """Files have names that are nearly those of cases.
 
     The message names the case that was probably meant. Rename the file as it says,
-    without `_0000` or a suffix of your own.
+    without `_0000` or a suffix of your own. Where the names in a zip begin with `/`,
+    the platform cuts off the letter behind it: zip the files from within their folder.
     """
 
     code = "F03"
@@ -71,6 +72,12 @@ class MisnamedCasesError(SubmissionError):
         self.remedy = f"Rename: did you mean {safe(expected)}?"
         if len(renames) > 1:
             self.remedy = f"Rename, such as {safe(names[0])} to {safe(expected)}."
+        if all(file == expected[1:] for file, expected in renames):
+            self.remedy = (
+                f"{self.remedy} If they are called so in the zip, its names begin with"
+                " /, and the platform cuts off a letter: zip them from within their"
+                " folder."
+            )
 
 
 def _distinct(name: str, expected: str) -> str:

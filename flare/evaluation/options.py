@@ -69,6 +69,12 @@ class EvaluationOptions:
                 changed[field.name] = str(value)
         return changed
 
+    @property
+    def flags(self) -> str:
+        """The flags of `changed`, each with a blank before it."""
+        options = self.changed().items()
+        return "".join(f" --{name.replace('_', '-')} {v}" for name, v in options)
+
 
 def check_count(name: str, value: object, *, least: int) -> None:
     """Refuse a value of an argument that is neither None nor a number to count with."""

@@ -159,7 +159,11 @@ def check_cases(
         advice = ""
         if challenge.organs:
             advice = names_advice(challenge.names, challenge.key, *endings)
-        remedy = f"{advice}." if advice else "Every case needs both."
+        # An error is one line: what was a line of its own stands behind a comma.
+        sentence, *lines = advice.split("\n")
+        remedy = "Every case needs both."
+        if advice:
+            remedy = f"{sentence} {', '.join(lines)} (each a line of its own)."
         raise MeasurementError(str(ground_truth), "; ".join(problems), remedy)
 
 

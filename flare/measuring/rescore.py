@@ -42,6 +42,8 @@ class Rescored:
     """The reason why it could not be scored."""
     is_skipped: bool
     """Whether it was left as it is: no prediction of it is kept."""
+    flags: str = ""
+    """The options of its metrics.json, as a command takes them."""
 
 
 def rescore(
@@ -102,7 +104,16 @@ def _rescore_team(
         after={name: scores.totals[name] if scores else None for name in names},
         error=errors[0] if errors else None,
         is_skipped=not scores and not errors,
+        flags=_flags(folder),
     )
+
+
+def _flags(folder: Path) -> str:
+    """The flags of the options in a metrics.json; empty if it does not tell any."""
+    try:
+        return _read_options(folder / METRICS_JSON).flags
+    except RankingError:
+        return ""
 
 
 def _read_options(file: Path) -> EvaluationOptions:

@@ -261,7 +261,7 @@ REFUSED_FILES = [
     ("csv", "n\u00e4me".encode("latin-1"), "it is not a text in UTF-8"),
     ("csv", TABLE.encode("utf-16"), "it is not a text in UTF-8, which Excel"),
     ("csv", f"{TABLE}\0", "it holds a byte 0"),
-    ("csv", SEMICOLONS, "its columns are separated by semicolons, expected commas"),
+    ("csv", SEMICOLONS, "its columns are separated by semicolons (name;"),
     ("csv", "name,Predictions\na,1", "it has no column prediction (did you mean Pred"),
     ("csv", "name,y\na,1", "it has no column prediction; it has y"),
     ("csv", "case_1,0.75\n,0", "it has no column name, prediction; it has case_1"),

@@ -258,6 +258,39 @@ def test_a_file_that_is_no_zip_of_label_maps_is_refused(tmp_path, name):
     assert f"[{code}]" in said
 
 
+def linked(file):
+    entry = zipfile.ZipInfo("validation_001.nii.gz")
+    entry.external_attr = 0o120777 << 16
+    return zip_of(file, {entry: b"../out/validation_001.nii.gz"})
+
+
+CURES = {
+    "rooted": (
+        lambda file: zip_of(file, {f"/{name}.nii.gz": b"x" for name in case_names(3)}),
+        "F03",
+        "its names begin with /, and the platform cuts off a letter: zip them from",
+    ),
+    "a link": (
+        linked,
+        "F06",
+        "validation_001.nii.gz: it is a symbolic link, of which a zip has the path",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CURES)
+def test_what_the_platform_takes_and_nobody_can_score_has_a_cure(
+    tmp_path, ground_truth, name
+):
+    make, code, words = CURES[name]
+    make(tmp_path / "s.zip")
+
+    run = run_flare("check", tmp_path / "s.zip", "--ground-truth", ground_truth)
+
+    (line,) = [line for line in run.stdout.splitlines() if words in line]
+    assert line.endswith(f"[{code}]")
+
+
 @pytest.mark.parametrize("names", ["a\\b.nii.gz", "b ../a.nii.gz", "/a", "a//b.nii.gz"])
 def test_names_that_are_no_places_are_refused(tmp_path, names):
     archive = zip_of(tmp_path / "s.zip", dict.fromkeys(names.split(), b"x"))

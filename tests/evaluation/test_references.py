@@ -1,5 +1,6 @@
 """References: what evaluation refuses, `check-references` refuses before it."""
 
+import tomllib
 from dataclasses import replace
 
 import numpy as np
@@ -148,8 +149,8 @@ ANSWERS = [
     ("choice", "name,gt\na,A\nb,C\n", "line 3 (b: C): not one of A, B"),
     ("choice", "name,gt\na,\n", "line 2 (a: nothing): empty"),
     ("choice", "name,gt\na,A\na,B\n", "line 3: a second answer for case a"),
-    ("choice", "name;gt\na;A\n", "its columns are separated by semicolons, expected"
-     " commas"),
+    ("choice", "name;gt\na;A\n", "its columns are separated by semicolons (name;gt),"
+     " expected commas: save it by frame.to_csv(file, index=False)"),
     ("choice", "name,label\na,A\n", "it has no column gt; it has label"),
     ("choice", "name,gt\n", "it has no row"),
     ("choice", "", "it has no row"),
@@ -281,15 +282,17 @@ def test_cases_are_named_and_the_line_that_ends_otherwise(tmp_path, ending):
     run = run_flare("check-references", tmp_path / "labels")
 
     first, second = (f"{case}{ending}" for case in case_names(2))
-    assert run.stdout.splitlines()[-2:] == [
+    lines = run.stdout.splitlines()
+    assert lines[-4:-2] == [
         f"Cases: {first}, {second} (submitted as {first}.nii.gz)",
-        f"If {ending} is no part of the name, write line by line into a challenge file"
-        " (flare challenge show flare21 > mine.toml):"
-        f' [names] reference = "{{case}}{ending}"',
+        f"If {ending} is no part of the name, write into a challenge file"
+        " (flare challenge show flare21 > mine.toml):",
     ]
+    names = {"reference": f"{{case}}{ending}"}
+    assert tomllib.loads("\n".join(lines[-2:])) == {"names": names}
     mine = tmp_path / "mine.toml"
     mine.write_text(run_flare("challenge", "show", "flare21").stdout
-                    + f'\n[names]\nreference = "{{case}}{ending}"\n')  # fmt: skip
+                    + "\n".join(["", *lines[-2:], ""]))  # fmt: skip
     run = run_flare("check-references", tmp_path / "labels", "--challenge", mine)
     assert run.stdout.splitlines()[-1] == (
         "Cases: validation_001, validation_002 (submitted as validation_001.nii.gz)"

@@ -159,8 +159,8 @@ def test_what_is_missing_is_said_in_one_line(tmp_path, images):
         ),
         (
             lambda: check_cases(find_images(images), ending, FLARE21),
-            "is no part of the name, write line by line into a challenge file (flare"
-            ' challenge show flare21 > mine.toml): [names] reference = "{case}_seg"',
+            "is no part of the name, write into a challenge file (flare challenge show"
+            ' flare21 > mine.toml): [names], reference = "{case}_seg" (each a line',
         ),
     ):
         with pytest.raises(FlareError) as caught:

@@ -84,8 +84,8 @@ def test_only_the_scores_change(results, labels, tmp_path):
 def test_the_same_rules_give_the_same_bytes_and_what_has_no_predictions_is_left(
     results, labels
 ):
-    (results / "baseline").mkdir()
-    shutil.copy(results / "a" / "metrics.json", results / "baseline")
+    options = {"grid": "size", "unknown_labels": "ignore"}
+    shutil.rmtree(evaluated(results, labels, "baseline", **options) / "predictions")
     (results / "stray").mkdir()
     before = {file: file.read_bytes() for file in results.glob("*/metrics.json")}
 
@@ -96,6 +96,8 @@ def test_the_same_rules_give_the_same_bytes_and_what_has_no_predictions_is_left(
     assert team.endswith("as before")
     assert left.endswith("left as it is: no prediction is kept")
     assert "baseline. Score what was submitted: flare score TEAMS" in command_line
+    flags = " --on-bad-case worst --grid size --unknown-labels ignore."
+    assert command_line.endswith(flags)
     assert "stray" not in run.stdout
     assert {file: file.read_bytes() for file in results.glob("*/metrics.json")} == (
         before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,16 +53,21 @@ def command(request: RescoreRequest) -> None:
 
 
 def _tell_left(request: RescoreRequest, teams: Sequence[Rescored]) -> None:
-    """Name the teams that have no predictions to be scored."""
-    names = [team.team for team in teams if team.is_skipped]
-    if names:
-        line = (
+    """Name the teams that have no predictions to be scored, by their options."""
+    names_by_flags: defaultdict[str, list[str]] = defaultdict(list)
+    for team in teams:
+        if team.is_skipped:
+            names_by_flags[team.flags].append(team.team)
+    lines = []
+    for flags, names in names_by_flags.items():
+        lines.append(
             f"{safe(request.results)}: no predictions are kept of {listing(names)}."
             " Score what was submitted: flare score TEAMS"
             f" --ground-truth {shell_word(request.ground_truth)}"
             f" --challenge {shell_word(request.challenge)}"
-            f" --output {shell_word(request.results)}."
+            f" --output {shell_word(request.results)}{flags}."
         )
-        if len(names) == len(teams):
-            raise OutcomeError(line)
+    if all(team.is_skipped for team in teams):
+        raise OutcomeError(" ".join(lines))
+    for line in lines:
         say(line)

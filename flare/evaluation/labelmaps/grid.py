@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flare.challenge.formats import ALL_SUFFIXES, suffix_of
 from flare.common.errors import FileError
 from flare.common.streams import GZIP_MAGIC
 from flare.evaluation.errors import FileFormatError
@@ -224,6 +225,12 @@ def kind_of(start: bytes) -> str:
         return "a tar archive"
     text = start.lstrip().lower()
     return next((kind for magic, kind in _KINDS if text.startswith(magic)), "")
+
+
+def is_link_text(start: bytes) -> bool:
+    """Whether a file that begins like this has the path of a label map in it alone."""
+    text = start.decode("utf-8", "replace")
+    return text.isprintable() and bool(suffix_of(text, ALL_SUFFIXES))
 
 
 def check_type(dtype: np.dtype[Any]) -> None:

@@ -31,7 +31,7 @@ from flare.evaluation.errors import (
     FileFormatError,
     FractionError,
 )
-from flare.evaluation.labelmaps.grid import Grid, Header, kind_of, named
+from flare.evaluation.labelmaps.grid import Grid, Header, is_link_text, kind_of, named
 from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.metrics.occupancy import LabelFinder, Occupancy
 
@@ -185,9 +185,17 @@ def _read_header(
             arguments = (file, npz) if file_format.elsewhere else (file,)
             header_and_voxels: tuple[Header, Stream] = reader.open_voxels(*arguments)
             return header_and_voxels
+    raise _foreign_file(start)
+
+
+def _foreign_file(start: bytes) -> FileFormatError:
+    """The error of a file of another kind, which begins with `start`."""
+    if is_link_text(start):
+        problem = "it is a symbolic link, of which a zip has the path alone"
+        return FileFormatError("", problem, "Zip the files themselves: without zip -y.")
     expected = f"a {ANY_FORMAT} file"
     kind = kind_of(start)
-    raise FileFormatError(
+    return FileFormatError(
         "", f"it is {kind}, expected {expected}" if kind else f"it is not {expected}"
     )
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from flare.answers.tables import MOST_BYTES
+from flare.challenge.answers import ANSWER_SUFFIXES
+from flare.challenge.formats import ALL_SUFFIXES, SUFFIXES
 from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge
 from flare.common.environment import available_cpus
@@ -362,9 +364,15 @@ class _Run:
 
     def _open_team(self, submission: Submission) -> OpenTeam:
         """A team, with the outcomes of its cases that an earlier run has kept."""
+        label_maps = ALL_SUFFIXES if self.challenge.npz.prediction else SUFFIXES
         with ExitStack() as open_files:
             predictions = open_files.enter_context(
-                opened_submission(submission, self.output, self._most_bytes)
+                opened_submission(
+                    submission,
+                    self.output,
+                    self._most_bytes,
+                    (*label_maps, *ANSWER_SUFFIXES),
+                )
             )
             plan = plan_evaluation(
                 predictions, self.ground_truth, self.challenge, self.options

@@ -112,12 +112,16 @@ def _paths_by_team(entries: Iterable[Path]) -> Mapping[str, list[Path]]:
 
 @contextmanager
 def opened_submission(
-    submission: Submission, results: Path, most_bytes: Callable[[], int]
+    submission: Submission,
+    results: Path,
+    most_bytes: Callable[[], int],
+    suffixes: tuple[str, ...],
 ) -> Iterator[Path]:
     """The folder of what a team has submitted, which a zip file is unpacked into.
 
-    It is refused if it has more than `most_bytes` when it is unpacked. A FlareError is
-    raised if it cannot be opened, or the team's folder of results cannot be used.
+    It is refused if its files with these suffixes, which are read, have more than
+    `most_bytes` when they are unpacked. A FlareError is raised if it cannot be opened,
+    or the team's folder of results cannot be used.
     """
     if submission.problem:
         raise submission.problem
@@ -138,7 +142,7 @@ def opened_submission(
     unpacked = results.resolve() / UNPACKED / submission.team
     unpacked.mkdir(parents=True)
     try:
-        unpack_zip(submission.path, unpacked, most_bytes())
+        unpack_zip(submission.path, unpacked, most_bytes(), suffixes)
         yield unpacked
     finally:
         remove_tree(unpacked)

@@ -51,6 +51,8 @@ _OTHER_METHODS = {
 
 _ENCRYPTED = 0x1
 
+_WITHIN = "Zip the files from within their folder, without paths before their names."
+
 _ANEW = "Zip the files anew, by Deflate and without a password."
 
 _BY_TAR = "In their folder, on Windows: tar -a -c -f ../submission.zip ."
@@ -102,8 +104,19 @@ class NoRoomError(UploadError):
     """The disk has no room for a zip file now."""
 
 
-def unpack_zip(file: Path, folder: Path, most_bytes: float = math.inf) -> None:
+EVERY_SUFFIX = ("",)
+"""All names end in it."""
+
+
+def unpack_zip(
+    file: Path,
+    folder: Path,
+    most_bytes: float = math.inf,
+    suffixes: tuple[str, ...] = EVERY_SUFFIX,
+) -> None:
     """Unpack a zip file, of at most this many bytes when it is unpacked.
+
+    Files with other suffixes, which nobody reads, are unpacked as empty ones.
 
     An UploadError is raised if the platform would refuse it, or it has too much;
     `NoRoomError` if it has no room here.
@@ -111,7 +124,7 @@ def unpack_zip(file: Path, folder: Path, most_bytes: float = math.inf) -> None:
     name = safe(file.name)
     try:
         with zipfile.ZipFile(file) as archive:
-            check_room(archive.infolist(), name, folder, most_bytes)
+            check_room(archive.infolist(), name, folder, most_bytes, suffixes)
             with file.open("rb") as stream:
                 if not stream.read(8).startswith(ZIP_BEGINNINGS):
                     what = "it unpacks itself, or is a part of several"
@@ -121,6 +134,9 @@ def unpack_zip(file: Path, folder: Path, most_bytes: float = math.inf) -> None:
             _refuse_entries(archive, entries, name)
             for path, entry in entries.items():
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                if not path.lower().endswith(suffixes):
+                    (folder / path).touch()
+                    continue
                 with archive.open(entry) as content, (folder / path).open("wb") as copy:
                     shutil.copyfileobj(content, copy, 2**20)
     except (zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError) as error:
@@ -138,6 +154,7 @@ def unpack_zip(file: Path, folder: Path, most_bytes: float = math.inf) -> None:
 _CURES = {
     "backslashes": _BY_TAR,
     "too long": "Give the files shorter names.",
+    "lead elsewhere": _WITHIN,
     "inputs.json": "Rename that folder.",
 }
 """What helps against names, by words of the problem."""
@@ -212,6 +229,7 @@ def check_room(
     name: str,
     folder: Path,
     most_bytes: float = math.inf,
+    suffixes: tuple[str, ...] = EVERY_SUFFIX,
 ) -> None:
     """Refuse a zip file of too much, or of more than the disk has room for.
 
@@ -221,7 +239,8 @@ def check_room(
         raise UploadError(
             f"{name}: it has {len(entries)} entries, at most {MOST_ZIP_ENTRIES}", _ALONE
         )
-    size = sum(entry.file_size for entry in entries)
+    read = [e for e in entries if e.filename.lower().endswith(suffixes)]
+    size = sum(entry.file_size for entry in read)
     if size > most_bytes:
         raise UploadError(
             f"{name}: it has {size / 2**20:.0f} MiB when it is unpacked, more than its"

@@ -105,6 +105,8 @@ class Evaluation:
     record: Record
     rank: int
     """On the phase's board; 0 if it is not on it."""
+    is_published: bool
+    """Whether everybody may see it, and it could be on the board."""
     metrics: Any
     """The metrics.json that the image has written."""
     predictions_url: str
@@ -114,6 +116,15 @@ class Evaluation:
     def user(self) -> str:
         """Name of the user who has submitted."""
         return self.record["username"]
+
+    @property
+    def standing(self) -> str:
+        """Its rank, or why it has none."""
+        if self.rank:
+            return f"rank {self.rank}"
+        if self.is_published:
+            return "not on the board, as a ranked value is missing"
+        return "unpublished"
 
     @property
     def created(self) -> datetime:
@@ -172,8 +183,7 @@ class _Download:
 
     def fetch_team(self, evaluation: Evaluation, folder: Path) -> str:
         """Fetch the files of a team that are missing; return its state, for the log."""
-        rank = f"rank {evaluation.rank}" if evaluation.rank else "not on the board"
-        state = f"{rank}, of {evaluation.created:%Y-%m-%d %H:%M}"
+        state = f"{evaluation.standing}, of {evaluation.created:%Y-%m-%d %H:%M}"
         is_new = _prepare(folder, evaluation.record)
         if not is_new:
             state += ", is there already"
@@ -276,13 +286,13 @@ def _tell_uncounted(
 ) -> None:
     """Tell whose results `flare rank` counts, and the platform's board does not."""
     gone = sorted(_records(output).keys() - {*folders.values()})
-    hidden = [folders[one.user] for one in evaluations if not one.rank]
-    if len(hidden) == len(evaluations):  # nothing is published yet
-        hidden = []
-    for teams, reason in (
-        (gone, "gone from the platform"),
-        (hidden, "not on the board"),
-    ):
+    teams_by_reason = {"gone from the platform": gone}
+    if any(evaluation.rank for evaluation in evaluations):  # else none is published yet
+        for evaluation in evaluations:
+            if not evaluation.rank:
+                teams = teams_by_reason.setdefault(evaluation.standing, [])
+                teams.append(folders[evaluation.user])
+    for reason, teams in teams_by_reason.items():
         if teams:
             text = "%s: %s, but flare rank counts them: move away what shall not count"
             _log.info(text, listing(teams), reason)
@@ -392,6 +402,7 @@ def _evaluation(
     return Evaluation(
         record=record,
         rank=int(value["rank"] or 0),
+        is_published=value.get("published") is not False,
         metrics=metrics,
         predictions_url=url,
     )

@@ -240,15 +240,28 @@ def test_a_zip_that_nothing_else_keeps_from_its_room_is_refused(
 
 
 def test_a_zip_of_more_than_label_maps_can_have_is_refused_early(score, tmp_path):
-    """References have 16 bytes for a voxel, and 1 MiB for each of 3 files."""
-    team = tmp_path / "teams" / "beta"
-    (team / "more.bin").write_bytes(bytes(2**26))
-    zipped(team)
-    with patch.object(zipfile.ZipFile, "open", side_effect=AssertionError):
+    """References have 16 bytes for a voxel, and 1 MiB for each of 3 files.
+
+    What nobody reads does not count, as of an algorithm that has kept probabilities.
+    """
+    for name, file in (("beta", "more.nii"), ("gamma", "more.npz")):
+        team = tmp_path / "teams" / name
+        (team / file).write_bytes(bytes(2**26))
+        zipped(team)
+    opened = []
+    original = zipfile.ZipFile.open
+
+    def note(archive, entry, *more):
+        opened.append((Path(archive.filename).stem, entry.filename))
+        return original(archive, entry, *more)
+
+    with patch.object(zipfile.ZipFile, "open", note):
         refusals = [found.refusal for found in score().teams]
     assert [bool(refusal) for refusal in refusals] == [False, True, False]
     assert told(refusals[1]) == ("H06", "beta.zip")
     assert "64 MiB when it is unpacked, more than its label maps" in refusals[1]
+    assert {team for team, _ in opened} == {"gamma"}
+    assert "more.npz" not in {file for _, file in opened}
 
 
 def test_rows_of_many_teams_are_not_written_for_each(score, tmp_path, monkeypatch):

@@ -254,7 +254,7 @@ def test_zips_of_tables_are_scored_and_bombs_of_them_are_not(
     for team, size in (("alpha", 0), ("beta", 2**24)):
         with zipfile.ZipFile(teams / f"{team}.zip", "w", zipfile.ZIP_DEFLATED) as file:
             file.writestr("s/results.csv", TABLE)
-            file.writestr("s/results.txt", b"\n" * size)
+            file.writestr("s/more.json", b"\n" * size)
 
     scored = flare.evaluate_many(
         teams, references, tmp_path / "results", challenge=challenge_of(), workers=1

@@ -119,6 +119,7 @@ def test_the_one_on_the_board_counts(ranks_and_days, expected, backwards):
                 "created": f"2026-09-0{day}",
             },
             rank=rank,
+            is_published=True,
             metrics={},
             predictions_url="",
         )
@@ -261,7 +262,7 @@ def test_a_second_download_goes_on_where_the_first_was(platform, fetch, tmp_path
     status, stdout, _ = fetch(tmp_path, "--predictions")
 
     assert status == 0
-    assert "[1/3] alice: not on the board, of 2026-09-01 10:00, is there" in stdout
+    assert "[1/3] alice: not on the board, as a ranked value is missing, of" in stdout
     assert numbers(tmp_path) == {"alice": 1, "bob": 2, "carl": 4}
     assert (tmp_path / "alice" / "metrics.json").stat().st_mtime_ns == before
     assert (tmp_path / "alice" / "predictions" / "one").read_bytes() == b"edited"
@@ -364,10 +365,13 @@ def test_what_the_board_does_not_count_is_told(platform, fetch, tmp_path):
     """
     platform.listed = [evaluation(n, user, rank=n) for n, user in enumerate(USERS, 1)]
     assert "flare rank counts" not in fetch(tmp_path)[1]
+    hidden, unranked = evaluation(2, "bob"), evaluation(6, "dora")
+    hidden["published"] = False
     platform.listed = [
         evaluation(1, "alicia", rank=1),
-        evaluation(2, "bob"),
+        hidden,
         evaluation(5, "alice", rank=2),
+        unranked,
     ]
 
     status, stdout, stderr = fetch(tmp_path)
@@ -375,12 +379,13 @@ def test_what_the_board_does_not_count_is_told(platform, fetch, tmp_path):
     assert (status, stderr) == (0, "")
     assert "alice: the user alice is now called alicia; the folder k" in stdout
     assert "carl: gone from the platform, but flare rank counts them: move" in stdout
-    assert "bob: not on the board, but flare rank counts them: move aw" in stdout
+    assert "bob: unpublished, but flare rank counts them: move away" in stdout
+    assert "dora: not on the board, as a ranked value is missing, but f" in stdout
     record = json.loads((tmp_path / "alice" / "platform.json").read_text())
     assert record["username"] == "alicia"
     teams = numbers(tmp_path)
-    (new_folder,) = teams.keys() - {*USERS}
-    assert teams == {"alice": 1, "bob": 2, "carl": 3, new_folder: 5}
+    (new_folder,) = teams.keys() - {*USERS, "dora"}
+    assert teams == {"alice": 1, "bob": 2, "carl": 3, new_folder: 5, "dora": 6}
     assert new_folder.startswith("alice-")
 
 

@@ -96,7 +96,7 @@ REASONS = {
     "a password": "it has a password (a). Zip the files anew, without a password.",
     "a password, AES": "it has a password (a). Zip the files anew, without a password.",
     "up": "its names lead elsewhere: they have .., // or a single / before them (../a)."
-    " Zip the files anew, by Deflate and without a password.",
+    " Zip the files from within their folder, without paths before their names.",
     "a folder inputs.json": "a folder has the name of the platform's file, inputs.json"
     " (inputs.json/x). Rename that folder.",
     "a name too long": "it cannot be unpacked (file name too long). Give the files"
