@@ -93,6 +93,56 @@ def folded(tables: Iterable[Table], shown: int = 1) -> list[Part]:
     return [replace(part, is_closed=n >= shown) for n, part in enumerate(tables)]
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its head and its cells, which belong together.
+
+    A table gets another column by one more of these where `table_of` is called.
+
+    Examples
+    --------
+    >>> table_of("", [Column("team", ["a", "b"], is_text=True), Column("DSC", [0.9])])
+    Traceback (most recent call last):
+    ValueError: the column DSC has 1 of 2 cells
+    """
+
+    head: str
+    cells: Iterable[object]
+    """From the first row to the last: each a `Cell`, or its text or number."""
+    is_text: bool = False
+    """Whether it is not of numbers; the first such column names its row."""
+
+
+def table_of(
+    caption: str,
+    columns: Iterable[Column],
+    *,
+    quiet: Collection[int] = (),
+    sortable: bool = True,
+    is_whole: bool = False,
+    key: Key = (),
+) -> Table:
+    """A table of columns; the others are its fields."""
+    columns = list(columns)
+    texts = [number for number, column in enumerate(columns) if column.is_text]
+    cells = [tuple(map(_cell, column.cells)) for column in columns]
+    for column, column_cells in zip(columns, cells, strict=True):
+        if len(column_cells) != len(cells[0]):
+            lengths = f"{len(column_cells)} of {len(cells[0])} cells"
+            raise ValueError(f"the column {column.head} has {lengths}")
+    return Table(
+        caption=caption,
+        heads=tuple(column.head for column in columns),
+        rows=tuple(zip(*cells, strict=True)),
+        words=tuple(columns[number].head for number in texts),
+        quiet=quiet,
+        sortable=sortable,
+        name_column=texts[0],
+        is_whole=is_whole,
+        key=key,
+    )
+
+
 def table(
     caption: str,
     heads: Iterable[str],
@@ -101,7 +151,6 @@ def table(
     words: Collection[str] = (),
     quiet: Collection[int] = (),
     sortable: bool = True,
-    name_column: int = 0,
     is_whole: bool = False,
     key: Key = (),
 ) -> Table:
@@ -113,7 +162,6 @@ def table(
         words=words,
         quiet=quiet,
         sortable=sortable,
-        name_column=name_column,
         is_whole=is_whole,
         key=key,
     )

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from flare.challenge.metrics import Metric, metric_named
 from flare.common.text import count, safe
 from flare.ranking.rank import Standing
 from flare.reports.charts import linear_axis, log_axis, zoomed_axis
-from flare.reports.model import Chart, Pair, Part, Point, Points, Words, table
+from flare.reports.model import (
+    Chart,
+    Column,
+    Pair,
+    Part,
+    Point,
+    Points,
+    Table,
+    Words,
+    table_of,
+)
 from flare.statistics.curves import pareto_front
 
 _COSTS = {
@@ -120,7 +131,7 @@ def cost_chart(tradeoff: Tradeoff) -> Chart:
     across = log_axis(costs) if is_wide else linear_axis(costs)
     up = zoomed_axis([team.dsc for team in tradeoff.teams])
     below = any(up.scale(team.dsc) < 0 for team in tradeoff.teams)
-    points, rows = [], []
+    points = []
     for team in tradeoff.teams:
         texts = dsc.text(team.dsc), metric.text(team.cost)
         is_front = team in front
@@ -134,10 +145,7 @@ def cost_chart(tradeoff: Tradeoff) -> Chart:
             is_hollow=team.dsc == 0,
         )
         points.append(point)
-        rows.append((team.team, team.rank or "-", *texts, "yes" if is_front else "no"))
     notes = across.note, up.note if below else "", tradeoff.front_text
-    heads = ("team", "rank", dsc.heading, metric.heading, "front")
-    caption = f"{tradeoff.title}: means over {count(tradeoff.cases, 'case')}"
     return Chart(
         title=tradeoff.title,
         note=" ".join(filter(None, notes)),
@@ -147,5 +155,20 @@ def cost_chart(tradeoff: Tradeoff) -> Chart:
         axis=across.ticks,
         axis_title=metric.heading,
         key=_KEY,
-        table=table(caption, heads, rows, words=("team", "front")),
+        table=_cost_table(tradeoff),
     )
+
+
+def _cost_table(tradeoff: Tradeoff) -> Table:
+    """The means of each team on both sides, and whether it is on the front."""
+    metric, dsc = tradeoff.metric, metric_named("dsc")
+    teams, front = tradeoff.teams, tradeoff.front
+    columns = (
+        Column("team", map(attrgetter("team"), teams), is_text=True),
+        Column("rank", [team.rank or "-" for team in teams]),
+        Column(dsc.heading, [dsc.text(team.dsc) for team in teams]),
+        Column(metric.heading, [metric.text(team.cost) for team in teams]),
+        Column("front", ["yes" if t in front else "no" for t in teams], is_text=True),
+    )
+    caption = f"{tradeoff.title}: means over {count(tradeoff.cases, 'case')}"
+    return table_of(caption, columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -31,6 +31,7 @@ from flare.reports.model import (
     Axis,
     Cell,
     Chart,
+    Column,
     Fields,
     Heading,
     Key,
@@ -46,7 +47,7 @@ from flare.reports.model import (
     metric_key,
     metric_shade,
     number_cell,
-    table,
+    table_of,
     text_cell,
 )
 from flare.reports.ranking.page import (
@@ -90,6 +91,17 @@ EFFECT_KEY: Key = (
     ("e2", "up to 0.75"),
     ("e3", "above"),
 )
+
+
+_STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": np.mean,
+    "lowest": min,
+    "first quartile": partial(np.quantile, q=0.25),
+    "median": partial(np.quantile, q=0.5),
+    "third quartile": partial(np.quantile, q=0.75),
+    "highest": max,
+}
+"""The columns of a table of values by their heads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +168,11 @@ class WholeRanking:
     public: PublicRanking
     metrics: Sequence[MetricValues]
     groupings: Sequence[Grouping]
+
+    @property
+    def of_each_case(self) -> list[MetricValues]:
+        """The metrics by which each case has a value."""
+        return [values for values in self.metrics if values.metric.is_of_each_case]
 
 
 def metric_values(analysis: Analysis) -> list[MetricValues]:
@@ -233,16 +250,15 @@ def organiser_page(
         tests = _tests_parts(analysis, metrics)
         schemes = [Words(_firsts_text(analysis.schemes))]
         schemes.append(schemes_chart(analysis.schemes))
-    of_cases = [values for values in metrics if values.metric.is_of_each_case]
-    charts: list[Part] = [Pair([values_chart(values) for values in of_cases])]
-    if len(of_cases) < len(metrics):
+    charts: list[Part] = [Pair(list(map(values_chart, ranking.of_each_case)))]
+    if len(ranking.of_each_case) < len(metrics):
         charts.append(_answers_table(metrics))
     page = ranking_page(
         ranking.public,
         links,
         look=analysis.flags,
         doubts=doubts,
-        means=_mean_parts(ranking.groupings, metrics),
+        means=_mean_parts(ranking),
         sections=[
             _look_section(analysis),
             Section("cases", "Cases", "Which cases are hard, and for whom", hard),
@@ -285,13 +301,13 @@ def _hard_cases(
 
 def _answers_table(metrics: Sequence[MetricValues]) -> Table:
     """The values of answers, of which each team has one."""
-    columns = [values for values in metrics if not values.metric.is_of_each_case]
-    rows: list[list[str | Cell]] = [[team] for team in columns[0].teams]
-    for values in columns:
-        for row, (value,) in zip(rows, values.rows, strict=True):
-            row.append(value_cell(values.metric, value))
-    heads = ("team", *(values.metric.heading for values in columns))
-    return table("Values of all cases together", heads, rows, words=("team",))
+    columns = [Column("team", metrics[0].teams, is_text=True)]
+    for values in metrics:
+        if not values.metric.is_of_each_case:
+            (numbers,) = zip(*values.rows, strict=True)
+            cells = map(partial(value_cell, values.metric), numbers)
+            columns.append(Column(values.metric.heading, cells))
+    return table_of("Values of all cases together", columns)
 
 
 def _tests_parts(analysis: Analysis, metrics: Sequence[MetricValues]) -> list[Part]:
@@ -312,15 +328,12 @@ def _tests_parts(analysis: Analysis, metrics: Sequence[MetricValues]) -> list[Pa
     return [Words(TESTS_NOTE.format(tests_text(names), effect)), Pair(charts)]
 
 
-def _mean_parts(
-    groupings: Sequence[Grouping], metrics: Sequence[MetricValues]
-) -> list[Part]:
+def _mean_parts(ranking: WholeRanking) -> list[Part]:
     """The means of all groups, by column and metric."""
     parts: list[Part] = []
-    of_cases = [values for values in metrics if values.metric.is_of_each_case]
-    for grouping in groupings:
+    for grouping in ranking.groupings:
         parts.append(Heading(f"Means by {grouping.column}"))
-        parts += folded(mean_table(grouping, values) for values in of_cases)
+        parts += folded(map(partial(mean_table, grouping), ranking.of_each_case))
     if parts:
         parts.append(Words(f"{GROUPS_NOTE} {TIMES_NOTE}", "note"))
     return parts
@@ -328,15 +341,18 @@ def _mean_parts(
 
 def mean_table(grouping: Grouping, values: MetricValues) -> Table:
     """The means of a metric in all groups."""
-    names = (group_title(group, len(cases)) for group, cases in grouping.groups)
-    metric, rows = values.metric, []
-    for team, row in zip(values.teams, values.rows, strict=True):
-        means = (values.mean_and_missing(row, cases) for _, cases in grouping.groups)
-        rows.append((team, *(_mean_cell(metric, *mean) for mean in means)))
+    metric = values.metric
+    columns = [Column("team", values.teams, is_text=True)]
+    for group, cases in grouping.groups:
+        cells = []
+        for row in values.rows:
+            mean, missing = values.mean_and_missing(row, cases)
+            cells.append(_mean_cell(metric, mean, missing))
+        columns.append(Column(group_title(group, len(cases)), cells))
     intervals = ", with 95 % intervals" if metric.is_share else ""
     caption = f"{metric.heading} by {grouping.column}: means{intervals}"
     caption = "; ".join(filter(None, (caption, values.counted_text)))
-    return table(caption, ("team", *names), rows, words=("team",))
+    return table_of(caption, columns)
 
 
 def _mean_cell(metric: Metric, mean: Mean, missing: int) -> Cell:
@@ -367,17 +383,17 @@ def case_chart(values: MetricValues, links: Mapping[str, str] | None = None) -> 
     metric, shade_of = values.metric, partial(metric_shade, values.metric)
     order = hardest_first(values.rows)
     names = [values.cases[number] for number in order]
-    rows = []
-    for number in order:
-        case_values = [row[number] for row in values.rows]
-        cells = (number_cell(value, css=shade_of(value)) for value in case_values)
-        case = values.cases[number]
-        rows.append((Cell(case, href=links.get(case, "")), *cells))
+    ordered = [[row[number] for number in order] for row in values.rows]
+    cases = [Cell(case, href=links.get(case, "")) for case in names]
+    columns = [Column("case", cases, is_text=True)]
+    for team, row in zip(values.teams, ordered, strict=True):
+        cells = [number_cell(value, css=shade_of(value)) for value in row]
+        columns.append(Column(team, cells))
     caption = f"{metric.heading} of each case and team, the hardest cases first"
     return field_chart(
         values.teams,
         names,
-        [[row[number] for number in order] for row in values.rows],
+        ordered,
         shade_of,
         ".2f",
         title=f"{metric.heading} of each team and case, the hardest case first",
@@ -385,7 +401,7 @@ def case_chart(values: MetricValues, links: Mapping[str, str] | None = None) -> 
         summary=f"the hardest case is {names[0]}, the easiest {names[-1]}",
         key=(*metric_key(metric), (ABSENT, NO_RESULT)),
         axis_title=f"{count(len(names), 'case')}, the hardest first",
-        table=table(caption, ("case", *values.teams), rows, words=("case",)),
+        table=table_of(caption, columns),
         is_map=True,
     )
 
@@ -402,22 +418,11 @@ def _order_words(names: Sequence[str]) -> str:
 
 def values_chart(values: MetricValues) -> Chart:
     """How the values of each team are spread."""
-    metric, labels, rows = values.metric, [], []
+    metric, labels = values.metric, []
     counted_rows = [counted_row(row, values.counted) for row in values.rows]
-    all_rows = zip(values.teams, values.rows, counted_rows, strict=True)
-    for team, row, filled_row in all_rows:
-        results = present(filled_row)
+    for team, row in zip(values.teams, values.rows, strict=True):
         absent = row.count(None)
         labels.append(f"({absent} missing) {team}" if absent else team)
-        statistics: list[float | None] = [None] * 6
-        if results:
-            quarters = np.quantile(results, (0, 0.25, 0.5, 0.75, 1)).tolist()
-            statistics = [float(np.mean(results)), *quarters]
-        cells = (value_cell(metric, value) for value in statistics)
-        rows.append((team, str(absent or "none"), *cells))
-    heads = ("mean", "lowest", "first quartile", "median", "third quartile", "highest")
-    caption = f"{metric.heading}: statistics of all cases"
-    caption = "; ".join(filter(None, (caption, values.counted_text)))
     tips = values.cases, values.rows, metric.decimals
     return spread_chart(
         values.axis,
@@ -427,10 +432,29 @@ def values_chart(values: MetricValues) -> Chart:
         has_boxes=True,
         title=metric.heading,
         summary=f"{len(values.teams)} teams, best first; the table has the statistics",
-        table=table(caption, ("team", NO_RESULT, *heads), rows, words=("team",)),
+        table=_statistics_table(values, counted_rows),
         # Of more teams, the page would become too large.
         tips=tips if len(values.teams) <= MANY_ROWS else None,
     )
+
+
+def _statistics_table(
+    values: MetricValues, counted_rows: Sequence[Sequence[float | None]]
+) -> Table:
+    """The mean and the quartiles of each team, and how many results are missing."""
+    metric = values.metric
+    absent = [row.count(None) or "none" for row in values.rows]
+    columns = [Column("team", values.teams, is_text=True), Column(NO_RESULT, absent)]
+    all_results = list(map(present, counted_rows))
+    for head, statistic in _STATISTICS.items():
+        cells = []
+        for results in all_results:
+            value = statistic(results) if results else None
+            cells.append(value_cell(metric, value))
+        columns.append(Column(head, cells))
+    caption = f"{metric.heading}: statistics of all cases"
+    caption = "; ".join(filter(None, (caption, values.counted_text)))
+    return table_of(caption, columns)
 
 
 def tests_chart(values: MetricValues) -> Chart:
@@ -439,20 +463,23 @@ def tests_chart(values: MetricValues) -> Chart:
     Teams are in the order of the metric itself, so that significant pairs lie above the
     diagonal; behind each name is its place in the whole ranking.
     """
-    title, rows, fields, ends = values.metric.heading, [], [], []
+    title, fields, ends = values.metric.heading, [], []
     places = {team: place for place, team in enumerate(values.teams, start=1)}
-    labels = [f"{n} {team}" for n, team in enumerate(values.own_order, start=1)]
+    teams, effects = values.own_order, values.effects
+    labels = [f"{n} {team}" for n, team in enumerate(teams, start=1)]
     rivals = _significant_rivals(values)
-    for label, team in zip(labels, values.own_order, strict=True):
-        words, shades = [], []
-        for other in values.own_order:
-            word, shade = _effect_field(values.effects.get((team, other)))
-            words.append(word)
-            shades.append(shade)
-        rows.append((label, str(places[team]), *words))
+    columns = [
+        Column("team", labels, is_text=True),
+        Column("place", map(places.get, teams)),
+    ]
+    for number, other in enumerate(teams, start=1):
+        texts = [_effect_text(effects.get((team, other))) for team in teams]
+        columns.append(Column(str(number), texts))
+    for team in teams:
+        shades = [_effect_shade(effects.get((team, other))) for other in teams]
+        fields.append(Fields(shades))
         beaten, beaten_by = rivals[team]
         ends.append(f"{len(beaten)} / {len(beaten_by)}")
-        fields.append(Fields(shades))
     _, better = rivals[values.teams[0]]
     note = f"In the order of {title} alone; behind a row: teams beaten, beaten by."
     if better:
@@ -460,7 +487,6 @@ def tests_chart(values: MetricValues) -> Chart:
         note += f" Significantly better than {winner}: {listing(better)}."
     sure = sum(is_sure for _, is_sure in values.effects.values())
     caption = f"{title}: effect of row against column (-1 to 1); * significant"
-    heads = ("team", "place", *map(str, range(1, len(values.teams) + 1)))
     return Chart(
         title=title,
         note=note,
@@ -472,7 +498,7 @@ def tests_chart(values: MetricValues) -> Chart:
         axis=rank_ticks(len(values.teams)),
         axis_title="than team",
         key=EFFECT_KEY,
-        table=table(caption, heads, rows, words=("team",), sortable=False),
+        table=table_of(caption, columns, sortable=False),
     )
 
 
@@ -488,14 +514,19 @@ def _significant_rivals(values: MetricValues) -> dict[str, tuple[list[str], list
     return rivals
 
 
-def _effect_field(effect: tuple[float, bool] | None) -> tuple[str, str]:
-    """The words of an effect, and its shade if it is significant."""
+def _effect_text(effect: tuple[float, bool] | None) -> str:
+    """An effect, with a star if it is significant; nothing of a team with itself."""
     if effect is None:
-        return "", ""
+        return ""
     size, is_significant = effect
-    if not is_significant:
-        return f"{size:+.2f}", ""
-    return f"{size:+.2f}*", f"e{bisect_left(EFFECTS, size)}"
+    return f"{size:+.2f}{'*' * is_significant}"
+
+
+def _effect_shade(effect: tuple[float, bool] | None) -> str:
+    """The class of the shade of a significant effect."""
+    if effect is None or not effect[1]:
+        return ""
+    return f"e{bisect_left(EFFECTS, effect[0])}"
 
 
 GAIN_BOUNDS = (0, 1, 3)
@@ -564,14 +595,20 @@ def schemes_chart(schemes: Sequence[Scheme]) -> Chart:
 def _schemes_table(schemes: Sequence[Scheme]) -> Table:
     """Who moves where when the teams are ranked in another way."""
     moves_by_scheme, still = scheme_moves(schemes)
-    rows: list[tuple[object, ...]] = []
+    titles, taus, movers = [], [], []
     for scheme, moves in moves_by_scheme:
         tau = number_cell(scheme.tau, decimals=2, exact=True)
-        tau = replace(tau, text=tau_text(scheme))
-        name = Cell(scheme_title(scheme))
-        rows.append((name, tau, text_cell(", ".join(moves))))
+        titles.append(scheme_title(scheme))
+        taus.append(replace(tau, text=tau_text(scheme)))
+        movers.append(text_cell(", ".join(moves)))
     if still:
-        rows.append((Cell(still), "", text_cell("nobody")))
-    heads = ("scheme", "tau", "who moves")
+        titles.append(still)
+        taus.append(Cell(""))
+        movers.append(text_cell("nobody"))
+    columns = (
+        Column("scheme", titles, is_text=True),
+        Column("tau", taus),
+        Column("who moves", movers, is_text=True),
+    )
     caption = "Other schemes: Kendall's tau with the ranking, and who moves"
-    return table(caption, heads, rows, words=("scheme", "who moves"))
+    return table_of(caption, columns)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from flare.challenge.metrics import Better, Metric, metric_named
 from flare.common.text import count, listing
 from flare.ranking.means import Mean, Means
-from flare.reports.model import BEST, Cell, Table, table
+from flare.reports.model import BEST, Cell, Column, Table, table_of
 from flare.reports.ranking.words import shaded_cells
 
 
@@ -99,28 +100,25 @@ def _best(
 
 def organ_table(means: OrganMeans) -> Table:
     """A row for each team, in the order of the ranking, and a column for each organ."""
-    rows: list[list[str | Cell]] = []
-    guests = []
-    for team in means.teams:
-        if team in means.guests:
-            guests.append(len(rows))
-        cells = (means.cell(team, number) for number in range(len(means.organs)))
-        rows.append([team, *cells])
+    columns = [Column("team", means.teams, is_text=True)]
+    for number, organ in enumerate(means.organs):
+        cells = [means.cell(team, number) for team in means.teams]
+        columns.append(Column(organ.replace("_", " "), cells))
+    guests = [n for n, team in enumerate(means.teams) if team in means.guests]
     title = f"{means.metric.heading} by organ, means over {count(means.cases, 'case')}"
     best = sorted(means.best, key=lambda pair: (means.organs.index(pair[1]), pair[0]))
     names = listing(f"{organ.replace('_', ' ')} {team}" for team, organ in best)
     bold = f"; bold: the best ({names})" if best else ""
-    heads = ["team", *(organ.replace("_", " ") for organ in means.organs)]
-    return table(f"{title}{bold}", heads, rows, words=("team",), quiet=guests)
+    return table_of(f"{title}{bold}", columns, quiet=guests)
 
 
 def team_table(team: str, all_means: Sequence[OrganMeans]) -> Table:
     """The means of one team: a row for each organ, and a column for each metric."""
-    heads = ["organ", *(means.metric.heading for means in all_means)]
-    cells: dict[str, list[Cell]] = {}
+    organs = all_means[0].organs
+    names = [organ.replace("_", " ") for organ in organs]
+    columns = [Column("organ", names, is_text=True)]
     for means in all_means:
-        for number, organ in enumerate(means.organs):
-            cells.setdefault(organ, []).append(means.cell(team, number))
-    rows = [(organ.replace("_", " "), *row) for organ, row in cells.items()]
+        cells = map(partial(means.cell, team), range(len(organs)))
+        columns.append(Column(means.metric.heading, cells))
     caption = f"Own means by organ, over {count(all_means[0].cases, 'case')}"
-    return table(caption, heads, rows, words=("organ",))
+    return table_of(caption, columns)

@@ -6,7 +6,7 @@ so: no type here has a field for the value of any case.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from flare.challenge.metrics import Metric, metric_named
@@ -20,6 +20,7 @@ from flare.reports.model import (
     NO_RESULT,
     Cell,
     Chart,
+    Column,
     Heading,
     Lines,
     Page,
@@ -31,7 +32,7 @@ from flare.reports.model import (
     number_cell,
     pairs_table,
     rank_shade,
-    table,
+    table_of,
 )
 from flare.reports.ranking.cost import Tradeoff, cost_parts, tradeoffs
 from flare.reports.ranking.organs import (
@@ -311,47 +312,39 @@ def _first_table(
     public: PublicRanking, look: Sequence[str], links: Mapping[str, str]
 ) -> Table:
     """The ranking; teams lead to their own pages, and have signs of what is odd."""
-    intervals = {draw.team: _interval_cell(draw) for draw in public.draws}
-    alarms = alarms_of([place.team for place in public.places], look)
-    rows = []
-    for number, place in enumerate(public.places):
-        score = number_cell(float(place.score), decimals=4, exact=True)
-        row: list[str | Cell] = [
-            str(place.rank or "-"),
-            _team_cell(place.team, alarms, links),
-        ]
-        if intervals:
-            row.append(intervals.get(place.team, Cell("")))
-        row.append(score if place.rank else "")
-        for metric in public.metrics:
-            row.append(_metric_cell(public, place, number, metric))
-        rows.append(row)
+    places, teams = public.places, [place.team for place in public.places]
+    alarms = alarms_of(teams, look)
+    columns = [
+        Column("rank", [place.rank or "-" for place in places]),
+        Column("team", [_team_cell(t, alarms, links) for t in teams], is_text=True),
+        *_interval_columns(public),
+        Column("score", map(_score_cell, places)),
+    ]
+    for metric in public.metrics:
+        columns.append(_metric_column(public, metric))
     cases = f"over {count(public.cases, 'case')}"
     smaller = "smaller is better, stronger shades are worse"
     caption = f"Score and mean ranks {cases}; {smaller}"
     if public.means:
         caption = f"Means {cases}; score, and mean ranks in shades: {smaller}"
-    return table(
-        caption,
-        _first_heads(public),
-        rows,
-        words=("team",),
-        quiet=[n for n, place in enumerate(public.places) if place.rank is None],
-        name_column=1,
-        is_whole=True,
-    )
+    guests = [number for number, place in enumerate(places) if place.rank is None]
+    return table_of(caption, columns, quiet=guests, is_whole=True)
 
 
-def _first_heads(public: PublicRanking) -> list[str]:
-    """The heads of the ranking; where a mean may be told, it stands above its rank."""
-    heads = ["rank", "team"]
-    if public.draws:
-        heads.append("ranks in 95 % of samples")
-    heads.append("score")
-    for metric in public.metrics:
-        is_mean = metric.name in public.means
-        heads.append(metric.heading if is_mean else f"mean rank: {metric.heading}")
-    return heads
+def _score_cell(place: Standing) -> Cell:
+    if place.rank is None:
+        return Cell("")
+    return number_cell(float(place.score), decimals=4, exact=True)
+
+
+def _metric_column(public: PublicRanking, metric: Metric) -> Column:
+    """The means of all teams by a metric above their mean ranks; or these alone."""
+    is_mean = metric.name in public.means
+    head = metric.heading if is_mean else f"mean rank: {metric.heading}"
+    cells = []
+    for number, place in enumerate(public.places):
+        cells.append(_metric_cell(public, place, number, metric))
+    return Column(head, cells)
 
 
 def alarms_of(teams: Sequence[str], look: Sequence[str]) -> dict[str, list[str]]:
@@ -371,6 +364,14 @@ def _team_cell(
 ) -> Cell:
     """The name of a team, with its page, and with all that is odd about it."""
     return Cell(team, href=links.get(team, ""), alarm=" ".join(alarms.get(team, ())))
+
+
+def _interval_columns(public: PublicRanking) -> Iterator[Column]:
+    """The ranks of the teams in the draws, nothing of those out of competition."""
+    if public.draws:
+        intervals = {draw.team: _interval_cell(draw) for draw in public.draws}
+        cells = [intervals.get(place.team, "") for place in public.places]
+        yield Column("ranks in 95 % of samples", cells)
 
 
 def _interval_cell(draw: RankInterval) -> Cell:
@@ -404,25 +405,31 @@ def _metric_cell(
 
 def draws_chart(draws: Sequence[RankInterval], note: str) -> Chart:
     """How sure the ranks are."""
-    ranks = range(1, len(draws[0].frequencies) + 1)
-    rows, intervals = [], []
-    for draw in draws:
-        low, high = map(str, draw.interval)
-        shares = (f"{100 * part:.1f}" if part else "" for part in draw.frequencies)
-        rows.append((draw.team, low, high, *shares))
-        intervals.append(f"{draw.team} {low} to {high}")
+    teams, ranks = [draw.team for draw in draws], len(draws[0].frequencies)
+    lows, highs = zip(*(draw.interval for draw in draws), strict=True)
+    columns = [
+        Column("team", teams, is_text=True),
+        Column("from", lows),
+        Column("to", highs),
+    ]
+    for rank in range(ranks):
+        cells = []
+        for draw in draws:
+            share = draw.frequencies[rank]
+            cells.append(f"{100 * share:.1f}" if share else "")
+        columns.append(Column(str(rank + 1), cells))
+    intervals = ("{} {} to {}".format(draw.team, *draw.interval) for draw in draws)
     caption = "Ranks in 95 % of the draws, and percent of the draws with each rank"
-    heads = ("team", "from", "to", *map(str, ranks))
     return Chart(
         title="Ranks when other cases are drawn",
         note=note,
         summary=f"ranks in 95 % of the draws: {'; '.join(intervals)}",
-        labels=tuple(draw.team for draw in draws),
+        labels=tuple(teams),
         rows=[blobs(draw.frequencies, *draw.interval) for draw in draws],
-        axis=rank_ticks(len(ranks)),
+        axis=rank_ticks(ranks),
         axis_title="rank",
         key=(("dot", "larger: more draws"), ("boxed", "95 % of the draws")),
-        table=table(caption, heads, rows, words=("team",)),
+        table=table_of(caption, columns),
     )
 
 
@@ -438,13 +445,14 @@ def _rank_parts(group_ranks: GroupRanks, public: PublicRanking) -> list[Part]:
 def rank_table(group_ranks: GroupRanks, public: PublicRanking) -> Table:
     """The rank of each team in the ranking itself, and within each group."""
     places = [place for place in public.places if place.rank is not None]
-    rows = []
-    for number, place in enumerate(places):
-        row: list[str | Cell] = [place.team, str(place.rank)]
-        for ranks in group_ranks.ranks:
-            css = rank_shade(ranks[number], len(places))
-            row.append(Cell(str(ranks[number]), css=css))
-        rows.append(row)
-    names = (group_title(name, cases) for name, cases in group_ranks.groups)
+    columns = [
+        Column("team", public.teams, is_text=True),
+        Column("all cases", [place.rank for place in places]),
+    ]
+    for group, ranks in zip(group_ranks.groups, group_ranks.ranks, strict=True):
+        cells = []
+        for rank in ranks:
+            cells.append(Cell(str(rank), css=rank_shade(rank, len(places))))
+        columns.append(Column(group_title(*group), cells))
     caption = f"Ranks of the teams by {group_ranks.column}, each group by itself"
-    return table(caption, ("team", "all cases", *names), rows, words=("team",))
+    return table_of(caption, columns)

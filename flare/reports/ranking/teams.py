@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from operator import attrgetter
 from statistics import fmean, median
 
 import numpy as np
@@ -20,6 +21,7 @@ from flare.reports.model import (
     Axis,
     Cell,
     Chart,
+    Column,
     Lines,
     Page,
     Pair,
@@ -30,7 +32,7 @@ from flare.reports.model import (
     Words,
     number_cell,
     rank_shade,
-    table,
+    table_of,
     text_cell,
 )
 from flare.reports.ranking.organisers import WholeRanking, counted_row, without_nan
@@ -52,7 +54,7 @@ NOTE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class OwnMetric:
     """A metric on the page of a team; only organisers see a value of any other team."""
 
     metric: Metric
@@ -70,15 +72,19 @@ class Column:
         """Whether the page may have the values, not only the ranks."""
         return self.metric.for_participants or self.medians is not None
 
+    def rival_cell(self, number: int) -> Cell:
+        """One of the means of its rivals."""
+        return value_cell(self.metric, self.rival_means[number], exact=True)
 
-def own_columns(standing: OwnStanding) -> Iterator[Column]:
+
+def own_columns(standing: OwnStanding) -> Iterator[OwnMetric]:
     """The metrics of a team, as it may know them."""
     for number, metric in enumerate(standing.metrics):
         values: list[float | None] = []
         for row in standing.results:
             thousandths = row[number].thousandths
             values.append(None if thousandths is None else thousandths / 1000)
-        yield Column(
+        yield OwnMetric(
             metric=metric,
             values=values,
             mean=Mean(metric.name, counted_row(values, standing.counted[metric.name])),
@@ -86,7 +92,7 @@ def own_columns(standing: OwnStanding) -> Iterator[Column]:
         )
 
 
-def columns_in_field(ranking: WholeRanking, team: str) -> Iterator[Column]:
+def columns_in_field(ranking: WholeRanking, team: str) -> Iterator[OwnMetric]:
     """The metrics of a team among all others, for organisers."""
     analysis, names = ranking.analysis, ranking.analysis.rules.names
     rivals = [rival for rival in analysis.board.teams if rival != team]
@@ -97,7 +103,7 @@ def columns_in_field(ranking: WholeRanking, team: str) -> Iterator[Column]:
         means = _means_in_field(ranking.public, names[number], team, rivals)
         counted = ranking.public.counted[names[number]]
         mean = Mean(names[number], counted_row(own_values, counted))
-        yield Column(
+        yield OwnMetric(
             metric=field_values.metric,
             values=own_values,
             mean=replace(mean, recorded=means[0] if mean.present else None),
@@ -187,7 +193,7 @@ def _tiles(standing: OwnStanding) -> list[Tile]:
 
 
 def _value_parts(
-    standing: OwnStanding, columns: Sequence[Column]
+    standing: OwnStanding, columns: Sequence[OwnMetric]
 ) -> tuple[list[Part], list[Part]]:
     """The charts and the table of cases; a metric of answers has no value of any."""
     of_cases, charts = {}, []
@@ -201,7 +207,7 @@ def _value_parts(
     return [Pair(charts)] if charts else [], [_cases_table(standing, of_cases)]
 
 
-def _value_chart(standing: OwnStanding, column: Column) -> Chart:
+def _value_chart(standing: OwnStanding, column: OwnMetric) -> Chart:
     """How the values of a team are spread, above the medians of its rivals."""
     metric, labels, rows = column.metric, [standing.team], [column.values]
     if column.medians is not None:
@@ -220,26 +226,24 @@ def _value_chart(standing: OwnStanding, column: Column) -> Chart:
     )
 
 
-def _cases_table(standing: OwnStanding, columns: Mapping[int, Column]) -> Table:
+def _cases_table(standing: OwnStanding, columns: Mapping[int, OwnMetric]) -> Table:
     """The values and ranks of each case by the metrics with these numbers."""
-    heads = ["case"]
-    cells: list[Sequence[object]] = [standing.cases]
-    has_medians = False
+    shown = [Column("case", standing.cases, is_text=True)]
+    medians = ""
     for number, column in columns.items():
-        title = column.metric.heading
+        metric, title = column.metric, column.metric.heading
         if column.is_shown:
-            heads.append(title)
-            cells.append(shaded_cells(column.metric, column.values))
-        heads.append(f"rank: {title}")
-        ranks = (row[number].rank for row in standing.results)
-        cells.append([_rank_cell(rank, standing.teams) for rank in ranks])
+            shown.append(Column(title, shaded_cells(metric, column.values)))
+        cells = []
+        for row in standing.results:
+            cells.append(_rank_cell(row[number].rank, standing.teams))
+        shown.append(Column(f"rank: {title}", cells))
         if column.medians is not None:
-            has_medians = True
-            heads.append(f"others' {title}")
-            cells.append(shaded_cells(column.metric, column.medians))
-    medians = ", and the median of the other teams" if has_medians else ""
+            medians = ", and the median of the other teams"
+            cells = shaded_cells(metric, column.medians)
+            shown.append(Column(f"others' {title}", cells))
     caption = f"Values and ranks of each case{medians}; a rank has a shade of its own"
-    return table(caption, heads, zip(*cells, strict=True), words=("case",))
+    return table_of(caption, shown)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -248,41 +252,40 @@ def _rank_cell(rank: float, teams: int) -> Cell:
 
 
 def _means_table(
-    standing: OwnStanding, columns: Sequence[Column], *, exact: bool
+    standing: OwnStanding, columns: Sequence[OwnMetric], *, exact: bool
 ) -> Table:
     """Means and mean ranks by metric; for organisers, means of the rivals as well."""
-    rows = []
-    for number, column in enumerate(columns):
-        mean_rank = standing.mean_ranks[number]
-        css = rank_shade(mean_rank, standing.teams)
-        row = [column.metric.heading, _mean_cell(column, exact=exact)]
-        row.append(number_cell(mean_rank, decimals=2, css=css))
-        if standing.rank:
-            row.append(str(standing.places[number]))
-        if any(standing.ranks_without):
-            row.append(str(standing.ranks_without[number] or "-"))
-        row += (value_cell(column.metric, m, exact=exact) for m in column.rival_means)
-        rows.append(row)
+    shown = [
+        Column("metric", map(attrgetter("heading"), standing.metrics), is_text=True),
+        Column("mean", map(partial(_mean_cell, exact=exact), columns)),
+        *_rank_columns(standing),
+    ]
+    if exact:
+        for number, word in enumerate(("lowest", "median", "highest")):
+            cells = [column.rival_cell(number) for column in columns]
+            shown.append(Column(f"others: {word}", cells))
     cases = count(len(standing.cases), "case")
     caption = f"Means and mean ranks over {cases}; small print: {INTERVAL} by bootstrap"
     if standing.missing and standing.counted:
         caption = f"{caption}; a missing result {counted_text(standing.counted)}"
-    heads = _means_heads(standing, has_rivals=exact)
-    return table(caption, heads, rows, words=("metric",))
+    return table_of(caption, shown)
 
 
-def _means_heads(standing: OwnStanding, *, has_rivals: bool) -> list[str]:
-    heads = ["metric", "mean", "mean rank"]
+def _rank_columns(standing: OwnStanding) -> Iterator[Column]:
+    """The mean ranks by each metric, and for a team that competes what they make."""
+    cells = []
+    for rank in standing.mean_ranks:
+        css = rank_shade(rank, standing.teams)
+        cells.append(number_cell(rank, decimals=2, css=css))
+    yield Column("mean rank", cells)
     if standing.rank:
-        heads.append("place by it")
+        yield Column("place by it", standing.places)
     if any(standing.ranks_without):
-        heads.append("whole rank without it")
-    if has_rivals:
-        heads += ["others: lowest", "others: median", "others: highest"]
-    return heads
+        ranks = [rank or "-" for rank in standing.ranks_without]
+        yield Column("whole rank without it", ranks)
 
 
-def _mean_cell(column: Column, *, exact: bool) -> Cell:
+def _mean_cell(column: OwnMetric, *, exact: bool) -> Cell:
     """The mean of a team, and its interval; organisers get all of its digits."""
     if not column.is_shown:
         return Cell("not told", css="none")
@@ -312,9 +315,10 @@ def _missing(missing: Sequence[tuple[str, str, str]]) -> list[Part]:
         titles.setdefault((case, reason), []).append(title)
     if not titles:
         return []
-    rows = []
-    for (case, reason), metrics in titles.items():
-        rows.append((case, text_cell(", ".join(metrics)), text_cell(reason)))
-    heads = ("case", "of", "why")
-    caption = "Results that are not there, and why"
-    return [table(caption, heads, rows, words=heads)]
+    cases, reasons = zip(*titles, strict=True)
+    columns = (
+        Column("case", cases, is_text=True),
+        Column("of", map(text_cell, map(", ".join, titles.values())), is_text=True),
+        Column("why", map(text_cell, reasons), is_text=True),
+    )
+    return [table_of("Results that are not there, and why", columns)]
