@@ -12,17 +12,9 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError
 from flare.common.text import aligned, count, listing, safe
 from flare.evaluation.doctor.cases import has_cause
-from flare.evaluation.doctor.diagnose import (
-    Finding,
-    find_explanation,
-    find_repairs,
-    judge_of,
-    read_whole,
-)
-from flare.evaluation.doctor.judge import sample_of
+from flare.evaluation.doctor.diagnose import Finding, diagnose_case
 from flare.evaluation.doctor.words import cause_texts
-from flare.evaluation.scoring.case import MEMORY, Explanation
-from flare.evaluation.scoring.reading import read_reference
+from flare.evaluation.scoring.case import Explanation
 from flare.evaluation.submission.match import CasePair
 
 GOOD_DSC = 0.9
@@ -178,17 +170,11 @@ def explain_file(pair: CasePair, challenge: Challenge) -> Explanation | None:
 
     The case was read before, and both of its label maps are of one size.
     """
-    reference = read_reference(pair.reference, challenge, MEMORY)
-    sample = sample_of(reference, [organ.label for organ in challenge.organs])
-    prediction, _ = read_whole(pair.prediction, challenge)
-    judge = judge_of(sample, prediction, challenge)
-    best = find_explanation(find_repairs(judge), judge)
-    if best is None:
+    finding = diagnose_case(pair, challenge=challenge)
+    if finding.repair is None:
         return None
-    repair = best.repair
-    finding = Finding(pair=pair, sample=sample, repair=repair, cause=repair.cause)
     causes = cause_texts(finding, challenge)
-    return Explanation(text="; ".join(cause.text for cause in causes), dsc=best.dsc)
+    return Explanation(text="; ".join(cause.text for cause in causes), dsc=finding.dsc)
 
 
 def common_cause(pairs: Sequence[CasePair], challenge: Challenge) -> str:
