@@ -40,33 +40,6 @@ def test_teams_that_differ_nowhere_have_p_1():
     assert (found.p, found.p_holm, found.effect, found.zeros) == (1, 1, 0, 2)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_all_pairs_at_once_are_as_each_alone(seed):
-    """Against SciPy's test of one pair, and Holm's method as it is defined."""
-    # Not at the top, where every process of the tests would load it.
-    from scipy.stats import wilcoxon
-
-    generator = np.random.default_rng(seed)
-    values = {team: generator.integers(0, 8, size=25) for team in "abcd"}
-
-    tests = by_pair(one_metric(values))
-
-    alone = {
-        (a, b): wilcoxon(
-            values[b] - values[a],
-            alternative="greater",
-            correction=True,
-            method="asymptotic",
-        ).pvalue
-        for a, b in tests
-    }
-    assert {pair: test.p for pair, test in tests.items()} == pytest.approx(alone)
-    smallest = 0.0
-    for place, pair in enumerate(sorted(alone, key=alone.get)):
-        smallest = max(smallest, min(1, (12 - place) * alone[pair]))
-        assert tests[pair].p_holm == pytest.approx(smallest)
-
-
 @pytest.mark.parametrize(
     ("decimals", "rule", "largest"),
     [(2, DSC, 1), (4, DSC, 1), (3, TIME, 3600), (1, TIME, 29_491_200)],
