@@ -34,12 +34,6 @@ def test_effect_zeros_and_p_by_hand():
     assert found.p_holm == pytest.approx(2 * found.p)
 
 
-def test_teams_that_differ_nowhere_have_p_1():
-    found = by_pair(one_metric({"a": (1, 2), "b": (1, 2)}))["a", "b"]
-
-    assert (found.p, found.p_holm, found.effect, found.zeros) == (1, 1, 0, 2)
-
-
 @pytest.mark.parametrize(
     ("decimals", "rule", "largest"),
     [(2, DSC, 1), (4, DSC, 1), (3, TIME, 3600), (1, TIME, 29_491_200)],

@@ -199,36 +199,6 @@ def test_the_order_and_the_names_of_teams_change_nothing(values, rules, data):
 
 @settings(max_examples=40)
 @given(values=tables(), rules=any_rules)
-def test_monotone_maps_of_values_change_nothing(values, rules):
-    """A rising map of the times, and a falling one of the DSC, which turns round."""
-    maps = {"dsc": lambda value: 1 / value, "runtime_s": lambda value: 7 * value**3 + 1}
-    mapped = {
-        key: None if value is None else maps[key[2]](value)
-        for key, value in values.items()
-    }
-    falling = replace(DSC, better=Better.LOWER)
-
-    assert rank(mapped, falling, TIME, **rules) == rank(values, DSC, TIME, **rules)
-
-
-@settings(max_examples=40)
-@given(values=tables(), rules=any_rules)
-def test_what_counts_of_weights_is_their_ratio(values, rules):
-    """And a metric of twice the weight counts as if it was there twice."""
-    weighted = rank(values, DSC, replace(TIME, weight=2.0), **rules)
-
-    scaled = replace(DSC, weight=0.5), replace(TIME, weight=1.0)
-    assert rank(values, *scaled, **rules) == weighted
-    again = {(team, case, "again"): values[team, case, "runtime_s"]
-             for team, case, _ in values}  # fmt: skip
-    twice = rank(values | again, DSC, TIME, replace(TIME, metric="again"), **rules)
-    assert {team: found[:2] for team, found in twice.items()} == {
-        team: found[:2] for team, found in weighted.items()
-    }
-
-
-@settings(max_examples=40)
-@given(values=tables(), rules=any_rules)
 def test_a_guest_ranks_as_if_it_alone_had_joined(values, rules):
     if not any(team == "b" for team, _, _ in values):
         return
