@@ -10,6 +10,8 @@ from graphlib import TopologicalSorter
 import pytest
 
 import flare
+from flare.challenge.answers import KINDS
+from flare.challenge.metrics import ANSWER_METRICS
 from tests.builders import ROOT, run_command
 
 LEVELS = (
@@ -132,6 +134,22 @@ def test_no_module_imports_itself_by_way_of_others():
         used &= names - {name_of(module)}
 
     assert len(list(TopologicalSorter(graph).static_order())) >= len(names)
+
+
+def test_no_code_asks_for_the_name_of_a_kind_or_of_a_metric_of_answers():
+    """What differs by kind is a field of its record."""
+    askers = []
+    for module in MODULES:
+        nodes = nodes_of(module)
+        compared = [node for node in nodes if isinstance(node, ast.Compare)]
+        texts = [own for node in compared for own in ast.walk(node)]
+        names = {own.value for own in texts if isinstance(own, ast.Constant)} & {*KINDS}
+        if module.parent.name != "challenge":
+            texts = (own for own in nodes if isinstance(own, ast.Constant))
+            names |= {own.value for own in texts} & {*ANSWER_METRICS}
+        askers += [(module.name, name) for name in names]
+
+    assert askers == []
 
 
 # --- The public names -------------------------------------------------------------
