@@ -301,6 +301,8 @@ class Method:
     """Behind what an effect is."""
     paper: str
     """The sentence of Methods, with places for what is counted."""
+    drawn: str
+    """A sentence of Methods about the bootstrap, if there is one to add."""
     compared: str
     """In comparison.json."""
     compared_note: str
@@ -323,6 +325,7 @@ BY_CASE = Method(
         " over the {pairs} ordered pairs of teams for each metric, at a level of"
         " {alpha:g}; effects are matched-pairs rank-biserial correlations."
     ),
+    drawn="",
     compared="two-sided Wilcoxon signed-rank, paired by case, normal approximation",
     compared_note=(
         "p-values are those of the two-sided Wilcoxon signed-rank test, paired by case:"
@@ -354,6 +357,7 @@ BY_DRAWS = Method(
         " the share of the samples in which it was better, less that in which it was"
         " worse."
     ),
+    drawn="Values of answers were made anew from the answers of each sample.",
     compared=f"percentiles of {DRAWS} bootstrap samples of the cases",
     compared_note=(
         f"Intervals of differences are those of {DRAWS} bootstrap samples of the cases,"

@@ -136,14 +136,14 @@ def _ranked_text(analysis: Analysis) -> str:
 
 def _robustness_sentences(analysis: Analysis) -> Iterator[str]:
     """How the certainty of the ranks was assessed."""
+    methods = methods_of(analysis.rules.records)
     if bootstrap := analysis.bootstrap:
         yield (
             f"The stability of the ranks was assessed by {bootstrap.samples:,}"
             f" bootstrap samples of the cases (NumPy's {bootstrap.generator}, seed"
             f" {bootstrap.seed}), of which {CONFIDENCE:.0%} intervals are given."
         )
-        if analysis.rules.of_all_cases:
-            yield "Values of answers were made anew from the answers of each sample."
+        yield from filter(None, (method.drawn for method in methods))
         if bootstrap.left_out:
             yield (
                 f"Samples left out, as their cases leave a value undefined:"
@@ -155,7 +155,7 @@ def _robustness_sentences(analysis: Analysis) -> Iterator[str]:
         replaced += " has none"
         if any(rule.failed is not None for rule in analysis.rules.metrics):
             replaced += ", or by that of a failed run"
-        for method in methods_of(analysis.rules.records):
+        for method in methods:
             pairs = teams * (teams - 1)
             yield method.paper.format(pairs=pairs, alpha=ALPHA, replaced=replaced)
 
