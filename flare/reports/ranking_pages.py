@@ -11,10 +11,11 @@ from flare.ranking.rank import rank_results
 from flare.ranking.rules import RankingOptions
 from flare.ranking.written import read_written
 from flare.reports.model import INDEX, TEAMS, Page
-from flare.reports.ranking.organisers import WholeRanking, metric_values, organiser_page
+from flare.reports.ranking.organisers import organiser_page
 from flare.reports.ranking.page import public_ranking, ranking_page
 from flare.reports.ranking.standing import own_standing, sheet_names
 from flare.reports.ranking.teams import team_page
+from flare.reports.ranking.values import WholeRanking, metric_values
 from flare.results.groups_csv import Grouping, read_groups
 
 

@@ -33,8 +33,6 @@ from flare.reports.paper.methods import evaluation_methods, methods_text
 from flare.reports.paper.tables import latex_text
 from flare.reports.ranking.cost import Tradeoff, cost_chart
 from flare.reports.ranking.organisers import (
-    MetricValues,
-    WholeRanking,
     case_chart,
     hardest_first,
     schemes_chart,
@@ -42,6 +40,7 @@ from flare.reports.ranking.organisers import (
     values_chart,
 )
 from flare.reports.ranking.page import GroupRanks, PublicRanking, draws_chart
+from flare.reports.ranking.values import MetricValues, WholeRanking
 from flare.reports.ranking.words import tests_text
 from flare.reports.render.paper import figure_file, paper_figure
 from flare.reports.render.style import WIDTHS_MM, drawing_style

@@ -22,14 +22,13 @@ from flare.reports.paper.files import write_analysis
 from flare.reports.paper.methods import evaluation_methods
 from flare.reports.rank import rank
 from flare.reports.ranking.organisers import (
-    WholeRanking,
     mean_table,
-    metric_values,
     organiser_page,
     schemes_chart,
     values_chart,
 )
 from flare.reports.ranking.page import public_ranking
+from flare.reports.ranking.values import WholeRanking, metric_values
 from flare.reports.ranking.words import scheme_title
 from flare.reports.render.paper import paper_figure
 from flare.reports.render.style import drawing_style

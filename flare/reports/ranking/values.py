@@ -1,0 +1,145 @@
+"""The values of all teams by each metric, which organisers alone may see."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from flare.challenge.metrics import Metric, metric_named
+from flare.ranking.rank import Analysis
+from flare.reports.charts import present, value_axis
+from flare.reports.model import Axis
+from flare.reports.ranking.page import PublicRanking
+from flare.reports.ranking.words import counted_text
+from flare.reports.scores import Mean
+from flare.results.groups_csv import Grouping
+from flare.statistics import ALPHA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricValues:
+    """The values of all competing teams by one metric, and how they differ."""
+
+    metric: Metric
+    teams: Sequence[str]
+    """The competing teams, best first."""
+    cases: Sequence[str]
+    rows: Sequence[Sequence[float | None]]
+    """The values of each team, by case."""
+    counted: Sequence[float | None]
+    """What a missing result counts as, by case; None where it is left out."""
+    axis: Axis
+    """The axis of all values, on the page of the ranking and on those of teams."""
+    ordered: Sequence[Sequence[float]]
+    """The values of each case, lowest first."""
+    own_order: Sequence[str]
+    """The competing teams by their mean rank by this metric alone, best first."""
+    effects: Mapping[tuple[str, str], tuple[float, bool]]
+    """How much better a team is than another one, and whether significantly so."""
+
+    @property
+    def has_hard_cases(self) -> bool:
+        """Whether its values tell which cases are hard, and for whom."""
+        return self.metric.is_share and self.metric.is_of_each_case
+
+    def medians_without(self, row: Sequence[float | None]) -> list[float | None]:
+        """The medians of all cases without a team's values; None without any other."""
+        medians: list[float | None] = []
+        for ordered, value in zip(self.ordered, row, strict=False):  # one of answers
+            place = len(ordered) if value is None else bisect_left(ordered, value)
+            others = len(ordered) - (value is not None)
+            if not others:
+                medians.append(None)
+                continue
+            low, high = (others - 1) // 2, others // 2
+            lower = ordered[low + (low >= place)]
+            medians.append((lower + ordered[high + (high >= place)]) / 2)
+        return medians
+
+    def mean_and_missing(
+        self, row: Sequence[float | None], cases: Sequence[int]
+    ) -> tuple[Mean, int]:
+        """The mean of a team over cases with some numbers, and how many are missing."""
+        values = counted_row(row, self.counted)
+        mean = Mean(self.metric.name, [values[number] for number in cases])
+        return mean, [row[number] for number in cases].count(None)
+
+    @property
+    def counted_text(self) -> str:
+        """Tell how a missing result counts; empty if no result is missing."""
+        if not any(None in row for row in self.rows):
+            return ""
+        return f"a missing result {counted_text({self.metric.name: self.counted})}"
+
+
+@dataclass(frozen=True, slots=True)
+class WholeRanking:
+    """A ranking with all that organisers may know of it."""
+
+    analysis: Analysis
+    public: PublicRanking
+    metrics: Sequence[MetricValues]
+    groupings: Sequence[Grouping]
+
+    @property
+    def of_each_case(self) -> list[MetricValues]:
+        """The metrics by which each case has a value."""
+        return [values for values in self.metrics if values.metric.is_of_each_case]
+
+
+def metric_values(analysis: Analysis) -> list[MetricValues]:
+    """The values of all teams, by metric; None where the board has NaN."""
+    return [
+        _values_of(analysis, name, number)
+        for number, name in enumerate(analysis.rules.names)
+    ]
+
+
+def _values_of(analysis: Analysis, name: str, number: int) -> MetricValues:
+    """The values of all teams by a metric, which has a number on the board."""
+    board = analysis.board
+    rows = list(map(without_nan, board.values[:, :, number].tolist()))
+    counted = without_nan(board.counted[:, number].tolist())
+    effects = {}
+    for test in analysis.tests:
+        if test.metric == name:
+            effects[test.team, test.other] = (test.effect, test.p_holm <= ALPHA)
+    metric, cases = metric_named(name), board.cases
+    if not metric.is_of_each_case:
+        cases, counted = tuple(metric.units(cases)), counted[:1]
+        rows = [row[:1] for row in rows]
+    mean_ranks = board.doubled_ranks[:, :, number].mean(axis=1)
+    return MetricValues(
+        metric=metric,
+        teams=board.teams,
+        cases=cases,
+        rows=rows,
+        counted=counted,
+        axis=value_axis(metric, present(chain.from_iterable(rows))),
+        ordered=[sorted(present(case)) for case in zip(*rows, strict=True)],
+        own_order=[board.teams[n] for n in np.argsort(mean_ranks, kind="stable")],
+        effects=effects,
+    )
+
+
+def counted_row(
+    row: Sequence[float | None], counted: Sequence[float | None]
+) -> Sequence[float | None]:
+    """The values of a team, each missing one as it counts in a mean.
+
+    Those of a team without any result stay missing.
+    """
+    if not present(row):
+        return row
+    pairs = zip(row, counted, strict=True)
+    return [missing if value is None else value for value, missing in pairs]
+
+
+def without_nan(values: Sequence[float]) -> list[float | None]:
+    """The values, None for those that are missing."""
+    return [None if math.isnan(value) else value for value in values]
