@@ -106,7 +106,15 @@ def test_a_failure_has_the_platforms_message(changes, message):
 @pytest.mark.parametrize(
     ("names", "lines"),
     [
-        ({}, ["Cases: a_seg, b_seg (submitted as a.mha)", "If _seg is no part of the"]),
+        (
+            {},
+            [
+                "Cases: a_seg, b_seg (submitted as a.mha)",
+                "If _seg is no part of the",
+                "[names]",
+                'reference = "{case}_seg"',
+            ],
+        ),
         ({"reference": "{case}_seg"}, ["Cases: a, b (submitted as a.mha)"]),
     ],
 )
