@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -231,7 +232,8 @@ class Report:
         if self.is_organiser:
             write_whole(file, comparison_json(comparison))
         else:
-            file.unlink(missing_ok=True)
+            with suppress(OSError):  # where it cannot go, no page can be written
+                file.unlink()
 
     def _evaluation(self, links: Links, causes: Causes) -> Page:
         """The page of the only source for its readers, and figures for a paper."""

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import rankdata, wilcoxon
 
 from flare.challenge.metrics import METRICS
+from flare.common.errors import OutputError
 from flare.reports.comparison import read_comparison
 from flare.reports.comparison_page import comparison_page
 from flare.reports.report import Report
@@ -365,6 +366,14 @@ def test_organisers_alone_get_the_numbers_as_data(tmp_path, output, name):
     assert [liver["p"], kidney["p"]] == pytest.approx([0.8551, 0.1003], abs=1e-4)
     assert kidney["p_holm"] == pytest.approx(4 * kidney["p"])
     assert liver["method"].startswith("two-sided Wilcoxon")
+
+
+@pytest.mark.parametrize("audience", ["organiser", "participant"])
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path, audience):
+    source = write_json(tmp_path / "metrics.json", metrics_content(OLD))
+
+    with pytest.raises(OutputError):
+        Report(sources=(source, source), output=source, audience=audience).write()
 
 
 # --- Odd ones ---------------------------------------------------------------------
