@@ -19,8 +19,6 @@ INDEX = "index.html"
 TEAMS = "teams"
 """Folder of the pages of single teams."""
 
-"""The file by which a ranking that was written is recognised."""
-
 MANY_ROWS = 20
 """With more rows than this, they are closer together."""
 
