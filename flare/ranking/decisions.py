@@ -156,9 +156,8 @@ def apply_decisions(
     """
     _check_names_in(table, decisions, file)
     withdrawn = {decision.case for decision in decisions.withdrawn}
-    has_cases = bool(set(table.cases) - withdrawn)
     names = decisions.names_of(table.teams)
-    if not has_cases or decisions.guests.issuperset(names.values()):
+    if withdrawn.issuperset(table.cases) or decisions.guests.issuperset(names.values()):
         raise RankingError(file, "no case, or no team, is left", _REMEDY)
     if len(set(map(plain_name, names.values()))) < len(names):
         raise RankingError(file, "two teams are shown by one name", _REMEDY)

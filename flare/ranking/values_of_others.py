@@ -54,8 +54,7 @@ def add_values(
     cases = set[str]().union(*(shared[name] for name in ranked & shared.keys()))
     has_runs = any(lexists(folder / EFFICIENCY_CSV) for folder in folders)
     others = ranked - shared.keys()
-    has_cases = any(metric_named(name).is_of_each_case for name in others)
-    needs_all = has_runs or has_cases
+    needs_all = has_runs or any(metric_named(n).is_of_each_case for n in others)
     return _with_cases(files, cases, needs_all=needs_all)
 
 

@@ -115,21 +115,21 @@ def _ranked_text(analysis: Analysis) -> str:
     """How many teams were ranked, on how many cases, by which metrics."""
     rules, board = analysis.rules, analysis.board
     text = f"Ranked were {count(len(board.teams), 'team')}"
-    of_cases: list[str] = []
-    of_answers: list[str] = []
+    by_case: list[str] = []
+    by_set: list[str] = []
     for rule in rules.metrics:
-        group = of_answers if rule.metric in rules.of_all_cases else of_cases
+        group = by_case if rule.record.is_of_each_case else by_set
         group.append(_metric_text(rule))
-    if of_cases:
+    if by_case:
         text += (
             f" on each of {count(len(board.cases), 'test case')} by each of"
-            f" {count(len(of_cases), 'metric')} ({'; '.join(of_cases)})"
+            f" {count(len(by_case), 'metric')} ({'; '.join(by_case)})"
         )
-    if of_answers:
-        text += " and" if of_cases else ""
+    if by_set:
+        text += " and" if by_case else ""
         text += (
-            f" by the values of {count(len(of_answers), 'metric')} of answers, each of"
-            f" all cases together ({'; '.join(of_answers)})"
+            f" by the values of {count(len(by_set), 'metric')} of answers, each of"
+            f" all cases together ({'; '.join(by_set)})"
         )
     return f"{text}."
 
