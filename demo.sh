@@ -35,4 +35,6 @@ Look at:
   results/demo/metrics.json                what the platform reads of a submission
   results/demo-ranking/report.txt          the whole ranking, and how sure it is
   results/demo-ranking/sheets/team_08.md   what one team is told, and nobody else
+
 END
+"$PYTHON" -m flare --version

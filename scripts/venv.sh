@@ -22,7 +22,8 @@ find_python() {
 # this checkout with an extra of pyproject.toml, unless the same was installed before
 install_into_venv() {
   local stamp
-  stamp="$VENV/installed-$(cat "$1" pyproject.toml <(echo "$@") | cksum | tr -d ' ')"
+  stamp="$VENV/installed-$(cat "$1" pyproject.toml flare/evaluation/metrics/kernel.c \
+    <(echo "$@") | cksum | tr -d ' ')"
   local pip=("$VENV/bin/python" -m pip --disable-pip-version-check --quiet)
   if ! "${pip[@]}" --version >/dev/null 2>&1; then
     rm -rf "$VENV"

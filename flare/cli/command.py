@@ -314,7 +314,9 @@ def version_option() -> click.Option:
 
     def tell(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
         if is_asked:
-            click.echo(version_text())
+            from flare.evaluation.metrics.packed import slow_text
+
+            click.echo("\n".join(filter(None, (version_text(), slow_text()))))
             ctx.exit()
 
     return click.Option(

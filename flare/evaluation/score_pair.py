@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -27,7 +27,7 @@ from flare.evaluation.labelmaps.images import (
     is_image,
 )
 from flare.evaluation.labelmaps.reading import LabelMap, read_labels
-from flare.evaluation.metrics.arrays import Labels, Spacing
+from flare.evaluation.metrics.arrays import Spacing
 from flare.evaluation.metrics.pairs import three_lengths
 from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.plan import with_options
@@ -53,15 +53,11 @@ class ImageInMemory(LabelMapFile):
         with named(self.name):
             return image_header(self.image).grid
 
-    def read_labels(
-        self,
-        known_labels: Sequence[int],
-        allocate: Callable[[int], Labels] | None = None,
-    ) -> LabelMap:
+    def read_labels(self, known_labels: Sequence[int]) -> LabelMap:
         """Its labels."""
         with named(self.name):
             values = PlainStream(BytesIO(image_values(self.image).tobytes()))
-            return read_labels(values, image_header(self.image), known_labels, allocate)
+            return read_labels(values, image_header(self.image), known_labels)
 
 
 def score_pair(

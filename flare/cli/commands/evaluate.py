@@ -86,6 +86,7 @@ def command(request: EvaluationRequest) -> None:
         from flare.challenge.reading import read_challenge
         from flare.common.environment import reuse_freed_memory
         from flare.evaluation.evaluate import evaluate_folder, submitted_folder
+        from flare.evaluation.metrics.packed import slow_text
         from flare.evaluation.submission.find import usual_references
         from flare.results.metrics_json import prepare_output, write_metrics
         from flare.results.scores import results_table
@@ -95,6 +96,8 @@ def command(request: EvaluationRequest) -> None:
     ground_truth = request.ground_truth or usual_references()
     rules = f"flare {__version__}, challenge {request.challenge}"
     say(f"{rules}, reference labels in {ground_truth}")
+    if slow := slow_text():
+        say(slow)
     challenge, options = read_challenge(request.challenge), request.options
     if options.decimals is None:
         options = replace(options, decimals=challenge.board.decimals)

@@ -33,7 +33,6 @@ from flare.evaluation.doctor.repair import (
     placements,
 )
 from flare.evaluation.evaluate import Outcome, outcome_of
-from flare.evaluation.scoring.case import MEMORY
 from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.match import CasePair
 
@@ -161,8 +160,8 @@ def find_exchanged(
         if donor:
             fit = fits_by_donor[donor][case]
             pair = replace(finding.pair, prediction=doubtful[donor].pair.prediction)
-            reference = read_reference(pair.reference, challenge, MEMORY)
-            prediction, numbers = read_whole(pair.prediction, challenge)
+            reference = read_reference(pair.reference, challenge)
+            prediction, numbers = read_whole(pair.prediction)
             donated = replace(finding, pair=pair, numbers=numbers)
             mended = with_repair(donated, fit, reference, prediction, challenge)
             if mended:
@@ -187,7 +186,7 @@ def _fits(
     pair: CasePair, *, samples: Mapping[str, Sample], challenge: Challenge
 ) -> tuple[str, Fits]:
     """How well a prediction fits the reference of each case of its size."""
-    prediction, _ = read_whole(pair.prediction, challenge)
+    prediction, _ = read_whole(pair.prediction)
     judge = judge_of(samples[pair.case], prediction, challenge)
     fits = {}
     for case, sample in samples.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -32,11 +31,11 @@ from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_siz
 from flare.evaluation.labelmaps.reading import (
     UNKNOWN_LABELS_LIMIT,
     LabelMap,
-    label_map_of,
     opened,
     read_labels,
 )
-from flare.evaluation.scoring.case import MEMORY, score_maps
+from flare.evaluation.metrics.pairs import map_of
+from flare.evaluation.scoring.case import score_maps
 from flare.evaluation.scoring.reading import (
     check_headers,
     read_prediction,
@@ -121,22 +120,18 @@ class Finding:
         return "" if file_case == self.pair.case else file_case
 
 
-def read_whole(file: LabelMapFile, challenge: Challenge) -> tuple[LabelMap, str]:
-    """Read a prediction with all of its labels, into memory that the next one takes.
+def read_whole(file: LabelMapFile) -> tuple[LabelMap, str]:
+    """Read a prediction with all of its labels.
 
     Where its numbers cannot be labels as they are, it is read as they must be meant;
     the name of that cause is the second result. A FileError is raised if they cannot
     be read at all.
     """
-    allocate = partial(MEMORY.take, "prediction")
     causes = ["scaled"]
-    organs = [organ.label for organ in challenge.organs]
     try:
-        # To look for all labels takes twice as long, and few predictions have others.
-        for labels in (organs, ALL_LABELS):
-            prediction = file.read_labels(labels, allocate)
-            if not prediction.unknown:
-                return prediction, ""
+        prediction = file.read_labels(ALL_LABELS)
+        if not prediction.unknown:
+            return prediction, ""
     except FractionError:
         causes = ["rounded", "scaled"]
     for cause in causes:
@@ -147,10 +142,10 @@ def read_whole(file: LabelMapFile, challenge: Challenge) -> tuple[LabelMap, str]
             meant = replace(header, is_rounded=True)
             if cause == "scaled":
                 meant = replace(header, slope=1.0, intercept=0.0)
-            prediction = read_labels(voxels, meant, ALL_LABELS, allocate)
+            prediction = read_labels(voxels, meant, ALL_LABELS)
             if cause == "rounded" or (header.is_scaled and not prediction.unknown):
                 return prediction, cause
-    return file.read_labels(ALL_LABELS, allocate), ""
+    return file.read_labels(ALL_LABELS), ""
 
 
 def judge_of(sample: Sample, prediction: LabelMap, challenge: Challenge) -> Judge:
@@ -238,11 +233,11 @@ def diagnose_case(
     pair: CasePair, *, challenge: Challenge, shared: Cause | None = None
 ) -> Finding:
     """Look at one case; `shared` is the cause that most of the other cases have."""
-    reference = read_reference(pair.reference, challenge, MEMORY)
+    reference = read_reference(pair.reference, challenge)
     sample = sample_of(reference, [organ.label for organ in challenge.organs])
     prediction, numbers = None, ""
     with suppress(FileError):
-        prediction, numbers = read_whole(pair.prediction, challenge)
+        prediction, numbers = read_whole(pair.prediction)
     submitted = None if numbers else prediction
     before, refusal = _score_as_submitted(pair, reference, submitted, challenge)
     kept_points = sample.thinned(KEPT_POINTS)
@@ -298,11 +293,9 @@ def _score_as_submitted(
 def _with_organs_alone(prediction: LabelMap, challenge: Challenge) -> LabelMap:
     """A prediction as it is read with the labels of a challenge alone."""
     organs = [organ.label for organ in challenge.organs]
-    if {*prediction.present} <= {*organs}:
-        return prediction
-    submitted = label_map_of(prediction.grid, prediction.labels.copy(), organs)
-    unknown = [*prediction.unknown, *submitted.unknown][:UNKNOWN_LABELS_LIMIT]
-    return replace(submitted, unknown=tuple(sorted(unknown)))
+    strange = [label for label in prediction.present if label not in organs]
+    unknown = sorted([*prediction.unknown, *strange][:UNKNOWN_LABELS_LIMIT])
+    return replace(prediction, allowed=tuple(organs), unknown=tuple(unknown))
 
 
 def _explaining_repair(
@@ -347,9 +340,11 @@ def with_repair(
     Nor is it where organs' labels are all lost, or where surfaces fit worse and the
     overlap gains little: an organ that has grown is nearer to a place beside its own.
     """
-    labels = best.repair.apply(prediction, reference.grid.shape, MEMORY)
+    labels = best.repair.apply(prediction, reference.grid.shape)
     organs = [organ.label for organ in challenge.organs]
-    repaired = label_map_of(reference.grid, labels, organs)
+    repaired = LabelMap(
+        grid=reference.grid, voxels=map_of(labels), allowed=tuple(organs)
+    )
     after = score_maps(finding.pair, reference, repaired, challenge)
     if after.is_empty and prediction.present:
         return None

@@ -102,7 +102,7 @@ class Diagnosis:
         """Write a prediction, repaired if it has a repair, into a folder."""
         import nibabel as nib  # not at the top: it is slow to load
 
-        prediction, _ = read_whole(finding.pair.prediction, self.challenge)
+        prediction, _ = read_whole(finding.pair.prediction)
         grid = finding.sample.grid
         labels = (finding.repair or Repair()).apply(prediction, grid.shape)
         image = nib.Nifti1Image(labels.T, affine_of(grid), dtype=np.uint8)

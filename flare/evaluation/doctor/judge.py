@@ -105,7 +105,7 @@ def sample_of(
     parts = [np.empty((3, 0), dtype=np.int16)]
     for row, organ in enumerate(organs):
         step = max(1, int(sizes[row]) // points)
-        slices, rows, _ = label_map.occupied[organ].box
+        slices, rows, _ = label_map.box(organ)
         passed = 0
         for z, labels in enumerate(label_map.labels[slices, rows], slices.start):
             places = np.flatnonzero(labels == organ) + rows.start * width
@@ -129,7 +129,7 @@ def count_voxels(label_map: LabelMap) -> Floats:
     """The number of voxels of each label, of shape (256,)."""
     sizes = np.zeros(256)
     for label in label_map.present:
-        z, y, _ = label_map.occupied[label].box
+        z, y, _ = label_map.box(label)
         for rows in label_map.labels[z, y]:
             sizes[label] += np.count_nonzero(rows == label)
     return sizes

@@ -19,7 +19,7 @@ import numpy as np
 
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.arrays import Floats, Indices, Labels, ReusedMemory
+from flare.evaluation.metrics.arrays import Floats, Indices, Labels
 
 
 class Placement(Enum):
@@ -102,15 +102,9 @@ class Repair:
             table[label] = organ
         return table
 
-    def apply(
-        self,
-        prediction: LabelMap,
-        shape: Sequence[int],
-        memory: ReusedMemory | None = None,
-    ) -> Labels:
-        """The repaired labels, of the shape of the reference, in reused memory."""
-        memory = memory or ReusedMemory()
-        repaired = memory.take("repaired", math.prod(shape)).reshape(shape)
+    def apply(self, prediction: LabelMap, shape: Sequence[int]) -> Labels:
+        """The repaired labels, of the shape of the reference."""
+        repaired: Labels = np.empty(shape, dtype=np.uint8)
         steps = np.abs(self.matrix[:, :3])
         reference_axes = steps.argmax(axis=1)
         # One step along each axis; tilts below a thousandth are left out.
@@ -141,7 +135,7 @@ class Repair:
         `order` has, for each axis of the reference, that of the prediction.
         """
         labels = prediction.labels
-        box = prediction.box
+        box = prediction.whole_box
         places, inside = [], []
         for axis, source in enumerate(order.tolist()):
             positions = self.matrix[source, axis] * np.arange(shape[axis])

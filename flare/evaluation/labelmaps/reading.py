@@ -8,12 +8,11 @@ everything else in this program is (z, y, x).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from importlib import import_module
-from operator import or_
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,8 +31,8 @@ from flare.evaluation.errors import (
     FractionError,
 )
 from flare.evaluation.labelmaps.grid import Grid, Header, is_link_text, kind_of, named
-from flare.evaluation.metrics.arrays import Labels
-from flare.evaluation.metrics.occupancy import LabelFinder, Occupancy
+from flare.evaluation.metrics.arrays import EMPTY, Box, Bytes, Labels
+from flare.evaluation.metrics.pairs import VoxelMap, box_around, empty_map
 
 SNIFFED_BYTES = 512
 """The first bytes of a file, by which its format is recognised."""
@@ -42,55 +41,63 @@ UNKNOWN_LABELS_LIMIT = 20
 """At most this many different unknown labels of a file are kept, for its message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LabelMap:
     """The labels of one file."""
 
     grid: Grid
-    labels: Labels
-    """Of shape (Z, Y, X); 0 also where the file has an unknown label. While cases are
-    scored, this is borrowed memory, which the next case overwrites."""
-    occupied: Mapping[int, Occupancy]
-    """The slices, rows and columns that hold each label of the challenge."""
-    unknown: tuple[int, ...]
+    voxels: VoxelMap
+    """All labels that it has, also unknown ones."""
+    allowed: tuple[int, ...]
+    """The labels that it may have, besides 0."""
+    unknown: tuple[int, ...] = ()
     """Other labels in the file, smallest first; the first few of many."""
     intercept: float = 0.0
     """The number that its header adds to each voxel."""
 
-    @property
-    def present(self) -> tuple[int, ...]:
-        """The labels of the challenge that the file has."""
-        occupied = self.occupied
-        return tuple(label for label in occupied if occupied[label].rows.any())
+    @cached_property
+    def labels(self) -> Labels:
+        """The labels of shape (Z, Y, X), for reading; 0 where they are unknown."""
+        labels = self.voxels.slices(slice(None))
+        if not set(self.voxels.present) <= {*self.allowed}:
+            table = np.zeros(256, dtype=np.uint8)
+            table[list(self.allowed)] = self.allowed
+            labels = table[labels]
+        labels.flags.writeable = False
+        return labels
+
+    def box(self, label: int) -> Box:
+        """The smallest box around a label, along z, y, x."""
+        return self.voxels.box(label)
 
     @property
-    def box(self) -> tuple[slice, ...]:
-        """A box around all labels of the challenge, along z, y, x."""
-        present = [self.occupied[label] for label in self.present]
-        return reduce(or_, present).box if present else (slice(0, 0),) * 3
+    def present(self) -> tuple[int, ...]:
+        """The known labels that the file has, in the order of those."""
+        present = frozenset(self.voxels.present)
+        return tuple(label for label in self.allowed if label in present)
+
+    @property
+    def whole_box(self) -> Box:
+        """The smallest box around all known labels, along z, y, x."""
+        return reduce(box_around, map(self.box, self.present), EMPTY)
 
 
 def read_labels(
-    stream: Stream,
-    header: Header,
-    known_labels: Sequence[int],
-    allocate: Callable[[int], Labels] | None = None,
+    stream: Stream, header: Header, known_labels: Sequence[int]
 ) -> LabelMap:
     """Read the voxels behind a header, to their verified end.
 
-    The stream has them in the order x, y, z: x is the fastest. `known_labels` and
-    `allocate` are those of `LabelMapFile.read_labels`. A FileError is raised if there
-    are more or fewer voxels than the header says, or one is no whole number. `opened`
-    puts the name of the file into it.
+    The stream has them in the order x, y, z: x is the fastest. `known_labels` are those
+    of `LabelMapFile.read_labels`. A FileError is raised if there are more or fewer
+    voxels than the header says, or one is no whole number. `opened` puts the name of
+    the file into it.
     """
-    size = header.voxels
-    labels = allocate(size) if allocate else np.empty(size, dtype=np.uint8)
+    voxels = empty_map(header.grid.shape)
     narrower = Narrower(header)
-    finder = LabelFinder(labels, header.grid.shape, known_labels)
     stream.expect(header.promised_bytes)
     byte_count = stream.skip(header.voxel_offset)
     if byte_count == header.voxel_offset:
-        byte_count += _read_voxels(stream, header, labels, narrower, finder)
+        byte_count += _read_voxels(stream, header, voxels, narrower)
     if byte_count < header.promised_bytes:
         raise DamagedFileError("", "it holds fewer voxels than its header says")
     if stream.read(1):
@@ -100,30 +107,14 @@ def read_labels(
         if header.is_scaled:
             problem += f" after scaling by scl_slope {header.slope:.6g}"
         raise FractionError("", problem, ROUND if narrower.is_near else "")
-    label_map = _searched(header.grid, labels, finder)
-    unknown = [*sorted(narrower.misfits), *label_map.unknown][:UNKNOWN_LABELS_LIMIT]
-    unknown = sorted(unknown)
-    return replace(label_map, unknown=tuple(unknown), intercept=header.intercept)
-
-
-def label_map_of(grid: Grid, labels: Labels, known_labels: Sequence[int]) -> LabelMap:
-    """The label map of an array of any labels, from which unknown ones are erased."""
-    flat_labels = labels.reshape(-1)
-    finder = LabelFinder(flat_labels, grid.shape, known_labels)
-    finder.add(labels.size)
-    return _searched(grid, flat_labels, finder)
-
-
-def _searched(grid: Grid, labels: Labels, finder: LabelFinder) -> LabelMap:
-    """The label map of labels, of shape (Z * Y * X,), that a finder has looked at."""
-    occupied = finder.finish()
-    if finder.unknown:
-        _erase(labels, finder.unknown)
+    strange = sorted(set(voxels.present).difference(known_labels))
+    unknown = [*sorted(narrower.misfits), *strange][:UNKNOWN_LABELS_LIMIT]
     return LabelMap(
-        grid=grid,
-        labels=labels.reshape(grid.shape),
-        occupied=occupied,
-        unknown=tuple(sorted(finder.unknown)),
+        grid=header.grid,
+        voxels=voxels,
+        allowed=tuple(known_labels),
+        unknown=tuple(sorted(unknown)),
+        intercept=header.intercept,
     )
 
 
@@ -201,42 +192,26 @@ def _foreign_file(start: bytes) -> FileFormatError:
 
 
 def _read_voxels(
-    stream: Stream,
-    header: Header,
-    labels: Labels,
-    narrower: Narrower,
-    finder: LabelFinder,
+    stream: Stream, header: Header, voxels: VoxelMap, narrower: Narrower
 ) -> int:
-    """Fill `labels`, of shape (Z * Y * X,); return the number of bytes that were read.
+    """Fill a label map; return the number of bytes that were read.
 
-    It is less than promised only if the stream ends. Values that are labels of one byte
-    are read into their place; all others go through a scratch array of one piece. Each
-    piece is searched at once, while it is in the CPU's cache.
+    It is less than promised only if the stream ends. A piece of whole rows is read, and
+    taken into the map at once, while it is in the CPU's cache.
     """
     is_plain = header.dtype == np.uint8 and not header.is_scaled
-    step = PIECE_BYTES // header.dtype.itemsize
-    scratch = np.empty(step, dtype=header.dtype)
+    width = header.grid.shape[2]
+    step = max(1, PIECE_BYTES // header.dtype.itemsize // width) * width
+    piece = np.empty(min(step, header.voxels), dtype=header.dtype)
     byte_count = 0
     for start in range(0, header.voxels, step):
-        piece = labels[start : start + step]
-        values = piece if is_plain else scratch[: piece.size]
+        values = piece[: header.voxels - start]
         count = stream.readinto(values.view(np.uint8).data)
         byte_count += count
         if count < values.nbytes:
             break
-        if not is_plain:
-            piece[:] = narrower.narrow(values)
-        finder.add(start + piece.size)
+        voxels.add(values if is_plain else narrower.narrow(values))
     return byte_count
-
-
-def _erase(labels: Labels, unwanted: set[int]) -> None:
-    """Replace some labels by 0, in an array of shape (n,)."""
-    table = np.arange(256, dtype=np.uint8)
-    table[list(unwanted)] = 0
-    for start in range(0, labels.size, PIECE_BYTES):
-        piece = labels[start : start + PIECE_BYTES]
-        piece[:] = table[piece]
 
 
 NEAR = 0.01
@@ -278,8 +253,8 @@ class Narrower:
         text = f"{self.fraction:.6g}"
         return str(self.fraction) if float(text).is_integer() else text
 
-    def narrow(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values of shape (n,) that all fit into a byte: others become 0."""
+    def narrow(self, values: npt.NDArray[Any]) -> Bytes:
+        """Values of shape (n,) as bytes: those that do not fit become 0."""
         values = self._scaled(values)
         if values.min() >= 0 and values.max() <= 255:  # False if there is a NaN
             labels = values.astype(np.uint8)
@@ -299,7 +274,7 @@ class Narrower:
         room = UNKNOWN_LABELS_LIMIT - len(self.misfits)
         misfits = np.unique(values[~fits])[: max(0, room)]
         self.misfits.update(int(value) for value in misfits)
-        return np.where(fits, values, 0)
+        return np.where(fits, values, 0).astype(np.uint8)
 
     def _scaled(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Stored values as the header scales them."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from io import BytesIO
@@ -35,7 +35,6 @@ from flare.common.text import safe, why
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.evaluate import worker_error
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.plan import library_versions
 from flare.evaluation.scoring.case import (
     Attempt,
@@ -160,16 +159,10 @@ class SharedReference(LabelMapFile):
         values = {field.name: getattr(file, field.name) for field in fields(file)}
         return cls(**values, label_maps=[])
 
-    def read_labels(
-        self,
-        known_labels: Sequence[int],
-        allocate: Callable[[int], Labels] | None = None,
-    ) -> LabelMap:
-        """Its labels, which nobody can change; all ask for those of the challenge."""
+    def read_labels(self, known_labels: Sequence[int]) -> LabelMap:
+        """Its labels; all ask for those of the challenge."""
         if not self.label_maps:
-            label_map = LabelMapFile.read_labels(self, known_labels, allocate)
-            label_map.labels.flags.writeable = False
-            self.label_maps.append(label_map)
+            self.label_maps.append(LabelMapFile.read_labels(self, known_labels))
         return self.label_maps[0]
 
 

@@ -5,22 +5,22 @@ A metric is a function here, and a record in ``METRICS`` of
 there: `compare_label` computes them for every organ, whatever the challenge asks for.
 Each file is about one noun of the method. To be read in this order:
 
-- ``pairs.py``: the two label maps of a case, and one label in both;
-- ``dice.py``: how many voxels they have and share, and the DSC;
-- ``surfaces.py``: which corners of the voxel grid lie on a surface, with a drawing;
-- ``surfels.py``: the piece of surface at such a corner, and its area;
-- ``tolerance.py``: the ball around a corner in which a surfel counts as near;
-- ``nearness.py``: which surfels have none of the other mask in their ball;
-- ``surface_dice.py``: the areas of both kinds of surfels, and the NSD;
+- ``plain.py``: which corners of the voxel grid lie on a surface, with a drawing; the
+  surfels that sit on them, and which have none of the other mask nearby. It is the
+  definition, in NumPy, and counts where no kernel was compiled;
+- ``kernel.c``: the same on bits, and ``packed.py``, which calls it: a label map is
+  packed into runs row by row while its file is read, and never held otherwise;
+- ``tally.py``: what either of them counts; ``tolerance.py``: the ball around a corner
+  in which a surfel counts as near;
+- ``pairs.py``: the two label maps of a case, one label in both, and the choice of the
+  way that counts;
+- ``dice.py``: the DSC; ``surfels.py``: the area of a surfel; ``surface_dice.py``: the
+  areas of both kinds of surfels, and the NSD;
 - ``distances.py``: how far surfels are from the other mask; they are looked up in the
-  ``ring.py`` around each, among the ``marks.py`` of all, or are ``far_surfels.py``;
+  ``ring.py`` around each, or are ``far_surfels.py``;
 - ``sides.py``: the distances of a surface, sorted; ``hd95_and_assd.py`` of both;
 - ``volume.py``: how much larger one mask is than the other;
 - ``comparison.py``: all labels of a case, which is where scoring enters.
-
-What makes it fast can be read last: ``occupancy.py`` finds the box around each label
-while a file is read, ``windows.py`` cuts it into parts that fit into the CPU's cache,
-``tally.py`` counts voxels and surfels window by window, in the memory of ``arrays.py``.
 
 Examples
 --------
@@ -40,11 +40,8 @@ All eight voxels of the prediction are among the twelve of the reference, so its
 2 * 8 / (12 + 8):
 
 >>> from flare.evaluation.metrics.pairs import pair_of_masks
->>> from flare.evaluation.metrics.tally import tally
->>> from flare.evaluation.metrics.tolerance import ball_rows
 >>> pair = pair_of_masks(reference, prediction, spacing=(1.0, 1.0, 1.0))
->>> ball = ball_rows(pair.spacing, tolerance=0.5, extent=pair.occupancy.extent)
->>> counts = tally(pair, ball)
+>>> counts = pair.tally(tolerance=0.5)
 >>> counts.voxels, counts.voxels.dsc
 (Voxels(reference=12, prediction=8, shared=8), 0.8)
 

@@ -10,11 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.pairs import LabelPair, MapPair, check_lengths
 from flare.evaluation.metrics.surface_dice import surface_dice
-from flare.evaluation.metrics.tally import tally
-from flare.evaluation.metrics.tolerance import ball_rows
 
 if TYPE_CHECKING:
     from flare.evaluation.metrics.sides import Sides
@@ -38,7 +35,6 @@ def compare_labels(
     tolerances: Mapping[int, float],
     *,
     slices: Mapping[int, slice] | None = None,
-    memory: ReusedMemory | None = None,
     smallest_dsc: float = 0.0,
     has_distances: bool = False,
 ) -> dict[int, Agreement]:
@@ -47,20 +43,20 @@ def compare_labels(
     Tolerances are in mm, by the labels to compare, 1 to 255; labels of `slices` are
     compared in these alone. DSC and NSD are those of `flare.dice` and
     `flare.normalized_surface_dice` for the label's two masks, cut to its slices. But
-    where the DSC is below `smallest_dsc`, no surfel is counted, and NSD is 0. Distances
-    of surfaces, with `has_distances`, are computed whatever the DSC is. `memory` is
-    used again, when many label maps are compared. A ValueError is raised if a tolerance
-    is not positive and finite.
+    where the DSC is below `smallest_dsc`, NSD is 0. Distances of surfaces, with
+    `has_distances`, are computed whatever the DSC is. A ValueError is raised if a
+    tolerance is not positive and finite.
     """
     check_lengths(tolerances.values())
-    label_pairs = pair.cut(tolerances, slices or {}, memory or ReusedMemory())
-    agreements = {}
-    for label_pair in label_pairs:
-        label = label_pair.occupancy.label
-        agreements[label] = compare_label(
-            label_pair, tolerances[label], smallest_dsc, has_distances=has_distances
+    return {
+        label_pair.label: compare_label(
+            label_pair,
+            tolerances[label_pair.label],
+            smallest_dsc,
+            has_distances=has_distances,
         )
-    return agreements
+        for label_pair in pair.cut(tolerances, slices or {})
+    }
 
 
 def compare_label(
@@ -70,24 +66,19 @@ def compare_label(
     *,
     has_distances: bool = False,
 ) -> Agreement:
-    """Compare one label, as `compare_labels` does several.
-
-    Distances need the surfaces of all windows, which the tally has at hand.
-    """
-    ball = ball_rows(pair.spacing, tolerance, pair.occupancy.extent)
-    finder = None
-    if has_distances:
-        # Not at the top: the module is loaded where distances are asked for.
-        from flare.evaluation.metrics.distances import DistanceFinder
-
-        finder = DistanceFinder(pair)
-    counts = tally(pair, ball, smallest_dsc, finder.add if finder else None)
+    """Compare one label, as `compare_labels` does several."""
+    counts, distances = pair.tally(tolerance), None
     voxels = counts.voxels
-    is_in_both = voxels.reference and voxels.prediction
+    if has_distances and voxels.reference and voxels.prediction:
+        # Not at the top: the module is loaded where distances are asked for.
+        from flare.evaluation.metrics.distances import sides_of
+
+        distances = sides_of(pair)
+    is_too_small = voxels.dsc < smallest_dsc
     return Agreement(
         reference_voxels=voxels.reference,
         prediction_voxels=voxels.prediction,
         dsc=voxels.dsc,
-        nsd=surface_dice(counts, pair.spacing),
-        distances=finder.finish() if finder and is_in_both else None,
+        nsd=0.0 if is_too_small else surface_dice(counts, pair.spacing),
+        distances=distances,
     )

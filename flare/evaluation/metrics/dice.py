@@ -2,33 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from flare.evaluation.metrics.pairs import Array, check_masks
-
-
-class Voxels(NamedTuple):
-    """How many voxels two masks have."""
-
-    reference: int
-    prediction: int
-    shared: int
-
-    @property
-    def dsc(self) -> float:
-        """The Dice coefficient: 1 if both masks are empty."""
-        total = self.reference + self.prediction
-        return 2 * self.shared / total if total else 1.0
-
-    def plus(self, voxels: Voxels) -> Voxels:
-        """The numbers of two parts together."""
-        return Voxels(
-            self.reference + voxels.reference,
-            self.prediction + voxels.prediction,
-            self.shared + voxels.shared,
-        )
+from flare.evaluation.metrics.tally import Voxels
 
 
 def dice(reference: Array, prediction: Array) -> float:

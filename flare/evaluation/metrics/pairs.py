@@ -1,8 +1,8 @@
 """The pairs that metrics compare: two label maps of a case, and one label in both.
 
 A `MapPair` is made once for a case, or for two masks of a Python user. A `LabelPair` is
-cut out of it for each label, and is all that a metric gets: the two label maps, the
-places of the label, and the voxel size.
+cut out of it for each label, and is all that a metric gets. Here alone it is decided
+whether the kernel counts, or NumPy.
 """
 
 from __future__ import annotations
@@ -11,15 +11,29 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics.arrays import Bytes, Labels, Mask, ReusedMemory, Spacing
-from flare.evaluation.metrics.occupancy import Occupancy, find_labels
-from flare.evaluation.metrics.tolerance import Ball
-from flare.evaluation.metrics.windows import Window, cut_windows
+from flare.evaluation.metrics import packed
+from flare.evaluation.metrics.arrays import (
+    EMPTY,
+    Box,
+    Labels,
+    Mask,
+    Spacing,
+    box_of,
+    ends_of,
+    extent_of,
+)
+from flare.evaluation.metrics.packed import PackedMap, PackedPair
+from flare.evaluation.metrics.plain import PlainMap, PlainPair, masks_of
+from flare.evaluation.metrics.tally import Near, Surfels, Tally
+from flare.evaluation.metrics.tolerance import Ball, ball_rows
+
+VoxelMap: TypeAlias = PackedMap | PlainMap
+"""The voxels of a label map, as they are held while it is compared."""
 
 
 class Array(Protocol):
@@ -29,9 +43,25 @@ class Array(Protocol):
         """Its values."""
 
 
+def empty_map(shape: tuple[int, int, int]) -> VoxelMap:
+    """A label map that is to be filled row by row."""
+    if packed.kernel_problem() or shape[2] > packed.WIDEST:
+        return PlainMap(shape)
+    return PackedMap(shape)
+
+
+def map_of(labels: Labels) -> VoxelMap:
+    """The map of an array of labels."""
+    depth, height, width = labels.shape
+    voxels = empty_map((depth, height, width))
+    for plane in labels:
+        voxels.add(plane.reshape(-1))
+    return voxels
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapPair:
-    """Two label maps on the same grid, of shape (Z, Y, X); they are never modified.
+    """Two label maps on the same grid; they are never modified.
 
     Raises
     ------
@@ -42,12 +72,10 @@ class MapPair:
         positive and finite.
     """
 
-    reference: Labels
-    prediction: Labels
+    reference: VoxelMap
+    prediction: VoxelMap
     spacing: Spacing
     """Voxel size in mm along z, y, x: the order of the array axes."""
-    occupied: tuple[Mapping[int, Occupancy], Mapping[int, Occupancy]] | None = None
-    """The places of each label in reference and prediction; None to look for them."""
 
     def __post_init__(self) -> None:
         """Refuse maps of different shapes, and a spacing that is not three lengths."""
@@ -55,68 +83,81 @@ class MapPair:
         three_lengths(self.spacing)
 
     def cut(
-        self, labels: Iterable[int], slices: Mapping[int, slice], memory: ReusedMemory
+        self, labels: Iterable[int], slices: Mapping[int, slice]
     ) -> Iterator[LabelPair]:
         """A pair for each label: both maps whole, or the label's `slices` of them."""
-        labels = tuple(labels)
-        spacing = three_lengths(self.spacing)
-        if self.occupied:
-            in_reference, in_prediction = self.occupied
-        else:
-            in_reference = find_labels(self.reference, labels)
-            in_prediction = find_labels(self.prediction, labels)
+        maps, spacing = (self.reference, self.prediction), three_lengths(self.spacing)
         for label in labels:
+            box = box_around(maps[0].box(label), maps[1].box(label))
             part = slices.get(label, slice(None))
-            occupancy = in_reference[label] | in_prediction[label]
-            yield LabelPair(
-                reference=self.reference[part],
-                prediction=self.prediction[part],
-                spacing=spacing,
-                occupancy=occupancy.within(part),
-                memory=memory,
-            )
+            yield LabelPair(maps, label, spacing, _within(box, part, maps[0].shape[0]))
+
+
+def box_around(first: Box, second: Box) -> Box:
+    """The smallest box around two boxes; one of them may be empty."""
+    if EMPTY in (first, second):
+        return second if first == EMPTY else first
+    ends, second_ends = ends_of(first), ends_of(second)
+    starts = np.minimum(ends[0], second_ends[0])
+    return box_of(starts, np.maximum(ends[1], second_ends[1]))
+
+
+def _within(box: Box, slices: slice, depth: int) -> Box:
+    """A box in some slices alone."""
+    start, stop, _ = slices.indices(depth)
+    starts, stops = ends_of(box)
+    starts[0], stops[0] = max(starts[0], start), min(stops[0], stop)
+    return box_of(starts, stops)
 
 
 class LabelPair(NamedTuple):
     """One label in two label maps on the same grid, or in some slices of them."""
 
-    reference: Labels
-    prediction: Labels
+    maps: tuple[VoxelMap, VoxelMap]
+    label: int
     spacing: Spacing
-    occupancy: Occupancy
-    """The places where either map has the label."""
-    memory: ReusedMemory
-    """The owner of all buffers; it is overwritten."""
+    box: Box
+    """The part of the grid that has the label in either map."""
 
-    def windows(self, ball: Ball) -> Iterator[Window]:
-        """The windows in which the label is compared, with room for the ball."""
-        return cut_windows(self.occupancy, ball, self.memory)
+    def tally(self, tolerance: float) -> Tally:
+        """Count voxels and surfels; those beyond a tolerance in mm are told apart."""
+        return self._pair.tally(self.label, self.box, self._ball(tolerance))
 
-    def masks(self, window: Window) -> tuple[Bytes, Bytes]:
-        """Voxels of the label in a window.
+    def surfels(self, tolerance: float) -> tuple[Surfels, Surfels]:
+        """List the surfels of both maps; those beyond a tolerance in mm are marked."""
+        return self._pair.surfels(self.label, self.box, self._ball(tolerance))
 
-        Returns flat buffers of reference and prediction: 1 where the label is, else 0.
+    def near(self, room: int) -> tuple[Near, Near]:
+        """How far the surfels of each map are from the other.
+
+        Of those that are not near, at most `room` are listed.
         """
-        masks = window.buffer("first"), window.buffer("second")
-        label_maps = self.reference, self.prediction
-        box_start = window.first_slice
-        for label_map, mask in zip(label_maps, masks, strict=True):
-            box = label_map[window.box]
-            depth, height, width = box.shape
-            mask[:] = 0
-            voxels = mask.reshape(window.shape)
-            voxels[box_start : box_start + depth, :height, :width] = box
-            # The mask overwrites the labels, which spares a second buffer.
-            np.equal(mask, self.occupancy.label, out=mask.view(np.bool_))
-        return masks
+        return self._pair.near(self.label, self.box, self.spacing, room)
+
+    def masks(self, slices: slice) -> tuple[Mask, Mask]:
+        """The masks of the label in some slices of the box."""
+        return masks_of(self.maps, self.label, (slices, *self.box[1:]))
+
+    @property
+    def _pair(self) -> PackedPair | PlainPair:
+        first, second = self.maps
+        if isinstance(first, PackedMap) and isinstance(second, PackedMap):
+            return PackedPair(first, second)
+        return PlainPair(first, second)
+
+    def _ball(self, tolerance: float) -> Ball:
+        """The ball of a tolerance in mm, as far as it may reach."""
+        return ball_rows(self.spacing, tolerance, extent_of(self.box))
 
 
 def pair_of_masks(reference: Array, prediction: Array, spacing: Spacing) -> LabelPair:
     """Check two masks, and make them label 1 of a pair."""
-    masks = check_masks(reference, prediction)
-    label_maps = [np.ascontiguousarray(mask).view(np.uint8) for mask in masks]
-    pair = MapPair(reference=label_maps[0], prediction=label_maps[1], spacing=spacing)
-    return next(pair.cut(labels=(1,), slices={}, memory=ReusedMemory()))
+    first, second = (
+        map_of(np.ascontiguousarray(mask).view(np.uint8))
+        for mask in check_masks(reference, prediction)
+    )
+    pair = MapPair(reference=first, prediction=second, spacing=spacing)
+    return next(pair.cut(labels=(1,), slices={}))
 
 
 # --- Checks -----------------------------------------------------------------------
@@ -152,11 +193,9 @@ def _mask(value: Array) -> Mask:
     return mask
 
 
-def _check_shapes(
-    reference: npt.NDArray[np.generic], prediction: npt.NDArray[np.generic]
-) -> None:
-    """Refuse arrays that are not three-dimensional, or differ in shape."""
-    if reference.ndim != 3 or reference.shape != prediction.shape:
+def _check_shapes(reference: VoxelMap | Mask, prediction: VoxelMap | Mask) -> None:
+    """Refuse what is not three-dimensional, or differs in shape."""
+    if len(reference.shape) != 3 or reference.shape != prediction.shape:
         raise ValueError(
             f"expected one 3-D shape, found {reference.shape} and {prediction.shape}"
         )

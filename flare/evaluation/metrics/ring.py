@@ -14,49 +14,44 @@ from flare.evaluation.metrics.arrays import Floats, Indices, Spacing
 NEAR = 4096
 """About this many corners around a surfel are looked up."""
 
+WIDEST = 63
+"""No more corners along x: the kernel looks into the words of bits on both sides."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ring:
     """The corners around a corner, the nearest first."""
 
     offsets: Indices
-    """Shape (n, 3): along z, y, x."""
+    """Shape (n, 3): along z, y, x; the first is the corner itself."""
     ranks: Indices
     """The place of the distance of each among `distances`; shape (n,)."""
     distances: Floats
-    """In mm, each once, in ascending order; the first is 0, which no corner has."""
-
-    @property
-    def reach(self) -> tuple[int, int, int]:
-        """The largest offsets along z, y, x."""
-        z, y, x = np.abs(self.offsets).max(axis=0, initial=0).tolist()
-        return z, y, x
+    """In mm, each once, in ascending order; the first is 0."""
 
 
-@lru_cache(maxsize=256)
-def ring_of(spacing: Spacing, extent: tuple[int, int, int]) -> Ring:
-    """About `NEAR` corners around a corner, no farther than an extent in voxels.
+@lru_cache(maxsize=64)
+def ring_of(spacing: Spacing) -> Ring:
+    """About `NEAR` corners around a corner, for a voxel size in mm.
 
     Examples
     --------
-    In one slice of thin rows, the neighbours along y are the nearest:
+    In slices of thin rows, the neighbours along y are the nearest:
 
-    >>> ring = ring_of((5.0, 0.5, 1.0), extent=(0, 1, 1))
+    >>> ring = ring_of((5.0, 0.5, 1.0))
     >>> ring.offsets.tolist()[:4], ring.ranks.tolist()[:4]
-    ([[0, -1, 0], [0, 1, 0], [0, 0, -1], [0, 0, 1]], [1, 1, 2, 2])
+    ([[0, 0, 0], [0, -1, 0], [0, 1, 0], [0, -2, 0]], [0, 1, 1, 2])
     """
     radius = float(np.cbrt(NEAR * 3 / (4 * math.pi)) * math.prod(np.cbrt(spacing)))
-    reach = [
-        min(int(radius / size), longest)
-        for size, longest in zip(spacing, extent, strict=True)
-    ]
+    reach = [int(radius / size) for size in spacing]
+    reach[2] = min(reach[2], WIDEST)
     axes = np.ogrid[tuple(slice(-length, length + 1) for length in reach)]
     lengths = lengths_of(axes, spacing)
-    offsets = np.argwhere((lengths <= radius) & (lengths > 0)) - reach
+    offsets = np.argwhere(lengths <= min(radius, WIDEST * spacing[2])) - reach
     distances = lengths_of(offsets.T, spacing)
     order = np.argsort(distances, kind="stable")
-    steps, ranks = np.unique([0.0, *distances[order]], return_inverse=True)
-    return Ring(offsets=offsets[order], ranks=ranks[1:], distances=steps)
+    steps, ranks = np.unique(distances[order], return_inverse=True)
+    return Ring(offsets=offsets[order], ranks=ranks, distances=steps)
 
 
 def lengths_of(offsets: Iterable[Indices], spacing: Spacing) -> Floats:

@@ -161,7 +161,7 @@ class Farthest:
         """
         distances, areas = self._concatenate()
         self._parts, self._number = [], 0
-        bins = (distances * (BINS / distances.max())).astype(np.intp)
+        bins = (distances * (BINS / (distances.max() or 1.0))).astype(np.intp)
         area_beyond = np.cumsum(np.bincount(bins, weights=areas)[::-1])
         if area_beyond[-1] >= self._decisive_area:
             place = int(np.searchsorted(area_beyond, self._decisive_area))

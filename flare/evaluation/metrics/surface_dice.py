@@ -12,8 +12,7 @@ from flare.evaluation.metrics.pairs import (
     pair_of_masks,
 )
 from flare.evaluation.metrics.surfels import surfel_areas
-from flare.evaluation.metrics.tally import Tally, tally
-from flare.evaluation.metrics.tolerance import ball_rows
+from flare.evaluation.metrics.tally import Tally
 
 
 def surface_dice(counts: Tally, spacing: Spacing) -> float:
@@ -89,5 +88,4 @@ def normalized_surface_dice(
         raise TypeError(f"tolerance must be a number, in mm: {tolerance!r}")
     pair = pair_of_masks(reference, prediction, spacing)
     check_lengths([tolerance])
-    ball = ball_rows(pair.spacing, tolerance, pair.occupancy.extent)
-    return surface_dice(tally(pair, ball), pair.spacing)
+    return surface_dice(pair.tally(tolerance), pair.spacing)

@@ -1,14 +1,13 @@
 """A surfel, the element of a surface: its area, and a list of all with their places.
 
 A surfel has a code, which tells which of the eight voxels around a corner belong to the
-organ, see `flare.evaluation.metrics.surfaces`. Its area depends on the code and on the
+organ, see `flare.evaluation.metrics.plain`. Its area depends on the code and on the
 voxel size alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -17,21 +16,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics.arrays import Indices, Spacing
-from flare.evaluation.metrics.nearness import Nearness
+from flare.evaluation.metrics.arrays import Floats, Indices, Mask, Spacing
 from flare.evaluation.metrics.pairs import LabelPair
-from flare.evaluation.metrics.surfaces import (
-    DIRECTIONS,
-    find_marked,
-    find_surfaces,
-    is_surfel,
-)
-from flare.evaluation.metrics.tolerance import ball_rows
-from flare.evaluation.metrics.windows import Window
 
 
 @lru_cache(maxsize=256)
-def surfel_areas(spacing: Spacing) -> npt.NDArray[np.float64]:
+def surfel_areas(spacing: Spacing) -> Floats:
     """Area of the surfel of each of the 256 codes in mm2: shape (256,).
 
     Codes 0 and 255 are no surfels, and have 0. The voxel size is in mm along z, y, x.
@@ -57,7 +47,7 @@ def surfel_areas(spacing: Spacing) -> npt.NDArray[np.float64]:
 
 
 @cache
-def surfel_normals() -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
+def surfel_normals() -> tuple[Indices, Floats]:
     """All triangles that make up surfels: the code of each, and its normal for 1 mm.
 
     Of shape (n,) and (n, 3), in mm2 along z, y, x. The file of the tables is loaded
@@ -74,15 +64,12 @@ def surfel_normals() -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
         raise ImportError("the surface-distance package has no lookup_tables")
     tables = module_from_spec(spec)
     spec.loader.exec_module(tables)
-    triangles: list[npt.NDArray[np.float64]] = []
+    triangles: list[Floats] = []
     codes: list[int] = []
     for code, normals in enumerate(tables._NEIGHBOUR_CODE_TO_NORMALS):
         triangles.extend(normals)
         codes.extend([code] * len(normals))
     return np.array(codes), np.array(triangles)
-
-
-# --- Places of surfels --------------------------------------------------------------
 
 
 class Surface(NamedTuple):
@@ -91,9 +78,9 @@ class Surface(NamedTuple):
     corners: npt.NDArray[np.int32]
     """Shape (n, 3): the corners of the grid that they sit on, along z, y, x. Corner
     (z, y, x) is before voxel (z, y, x) on all axes."""
-    areas: npt.NDArray[np.float64]
+    areas: Floats
     """Shape (n,), in mm2."""
-    is_beyond: npt.NDArray[np.bool_]
+    is_beyond: Mask
     """Shape (n,): farther than the tolerance from the other surface?"""
 
     @property
@@ -107,13 +94,6 @@ class Surface(NamedTuple):
         return math.fsum(self.areas[self.is_beyond])
 
 
-NO_SURFELS = Surface(
-    corners=np.zeros((0, 3), dtype=np.int32),
-    areas=np.zeros(0),
-    is_beyond=np.zeros(0, dtype=np.bool_),
-)
-
-
 def locate_surfels(pair: LabelPair, tolerance: float) -> tuple[Surface, Surface]:
     """List the surfels that an NSD is made of: of the reference, and of the prediction.
 
@@ -121,44 +101,8 @@ def locate_surfels(pair: LabelPair, tolerance: float) -> tuple[Surface, Surface]
     of `flare.evaluation.metrics.surface_dice`.
     """
     areas = surfel_areas(pair.spacing)
-    ball = ball_rows(pair.spacing, tolerance, pair.occupancy.extent)
-    parts = [NO_SURFELS], [NO_SURFELS]
-    for window in pair.windows(ball):
-        surfaces = find_surfaces(pair.masks(window), window)
-        nearness = Nearness(surfaces, ball)
-        all_corners = find_marked(surfaces.surfels, window)
-        codes = surfaces.codes_at(all_corners)
-        for side, other_side in DIRECTIONS:
-            is_on_side = is_surfel(codes[side])
-            corners = all_corners.compress(is_on_side)
-            far_corners = nearness.find_beyond(corners, other_side)
-            is_beyond = np.zeros(corners.size, dtype=np.bool_)
-            is_beyond[np.searchsorted(corners, far_corners)] = True
-            surface = Surface(
-                corners=_grid_corners(corners, window),
-                areas=areas[codes[side].compress(is_on_side)],
-                is_beyond=is_beyond,
-            )
-            parts[side].append(surface)
-    reference, prediction = parts
-    return _concatenate(reference), _concatenate(prediction)
-
-
-def _grid_corners(corners: Indices, window: Window) -> npt.NDArray[np.int32]:
-    """Corners of the whole grid, from indices of flat buffers: shape (n, 3)."""
-    places = np.unravel_index(corners, window.shape)
-    zs, ys, xs = window.box
-    before = (zs.start - window.first_slice, ys.start, xs.start)
-    grid_corners = np.empty((corners.size, 3), dtype=np.int32)
-    for axis in range(3):
-        np.add(places[axis], before[axis], out=grid_corners[:, axis], casting="unsafe")
-    return grid_corners
-
-
-def _concatenate(parts: Sequence[Surface]) -> Surface:
-    """One surface, made of all parts."""
-    return Surface(
-        corners=np.concatenate([part.corners for part in parts]),
-        areas=np.concatenate([part.areas for part in parts]),
-        is_beyond=np.concatenate([part.is_beyond for part in parts]),
+    reference, prediction = (
+        Surface(surfels.corners, areas[surfels.codes], surfels.is_beyond)
+        for surfels in pair.surfels(tolerance)
     )
+    return reference, prediction

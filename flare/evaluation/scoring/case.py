@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from flare.common.errors import FileError, FlareError
 from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.metrics.comparison import Agreement, compare_labels
 from flare.evaluation.metrics.pairs import MapPair
 from flare.evaluation.scoring.reading import read_prediction, read_reference
@@ -27,25 +25,14 @@ from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore, FreeCases, OrganScore
 
 
-class _MemoryOfThread(ReusedMemory, threading.local):
-    """Memory of this thread, which scores one case after the other."""
-
-
-MEMORY = _MemoryOfThread()
-
-
 def score_labels(
-    reference: LabelMap,
-    prediction: LabelMap,
-    challenge: Challenge,
-    memory: ReusedMemory | None = None,
+    reference: LabelMap, prediction: LabelMap, challenge: Challenge
 ) -> tuple[OrganScore, ...]:
     """Score every organ of a challenge, in its order.
 
     Label maps are of equal shape; the spacing of the reference counts. The rules are
     applied in this order: unknown labels that make a case 0, the z-range, absent
-    organs, the smallest DSC for NSD, rounding. `memory` is used again, when many cases
-    are scored.
+    organs, the smallest DSC for NSD, rounding.
 
     Notes
     -----
@@ -59,16 +46,14 @@ def score_labels(
     ):
         return _worst_organs(challenge, reference.grid)
     pair = MapPair(
-        reference=reference.labels,
-        prediction=prediction.labels,
+        reference=reference.voxels,
+        prediction=prediction.voxels,
         spacing=reference.grid.spacing,
-        occupied=(reference.occupied, prediction.occupied),
     )
     agreements = compare_labels(
         pair,
         organ_tolerances(challenge),
         slices=_scored_slices_by_label(reference, challenge),
-        memory=memory,
         smallest_dsc=challenge.smallest_dsc_for_nsd,
         has_distances=any(METRICS[name].needs_distances for name in challenge.metrics),
     )
@@ -104,7 +89,7 @@ def _scored_slices_by_label(
     """Slices in which organs are scored, if those are not all slices of the map."""
     slices_by_label = {}
     for organ in challenge.organs:
-        span = reference.occupied[organ.label].span_z
+        span = reference.box(organ.label)[0]
         if organ.name in challenge.z_range.organs and span.stop > span.start:
             slices = scored_slices(span, challenge.z_range.top_slice)
             slices_by_label[organ.label] = slices
@@ -194,8 +179,8 @@ def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
     GroundTruthError
         If the reference is.
     """
-    reference = read_reference(pair.reference, challenge, MEMORY)
-    prediction = read_prediction(pair.prediction, challenge, MEMORY)
+    reference = read_reference(pair.reference, challenge)
+    prediction = read_prediction(pair.prediction, challenge)
     if reference.grid.shape != prediction.grid.shape:
         raise DamagedFileError(
             pair.prediction.name, "it changed while it was evaluated"
@@ -207,7 +192,7 @@ def score_maps(
     pair: CasePair, reference: LabelMap, prediction: LabelMap, challenge: Challenge
 ) -> CaseScore:
     """Score one case whose label maps, of equal shape, have been read."""
-    organs = score_labels(reference, prediction, challenge, MEMORY)
+    organs = score_labels(reference, prediction, challenge)
     free_of = _free_organs(reference, challenge)
     labels = challenge.labels_by_name
     is_zero = challenge.unknown_labels.prediction is UnknownLabels.ZERO

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from functools import partial
 
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import Challenge, GridComparison, UnknownLabels
@@ -19,7 +18,6 @@ from flare.evaluation.errors import (
 )
 from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import UNKNOWN_LABELS_LIMIT, LabelMap
-from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 
@@ -93,15 +91,13 @@ def _grid_text(reference: LabelMapFile, text: str, vague_text: str) -> str:
     return vague_text
 
 
-def read_prediction(
-    file: LabelMapFile, challenge: Challenge, memory: ReusedMemory | None = None
-) -> LabelMap:
+def read_prediction(file: LabelMapFile, challenge: Challenge) -> LabelMap:
     """Read the prediction of a case, and refuse what the challenge does not allow.
 
     A FileError is raised if it is damaged, or holds fractions or labels that are not
     allowed.
     """
-    prediction = _read(file, "prediction", challenge, memory)
+    prediction = _read(file, challenge)
     refuse_unknown(file, prediction, challenge)
     return prediction
 
@@ -120,9 +116,7 @@ def refuse_unknown(
         )
 
 
-def read_reference(
-    file: LabelMapFile, challenge: Challenge, memory: ReusedMemory | None = None
-) -> LabelMap:
+def read_reference(file: LabelMapFile, challenge: Challenge) -> LabelMap:
     """Read the reference of a case; mistakes in it are the organisers' to repair.
 
     All that can be said against one is said here, to whoever reads it. A
@@ -130,7 +124,7 @@ def read_reference(
     or labels that are not allowed.
     """
     try:
-        reference = _read(file, "reference", challenge, memory)
+        reference = _read(file, challenge)
     except FileError as error:
         raise GroundTruthError(error.finding) from error
     _check_spacing(file, reference.grid)
@@ -143,13 +137,9 @@ def read_reference(
     return reference
 
 
-def _read(
-    file: LabelMapFile, role: str, challenge: Challenge, memory: ReusedMemory | None
-) -> LabelMap:
-    """Read the organs of a label map into memory that its role has reserved."""
-    labels = [organ.label for organ in challenge.organs]
-    memory = memory or ReusedMemory()
-    return file.read_labels(labels, allocate=partial(memory.take, role))
+def _read(file: LabelMapFile, challenge: Challenge) -> LabelMap:
+    """Read the organs of a label map."""
+    return file.read_labels([organ.label for organ in challenge.organs])
 
 
 LOWEST_LABEL = -100

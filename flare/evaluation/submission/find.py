@@ -30,7 +30,6 @@ from flare.common.text import listing, safe, why
 from flare.evaluation.errors import FileFormatError, FolderError, GroundTruthError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap, opened, read_labels
-from flare.evaluation.metrics.arrays import Labels
 
 JOBS_FILE_NAME = "predictions.json"
 """The platform's list of an algorithm's jobs."""
@@ -104,16 +103,11 @@ class LabelMapFile:
         with opened(self.path, self.name, self.npz, self.stream) as (header, _):
             return header.grid
 
-    def read_labels(
-        self,
-        known_labels: Sequence[int],
-        allocate: Callable[[int], Labels] | None = None,
-    ) -> LabelMap:
+    def read_labels(self, known_labels: Sequence[int]) -> LabelMap:
         """Read the whole label map and verify it.
 
         Its header decides how much memory this takes: look at it first. Known labels,
-        from 1 to 255, may be there beside 0. `allocate` gives an array of uint8 of
-        shape (n,) for n labels, with any content.
+        from 1 to 255, may be there beside 0.
 
         Raises
         ------
@@ -126,7 +120,7 @@ class LabelMapFile:
             If a voxel is not a whole number.
         """
         with opened(self.path, self.name, self.npz, self.stream) as (header, voxels):
-            return read_labels(voxels, header, known_labels, allocate)
+            return read_labels(voxels, header, known_labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from flare.common.files import file_names
 from flare.common.text import count, listing, nearest, safe
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.many.teams import find_submissions
-from flare.evaluation.metrics.arrays import Labels, ReusedMemory
+from flare.evaluation.metrics.arrays import Labels
 from flare.evaluation.submission.unpack import label_maps_folder
 from flare.reports.cases.drawing import Picture
 from flare.reports.cases.findings import CaseFinding, worst_slices
@@ -141,12 +141,12 @@ def _page(
     on_drawn: OnDrawn | None,
 ) -> Page:
     submissions = _submissions(options.predictions, list(evaluations))
-    memory, team_cases = ReusedMemory(), []
+    team_cases = []
     for number, (folder, evaluation) in enumerate(evaluations.items(), start=1):
         team_options = None
         if folder.name in submissions:
             team_options = replace(options, predictions=submissions[folder.name])
-        team_cases.append(_team_case(folder, evaluation, case, team_options, memory))
+        team_cases.append(_team_case(folder, evaluation, case, team_options))
         if on_drawn:
             on_drawn(number, len(evaluations), folder.name)
     team_cases.sort(key=_place)
@@ -189,7 +189,6 @@ def _team_case(
     evaluation: EvaluationFile,
     case: str,
     options: CaseOptions | None,
-    memory: ReusedMemory,
 ) -> _TeamCase:
     """A case of a team, whose own predictions the options have; None without any."""
     scores: dict[str, float] = {}
@@ -209,7 +208,7 @@ def _team_case(
                     metrics, evaluation, options, predictions, [case], may_lack=True
                 )
                 if case in files.pairs:
-                    words, look = _look(files, case, scores, memory)
+                    words, look = _look(files, case, scores)
         except SubmissionError as error:
             problem = f"{safe(folder.name)}: {error.finding}"
             raise InputError(problem, error.remedy) from error
@@ -217,10 +216,10 @@ def _team_case(
 
 
 def _look(
-    files: CaseFiles, case: str, scores: Mapping[str, float], memory: ReusedMemory
+    files: CaseFiles, case: str, scores: Mapping[str, float]
 ) -> tuple[str, _Look]:
     """The worst that is wrong with a label map, and what its picture needs."""
-    finding, grid = find_out(files, case, scores, memory)
+    finding, grid = find_out(files, case, scores)
     words = worst_words(ordered_faults(finding))
     nothing = np.zeros((0, 0, 0), dtype=finding.reference.dtype)
     organs = []

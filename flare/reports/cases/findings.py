@@ -18,9 +18,8 @@ from flare.evaluation.doctor.diagnose import diagnose_case, read_whole
 from flare.evaluation.doctor.words import CauseText, cause_texts
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics.arrays import Labels, ReusedMemory, Spacing
-from flare.evaluation.metrics.occupancy import find_labels
-from flare.evaluation.metrics.pairs import LabelPair
+from flare.evaluation.metrics.arrays import EMPTY, Labels, Spacing
+from flare.evaluation.metrics.pairs import MapPair, map_of
 from flare.evaluation.metrics.surfels import Surface, locate_surfels
 from flare.evaluation.scoring.case import organ_tolerances, scored_slices
 from flare.evaluation.submission.match import CasePair
@@ -186,6 +185,13 @@ class _ScoredPart:
         return (slice(None),) * self.axis + (self.slices,)
 
 
+def _pair_of(reference: Labels, prediction: Labels, spacing: Spacing) -> MapPair:
+    """The pair of two arrays."""
+    return MapPair(
+        reference=map_of(reference), prediction=map_of(prediction), spacing=spacing
+    )
+
+
 class _TurnedCase:
     """The label maps of a case, turned: nothing else has to know the file's axes."""
 
@@ -197,21 +203,16 @@ class _TurnedCase:
         self.reference: Labels = np.ascontiguousarray(turn(reference.labels))
         self.prediction: Labels = np.ascontiguousarray(turn(prediction.labels))
         self.spacing = self.orientation.lengths(reference.grid.spacing)
+        pair = _pair_of(self.reference, self.prediction, self.spacing)
         labels = [organ.label for organ in challenge.organs]
-        in_reference = find_labels(self.reference, labels)
-        in_prediction = find_labels(self.prediction, labels)
-        # The places of each label in either label map.
-        self.occupied = {n: in_reference[n] | in_prediction[n] for n in labels}
+        self.pairs = {cut.label: cut for cut in pair.cut(labels, {})}
         # The slices of each organ that was not scored in all of them.
         self.scored_parts = _scored_parts(reference, challenge, self.orientation)
         self.tolerances = organ_tolerances(challenge)  # in mm, by label
-        self.memory = ReusedMemory()
 
     def box(self, label: int) -> Box:
         """The box around a label in both label maps; empty if neither has it."""
-        occupancy = self.occupied[label]
-        rows, columns = occupancy.span_yx(slice(None))
-        return occupancy.span_z, rows, columns
+        return self.pairs[label].box
 
 
 def look_at(
@@ -254,7 +255,7 @@ def _scored_parts(
     """The slices that were scored by organ, unless all of them were."""
     parts = {}
     for organ in challenge.organs:
-        organ_slices = reference.occupied[organ.label].span_z
+        organ_slices = reference.box(organ.label)[0]
         is_empty = organ_slices.start == organ_slices.stop
         if organ.name in challenge.z_range.organs and not is_empty:
             file_slices = scored_slices(organ_slices, challenge.z_range.top_slice)
@@ -313,21 +314,10 @@ def _locate_surfels(
     case: _TurnedCase, organ: Organ, part: _ScoredPart | None
 ) -> tuple[Surface, Surface]:
     """The surfels of an organ in both label maps, in the slices that were scored."""
-    reference, prediction = case.reference, case.prediction
-    occupancy = case.occupied[organ.label]
+    pair = case.pairs[organ.label]
     if part:
-        reference = np.ascontiguousarray(reference[part.index])
-        prediction = np.ascontiguousarray(prediction[part.index])
-        in_reference = find_labels(reference, [organ.label])[organ.label]
-        in_prediction = find_labels(prediction, [organ.label])[organ.label]
-        occupancy = in_reference | in_prediction
-    pair = LabelPair(
-        reference=reference,
-        prediction=prediction,
-        spacing=case.spacing,
-        occupancy=occupancy,
-        memory=case.memory,
-    )
+        maps = case.reference[part.index], case.prediction[part.index]
+        (pair,) = _pair_of(*maps, case.spacing).cut([organ.label], {})
     surfaces = locate_surfels(pair, case.tolerances[organ.label])
     if part:
         for surface in surfaces:
@@ -343,8 +333,7 @@ def worst_slices(weights: Sequence[Weights], reference: Labels) -> Place:
 
 
 def _field_of_view(case: _TurnedCase) -> FieldOfView:
-    boxes = [case.box(label) for label in case.occupied]
-    boxes = [box for box in boxes if box[0].stop]
+    boxes = [pair.box for pair in case.pairs.values() if pair.box != EMPTY]
     parts = []
     for axis, size in enumerate(case.reference.shape):
         margin = math.ceil(MARGIN_MM / case.spacing[axis])
@@ -367,7 +356,7 @@ def find_mending(
     finding = diagnose_case(pair, challenge=challenge)
     if finding.repair is None or finding.after is None:
         return None
-    submitted, _ = read_whole(pair.prediction, challenge)
+    submitted, _ = read_whole(pair.prediction)
     labels = finding.repair.apply(submitted, finding.sample.grid.shape)
     organs = [organ.label for organ in challenge.organs]
     return Mending(

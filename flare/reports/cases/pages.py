@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from flare.common.files import file_names
 from flare.common.text import count, safe
-from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.submission.unpack import label_maps_folder
 from flare.reports.cases.drawing import Picture
 from flare.reports.cases.findings import CaseFinding, Mending
@@ -130,12 +129,12 @@ def _pages(
         sections=[],
     )
     names = ["", *(Path(file).name for file in links.values()), ""]
-    memory, cards = ReusedMemory(), []
+    cards = []
     for number, (case, file) in enumerate(links.items(), start=1):
         scores = {m: value for (c, m), value in results.values.items() if c == case}
         why = results.failed.get(case)
         if why is None:
-            drawn = _drawn(empty, (case, number), scores, files, memory)
+            drawn = _drawn(empty, (case, number), scores, files)
         else:
             lead = [Words(f"Not scored: {why}", "banner")]
             drawn = CasePage(replace(empty, lead=lead), safe(why), ("not scored",))
@@ -187,11 +186,10 @@ def _drawn(
     case_and_number: tuple[str, int],
     scores: Mapping[str, float],
     files: CaseFiles,
-    memory: ReusedMemory,
 ) -> CasePage:
     """Draw a case that was scored, as submitted, and mended if that explains it."""
     case, number = case_and_number
-    finding, grid = find_out(files, case, scores, memory)
+    finding, grid = find_out(files, case, scores)
     faults, means = ordered_faults(finding), Words(means_words(finding))
     words = worst_words(faults)
     kinds: dict[str, None] = {}

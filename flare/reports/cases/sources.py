@@ -31,7 +31,6 @@ from flare.evaluation.check import find_images
 from flare.evaluation.errors import FileFormatError, GroundTruthError
 from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
 from flare.evaluation.labelmaps.reading import LabelMap, verify_voxels
-from flare.evaluation.metrics.arrays import ReusedMemory
 from flare.evaluation.options import EvaluationOptions
 from flare.evaluation.plan import (
     file_checksum,
@@ -196,7 +195,7 @@ def _rules(metrics: Path, results: EvaluationFile) -> tuple[Challenge, int | Non
 
 
 def read_case(
-    files: CaseFiles, case: str, scores: Mapping[str, float], memory: ReusedMemory
+    files: CaseFiles, case: str, scores: Mapping[str, float]
 ) -> tuple[LabelMap, LabelMap]:
     """Read the label maps of a case, and see that they score what metrics.json says.
 
@@ -204,13 +203,13 @@ def read_case(
     """
     pair, challenge = files.pairs[case], files.challenge
     check_headers(pair, challenge)
-    reference = read_reference(pair.reference, challenge, memory)
-    prediction = read_prediction(pair.prediction, challenge, memory)
+    reference = read_reference(pair.reference, challenge)
+    prediction = read_prediction(pair.prediction, challenge)
     if reference.grid.shape != prediction.grid.shape:
         raise GroundTruthError(
             f"{safe(pair.reference.name)}: it changed while it was read"
         )
-    for organ in score_labels(reference, prediction, challenge, memory):
+    for organ in score_labels(reference, prediction, challenge):
         for metric, value in organ.by_metric.items():
             recorded = scores[f"{metric}_{organ.organ}"]
             score = value if files.decimals is None else round(value, files.decimals)
@@ -225,10 +224,10 @@ def read_case(
 
 
 def find_out(
-    files: CaseFiles, case: str, scores: Mapping[str, float], memory: ReusedMemory
+    files: CaseFiles, case: str, scores: Mapping[str, float]
 ) -> tuple[CaseFinding, Grid]:
     """Read and compare the label maps of a case; errors are those of `read_case`."""
-    reference, prediction = read_case(files, case, scores, memory)
+    reference, prediction = read_case(files, case, scores)
     mending = find_mending(files.pairs[case], files.challenge, scores)
     finding = look_at(reference, prediction, files.challenge, scores, mending)
     return finding, reference.grid

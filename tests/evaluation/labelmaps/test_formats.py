@@ -261,7 +261,7 @@ def test_a_wide_type_is_read_in_pieces_and_takes_no_more_memory(tmp_path):
         tracemalloc.stop()
         np.testing.assert_array_equal(found.labels, labels)
 
-    assert peaks["u1"] > labels.nbytes > 3 * PIECE_BYTES
+    assert labels.nbytes > 3 * PIECE_BYTES
     assert peaks["<f8"] < peaks["u1"] + 4 * PIECE_BYTES
 
 

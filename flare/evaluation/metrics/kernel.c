@@ -1,0 +1,596 @@
+/* Counts the voxels and surfels of labels in packed label maps: DSC, NSD and distances of
+ * surfaces are made of these numbers. plain.py says the same in NumPy, and more slowly.
+ *
+ * A label map is packed row by row while it is read, and never held otherwise. A surface
+ * is found and widened in bits, 64 corners of the grid at a time.
+ *
+ * Plain C11: no byte order, word size or instruction set is assumed. Nothing is allocated
+ * here: every array is the caller's and comes with its length, and whatever a map holds,
+ * no place outside of them is touched. Nothing is global, so threads may call at once.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#ifdef _WIN32
+#define API __declspec(dllexport)
+#else
+#define API __attribute__((visibility("default")))
+#endif
+
+typedef uint64_t Word; /* 64 corners of a row, or 64 voxels: the first in the lowest bit */
+
+enum { VERSION = 1, BITS = 64, CODES = 256, LANES = 8, X_BITS = 24 };
+
+/* What packed.py asks for first: with a kernel of another version, the plain way is taken. */
+API int kernel_version(void) { return VERSION; }
+
+/* --- Packed label maps --------------------------------------------------------------
+ * Row r has the items starts[r] to starts[r + 1]. Each is a label and the place from which
+ * on the row has it: label << 24 | x. A row that would need as many items as hold its
+ * voxels is stored as its voxels, so no map takes more than they do.
+ */
+typedef struct {
+    const uint32_t *items;
+    const uint64_t *starts;
+    int64_t item_count, row_count;
+} Map;
+
+typedef struct { /* where a label is; the end is the first place without it */
+    int64_t from[3], to[3]; /* along z, y, x */
+} Box;
+
+static int64_t items_of_voxels(int64_t width) { return (width + 3) / 4; }
+
+/* The items of a row; -1 if the map does not have them. */
+static int64_t items_of_row(Map map, int64_t row, int64_t width)
+{
+    if (row < 0 || row >= map.row_count) return -1;
+    const uint64_t start = map.starts[row], end = map.starts[row + 1];
+    if (start > end || end > (uint64_t)map.item_count) return -1;
+    return end - start > (uint64_t)items_of_voxels(width) ? -1 : (int64_t)(end - start);
+}
+
+/* Where the run of an item begins, and where it ends: the next one begins there. */
+static int64_t start_of(uint32_t item) { return item & (((uint32_t)1 << X_BITS) - 1); }
+
+static int64_t end_of(const uint32_t *items, int64_t i, int64_t count, int64_t width)
+{
+    const int64_t end = i + 1 < count ? start_of(items[i + 1]) : width;
+    return end < width ? end : width;
+}
+
+/* Whether each of `count` voxels, a multiple of 8, equals the one before it. */
+static int is_even(const uint8_t *voxels, int count)
+{
+    uint64_t here, before, differences = 0;
+    for (int i = 0; i < count; i += 8) {
+        memcpy(&here, voxels + i, 8);
+        memcpy(&before, voxels + i - 1, 8);
+        differences |= here ^ before;
+    }
+    return !differences;
+}
+
+/* The end of the run of equal voxels that one of `size` voxels lies in. */
+static int64_t end_of_run(const uint8_t *voxels, int64_t at, int64_t size)
+{
+    const uint8_t label = voxels[at++];
+    while (at + 64 <= size && is_even(voxels + at, 64)) at += 64;
+    while (at + 8 <= size && is_even(voxels + at, 8)) at += 8;
+    while (at < size && voxels[at] == label) at++;
+    return at;
+}
+
+static void enlarge(Box *box, int64_t z, int64_t y, int64_t x, int64_t end)
+{
+    const int64_t from[3] = {z, y, x}, to[3] = {z + 1, y + 1, end};
+    for (int axis = 0; axis < 3; axis++) {
+        if (from[axis] < box->from[axis]) box->from[axis] = from[axis];
+        if (to[axis] > box->to[axis]) box->to[axis] = to[axis];
+    }
+}
+
+/* Pack some rows of voxels, the first of which is `row` of its map; the boxes of labels
+ * grow. starts: of these rows and of the one behind them, the first of which is 0. Returns 0,
+ * or -1 if the items may have no room. */
+API int pack_rows(const uint8_t *voxels, int64_t row, int64_t rows, int64_t height,
+                  int64_t width, uint32_t *items, int64_t room, uint64_t *starts,
+                  Box boxes[CODES])
+{
+    const int64_t most = items_of_voxels(width);
+    if (width < 1 || width >> X_BITS || height < 1 || rows < 0) return -1;
+    if (row < 0 || room / most < rows) return -1;
+    starts[0] = 0;
+    int64_t run = 0; /* ends here; a run of the background goes on through many rows */
+    for (int64_t first = 0; first < rows * width; first += width, row++, starts++) {
+        uint32_t *const into = items + starts[0];
+        int64_t count = 0, end;
+        for (int64_t x = 0; x < width; x = end, count++) {
+            const uint8_t label = voxels[first + x];
+            if (run <= first + x) run = end_of_run(voxels, first + x, rows * width);
+            end = run - first < width ? run - first : width;
+            if (count < most) into[count] = (uint32_t)label << X_BITS | (uint32_t)x;
+            if (label) enlarge(&boxes[label], row / height, row % height, x, end);
+        }
+        if (count >= most) memcpy(into, voxels + first, (size_t)width), count = most;
+        starts[1] = starts[0] + (uint64_t)count;
+    }
+    return 0;
+}
+
+/* The voxels of some rows of a map. Returns 0, or -1 if the map is broken. */
+API int unpack_rows(Map map, int64_t row, int64_t rows, int64_t width, uint8_t *voxels)
+{
+    for (; rows > 0; rows--, row++, voxels += width) {
+        const int64_t count = items_of_row(map, row, width);
+        if (count < 0) return -1;
+        const uint32_t *items = map.items + map.starts[row];
+        if (count == items_of_voxels(width)) {
+            memcpy(voxels, items, (size_t)width);
+            continue;
+        }
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t from = start_of(items[i]), to = end_of(items, i, count, width);
+            if (from < to) memset(voxels + from, (int)(items[i] >> X_BITS), (size_t)(to - from));
+        }
+    }
+    return 0;
+}
+
+/* --- Rows of bits ------------------------------------------------------------------- */
+
+static void set_bits(Word *bits, int64_t from, int64_t to)
+{
+    const int64_t first = from / BITS, last = (to - 1) / BITS;
+    const Word head = ~(Word)0 << (from % BITS), tail = ~(Word)0 >> (BITS - 1 - (to - 1) % BITS);
+    if (first == last) {
+        bits[first] |= head & tail;
+        return;
+    }
+    bits[first] |= head;
+    for (int64_t word = first + 1; word < last; word++) bits[word] = ~(Word)0;
+    bits[last] |= tail;
+}
+
+static int64_t count_bits(Word bits)
+{
+    bits -= bits >> 1 & 0x5555555555555555u;
+    bits = (bits & 0x3333333333333333u) + (bits >> 2 & 0x3333333333333333u);
+    bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    return (int64_t)(bits * 0x0101010101010101u >> 56);
+}
+
+/* Set the bits of the wanted labels in one row of a map, from the box's first x on. Returns
+ * whether the row has any, or -1 if the map is broken. */
+static int unpack_bits(Map map, int64_t row, int64_t width, const uint8_t wanted[CODES],
+                       const Box *box, Word *bits)
+{
+    int has_any = 0;
+    const int64_t count = items_of_row(map, row, width);
+    const int64_t first = box->from[2], end = box->to[2];
+    if (count < 0) return -1;
+    const uint32_t *items = map.items + map.starts[row];
+    if (count == items_of_voxels(width)) {
+        const uint8_t *voxels = (const uint8_t *)items;
+        for (int64_t x = first; x < end; x++) {
+            const int is_wanted = wanted[voxels[x]] != 0;
+            bits[(x - first) / BITS] |= (Word)is_wanted << ((x - first) % BITS);
+            has_any |= is_wanted;
+        }
+        return has_any;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (!wanted[items[i] >> X_BITS]) continue;
+        int64_t from = start_of(items[i]), to = end_of(items, i, count, width);
+        if (from < first) from = first;
+        if (to > end) to = end;
+        if (from < to) set_bits(bits, from - first, to - first), has_any = 1;
+    }
+    return has_any;
+}
+
+/* The bits of a row moved by some places, towards higher places if `up`; word w of them. */
+static Word moved(const Word *row, int64_t words, int64_t w, int64_t by, int up)
+{
+    const int64_t near = up ? w - by / BITS : w + by / BITS, far = up ? near - 1 : near + 1;
+    const int shift = (int)(by % BITS);
+    Word bits = near < 0 || near >= words ? 0 : up ? row[near] << shift : row[near] >> shift;
+    if (shift && far >= 0 && far < words)
+        bits |= up ? row[far] >> (BITS - shift) : row[far] << (BITS - shift);
+    return bits;
+}
+
+/* Widen the bits of a row by some places on both sides; `other` is a row to work in. A step
+ * longer than the reach plus one would leave gaps beside the ends, where bits fall off. */
+static void widen_row(Word *row, Word *other, int64_t words, int64_t places)
+{
+    for (int64_t reach = 0, step; reach < places; reach += step) {
+        step = places - reach < reach + 1 ? places - reach : reach + 1;
+        memcpy(other, row, (size_t)words * sizeof *row);
+        if (step < BITS) { /* as below, but quick */
+            for (int64_t w = 0; w < words; w++) {
+                const Word before = w ? other[w - 1] : 0, behind = w + 1 < words ? other[w + 1] : 0;
+                row[w] |= other[w] << step | before >> (BITS - step);
+                row[w] |= other[w] >> step | behind << (BITS - step);
+            }
+            continue;
+        }
+        for (int64_t w = 0; w < words; w++)
+            row[w] |= moved(other, words, w, step, 1) | moved(other, words, w, step, 0);
+    }
+}
+
+/* --- Surfaces ------------------------------------------------------------------------
+ * A corner of the grid lies in the middle of eight voxels: of two in each of four rows.
+ * Its code has a bit for each that belongs to the label. It is a surfel if its code is
+ * neither 0 nor 255.
+ */
+typedef struct {
+    const Word *rows[4]; /* of voxels: (z, y), (z, y-1), (z-1, y), (z-1, y-1) */
+} Around;
+
+static Word one_back(const Word *row, int64_t w) { return row[w] << 1 | (w ? row[w - 1] >> 63 : 0); }
+
+static Word surfels_at(Around around, int64_t w)
+{
+    Word any = 0, all = ~(Word)0;
+    for (int i = 0; i < 4; i++) {
+        const Word here = around.rows[i][w], before = one_back(around.rows[i], w);
+        any |= here | before;
+        all &= here & before;
+    }
+    return any & ~all;
+}
+
+/* Count the codes of those corners of a word whose bits are set; code 0 may count others.
+ * Eight at a time: the bits of eight corners in eight words become eight codes. */
+static void count_codes(Around around, int64_t w, Word corners, int64_t (*counts)[CODES])
+{
+    Word planes[8];
+    for (int i = 0; i < 4; i++) {
+        planes[2 * i] = around.rows[i][w] & corners;
+        planes[2 * i + 1] = one_back(around.rows[i], w) & corners;
+    }
+    for (int shift = 0; shift < BITS; shift += 8) {
+        if (!(corners >> shift & 0xff)) continue;
+        Word square = 0, swap; /* 8 x 8 bits, to be transposed */
+        for (int i = 0; i < 8; i++) square |= (planes[i] >> shift & 0xff) << (8 * i);
+        swap = (square ^ square >> 7) & 0x00aa00aa00aa00aau, square ^= swap ^ swap << 7;
+        swap = (square ^ square >> 14) & 0x0000cccc0000ccccu, square ^= swap ^ swap << 14;
+        swap = (square ^ square >> 28) & 0x00000000f0f0f0f0u, square ^= swap ^ swap << 28;
+        for (int lane = 0; lane < LANES; lane++) counts[lane][square >> (8 * lane) & 0xff]++;
+    }
+}
+
+/* --- Windows of slices --------------------------------------------------------------- */
+
+typedef struct {
+    int32_t z, y, half_width; /* a row of the ball of the tolerance */
+} BallRow;
+
+typedef struct { /* surfels of one map */
+    int32_t *corners; /* (room, 3): z, y, x */
+    uint8_t *codes, *is_beyond;
+    int64_t room, size; /* size: how many there are, also of those without room */
+} List;
+
+typedef struct { /* a row of the ball in which distances are measured */
+    int32_t z, y;
+    double square; /* of its distance in mm; rows are sorted by it */
+} SearchRow;
+
+typedef struct { /* the ball, and how many surfels of each map are how far from the other */
+    const SearchRow *rows;
+    int64_t size;
+    double radius, spacing[3]; /* in mm, along z, y, x */
+    const int32_t *ranks; /* of the distance of (z, y, x) steps, by their absolute values */
+    int64_t reach[3];     /* the largest of them, along z, y, x */
+    int64_t distances;    /* how many there are; the rank of all that is farther */
+    int64_t look_ups;     /* as many rows may be looked up; then all is farther */
+    int64_t *counts[2];   /* by rank and code: (distances + 1, CODES) */
+} Search;
+
+typedef struct { /* the bits of both maps in some planes of corners */
+    int64_t planes, rows, words; /* words of a row */
+    Word *voxels[2]; /* one plane more: plane p + 1 is behind the corners of plane p */
+    Word *surfels[2], *rest, *wide, *spare;
+    int32_t *half_widths; /* of each row: how far it is widened */
+    uint8_t *has_rest, *has_voxels, *has_surfels; /* of each: bit 0 for the first map, 1 for the other */
+} Window;
+
+static Around around_row(const Window *window, int side, int64_t plane, int64_t row)
+{
+    const Word *here = window->voxels[side] + ((plane + 1) * (window->rows + 1) + row + 1) * window->words;
+    const Word *before = here - (window->rows + 1) * window->words;
+    return (Around){{here, here - window->words, before, before - window->words}};
+}
+
+/* The surfels of one map in a row, widened; each row is when it is first asked for. */
+static const Word *widened(const Window *window, int side, int64_t at, int32_t half_width)
+{
+    const int64_t words = window->words;
+    Word *row = window->wide + at * words;
+    if (!half_width) return window->surfels[side] + at * words;
+    if (window->half_widths[at] != half_width) {
+        window->half_widths[at] = half_width;
+        memcpy(row, window->surfels[side] + at * words, (size_t)words * sizeof *row);
+        widen_row(row, window->spare, words, half_width);
+    }
+    return row;
+}
+
+/* Find the `rest`: surfels of one map that have none of the other within the ball, in the
+ * planes that are counted. The ball's rows are tried one after the other, until nothing is
+ * left; rows of one half width together, as a row is widened once for all of them. */
+static void find_rest(const Window *window, int64_t from, int64_t to, const BallRow *ball,
+                      int64_t size, int side)
+{
+    const int64_t rows = window->rows, words = window->words;
+    const uint8_t *has = window->has_surfels;
+    uint8_t *left = window->has_rest;
+    for (int64_t at = 0; at < window->planes * rows; at++) window->half_widths[at] = 0;
+    for (int64_t at = from * rows; at < to * rows; at++) {
+        const Word *own = window->surfels[side] + at * words;
+        const Word *other = window->surfels[1 - side] + at * words;
+        Word any = 0;
+        for (int64_t w = 0; has[at] >> side & 1 && w < words; w++)
+            any |= window->rest[at * words + w] = has[at] >> (1 - side) & 1 ? own[w] & ~other[w] : own[w];
+        left[at] = any != 0;
+    }
+    for (int64_t start = 0, end; start < size; start = end) {
+        const int32_t half_width = ball[start].half_width;
+        for (end = start + 1; end < size && ball[end].half_width == half_width; end++) {}
+        for (int64_t at = from * rows; at < to * rows; at++) {
+            Word *rest = window->rest + at * words;
+            for (int64_t i = start; left[at] && i < end; i++) {
+                const int64_t plane = at / rows + ball[i].z, row = at % rows + ball[i].y;
+                if (plane < 0 || plane >= window->planes || row < 0 || row >= rows) continue;
+                if (!(has[plane * rows + row] >> (1 - side) & 1)) continue;
+                const Word *near = widened(window, 1 - side, plane * rows + row, half_width);
+                Word any = 0;
+                for (int64_t w = 0; w < words; w++) any |= rest[w] &= ~near[w];
+                left[at] = any != 0;
+            }
+        }
+    }
+}
+
+/* How many places a bit of a row is from the nearest one that is set, or -1 if none is in
+ * the words beside it. A lowest bit minus 1 has as many bits as there are zeros below. */
+static int64_t steps_to(const Word *row, int64_t words, int64_t w, int bit)
+{
+    Word above = row[w] >> bit, below = row[w] << (BITS - 1 - bit);
+    int64_t best = -1;
+    if (above)
+        best = count_bits((above & -above) - 1);
+    else if (w + 1 < words && row[w + 1])
+        best = BITS - bit + count_bits((row[w + 1] & -row[w + 1]) - 1);
+    int64_t behind = bit + 1; /* how far the word before is */
+    if (below) behind = 0;
+    else if (w && row[w - 1]) below = row[w - 1];
+    else return best;
+    for (int half = 1; half < BITS; half *= 2) below |= below >> half;
+    behind += BITS - count_bits(below);
+    return best < 0 || behind < best ? behind : best;
+}
+
+/* The rank of the distance of a surfel to the nearest of the other map.
+ * Squares are products, added as SciPy adds them for the official scripts. */
+static int64_t rank_of(const Window *window, int side, int64_t plane, int64_t row, int64_t w,
+                       int bit, Search *search)
+{
+    double best = search->radius * search->radius * (1 + 1e-9);
+    int64_t rank = search->distances;
+    for (int64_t i = 0; i < search->size && search->rows[i].square <= best; i++) {
+        if (search->look_ups-- <= 0) return search->distances;
+        const int64_t p = plane + search->rows[i].z, r = row + search->rows[i].y;
+        if (p < 0 || p >= window->planes || r < 0 || r >= window->rows) continue;
+        const int64_t at = p * window->rows + r;
+        if (!(window->has_surfels[at] >> (1 - side) & 1)) continue;
+        const int64_t steps = steps_to(window->surfels[1 - side] + at * window->words, window->words, w, bit);
+        if (steps < 0 || steps > search->reach[2]) continue;
+        const int64_t z = search->rows[i].z < 0 ? -search->rows[i].z : search->rows[i].z;
+        const int64_t y = search->rows[i].y < 0 ? -search->rows[i].y : search->rows[i].y;
+        const double mm_x = (double)steps * search->spacing[2], mm_y = (double)y * search->spacing[1];
+        const double mm_z = (double)z * search->spacing[0];
+        const double square = mm_x * mm_x + mm_y * mm_y + mm_z * mm_z;
+        const int64_t found = search->ranks[(z * (search->reach[1] + 1) + y) * (search->reach[2] + 1) + steps];
+        if (square > best || found < 0 || found >= search->distances) continue;
+        if (square == best && found > rank) continue;
+        best = square, rank = found;
+    }
+    return rank;
+}
+
+static uint8_t code_at(Around around, int64_t w, int bit)
+{
+    unsigned code = 0;
+    for (int i = 0; i < 4; i++) {
+        code |= (unsigned)(around.rows[i][w] >> bit & 1) << (2 * i);
+        code |= (unsigned)(one_back(around.rows[i], w) >> bit & 1) << (2 * i + 1);
+    }
+    return (uint8_t)code;
+}
+
+/* List the surfels of a row. With a search, those that are near are counted by their
+ * distance, and only those that are far are listed. */
+static void list_row(const Window *window, int side, int64_t plane, int64_t row, Around around,
+                     const int32_t place[3], Search *search, List *list)
+{
+    const int64_t words = window->words, at = plane * window->rows + row;
+    const Word *surfels = window->surfels[side] + at * words, *rest = window->rest + at * words;
+    for (int64_t w = 0; w < words; w++) {
+        int bit = 0;
+        for (Word left = surfels[w]; left; left >>= 1, bit++) {
+            if (!(left & 1)) continue;
+            const uint8_t code = code_at(around, w, bit);
+            if (search) {
+                const int64_t rank = rank_of(window, side, plane, row, w, bit, search);
+                search->counts[side][rank * CODES + code]++;
+                if (rank < search->distances) continue;
+            }
+            if (list->size++ >= list->room) continue;
+            int32_t *corner = list->corners + 3 * (list->size - 1);
+            corner[0] = place[0], corner[1] = place[1];
+            corner[2] = (int32_t)(place[2] + w * BITS + bit);
+            list->codes[list->size - 1] = code;
+            list->is_beyond[list->size - 1] = rest[w] >> bit & 1;
+        }
+    }
+}
+
+/* How many planes a window counts, and how many words it needs for them. */
+static int64_t plan(const Box *box, int64_t reach, int64_t *planes, Window *window)
+{
+    const int64_t budget = 1 << 17; /* words: 1 MiB stays in most CPUs' cache */
+    const int64_t depth = box->to[0] - box->from[0] + 1;
+    window->rows = box->to[1] - box->from[1] + 1;
+    window->words = (box->to[2] - box->from[2]) / BITS + 1;
+    const int64_t plane = window->rows * window->words;
+    *planes = budget / (6 * plane);
+    if (*planes < 4 * reach + 4) *planes = 4 * reach + 4;
+    if (*planes > depth) *planes = depth;
+    window->planes = *planes + 2 * reach < depth ? *planes + 2 * reach : depth;
+    const int64_t voxels = (window->planes + 1) * (window->rows + 1) * window->words;
+    const int64_t flags = 7 * (window->planes + 1) * (window->rows + 1) / 8 + 1; /* bytes */
+    return 2 * voxels + 4 * window->planes * plane + window->words + flags;
+}
+
+API int64_t words_needed(const Box *box, int64_t reach)
+{
+    Window window;
+    int64_t planes;
+    return plan(box, reach, &planes, &window);
+}
+
+/* The bits of some planes, and the numbers of voxels in those that are counted. Returns 0,
+ * or -1 if a map is broken. */
+static int fill_window(Window *window, const Map maps[2], const uint8_t wanted[CODES],
+                       int64_t height, int64_t width, const Box *box, int64_t first,
+                       int64_t counted_from, int64_t counted_to, int64_t voxels[3])
+{
+    const int64_t words = window->words, rows = window->rows + 1; /* of voxels */
+    memset(window->has_voxels, 0, (size_t)((window->planes + 1) * rows));
+    memset(window->has_surfels, 0, (size_t)(window->planes * window->rows));
+    for (int side = 0; side < 2; side++)
+        memset(window->voxels[side], 0, (size_t)((window->planes + 1) * rows * words) * sizeof(Word));
+    for (int64_t plane = 0; plane <= window->planes; plane++) {
+        const int64_t z = first + plane - 1;
+        if (z < box->from[0] || z >= box->to[0]) continue;
+        for (int64_t y = box->from[1]; y < box->to[1]; y++) {
+            const int64_t at = plane * rows + y - box->from[1] + 1;
+            Word *bits[2] = {window->voxels[0] + at * words, window->voxels[1] + at * words};
+            for (int side = 0; side < 2; side++) {
+                const int has_any = unpack_bits(maps[side], z * height + y, width, wanted, box, bits[side]);
+                if (has_any < 0) return -1;
+                window->has_voxels[at] |= (uint8_t)(has_any << side);
+            }
+            if (!window->has_voxels[at] || z < counted_from || z >= counted_to) continue;
+            for (int64_t w = 0; w < words; w++) {
+                voxels[0] += count_bits(bits[0][w]);
+                voxels[1] += count_bits(bits[1][w]);
+                voxels[2] += count_bits(bits[0][w] & bits[1][w]);
+            }
+        }
+    }
+    for (int64_t plane = 0; plane < window->planes; plane++)
+        for (int64_t row = 0; row < window->rows; row++) {
+            const uint8_t *behind = window->has_voxels + (plane + 1) * rows + row;
+            const int has_any = behind[0] | behind[1] | behind[-rows] | behind[1 - rows];
+            const int64_t at = plane * window->rows + row;
+            for (int side = 0; side < 2; side++) {
+                if (!(has_any >> side & 1)) continue;
+                const Around around = around_row(window, side, plane, row);
+                Word any = 0;
+                for (int64_t w = 0; w < words; w++)
+                    any |= window->surfels[side][at * words + w] = surfels_at(around, w);
+                if (any) window->has_surfels[at] |= (uint8_t)(1 << side);
+            }
+        }
+    return 0;
+}
+
+/* Count the wanted labels of two maps of one size, as if they were one, in a box.
+ *
+ * voxels: of the first, of the second, of both. counts: by code, of the surfels of both
+ * maps together: all, and those with none of the other map within the ball, whose rows are
+ * sorted, the widest first. lists: two, or NULL; search: or NULL, see list_row. Returns 0,
+ * or -1 if `memory` is less than words_needed() says, the arguments make no sense, or a map
+ * is broken. */
+API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t width,
+                       const uint8_t wanted[CODES], const Box *box, const BallRow *ball,
+                       int64_t ball_size, Word *memory, int64_t memory_words, int64_t voxels[3],
+                       int64_t counts[2][CODES], List *lists, Search *search)
+{
+    const Map maps[2] = {first_map, second_map};
+    int64_t all[LANES][CODES] = {{0}}, beyond[LANES][CODES] = {{0}};
+    int64_t reach = 0, planes;
+    Window window;
+    memset(voxels, 0, 3 * sizeof *voxels);
+    memset(counts, 0, 2 * sizeof *counts);
+    if (height < 1 || width < 1 || width >> X_BITS || box->from[0] < 0 || box->from[1] < 0
+        || box->from[2] < 0 || box->to[1] > height || box->to[2] > width) return -1;
+    for (int axis = 0; axis < 3; axis++)
+        if (box->from[axis] >= box->to[axis]) return 0;
+    for (int side = 0; side < 2; side++)
+        if (box->to[0] > maps[side].row_count / height) return -1;
+    const int64_t depth = box->to[0] - box->from[0] + 1; /* planes of corners */
+    for (int64_t i = 0; i < ball_size; i++) {
+        const int64_t z = ball[i].z < 0 ? -(int64_t)ball[i].z : ball[i].z;
+        if (ball[i].half_width < 0) return -1;
+        if (z > reach) reach = z;
+    }
+    for (int64_t i = 0; search && i < search->size; i++) {
+        const int64_t z = search->rows[i].z < 0 ? -(int64_t)search->rows[i].z : search->rows[i].z;
+        if (z > search->reach[0] || search->rows[i].y > search->reach[1]) return -1;
+        if (-(int64_t)search->rows[i].y > search->reach[1]) return -1;
+        if (z > reach) reach = z;
+    }
+    if (reach > depth) reach = depth;
+    if (memory_words < plan(box, reach, &planes, &window)) return -1;
+    const int64_t most = window.planes, size = most * window.rows * window.words;
+    for (int side = 0; side < 2; side++) {
+        window.voxels[side] = memory, memory += (most + 1) * (window.rows + 1) * window.words;
+        window.surfels[side] = memory, memory += size;
+    }
+    window.rest = memory, memory += size;
+    window.wide = memory, memory += size;
+    window.spare = memory, memory += window.words;
+    window.half_widths = (int32_t *)memory;
+    window.has_rest = (uint8_t *)(window.half_widths + most * window.rows);
+    window.has_surfels = window.has_rest + most * window.rows;
+    window.has_voxels = window.has_surfels + most * window.rows;
+    for (int64_t start = 0; start < depth; start += planes) {
+        const int64_t end = start + planes < depth ? start + planes : depth;
+        const int64_t from = start > reach ? start - reach : 0;
+        const int64_t to = end + reach < depth ? end + reach : depth;
+        window.planes = to - from;
+        if (fill_window(&window, maps, wanted, height, width, box, box->from[0] + from,
+                        box->from[0] + start, box->from[0] + end, voxels)) return -1;
+        for (int side = 0; side < 2; side++) {
+            find_rest(&window, start - from, end - from, ball, ball_size, side);
+            for (int64_t plane = start - from; plane < end - from; plane++)
+                for (int64_t row = 0; row < window.rows; row++) {
+                    const int64_t at = plane * window.rows + row;
+                    if (!(window.has_surfels[at] >> side & 1)) continue;
+                    const Around around = around_row(&window, side, plane, row);
+                    const Word *surfels = window.surfels[side] + at * window.words;
+                    const Word *rest = window.rest + at * window.words;
+                    for (int64_t w = 0; w < window.words; w++) {
+                        if (surfels[w]) count_codes(around, w, surfels[w], all);
+                        if (window.has_rest[at] && rest[w]) count_codes(around, w, rest[w], beyond);
+                    }
+                    if (!lists) continue;
+                    const int32_t place[3] = {(int32_t)(box->from[0] + from + plane),
+                                              (int32_t)(box->from[1] + row), (int32_t)box->from[2]};
+                    list_row(&window, side, plane, row, around, place, search, &lists[side]);
+                }
+        }
+    }
+    for (int lane = 0; lane < LANES; lane++)
+        for (int code = 1; code < CODES - 1; code++) {
+            counts[0][code] += all[lane][code];
+            counts[1][code] += beyond[lane][code];
+        }
+    return 0;
+}

@@ -1,0 +1,347 @@
+"""Label maps packed into runs, and their labels counted by compiled code.
+
+``kernel.c`` beside this file says what a packed label map is. It was compiled if there
+was a C compiler when this package was installed; `kernel_problem` tells. Without it,
+`flare.evaluation.metrics.plain` counts the same, bit by bit, from arrays.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, Structure, c_double, c_int64, c_void_p
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from flare.evaluation.metrics.arrays import (
+    Box,
+    Bytes,
+    Counts,
+    Labels,
+    Spacing,
+    box_of,
+    ends_of,
+)
+from flare.evaluation.metrics.ring import ring_of
+from flare.evaluation.metrics.tally import Near, Surfels, Tally, Voxels
+from flare.evaluation.metrics.tolerance import Ball
+
+VERSION = 1
+"""Of the kernel that this file knows how to call."""
+
+WIDEST = 2**24 - 1
+"""Rows of more voxels cannot be packed."""
+
+PLAIN = "FLARE_PLAIN"
+"""The variable of the environment that chooses NumPy, if it is not empty."""
+
+LOOK_UPS = 2**27
+"""So many rows are looked up for near surfels: a second, whatever a map holds."""
+
+_NOWHERE = (2**62,) * 3 + (0,) * 3
+
+
+class _Map(Structure):
+    _fields_ = (
+        *(("items", c_void_p), ("starts", c_void_p)),
+        *(("item_count", c_int64), ("row_count", c_int64)),
+    )
+
+
+class _List(Structure):
+    _fields_ = (
+        *(("corners", c_void_p), ("codes", c_void_p), ("is_beyond", c_void_p)),
+        *(("room", c_int64), ("size", c_int64)),
+    )
+
+
+class _Search(Structure):
+    _fields_ = (
+        *(("rows", c_void_p), ("size", c_int64)),
+        *(("radius", c_double), ("spacing", c_double * 3)),
+        *(("ranks", c_void_p), ("reach", c_int64 * 3)),
+        *(("distances", c_int64), ("look_ups", c_int64), ("counts", c_void_p * 2)),
+    )
+
+
+_SEARCH_ROW = np.dtype([("z", np.int32), ("y", np.int32), ("square", np.float64)])
+
+
+@cache
+def _library() -> ctypes.CDLL | str:
+    """The compiled kernel, or why it is not used."""
+    if os.environ.get(PLAIN):
+        return f"{PLAIN} is set"
+    folder = Path(__file__).parent
+    for suffix in EXTENSION_SUFFIXES:
+        file = folder / f"_kernel{suffix}"
+        if file.exists():
+            break
+    else:
+        return "it was not compiled"
+    try:
+        library = ctypes.CDLL(str(file))
+        version = library.kernel_version()
+    except (OSError, AttributeError) as error:
+        return f"it cannot be loaded ({error})"
+    if version != VERSION:
+        return f"it is of version {version}, expected {VERSION}"
+    array, size = c_void_p, c_int64
+    library.pack_rows.argtypes = (
+        *(array, size, size, size, size, array, size, array, array),
+    )
+    library.unpack_rows.argtypes = (_Map, size, size, size, array)
+    library.words_needed.argtypes = (array, size)
+    library.words_needed.restype = c_int64
+    library.compare_labels.argtypes = (
+        *(_Map, _Map, size, size, array, array, array, size, array, size),
+        *(array, array, POINTER(_List), POINTER(_Search)),
+    )
+    return library
+
+
+def kernel_problem() -> str:
+    """Why the kernel is not used, in words of a sentence; empty if it is."""
+    library = _library()
+    return library if isinstance(library, str) else ""
+
+
+def slow_text() -> str:
+    """A sentence for where NumPy counts; empty where the kernel does."""
+    problem = kernel_problem()
+    if not problem:
+        return ""
+    return (
+        f"Metrics are counted by NumPy, more slowly: no compiled kernel, as {problem}."
+        " To have it: sudo apt install gcc, and install this package anew."
+    )
+
+
+def _kernel() -> ctypes.CDLL:
+    library = _library()
+    assert not isinstance(library, str), library
+    return library
+
+
+def _at(array: npt.NDArray[np.generic]) -> int:
+    return array.ctypes.data
+
+
+class PackedMap:
+    """A label map of which only the runs are held; it is filled row by row."""
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        self.shape = shape
+        depth, height, width = shape
+        self._rows = depth * height
+        self._items_of_row = (width + 3) // 4
+        self._parts: list[npt.NDArray[np.uint32]] = []
+        self._items = np.empty(0, dtype=np.uint32)
+        self._starts = np.zeros(self._rows + 1, dtype=np.uint64)
+        self._filled = 0
+        self._boxes = np.tile(np.array(_NOWHERE), (256, 1))
+
+    def add(self, voxels: Bytes) -> None:
+        """Take the next whole rows: shape (rows * width,)."""
+        _, height, width = self.shape
+        rows = voxels.size // width
+        if rows * width != voxels.size or self._filled + rows > self._rows:
+            raise ValueError("a packed label map is filled with whole rows, each once")
+        room = rows * self._items_of_row
+        if self._items.size < room:
+            self._items = np.empty(room, dtype=np.uint32)
+        starts = np.empty(rows + 1, dtype=np.uint64)
+        voxels = np.ascontiguousarray(voxels, dtype=np.uint8)
+        if _kernel().pack_rows(
+            _at(voxels),
+            self._filled,
+            rows,
+            height,
+            width,
+            _at(self._items),
+            room,
+            _at(starts),
+            _at(self._boxes),
+        ):
+            raise ValueError(f"a label map of shape {self.shape} cannot be packed")
+        self._parts.append(self._items[: int(starts[-1])].copy())
+        ends = self._starts[self._filled : self._filled + rows + 1]
+        ends[:] = starts + ends[0]
+        self._filled += rows
+        if self._filled == self._rows:
+            self._items = np.concatenate(self._parts)
+            self._parts.clear()
+
+    def slices(self, part: slice) -> Labels:
+        """The labels of some slices."""
+        depth, height, width = self.shape
+        start, stop, _ = part.indices(depth)
+        labels: Labels = np.empty((max(0, stop - start), height, width), dtype=np.uint8)
+        rows = len(labels) * height
+        if _kernel().unpack_rows(
+            self.as_parameter(), start * height, rows, width, _at(labels)
+        ):
+            raise ValueError("a packed label map is broken")
+        return labels
+
+    def box(self, label: int) -> Box:
+        """The smallest box around a label."""
+        return box_of(self._boxes[label, :3], self._boxes[label, 3:])
+
+    @property
+    def present(self) -> tuple[int, ...]:
+        """The labels that it has, without 0."""
+        return tuple(np.flatnonzero(self._boxes[:, 3]).tolist())
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return self._items.nbytes + self._starts.nbytes
+
+    def as_parameter(self) -> _Map:
+        """The map as the kernel gets it, once it is full."""
+        if self._filled != self._rows:
+            raise ValueError("a packed label map is compared when all rows are there")
+        return _Map(_at(self._items), _at(self._starts), self._items.size, self._rows)
+
+
+class PackedPair:
+    """Two packed label maps of one shape, whose labels are counted by the kernel."""
+
+    def __init__(self, first: PackedMap, second: PackedMap) -> None:
+        self._maps = first, second
+
+    def tally(self, label: int, box: Box, ball: Ball) -> Tally:
+        """Count the voxels and surfels of a label in a box."""
+        return self._compare(label, box, ball)
+
+    def surfels(self, label: int, box: Box, ball: Ball) -> tuple[Surfels, Surfels]:
+        """List the surfels of a label in a box, of both maps."""
+        most = int(self.tally(label, box, ball).surfels.sum())  # of both together
+        lists = _Lists.of(most)
+        self._compare(label, box, ball, lists)
+        return lists.first(0), lists.first(1)
+
+    def near(
+        self, label: int, box: Box, spacing: Spacing, room: int
+    ) -> tuple[Near, Near]:
+        """How far the surfels of each map are from the other; `room` far ones."""
+        table, number = _search_table(spacing), ring_of(spacing).distances.size
+        counts: Counts = np.zeros((2, number + 1, 256), dtype=np.int64)
+        lists = _Lists.of(room)
+        search = _Search(
+            rows=_at(table.rows),
+            size=len(table.rows),
+            radius=table.radius,
+            spacing=(c_double * 3)(*spacing),
+            ranks=_at(table.ranks),
+            reach=(c_int64 * 3)(*np.subtract(table.ranks.shape, 1).tolist()),
+            distances=number,
+            look_ups=LOOK_UPS,
+            counts=(c_void_p * 2)(_at(counts[0]), _at(counts[1])),
+        )
+        self._compare(label, box, (), lists, search)
+        first, second = lists.first(0), lists.first(1)
+        return Near(counts[0], first), Near(counts[1], second)
+
+    def _compare(
+        self,
+        label: int,
+        box: Box,
+        ball: Ball,
+        lists: _Lists | None = None,
+        search: _Search | None = None,
+    ) -> Tally:
+        kernel = _kernel()
+        _, height, width = self._maps[0].shape
+        is_counted = np.zeros(256, dtype=np.uint8)
+        is_counted[label] = 1
+        ends = ends_of(box)
+        rows = np.array(ball, dtype=np.int32).reshape(-1, 3)
+        reach = int(np.abs(rows[:, 0]).max(initial=0))
+        if search is not None:
+            reach = max(reach, search.reach[0])
+        memory = np.empty(kernel.words_needed(_at(ends), reach), dtype=np.uint64)
+        voxels: Counts = np.zeros(3, dtype=np.int64)
+        counts: Counts = np.zeros((2, 256), dtype=np.int64)
+        if kernel.compare_labels(
+            self._maps[0].as_parameter(),
+            self._maps[1].as_parameter(),
+            height,
+            width,
+            _at(is_counted),
+            _at(ends),
+            _at(rows),
+            len(rows),
+            _at(memory),
+            memory.size,
+            _at(voxels),
+            _at(counts),
+            lists.into if lists else None,
+            search,
+        ):
+            raise ValueError(f"label {label} cannot be compared")
+        reference, prediction, shared = voxels.tolist()
+        return Tally(Voxels(reference, prediction, shared), counts[0], counts[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """Memory for the surfels of two maps, and where the kernel finds it."""
+
+    surfels: tuple[Surfels, ...]
+    into: ctypes.Array[_List]
+
+    @classmethod
+    def of(cls, room: int) -> _Lists:
+        """Memory for as many surfels of each map."""
+        surfels = tuple(
+            Surfels(
+                corners=np.empty((room, 3), dtype=np.int32),
+                codes=np.empty(room, dtype=np.uint8),
+                is_beyond=np.empty(room, dtype=np.bool_),
+            )
+            for _ in range(2)
+        )
+        into = (_List * 2)()
+        for side, memory in zip(into, surfels, strict=True):
+            side.corners, side.codes = _at(memory.corners), _at(memory.codes)
+            side.is_beyond, side.room = _at(memory.is_beyond), room
+        return cls(surfels, into)
+
+    def first(self, side: int) -> Surfels:
+        """The surfels of a map that had room."""
+        number = self.into[side].size  # slices end where the room does
+        corners, codes, is_beyond = self.surfels[side]
+        return Surfels(corners[:number], codes[:number], is_beyond[:number])
+
+
+@dataclass(frozen=True, slots=True)
+class _SearchTable:
+    """A ring as the kernel looks it up: its rows, the nearest first."""
+
+    rows: npt.NDArray[np.void]
+    radius: float
+    """Of the ring, in mm."""
+    ranks: npt.NDArray[np.int32]
+    """The rank of the distance of some steps, by their absolute values along z, y, x;
+    -1 beyond the ring."""
+
+
+@lru_cache(maxsize=64)
+def _search_table(spacing: Spacing) -> _SearchTable:
+    ring = ring_of(spacing)
+    reach = np.abs(ring.offsets).max(axis=0) + 1
+    ranks = np.full(reach, -1, dtype=np.int32)
+    ranks[tuple(np.abs(ring.offsets).T)] = ring.ranks
+    places = ring.offsets[ring.offsets[:, 2] == 0, :2]  # each row has its middle
+    rows = np.zeros(len(places), dtype=_SEARCH_ROW)
+    rows["z"], rows["y"] = places.T
+    rows["square"] = np.square(places * spacing[:2]).sum(axis=1)
+    rows = rows[np.argsort(rows["square"], kind="stable")]
+    return _SearchTable(rows, float(ring.distances[-1]), ranks)

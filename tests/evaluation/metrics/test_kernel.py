@@ -1,0 +1,205 @@
+"""The kernel counts as NumPy does, to the last bit, and never outside of its arrays."""
+
+import hashlib
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flare.evaluation.metrics import packed, plain
+from flare.evaluation.metrics.packed import PackedMap, PackedPair
+from flare.evaluation.metrics.pairs import box_around, map_of
+from flare.evaluation.metrics.plain import PlainMap, PlainPair
+from flare.evaluation.metrics.tolerance import ball_rows
+from tests.builders import ROOT
+from tests.conftest import need_tool
+from tests.evaluation.metrics.drawn import BLOCK, PAIRS, digest, draw
+
+FORMER = json.loads(Path(__file__).with_name("former_values.json").read_text())
+SOURCE = ROOT / "flare" / "evaluation" / "metrics" / "kernel.c"
+FLAGS = ("-std=c11", "-O2", "-g0", "-ffp-contract=off", "-fvisibility=hidden")
+
+needs_kernel = pytest.mark.skipif(
+    bool(packed.kernel_problem()), reason=f"no kernel: {packed.kernel_problem()}"
+)
+
+
+def compiled(request, file):
+    """The kernel, compiled into a file."""
+    command = [need_tool(request, "cc"), *FLAGS, "-shared", "-fPIC", "-o", file, SOURCE]
+    subprocess.run(command, check=True)
+    return file
+
+
+def maps_of(labels):
+    """A label map, packed and plain."""
+    maps = PackedMap(labels.shape), PlainMap(labels.shape)
+    for label_map in maps:
+        for plane in labels:
+            label_map.add(plane.reshape(-1))
+    return maps
+
+
+def equal(first, second):
+    """Whether two results are equal, also in the arrays that they have."""
+    if isinstance(first, np.ndarray):
+        return np.array_equal(first, second)
+    if isinstance(first, tuple):
+        return len(first) == len(second) and all(map(equal, first, second))
+    return first == second
+
+
+def labels_of(masks, random):
+    """Two label maps in which the masks have a label, among others."""
+    label = int(random.integers(1, 256))
+    maps = [np.where(mask, label, random.integers(0, 4)) for mask in masks]
+    return label, [labels.astype(np.uint8) for labels in maps]
+
+
+@needs_kernel
+def test_pairs_are_counted_as_by_numpy():
+    """Voxels, surfels, their places, what is beyond, and what is how near."""
+    for number in range(PAIRS):
+        *masks, spacing, tolerance = draw(number)
+        label, arrays = labels_of(masks, np.random.default_rng(number))
+        (first, first_plain), (second, second_plain) = map(maps_of, arrays)
+        box = box_around(first.box(label), second.box(label))
+        assert box == box_around(first_plain.box(label), second_plain.box(label))
+        extent = tuple(part.stop - part.start for part in box)
+        ball = ball_rows(spacing, tolerance, extent)
+        pairs = PackedPair(first, second), PlainPair(first_plain, second_plain)
+        assert equal(*(pair.tally(label, box, ball) for pair in pairs)), number
+        if number % 6 == 0:  # NumPy takes a while
+            assert equal(*(pair.surfels(label, box, ball) for pair in pairs)), number
+            near = [pair.near(label, box, spacing, room=99) for pair in pairs]
+            assert equal(*near), number
+        assert first.present == first_plain.present
+
+
+@pytest.mark.parametrize(
+    "start", range(0, PAIRS, 6 * BLOCK if packed.kernel_problem() else 2 * BLOCK)
+)
+def test_values_are_those_of_the_way_before(start):
+    """In whichever way it counts here: DSC, NSD, HD95 and ASSD, to the last bit."""
+    assert digest(start) == FORMER[start // BLOCK]
+
+
+@needs_kernel
+@pytest.mark.parametrize("width", [1, 3, 4, 5, 63, 64, 65, 700])
+@pytest.mark.parametrize("number", [1, 2, 256])
+def test_what_was_packed_is_unpacked(width, number):
+    """Rows of runs and rows of voxels; a run may go on through many rows."""
+    random = np.random.default_rng(width)
+    labels = random.integers(0, number, size=(3, 5, width)).astype(np.uint8)
+    labels[1] = 7
+    labels[2, :, width // 2 :] = 0
+
+    packed_map, plain_map = maps_of(labels)
+
+    for part in (slice(None), slice(1, 2), slice(2, 9), slice(3, 3)):
+        assert np.array_equal(packed_map.slices(part), labels[part])
+    assert packed_map.present == plain_map.present
+    assert packed_map.nbytes <= labels.size + 4 * labels[..., 0].size * 4
+
+
+@needs_kernel
+@pytest.mark.parametrize("broken", ["starts", "items", "rows", "box"])
+def test_a_broken_map_is_refused(broken):
+    """Whatever it holds, no place outside of its arrays is touched."""
+    labels = np.zeros((4, 6, 40), dtype=np.uint8)
+    labels[1:3, 2:5, 10:30] = 1
+    first, second = map_of(labels), map_of(labels)
+    box = first.box(1)
+    if broken == "starts":
+        second._starts[8] = 2**63
+    elif broken == "items":
+        second._items = second._items[:3]
+    elif broken == "rows":
+        second._rows = 5
+    else:
+        box = (slice(0, 5), *box[1:])
+
+    with pytest.raises(ValueError, match=r"label 1 cannot be compared|all rows are"):
+        PackedPair(first, second).tally(1, box, ())
+
+
+@needs_kernel
+def test_rows_that_are_missing_or_too_many_are_refused():
+    label_map = PackedMap((1, 2, 5))
+    with pytest.raises(ValueError, match="whole rows"):
+        label_map.add(np.zeros(7, dtype=np.uint8))
+    with pytest.raises(ValueError, match="when all rows are there"):
+        label_map.slices(slice(None))
+    label_map.add(np.zeros(10, dtype=np.uint8))
+    with pytest.raises(ValueError, match="each once"):
+        label_map.add(np.zeros(5, dtype=np.uint8))
+
+
+# --- Where it is used ---------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    """A folder in which the kernel is looked for anew."""
+    monkeypatch.delenv(packed.PLAIN, raising=False)
+    monkeypatch.setattr(packed, "__file__", str(tmp_path / "packed.py"))
+    packed._library.cache_clear()
+    yield tmp_path
+    packed._library.cache_clear()
+
+
+def test_without_a_kernel_numpy_counts(folder):
+    assert packed.kernel_problem() == "it was not compiled"
+    assert isinstance(map_of(np.zeros((1, 1, 1), dtype=np.uint8)), PlainMap)
+
+
+def test_a_kernel_of_another_version_is_not_used(request, folder, monkeypatch):
+    compiled(request, folder / "_kernel.abi3.so")
+    assert packed.kernel_problem() == ""
+    packed._library.cache_clear()
+    monkeypatch.setattr(packed, "VERSION", packed.VERSION + 1)
+    assert packed.kernel_problem() == "it is of version 1, expected 2"
+
+
+def test_what_is_no_kernel_is_not_used(folder):
+    (folder / "_kernel.abi3.so").write_bytes(b"no library")
+    assert packed.kernel_problem().startswith("it cannot be loaded (")
+
+
+def test_a_variable_chooses_numpy(folder, monkeypatch):
+    monkeypatch.setenv(packed.PLAIN, "1")
+    assert packed.kernel_problem() == "FLARE_PLAIN is set"
+
+
+def test_rows_too_wide_for_a_packed_map_are_counted_by_numpy(monkeypatch):
+    monkeypatch.setattr(packed, "WIDEST", 2)
+    assert isinstance(map_of(np.zeros((1, 1, 3), dtype=np.uint8)), PlainMap)
+
+
+def test_two_compilations_give_the_same_bytes_and_no_path(request, tmp_path):
+    digests = set()
+    for name in ("a.so", "b.so"):
+        content = compiled(request, tmp_path / name).read_bytes()
+        assert str(ROOT).encode() not in content
+        digests.add(hashlib.sha256(content).hexdigest())
+    assert len(digests) == 1
+
+
+def test_no_compiled_file_is_kept(request):
+    """Neither in git nor in what the image is built from."""
+    git = need_tool(request, "git")
+    files = subprocess.run(
+        [git, "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert not [name for name in files.stdout.split() if name.endswith((".so", ".pyd"))]
+    assert "**/*.so" in (ROOT / ".dockerignore").read_text().split()
+
+
+def test_codes_and_the_widened_mask_by_hand():
+    """One voxel: a code of one bit at each of its corners, and a step to both sides."""
+    voxel = np.ones((1, 1, 1), dtype=bool)
+    assert sorted(plain.codes_of(voxel).ravel().tolist()) == [2**n for n in range(8)]
+    row = np.array([[[False, False, True, False, False, False]]])
+    assert plain.widen(row, 2).astype(int).tolist() == [[[1, 1, 1, 1, 1, 0]]]
