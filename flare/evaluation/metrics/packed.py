@@ -112,7 +112,7 @@ def kernel_problem() -> str:
 
 
 def slow_text() -> str:
-    """A sentence for where NumPy counts; empty where the kernel does."""
+    """Say that NumPy counts, and how to have the kernel; empty where that counts."""
     problem = kernel_problem()
     if not problem:
         return ""
