@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def ends_of(box: Box) -> Counts:
-    """Where a box starts, and where it stops: shape (2, 3)."""
+    """Return the starts and the stops of a box: shape (2, 3)."""
     z, y, x = box
     starts, stops = (z.start, y.start, x.start), (z.stop, y.stop, x.stop)
     return np.array([starts, stops], dtype=np.int64)

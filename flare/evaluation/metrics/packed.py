@@ -112,7 +112,7 @@ def kernel_problem() -> str:
 
 
 def slow_text() -> str:
-    """Say that NumPy counts, and how to have the kernel; empty where that counts."""
+    """Return a sentence for where NumPy counts in place of the kernel, else nothing."""
     problem = kernel_problem()
     if not problem:
         return ""
