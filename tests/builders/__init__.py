@@ -187,6 +187,13 @@ def write_cases(folder, names, *, labels=None, suffix=".nii.gz"):
     return folder
 
 
+def error_of(kind, call, *arguments, **options):
+    """The error with which a call ends."""
+    with pytest.raises(kind) as caught:
+        call(*arguments, **options)
+    return caught.value
+
+
 def wait_until(condition, seconds=60):
     """Wait until something is true; so long that a busy computer is no failure."""
     deadline = time.monotonic() + seconds

@@ -15,7 +15,7 @@ from flare.challenge.reading import (
     read_challenge,
 )
 from flare.results.efficiency_csv import ranked_by_others
-from tests.builders import ROOT, run_flare, write_nifti
+from tests.builders import ROOT, error_of, run_flare, write_nifti
 
 EDITIONS = [name for name in challenge_names() if read_challenge(name).answers]
 
@@ -308,12 +308,11 @@ def test_a_mistake_in_answers_is_told_in_one_line(read, old, new, problem):
         text = f'extends = "flare25-mllm-3d"\n{new}'
     assert text != SMALL
 
-    with pytest.raises(ChallengeError) as caught:
-        read(text)
+    error = error_of(ChallengeError, read, text)
 
-    problems = caught.value.problem.split("; ")
+    problems = error.problem.split("; ")
     assert [line for line in problems if line.startswith(problem)], problems
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(error)
 
 
 @pytest.mark.parametrize(
@@ -327,9 +326,6 @@ def test_a_mistake_in_answers_is_told_in_one_line(read, old, new, problem):
 def test_a_ranking_by_what_is_not_computed_is_refused(read, metric, problem):
     challenge = read(SMALL.replace("auroc_tumour", metric))
 
-    with pytest.raises(ChallengeError) as caught:
-        ranked_by_others(challenge, "mine.toml")
+    error = error_of(ChallengeError, ranked_by_others, challenge, "mine.toml")
 
-    assert caught.value.problem.startswith(
-        f"ranking[1].metric is '{metric}', {problem}"
-    )
+    assert error.problem.startswith(f"ranking[1].metric is '{metric}', {problem}")

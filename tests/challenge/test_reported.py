@@ -30,7 +30,7 @@ from flare.challenge.reading import (
 from flare.challenge.rules import RULES_NOTE
 from flare.common.text import count, safe
 from flare.results.metrics_json import metrics_json
-from tests.builders import ROOT, editions, write_nifti
+from tests.builders import ROOT, editions, error_of, write_nifti
 
 REPORTED = tuple(name for name in challenge_names() if read_challenge(name).reported)
 
@@ -229,8 +229,7 @@ def test_a_file_that_leads_back_to_itself_is_refused(monkeypatch, tmp_path):
     reading = sys.modules["flare.challenge.reading"]
     monkeypatch.setattr(reading, "EDITIONS", tmp_path)
 
-    with pytest.raises(ChallengeError) as caught:
-        read_challenge("flare24")
+    error = error_of(ChallengeError, read_challenge, "flare24")
 
-    assert caught.value.problem == "extends leads back to flare24.toml"
-    assert safe("flare24") in str(caught.value)
+    assert error.problem == "extends leads back to flare24.toml"
+    assert safe("flare24") in str(error)

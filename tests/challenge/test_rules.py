@@ -24,7 +24,7 @@ from flare.challenge.rules import (
 )
 from flare.evaluation.metrics.comparison import compare_labels
 from flare.results.efficiency_csv import ranked_by_others
-from tests.builders import ORGANS, ROOT, run_program
+from tests.builders import ORGANS, ROOT, error_of, run_program
 from tests.builders.maps import map_pair
 
 SMALL = """
@@ -211,11 +211,10 @@ def test_a_mistake_names_file_key_value_and_what_is_allowed(read, old, new, prob
     text = new if old == "extends" else FULL.replace(old, new, 1)
     assert text != FULL
 
-    with pytest.raises(ChallengeError) as caught:
-        read(text)
+    error = error_of(ChallengeError, read, text)
 
-    assert caught.value.problem.startswith(problem)
-    assert caught.value.file.endswith("mine.toml")
+    assert error.problem.startswith(problem)
+    assert error.file.endswith("mine.toml")
 
 
 def test_all_mistakes_of_a_file_are_told_at_once(read):
@@ -227,9 +226,8 @@ def test_all_mistakes_of_a_file_are_told_at_once(read):
     twice = FULL.replace('"heart"\ntol', '"lung"\ntol').replace("= 200", "= 7")
     found = []
     for each in (text, twice):
-        with pytest.raises(ChallengeError) as caught:
-            read(each)
-        parts = caught.value.problem.split("; ")
+        error = error_of(ChallengeError, read, each)
+        parts = error.problem.split("; ")
         found.append({part.partition(" is ")[0] for part in parts})
 
     assert found == [
@@ -247,11 +245,10 @@ def test_all_mistakes_of_a_file_are_told_at_once(read):
 def test_at_most_twenty_mistakes_are_told(read, surplus, end):
     extra = "".join(f"x{n} = 1\n" for n in range(20 + surplus))
 
-    with pytest.raises(ChallengeError) as caught:
-        read(extra + FULL)
+    error = error_of(ChallengeError, read, extra + FULL)
 
-    assert caught.value.problem.count(" is an unknown key") == 20
-    assert caught.value.problem.endswith(f"; and {end}")
+    assert error.problem.count(" is an unknown key") == 20
+    assert error.problem.endswith(f"; and {end}")
 
 
 @pytest.mark.parametrize(
@@ -289,11 +286,10 @@ def test_values_at_the_bound_are_allowed(read):
     ids=["400 digits", "5000 digits", "nested", "long", "escape sequence"],
 )
 def test_hostile_challenge_files_are_one_safe_line(read, text):
-    with pytest.raises(ChallengeError) as caught:
-        read(text)
+    error = error_of(ChallengeError, read, text)
 
-    assert str(caught.value).isprintable()
-    assert len(str(caught.value)) < 600
+    assert str(error).isprintable()
+    assert len(str(error)) < 600
 
 
 @pytest.mark.parametrize(
@@ -304,10 +300,7 @@ def test_hostile_challenge_files_are_one_safe_line(read, text):
     ],
 )
 def test_a_challenge_that_is_not_there(name, problem):
-    with pytest.raises(ChallengeError) as caught:
-        read_challenge(name)
-
-    assert caught.value.problem.startswith(problem)
+    assert error_of(ChallengeError, read_challenge, name).problem.startswith(problem)
 
 
 def test_every_key_of_the_schema_is_documented():

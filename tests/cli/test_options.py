@@ -12,6 +12,7 @@ from flare.cli import command as command_module
 from flare.cli.command import takes
 from flare.common.errors import InputError
 from flare.common.options import argument, option, positive, seconds
+from tests.builders import error_of
 
 
 class Caches(Enum):
@@ -108,9 +109,7 @@ def test_a_wrong_option_is_a_usage_error(words, message, monkeypatch):
     monkeypatch.setitem(
         command_module.LEFT, ("try", "--plots"), "flare report draws them"
     )
-    with pytest.raises(click.UsageError) as caught:
-        told(*words.split())
-    assert message in caught.value.format_message()
+    assert message in error_of(click.UsageError, told, *words.split()).format_message()
 
 
 def test_an_error_of_the_dataclass_is_that_of_the_command(capfd):

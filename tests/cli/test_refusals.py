@@ -5,6 +5,7 @@ import pytest
 
 from flare.cli.command import LEFT, Parsed
 from flare.cli.main import command_names, load, main
+from tests.builders import error_of
 
 REFUSED = {
     "choice": ("", "?", "Strict"),
@@ -77,9 +78,8 @@ def test_each_option_refuses_what_it_cannot_be(command, param):
     kind = kind_of(param)
     context = click.Context(command)
     for value in REFUSED.get(kind, ()):
-        with pytest.raises(click.BadParameter) as caught:
-            param.type.convert(value, param, context)
-        assert kind == "code" or value.rpartition("=")[2] in caught.value.message
+        error = error_of(click.BadParameter, param.type.convert, value, param, context)
+        assert kind == "code" or value.rpartition("=")[2] in error.message
     for value in TAKEN.get(kind, ()):
         param.type.convert(value, param, context)
     assert kind in {*REFUSED, *ANYTHING, ""}

@@ -21,7 +21,7 @@ from flare.evaluation.errors import (
     MissingCasesError,
     UnexpectedCasesError,
 )
-from tests.builders import ROOT
+from tests.builders import ROOT, error_of
 
 EXAMPLES = {
     "F01": (["readme.txt"], "validation_001.nii.gz"),
@@ -187,10 +187,7 @@ def test_a_single_problem_is_raised_as_it_is_and_none_is_not():
     raise_problems([])
     problem = MissingCasesError(["a.nii.gz"], 1)
 
-    with pytest.raises(MissingCasesError) as caught:
-        raise_problems([problem])
-
-    assert caught.value is problem
+    assert error_of(MissingCasesError, raise_problems, [problem]) is problem
 
 
 @pytest.mark.parametrize(

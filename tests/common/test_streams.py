@@ -23,7 +23,7 @@ from flare.common.streams import (
     SizedGzipStream,
     ZlibStream,
 )
-from tests.builders import gzip_with
+from tests.builders import error_of, gzip_with
 
 CONTENT = random.Random(1).randbytes(3 * COMPRESSED_PIECE_BYTES) + bytes(3_000_000)
 PACKED = gzip.compress(CONTENT, mtime=0)
@@ -105,10 +105,7 @@ def test_the_content_comes_back(kind, packed, content):
     ],
 )
 def test_damage_is_noticed_and_told_in_the_careful_words(kind, packed, problem):
-    with pytest.raises(DamagedStreamError) as caught:
-        read_all(kind, packed)
-
-    assert str(caught.value) == problem
+    assert str(error_of(DamagedStreamError, read_all, kind, packed)) == problem
 
 
 def test_no_more_is_decompressed_than_is_asked_for():
@@ -142,9 +139,7 @@ def test_zlib_data_end_with_their_checksum(packed, problem):
     if problem is None:
         assert stream.read(10_000_000) == CONTENT
     else:
-        with pytest.raises(DamagedStreamError) as caught:
-            stream.read(10_000_000)
-        assert str(caught.value) == problem
+        assert str(error_of(DamagedStreamError, stream.read, 10_000_000)) == problem
 
 
 class Zeros(io.RawIOBase):

@@ -17,6 +17,7 @@ from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.unpack import unpack_zip
 from tests.builders import (
     case_names,
+    error_of,
     nifti_bytes,
     organ_boxes,
     run_flare,
@@ -183,12 +184,11 @@ UNSIZED = nifti_bytes(organ_boxes(), dtype="<i2", spacing=(2.5, 0.8, 0))
 def test_a_ct_that_cannot_be_is_named_as_it_is(predictions, images, content, problem):
     write_gzip(images / "validation_002_0000.nii.gz", content)
 
-    with pytest.raises(InputError) as caught:
-        check_submission(predictions, FLARE21, images=images)
+    error = error_of(InputError, check_submission, predictions, FLARE21, images=images)
 
-    assert told(caught.value) == ("H01", safe(images))
-    assert "validation_002_0000.nii.gz: " in caught.value.finding
-    assert problem in caught.value.finding
+    assert told(error) == ("H01", safe(images))
+    assert "validation_002_0000.nii.gz: " in error.finding
+    assert problem in error.finding
 
 
 @pytest.fixture

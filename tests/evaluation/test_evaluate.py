@@ -25,6 +25,7 @@ from tests.builders import (
     ROOT,
     SPACING,
     case_names,
+    error_of,
     needs_checkout,
     organ_boxes,
     read_metrics,
@@ -167,10 +168,9 @@ def spoilt(tmp_path):
 
 def test_all_that_is_wrong_is_said_at_once(spoilt):
     """Names, headers and voxels share the line, in the order of the contract."""
-    with pytest.raises(flare.SubmissionError) as caught:
-        flare.evaluate(*spoilt)
+    error = error_of(flare.SubmissionError, flare.evaluate, *spoilt)
 
-    line = str(caught.value)
+    line = str(error)
     assert len(line) <= 1024
     codes = " ".join(re.findall(r"\[(F\d\d)\]", line))
     assert codes == "F02 F03 F04 F05 F06 F07 F08 F09 F11"
@@ -382,10 +382,9 @@ def test_an_image_without_its_references_is_no_fault_of_the_submission(
     folder = sys.modules["flare.evaluation.submission.find"]
     monkeypatch.setattr(folder, "BUNDLED_GROUND_TRUTH", gone)
 
-    with pytest.raises(GroundTruthError) as caught:
-        flare.evaluate(predictions, gone)
+    error = error_of(GroundTruthError, flare.evaluate, predictions, gone)
 
-    assert caught.value.problem == "there is no such folder"
+    assert error.problem == "there is no such folder"
 
 
 @pytest.mark.parametrize("package", ["numpy", "click"])

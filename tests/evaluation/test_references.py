@@ -13,6 +13,7 @@ from flare.evaluation.check import check_references
 from tests.builders import (
     AFFINE,
     case_names,
+    error_of,
     metaimage_bytes,
     nifti_bytes,
     nrrd_bytes,
@@ -117,10 +118,9 @@ NAMES = {
 
 def refusal(look):
     """What an organiser reads, but for what to do."""
-    with pytest.raises(OrganiserError) as caught:
-        look()
-    assert told(caught.value)[0] == "G02"
-    return caught.value.finding
+    error = error_of(OrganiserError, look)
+    assert told(error)[0] == "G02"
+    return error.finding
 
 
 @pytest.mark.parametrize("problem", [*REFERENCES, *NAMES])
@@ -265,11 +265,10 @@ def test_a_unit_is_told_where_a_prediction_lies_elsewhere(predictions, ground_tr
     content[123] = 3
     write_gzip(predictions / f"{TWO}.nii.gz", bytes(content))
 
-    with pytest.raises(flare.SubmissionError) as caught:
-        flare.evaluate(predictions, ground_truth)
+    error = error_of(flare.SubmissionError, flare.evaluate, predictions, ground_truth)
 
-    assert told(caught.value) == ("F08", f"{TWO}.nii.gz")
-    assert f"; its header says micrometres: {MICROMETRES}. " in str(caught.value)
+    assert told(error) == ("F08", f"{TWO}.nii.gz")
+    assert f"; its header says micrometres: {MICROMETRES}. " in str(error)
 
 
 # --- What the cases are called -----------------------------------------------------
@@ -305,10 +304,9 @@ def test_images_beside_labels_are_named(tmp_path):
         write_cases(tmp_path / case, [f"{case}_seg", f"{case}_0000"])
     challenge = replace(FLARE21, names=FileNames(reference="{case}_seg"))
 
-    with pytest.raises(OrganiserError) as caught:
-        check_references(tmp_path, challenge)
+    error = error_of(OrganiserError, check_references, tmp_path, challenge)
 
     first, second = (f"{case}/{case}_0000.nii.gz" for case in case_names(2))
-    assert caught.value.remedy.startswith(
+    assert error.remedy.startswith(
         f"Give a folder without images ({first}, {second}). Mend it"
     )

@@ -19,7 +19,7 @@ from flare.measuring.cleanup import LeftoverError, clean_up, guarded, label_of
 from flare.measuring.engines.interface import NoAnswerError
 from flare.results.errors import MeasurementError
 from flare.results.team_folder import FolderLock
-from tests.builders import ROOT, wait_until
+from tests.builders import ROOT, error_of, wait_until
 from tests.builders.teams import SCRIPTS
 
 KILLED = """
@@ -209,9 +209,7 @@ def test_what_cannot_be_removed_is_told(scripted_engine, tmp_path, monkeypatch):
     scripted_engine.call("volume", "create", *words)
     scripted_engine.fail("volume-rm")
 
-    with pytest.raises(LeftoverError) as caught:
-        clean_up(scripted_engine, tmp_path)
-    assert str(caught.value) == (
+    assert str(error_of(LeftoverError, clean_up, scripted_engine, tmp_path)) == (
         f"{tmp_path.name}: what its measurement has made stays in the engine"
         " (containers or volumes cannot be removed (1)). Restart Docker, and go on."
         " [H07]"

@@ -12,6 +12,7 @@ from flare.measuring.archive.reading import read_archive
 from flare.measuring.exchange import WrongOutputError, lay_out, move_map
 from flare.measuring.options import Contract
 from flare.results.limits import Limits
+from tests.builders import error_of
 from tests.builders.archives import save
 from tests.builders.teams import LIMITS as TINY
 from tests.builders.teams import (
@@ -120,11 +121,10 @@ def test_a_label_map_is_called_like_its_case(tmp_path, name, called):
     ],
 )
 def test_an_output_that_cannot_be_used(tmp_path, files, others, problem):
-    with pytest.raises(WrongOutputError) as caught:
-        taken(tmp_path, *files, others=others)
+    error = error_of(WrongOutputError, taken, tmp_path, *files, others=others)
 
-    assert str(caught.value).startswith(problem)
-    assert all(name in str(caught.value) for name in files)
+    assert str(error).startswith(problem)
+    assert all(name in str(error) for name in files)
 
 
 # --- Its archive --------------------------------------------------------------------

@@ -17,6 +17,7 @@ from flare.measuring.exchange import (
     files_of,
     take_out,
 )
+from tests.builders import error_of
 
 MOST_BYTES = 1000
 
@@ -171,10 +172,7 @@ def test_a_wrong_output_is_refused_and_nothing_of_it_stays(
     """With a tenth of the entries that are allowed: to write so many takes a while."""
     monkeypatch.setattr(exchange, "MOST_ENTRIES", MOST_ENTRIES // 10)
 
-    with pytest.raises(WrongOutputError) as caught:
-        take(content)
-
-    assert problem in str(caught.value)
+    assert problem in str(error_of(WrongOutputError, take, content))
     assert {path.name for path in tmp_path.iterdir()} == {
         *("content", "engine", "outputs"),
     }

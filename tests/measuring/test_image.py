@@ -14,7 +14,7 @@ from flare.measuring import image as loading_module
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.engines.docker import Docker, is_of_content
 from flare.measuring.image import LoadError, load_image
-from tests.builders import ROOT, run_command
+from tests.builders import ROOT, error_of, run_command
 from tests.builders.archives import FILES, OF_NO_ENGINE, save
 
 ARCHIVE = ROOT / "tests" / "data" / "archives" / "docker-20.archive"
@@ -131,10 +131,7 @@ def test_an_image_with_the_wrong_id_under_a_right_name(archive, monkeypatch):
 def test_whose_fault_it_is_that_an_image_cannot_be_loaded(archive, said, kind, loads):
     engine = Loader(words=saying(said))
 
-    with pytest.raises(kind) as caught:
-        load_image(engine, archive, OURS)
-
-    assert type(caught.value) is kind
+    assert type(error_of(kind, load_image, engine, archive, OURS)) is kind
     assert len(engine.loads) == loads
 
 

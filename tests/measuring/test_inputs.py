@@ -13,7 +13,7 @@ from flare.measuring.lanes.dispatch import digest_of
 from flare.measuring.measure import check_cases, find_archives
 from flare.measuring.options import FLARE, Contract
 from flare.measuring.trial import case_of, find_cases
-from tests.builders import case_names, organ_boxes, run_flare, write_cases
+from tests.builders import case_names, error_of, organ_boxes, run_flare, write_cases
 from tests.builders.archives import save
 from tests.builders.errors import told
 
@@ -109,9 +109,7 @@ def test_names_in_a_challenge_file_tell_channels(tmp_path):
 def test_cases_have_the_same_channels_once(sequences, change, problem):
     change(sequences)
 
-    with pytest.raises(FlareError) as caught:
-        find_cases(sequences, FLARE21, FLARE)
-    assert problem in str(caught.value)
+    assert problem in str(error_of(FlareError, find_cases, sequences, FLARE21, FLARE))
 
 
 def test_an_algorithm_gets_one_image_of_a_case(sequences):
@@ -163,9 +161,7 @@ def test_what_is_missing_is_said_in_one_line(tmp_path, images):
             ' flare21 > mine.toml): [names], reference = "{case}_seg" (each a line',
         ),
     ):
-        with pytest.raises(FlareError) as caught:
-            call()
-        assert problem in str(caught.value)
+        assert problem in str(error_of(FlareError, call))
 
 
 def run_measure(*arguments, **options):

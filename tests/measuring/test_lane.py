@@ -12,6 +12,7 @@ from flare.measuring.options import LaneLimits, MeasureOptions
 from flare.measuring.sampling import DeviceError
 from flare.results.errors import MeasurementError
 from flare.results.limits import Limits
+from tests.builders import error_of
 from tests.builders.lanes import device, lane, place
 
 SINGLES = [(n,) for n in range(9)]
@@ -112,10 +113,7 @@ def test_memory_is_divided_unless_it_is_given(memory_gib, lanes, given, expected
     ids=["memory", "too few", "unknown"],
 )
 def test_what_a_computer_has_not_is_refused(wanted, message):
-    with pytest.raises(InputError) as caught:
-        divided(place(SINGLES), **wanted)
-
-    assert message in str(caught.value)
+    assert message in str(error_of(InputError, divided, place(SINGLES), **wanted))
 
 
 @pytest.mark.parametrize(

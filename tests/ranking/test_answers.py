@@ -16,6 +16,7 @@ from flare.reports.paper.files import write_analysis
 from flare.reports.ranking_pages import ranking_pages
 from flare.results.errors import RankingError
 from tests.answers.oracles import brute_force_c_index
+from tests.builders import error_of
 from tests.builders.answer_teams import (
     DIAGNOSIS,
     LIVER,
@@ -381,10 +382,7 @@ def test_draws_without_any_value_are_refused(tmp_path):
     ]
     options = RankingOptions(bootstrap=1, seed=same.index(True))
 
-    with pytest.raises(RankingError) as caught:
-        rank_results(tmp_path, AUROC, options)
-
-    assert str(caught.value) == (
+    assert str(error_of(RankingError, rank_results, tmp_path, AUROC, options)) == (
         "The bootstrap: no draw leaves auroc_diagnosis defined. Rank with --bootstrap"
         " 0. [G06]"
     )

@@ -9,6 +9,7 @@ from flare.ranking.rank import rank_teams
 from flare.ranking.rules import RankingRules
 from flare.ranking.table import read_results
 from flare.results.errors import RankingError
+from tests.builders import error_of
 from tests.builders.results import DSC, FLARE21, ROWS, ranked, write_table
 
 WHY = 'reason = "so"\ndate = "2026-01-01"\n'
@@ -97,9 +98,8 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path):
     names = decision("withdrawn", case="9") + decision("disqualified", team="x")
     texts = []
     for each in (text, names + decision("names", team="y", name="z")):
-        with pytest.raises(RankingError) as caught:
-            decided(tmp_path, each)
-        texts.append(set(caught.value.problem.split("; ")))
+        error = error_of(RankingError, decided, tmp_path, each)
+        texts.append(set(error.problem.split("; ")))
 
     assert texts == [
         {
@@ -152,7 +152,4 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path):
     ],
 )
 def test_a_decision_that_cannot_be_is_refused(tmp_path, text, problem):
-    with pytest.raises(RankingError) as caught:
-        decided(tmp_path, text)
-
-    assert problem in str(caught.value)
+    assert problem in str(error_of(RankingError, decided, tmp_path, text))

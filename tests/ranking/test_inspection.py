@@ -12,6 +12,7 @@ from flare.ranking.inspection import check_comparable, check_origins
 from flare.ranking.table import read_results
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_reading import read_evaluation
+from tests.builders import error_of
 from tests.builders.pages import metrics_content, write_json
 from tests.builders.results import FLARE21, ranked, write_table, write_team
 
@@ -118,9 +119,7 @@ def test_a_team_that_is_not_scored_yet_makes_the_ranking_an_interim_one(
 
 
 def refusal(results, challenge=FLARE21):
-    with pytest.raises(RankingError) as caught:
-        read_results(results, ranked("dsc"), challenge)
-    return caught.value
+    return error_of(RankingError, read_results, results, ranked("dsc"), challenge)
 
 
 @pytest.mark.parametrize(
@@ -426,13 +425,12 @@ RULES = {"rules": {"decimals": 4}}
 )
 def test_what_cannot_be_compared_is_named(tmp_path, evaluations, problem):
     """The last one, whose scores may be made anew."""
-    with pytest.raises(MetricsFileError) as caught:
-        checked(tmp_path, *evaluations)
+    error = error_of(MetricsFileError, checked, tmp_path, *evaluations)
 
     last = ("old", "new", "next")[len(evaluations) - 1]
-    assert caught.value.file == str(tmp_path / last / "metrics.json")
-    assert caught.value.problem.startswith(problem)
-    assert "flare evaluate" in caught.value.remedy
+    assert error.file == str(tmp_path / last / "metrics.json")
+    assert error.problem.startswith(problem)
+    assert "flare evaluate" in error.remedy
 
 
 def test_evaluations_without_a_common_case_are_refused(tmp_path):
@@ -446,10 +444,9 @@ def test_evaluations_without_a_common_case_are_refused(tmp_path):
     ]
     found = [read_evaluation(source) for source in sources]
 
-    with pytest.raises(MetricsFileError) as caught:
-        check_comparable(sources, found)
-    assert caught.value.file == str(sources[1])
-    assert caught.value.problem == "it has no case of those before it"
+    error = error_of(MetricsFileError, check_comparable, sources, found)
+    assert error.file == str(sources[1])
+    assert error.problem == "it has no case of those before it"
 
 
 @pytest.mark.parametrize(

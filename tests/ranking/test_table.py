@@ -7,6 +7,7 @@ import pytest
 from flare.challenge.reading import scoring_rules
 from flare.ranking.table import read_results
 from flare.results.errors import RankingError
+from tests.builders import error_of
 from tests.builders.results import (
     FLARE21,
     FLARE22,
@@ -25,9 +26,8 @@ def missing_of(table):
 
 def problem_of(source, metrics, challenge=FLARE21):
     """What is wrong with results, without file and remedy."""
-    with pytest.raises(RankingError) as caught:
-        read_results(source, metrics, challenge)
-    return caught.value.problem
+    error = error_of(RankingError, read_results, source, metrics, challenge)
+    return error.problem
 
 
 # --- Folders of teams -------------------------------------------------------------
@@ -365,12 +365,11 @@ def test_a_table_that_cannot_be_ranked_says_how_to_get_there(
     file = tmp_path / "results.csv"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
 
-    with pytest.raises(RankingError) as caught:
-        read_results(file, ranked("dsc", "nsd"), FLARE21)
+    error = error_of(RankingError, read_results, file, ranked("dsc", "nsd"), FLARE21)
 
-    assert caught.value.problem.startswith(problem)
-    assert remedy in str(caught.value)
-    assert "codec" not in str(caught.value)
+    assert error.problem.startswith(problem)
+    assert remedy in str(error)
+    assert "codec" not in str(error)
 
 
 def test_folders_of_nnunet_are_led_to_flare_score(tmp_path):

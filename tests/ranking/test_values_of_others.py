@@ -10,6 +10,7 @@ from flare.ranking.rank import rank_results
 from flare.ranking.rules import RankingOptions
 from flare.reports.paper.files import write_analysis
 from flare.results.errors import RankingError
+from tests.builders import error_of
 from tests.builders.answer_teams import (
     DIAGNOSIS,
     LIVER,
@@ -130,11 +131,10 @@ def test_tables_of_others_are_refused(tmp_path, rows, problem):
     else:
         write_values(tmp_path / "b", *rows)
 
-    with pytest.raises(RankingError) as caught:
-        rank_results(tmp_path, MAPS)
+    error = error_of(RankingError, rank_results, tmp_path, MAPS)
 
-    assert caught.value.file == str(tmp_path / "b" / "green.csv")
-    assert caught.value.problem.startswith(problem)
+    assert error.file == str(tmp_path / "b" / "green.csv")
+    assert error.problem.startswith(problem)
 
 
 @pytest.mark.parametrize("name", ["efficiency", "dsc_liver", "auroc_green", "Green"])

@@ -7,6 +7,7 @@ import flare
 from flare.ranking.uncertainty import bootstrap, draw_cases
 from flare.reports.ranking.words import draws_text
 from flare.results.errors import RankingError
+from tests.builders import error_of
 from tests.builders.results import ROWS, write_team
 
 COLUMNS = ["team", "case", "metric", "value"]
@@ -70,11 +71,10 @@ def test_shares_of_first_places_that_overlap_are_explained():
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_mistake_in_a_table_in_memory_names_the_row(rows, problem):
-    with pytest.raises(RankingError) as caught:
-        rank(rows)
+    error = error_of(RankingError, rank, rows)
 
-    assert caught.value.file == "the DataFrame"
-    assert caught.value.problem.startswith(problem)
+    assert error.file == "the DataFrame"
+    assert error.problem.startswith(problem)
 
 
 def test_a_table_in_memory_may_be_wide():

@@ -7,6 +7,7 @@ from flare.common.text import safe
 from flare.reports.render.html import page_html
 from flare.reports.team import team_page
 from flare.results.traces_csv import read_curves, thinned
+from tests.builders import error_of
 from tests.builders.errors import told
 from tests.builders.measured import write_measured
 from tests.builders.pages import content_of, parts_of
@@ -182,7 +183,6 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, file, content, code):
     team = write_measured(tmp_path / "team", CASES, scores=SCORES)
     (team / file).write_text(content)
 
-    with pytest.raises(FlareError) as caught:
-        team_page(team, is_organiser=True)
+    error = error_of(FlareError, team_page, team, is_organiser=True)
 
-    assert told(caught.value) == (code, safe(team / file))
+    assert told(error) == (code, safe(team / file))

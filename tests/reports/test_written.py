@@ -13,6 +13,7 @@ from flare.ranking.written import read_written
 from flare.reports.rank import rank
 from flare.reports.report import Kind, kind_of
 from flare.results.errors import RankingError
+from tests.builders import error_of
 from tests.builders.fewer import few_fast
 from tests.builders.pages import Page, write_report
 from tests.builders.results import write_table, write_teams
@@ -196,10 +197,7 @@ def test_files_that_do_not_belong_together_are_refused(
 def test_a_file_that_is_not_there_is_named(written, name):
     (written / name).unlink()
 
-    with pytest.raises(RankingError) as caught:
-        read_written(written)
-
-    assert name in caught.value.finding
+    assert name in error_of(RankingError, read_written, written).finding
 
 
 def test_results_with_a_ranking_among_them_are_ranked(results):

@@ -18,6 +18,7 @@ from flare.results.efficiency_csv import (
 )
 from flare.results.errors import MeasurementError, RankingError
 from flare.results.traces_csv import Sample, Trace
+from tests.builders import error_of
 
 
 def make_run(runtime_s, memory=(), cpu_s=None, idle_mb=None):
@@ -240,7 +241,4 @@ def test_efficiency_that_cannot_be_read_names_the_line(tmp_path, rows, problem):
     file = tmp_path / "efficiency.csv"
     file.write_text(f"case,status,runtime_s\n{rows}")
 
-    with pytest.raises(RankingError) as caught:
-        flare.read_efficiency(file)
-
-    assert caught.value.problem == problem
+    assert error_of(RankingError, flare.read_efficiency, file).problem == problem

@@ -5,6 +5,7 @@ import pytest
 from flare.common.text import safe
 from flare.results.errors import GroupsFileError
 from flare.results.groups_csv import read_groups
+from tests.builders import error_of
 from tests.builders.errors import told
 
 CASES = ("case_1", "case_2", "case_3", "case_4")
@@ -77,11 +78,10 @@ def test_the_cases_of_a_column_are_grouped_by_its_values(tmp_path, rows, groups)
     ],
 )
 def test_what_is_wrong_is_one_line_with_its_place(tmp_path, text, problem):
-    with pytest.raises(GroupsFileError) as caught:
-        read(tmp_path, text)
+    error = error_of(GroupsFileError, read, tmp_path, text)
 
-    assert told(caught.value) == ("G07", safe(tmp_path / "cases.csv"))
-    assert caught.value.problem.startswith(problem)
+    assert told(error) == ("G07", safe(tmp_path / "cases.csv"))
+    assert error.problem.startswith(problem)
 
 
 @pytest.mark.parametrize(("count", "is_refused"), [(20, False), (21, True)])
@@ -95,8 +95,6 @@ def test_more_than_twenty_groups_are_none(tmp_path, count, is_refused):
     if not is_refused:
         assert len(read_groups(file, cases)[0].groups) == 20
         return
-    with pytest.raises(GroupsFileError) as caught:
-        read_groups(file, cases)
-    assert caught.value.problem == (
+    assert error_of(GroupsFileError, read_groups, file, cases).problem == (
         "column age has 21 groups, more than 20: 30, 31, 32, and so on"
     )

@@ -21,6 +21,7 @@ from flare.results.team_folder import (
     folder_of,
     name_problem,
 )
+from tests.builders import error_of
 
 USABLE = ["team_a", "Team_A", "Jane.Doe", "医学影像", "équipe 1", "x" * LONGEST_BYTES]
 
@@ -80,9 +81,8 @@ def test_of_new_names_that_look_alike_none_stands() -> None:
 )
 def test_characters_that_cannot_be_seen(char: str) -> None:
     """By themselves, whatever the other names are."""
-    with pytest.raises(RankingError) as caught:
-        check_names("results.csv", "team", [f"te{char}am"])
-    assert caught.value.problem.startswith(f"team {f'te{char}am'!a} has char")
+    error = error_of(RankingError, check_names, "results.csv", "team", [f"te{char}am"])
+    assert error.problem.startswith(f"team {f'te{char}am'!a} has char")
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,8 @@ def test_a_folder_is_made_locked_and_left_empty(tmp_path):
 
     with FolderLock(folder):
         assert list(folder.iterdir()) == []
-        with pytest.raises(MeasurementError) as caught:
-            FolderLock(folder)
-    assert str(caught.value) == (
+        error = error_of(MeasurementError, FolderLock, folder)
+    assert str(error) == (
         f"{safe(folder)}: it is being measured by another process. Wait for it, or"
         " end it. [H07]"
     )
@@ -155,6 +154,5 @@ def test_a_folder_that_was_moved_is_another_one(tmp_path, monkeypatch):
 def test_a_file_in_the_place_of_a_team_s_folder_is_refused(tmp_path):
     (tmp_path / "team").write_text("")
 
-    with pytest.raises(OutputError) as caught:
-        FolderLock(tmp_path / "team")
-    assert "team: it cannot be written to (file exists)." in str(caught.value)
+    error = error_of(OutputError, FolderLock, tmp_path / "team")
+    assert "team: it cannot be written to (file exists)." in str(error)

@@ -32,6 +32,7 @@ from tests.builders import (
     ORGANS,
     ROOT,
     SPACING,
+    error_of,
     metaimage_bytes,
     nifti_bytes,
     nrrd_bytes,
@@ -322,11 +323,10 @@ def test_fractions_are_refused(read, dtype, value, text, is_rounded):
     labels = organ_boxes().astype(np.float64)
     labels[9, 15, 19] = value
 
-    with pytest.raises(FractionError) as caught:
-        read(nifti_bytes(labels, dtype=dtype))
+    error = error_of(FractionError, read, nifti_bytes(labels, dtype=dtype))
 
-    assert caught.value.problem == f"voxels are not whole numbers (found {text})"
-    assert (caught.value.remedy == ROUND) == is_rounded
+    assert error.problem == f"voxels are not whole numbers (found {text})"
+    assert (error.remedy == ROUND) == is_rounded
 
 
 @pytest.mark.parametrize("dtype", [np.int16, np.uint8])
@@ -335,12 +335,11 @@ def test_what_nibabel_scales_into_another_type_is_rounded(read, dtype):
     image = nib.Nifti1Image(organ_boxes().T.astype(np.float64), AFFINE)
     image.header.set_data_dtype(dtype)
 
-    with pytest.raises(FractionError) as caught:
-        read(image.to_bytes())
+    error = error_of(FractionError, read, image.to_bytes())
 
-    assert caught.value.remedy == ROUND
+    assert error.remedy == ROUND
     values = np.unique(nib.Nifti1Image.from_bytes(image.to_bytes()).get_fdata())
-    assert f"(found {values[values != 0][0]:.6g})" in caught.value.problem
+    assert f"(found {values[values != 0][0]:.6g})" in error.problem
 
 
 def test_a_slope_that_makes_fractions_is_refused(read):
@@ -402,9 +401,7 @@ def test_a_damaged_file_is_refused_and_told_as_such(read, name, damage, dtype):
         with contextlib.suppress(FractionError):
             assert read(content).labels.shape == noisy_labels().shape
         return
-    with pytest.raises(DamagedFileError) as caught:
-        read(content)
-    assert caught.value.problem == problem
+    assert error_of(DamagedFileError, read, content).problem == problem
 
 
 @pytest.mark.parametrize("dtype", ["u1", ">f8"])
@@ -425,10 +422,9 @@ def test_a_file_with_a_voxel_too_few_or_too_many_is_refused(
 
 @pytest.mark.parametrize("length", [400, 352, 350, 348, 347, 100])
 def test_a_nifti_file_that_ends_in_its_header_or_extension(read, length):
-    with pytest.raises(DamagedFileError) as caught:
-        read(GOOD[:length])
+    error = error_of(DamagedFileError, read, GOOD[:length])
 
-    assert caught.value.problem == (HEADER if length < 348 else FEWER)
+    assert error.problem == (HEADER if length < 348 else FEWER)
 
 
 # --- What is refused --------------------------------------------------------------
@@ -563,10 +559,9 @@ REFUSED = {
     ids=lambda value: "" if isinstance(value, bytes) else value,
 )
 def test_what_is_not_a_label_map_is_refused(read, problem, content):
-    with pytest.raises(FileFormatError) as caught:
-        read(content)
+    error = error_of(FileFormatError, read, content)
 
-    assert (caught.value.file, caught.value.problem) == ("x", problem)
+    assert (error.file, error.problem) == ("x", problem)
 
 
 @pytest.mark.parametrize("is_there", [False, True])

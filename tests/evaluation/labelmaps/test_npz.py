@@ -19,7 +19,7 @@ from flare.evaluation.errors import (
 )
 from flare.evaluation.submission.find import LabelMapFile
 from flare.results.metrics_reading import read_evaluation
-from tests.builders import ROOT, organ_boxes, write_nifti
+from tests.builders import ROOT, error_of, organ_boxes, write_nifti
 from tests.builders.errors import told
 from tests.builders.npz import (
     npy_bytes,
@@ -143,11 +143,10 @@ def test_a_reference_may_hold_other_arrays(folders, tmp_path, output):
 )  # fmt: skip
 def test_a_spacing_is_held_against_the_reference(folders, spacing, problem):
     both = folders(npz_bytes(segs=LABELS, spacing=spacing))
-    with pytest.raises(GridPositionError) as caught:
-        flare.evaluate(*both, challenge=CHALLENGE)
+    error = error_of(GridPositionError, flare.evaluate, *both, challenge=CHALLENGE)
 
-    assert told(caught.value) == ("F08", NAME)
-    assert caught.value.problem == f"voxel size is {problem}"
+    assert told(error) == ("F08", NAME)
+    assert error.problem == f"voxel size is {problem}"
 
 
 def test_another_size_is_refused_before_anything_is_unpacked(folders):
@@ -160,10 +159,9 @@ def test_another_size_is_refused_before_anything_is_unpacked(folders):
         {"name": "spacing.npy", "content": npy_bytes(XYZ)},
     ]
 
-    with pytest.raises(GridSizeError) as caught:
-        flare.evaluate(*folders(raw_zip(files)), challenge=CHALLENGE)
-
-    assert caught.value.problem.startswith("size is 200 x 4000 x 4000 voxels")
+    both = folders(raw_zip(files))
+    error = error_of(GridSizeError, flare.evaluate, *both, challenge=CHALLENGE)
+    assert error.problem.startswith("size is 200 x 4000 x 4000 voxels")
 
 
 # --- Hostile files ----------------------------------------------------------------
@@ -321,11 +319,10 @@ HOSTILE = {
     ids=lambda value: "" if isinstance(value, bytes) else value,
 )
 def test_a_hostile_file_is_refused(read, problem, content):
-    with pytest.raises((FileFormatError, DamagedFileError, FractionError)) as caught:
-        read(content)
+    error = error_of((FileFormatError, DamagedFileError, FractionError), read, content)
 
-    assert caught.value.file == NAME
-    assert problem in (None, caught.value.problem)
+    assert error.file == NAME
+    assert problem in (None, error.problem)
 
 
 @pytest.mark.parametrize("name", ["flare21", "flare25-pancancer"])

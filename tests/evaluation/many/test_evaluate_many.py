@@ -30,7 +30,7 @@ from flare.results.archives_csv import (
     read_refused,
     replace_rows,
 )
-from tests.builders import organ_boxes, write_cases, write_nifti
+from tests.builders import error_of, organ_boxes, write_cases, write_nifti
 from tests.builders.errors import all_told, told
 from tests.builders.many import CASES, marked, voxels_read, write_teams, zipped
 from tests.builders.results import FLARE21, ranked
@@ -314,15 +314,14 @@ def test_what_is_wrong_with_a_file_is_remembered_too(score, tmp_path):
     bad = tmp_path / "teams" / "beta"
     write_nifti(bad / "case_1.nii.gz", marked(9, 3) * 60)
     (bad / "case_2.nii.gz").write_bytes((bad / "case_2.nii.gz").read_bytes()[:-9])
-    with pytest.raises(flare.SubmissionError) as caught:
-        flare.evaluate(bad, tmp_path / "labels")
+    error = error_of(flare.SubmissionError, flare.evaluate, bad, tmp_path / "labels")
     expected = [("F09", "case_2.nii.gz"), ("F11", "case_1.nii.gz")]
-    assert all_told(caught.value) == expected
+    assert all_told(error) == expected
 
     for _ in range(2):
         with voxels_read() as read:
             found = {team.team: team for team in score().teams}["beta"]
-        assert found.refusal == str(caught.value)
+        assert found.refusal == str(error)
 
     assert read == []
 
@@ -362,10 +361,7 @@ def test_kept_scores_that_cannot_be_read_are_named(score, tmp_path, content):
         database.commit()
         database.close()
 
-    with pytest.raises(OutputError) as caught:
-        score()
-
-    assert told(caught.value) == ("H02", safe(file))
+    assert told(error_of(OutputError, score)) == ("H02", safe(file))
 
 
 def test_the_table_of_all_teams_has_a_row_for_each_case(score):

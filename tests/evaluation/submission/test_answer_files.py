@@ -11,7 +11,7 @@ from flare.cli.main import main
 from flare.evaluation.check import check_references, check_submission
 from flare.evaluation.submission import find
 from flare.evaluation.submission.find import usual_references
-from tests.builders import ROOT, write_cases
+from tests.builders import ROOT, error_of, write_cases
 from tests.builders.errors import all_told, told
 from tests.builders.jobs import job, write_jobs
 
@@ -237,9 +237,8 @@ def test_a_faulty_table_beside_the_demonstration_set_is_told(challenge_of, tmp_p
     folder = write_cases(tmp_path / "labels", ["demo_001"])
     written(folder, {"reference.csv": "name,gt\na,C\n"})
 
-    with pytest.raises(flare.OrganiserError) as caught:
-        check_references(folder, challenge_of())
-    assert told(caught.value) == ("G02", "reference.csv")
+    error = error_of(flare.OrganiserError, check_references, folder, challenge_of())
+    assert told(error) == ("G02", "reference.csv")
 
 
 # --- Zips of many teams -----------------------------------------------------------

@@ -17,6 +17,7 @@ from flare.results.metrics_json import metrics_json
 from tests.builders import (
     ROOT,
     case_names,
+    error_of,
     metaimage_bytes,
     organ_boxes,
     write_cases,
@@ -50,9 +51,7 @@ def evaluate(folder, ground_truth, **rules):
 
 
 def refusal(folder, ground_truth, **rules):
-    with pytest.raises(flare.FlareError) as caught:
-        evaluate(folder, ground_truth, **rules)
-    return caught.value
+    return error_of(flare.FlareError, evaluate, folder, ground_truth, **rules)
 
 
 # --- Good submissions -------------------------------------------------------------
@@ -104,10 +103,9 @@ def test_the_name_of_the_image_says_which_case_it_is(tmp_path, image, case):
     ground_truth = write_cases(tmp_path / "ground-truth", names)
     folder = write_jobs(tmp_path / "input", [job("pk", image)])
 
-    with pytest.raises(flare.SubmissionError) as caught:
-        evaluate(folder, ground_truth)
+    error = error_of(flare.SubmissionError, evaluate, folder, ground_truth)
 
-    assert caught.value.missing == tuple(f"{n}.nii.gz" for n in names if n != case)
+    assert error.missing == tuple(f"{n}.nii.gz" for n in names if n != case)
 
 
 def test_the_challenge_names_one_of_several_images(tmp_path, ground_truth, jobs):

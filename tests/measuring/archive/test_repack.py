@@ -10,7 +10,7 @@ import pytest
 
 from flare.measuring.archive.reading import read_archive, write_image
 from flare.measuring.archive.strict import ArchiveError
-from tests.builders import ROOT
+from tests.builders import ROOT, error_of
 from tests.builders.archives import FILES, save, sha256
 
 BUILT = "9762e4734fa8dc7a472d53de7de06e761409b8e093eae3a333ac77ef20f6aa9d"
@@ -126,9 +126,8 @@ def test_an_archive_that_has_changed_is_not_written_to_the_end(tmp_path, change)
     change(tmp_path)
     content = io.BytesIO()
 
-    with pytest.raises(ArchiveError) as caught:
-        write_image(archive, content)
+    error = error_of(ArchiveError, write_image, archive, content)
 
-    assert (caught.value.code, caught.value.file) == ("F15", "team_a.tar.gz")
-    assert caught.value.problem == "it has changed since it was checked"
+    assert (error.code, error.file) == ("F15", "team_a.tar.gz")
+    assert error.problem == "it has changed since it was checked"
     assert b"manifest.json" not in content.getvalue()

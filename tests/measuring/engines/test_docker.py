@@ -7,6 +7,7 @@ import pytest
 from flare.common.errors import EngineError
 from flare.measuring.engines.docker import Docker, is_of_content
 from flare.measuring.engines.interface import NoAnswerError
+from tests.builders import error_of
 
 
 @pytest.mark.parametrize("program", ["nvidia-ctk", "nvidia-container-cli"])
@@ -24,10 +25,7 @@ def test_the_version_of_the_toolkit(make_engine, tmp_path, monkeypatch, program)
 def test_an_engine_that_does_not_answer(make_engine):
     engine = make_engine("time.sleep(600)")
 
-    with pytest.raises(NoAnswerError) as caught:
-        engine.call("ps", timeout_s=0.3)
-
-    assert str(caught.value).endswith(
+    assert str(error_of(NoAnswerError, engine.call, "ps", timeout_s=0.3)).endswith(
         "docker ps: no answer for 0 s. Restart Docker, and go on. [H05]"
     )
 

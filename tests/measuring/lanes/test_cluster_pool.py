@@ -21,6 +21,7 @@ from flare.measuring.lanes.process import TeamEnd
 from flare.measuring.options import LaneLimits, MeasureOptions
 from flare.measuring.sampling import DeviceError
 from flare.results.errors import MeasurementError
+from tests.builders import error_of
 from tests.builders.errors import told
 from tests.builders.lanes import device, job_of, place
 
@@ -133,10 +134,9 @@ def test_workers_of_a_computer_share_its_lanes():
     ids=["none", "too many", "no such GPU"],
 )
 def test_workers_that_cannot_measure_are_refused(places, message):
-    with pytest.raises(ClusterError) as caught:
-        pool_of(Client(**places), lanes=2)
+    error = error_of(ClusterError, pool_of, Client(**places), lanes=2)
 
-    assert str(caught.value).startswith(message)
+    assert str(error).startswith(message)
 
 
 def test_a_worker_of_another_kind_is_left_out():
@@ -210,10 +210,7 @@ def test_a_scheduler_that_was_lost_is_named_without_waiting_for_it(is_noticed):
     if is_noticed:
         client.status = "connecting"
 
-    with pytest.raises(ClusterError) as caught:
-        list(pool.events())
-
-    assert told(caught.value) == ("H10", ADDRESS)
+    assert told(error_of(ClusterError, list, pool.events())) == ("H10", ADDRESS)
 
 
 def test_a_scheduler_that_hangs_is_given_up_after_a_minute():

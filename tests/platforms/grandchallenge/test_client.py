@@ -14,6 +14,7 @@ from flare.platforms.grandchallenge import partial_file
 from flare.platforms.grandchallenge.client import Client
 from flare.platforms.grandchallenge.errors import PlatformError, TooLargeError
 from flare.platforms.grandchallenge.tokens import read_tokens
+from tests.builders import error_of
 from tests.fakes.platform import ODD, TOKEN
 
 CONTENT = bytes(range(256)) * 40
@@ -141,9 +142,8 @@ def test_no_form_of_a_token_stands_in_a_message(platform, pauses, monkeypatch, f
 
     assert calls.call("GET", one(platform)).reason == "No [token]"
 
-    with pytest.raises(PlatformError) as caught:
-        calls.fetch(f"http://a.org/{form}/x", Path("x"))
-    assert "http://a.org/[token]/x: the file is not" in str(caught.value)
+    error = error_of(PlatformError, calls.fetch, f"http://a.org/{form}/x", Path("x"))
+    assert "http://a.org/[token]/x: the file is not" in str(error)
 
 
 def test_what_begins_like_a_token_costs_no_time(platform, calls, monkeypatch):
@@ -246,10 +246,9 @@ def test_a_full_disk_needs_room_and_no_mount(platform, calls, monkeypatch, tmp_p
 
     monkeypatch.setattr(Client, "_blocks", full)
 
-    with pytest.raises(OutputError) as caught:
-        fetched(platform, calls, tmp_path / "x.tar.gz")
+    error = error_of(OutputError, fetched, platform, calls, tmp_path / "x.tar.gz")
 
-    assert caught.value.remedy.startswith("Make room on its disk")
+    assert error.remedy.startswith("Make room on its disk")
 
 
 def test_a_folder_that_cannot_be_made_is_the_computer_s_fault(calls, tmp_path):
@@ -306,10 +305,9 @@ def test_a_file_without_a_usable_token_is_refused(
     if isinstance(content, bytes):
         name = Path(token_file(content)).name
 
-    with pytest.raises(PlatformError) as caught:
-        read_tokens({"FLARE_GC_TOKEN_FILE": name})
+    error = error_of(PlatformError, read_tokens, {"FLARE_GC_TOKEN_FILE": name})
 
-    assert (caught.value.code, caught.value.problem) == ("H09", problem)
+    assert (error.code, error.problem) == ("H09", problem)
 
 
 @pytest.mark.parametrize("mode", [0o666, 0o644, 0o640, 0o620, 0o602])
@@ -317,9 +315,8 @@ def test_a_token_file_that_others_may_use_is_refused(token_file, mode):
     """As ssh refuses a key; the owner may do what he likes."""
     file = token_file(SECRET.encode(), mode)
 
-    with pytest.raises(PlatformError) as caught:
-        read_tokens({"FLARE_GC_TOKEN_FILE": file})
+    error = error_of(PlatformError, read_tokens, {"FLARE_GC_TOKEN_FILE": file})
 
-    assert f"mode {mode:04o}" in caught.value.finding
-    assert f"chmod 600 {file}" in caught.value.remedy
-    assert SECRET not in str(caught.value)
+    assert f"mode {mode:04o}" in error.finding
+    assert f"chmod 600 {file}" in error.remedy
+    assert SECRET not in str(error)

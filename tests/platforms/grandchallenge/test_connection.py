@@ -13,6 +13,7 @@ from flare.platforms.grandchallenge import connection, partial_file
 from flare.platforms.grandchallenge.client import Client
 from flare.platforms.grandchallenge.connection import CallLimits, Pace
 from flare.platforms.grandchallenge.errors import LongAnswerError, PlatformError
+from tests.builders import error_of
 from tests.fakes.hosts import Proxy, ToldHost, answer
 from tests.fakes.platform import TOKEN, running, secure
 
@@ -101,10 +102,9 @@ def test_a_host_that_drips_is_left(host, client, monkeypatch, tmp_path, parts, w
     with host(parts) as server:
         server.pause_s = 0.02
 
-        with pytest.raises(PlatformError) as caught:
-            ask(client(server, SHORT), what, tmp_path)
+        error = error_of(PlatformError, ask, client(server, SHORT), what, tmp_path)
 
-    assert LATE in caught.value.finding
+    assert LATE in error.finding
     assert not [*tmp_path.iterdir()]
 
 
@@ -212,10 +212,9 @@ def test_a_host_is_asked_again_when_it_wants_to_be(
     monkeypatch.setattr(client_module.random, "random", lambda: 0.5)
     with host(answer(status=status, Retry_After=asked), answer()) as server:
         if expected is None:
-            with pytest.raises(PlatformError) as caught:
-                client(server).call("GET", "x/")
-            assert f"answers with status {status[:3]}" in caught.value.finding
-            assert "try again in " in caught.value.remedy
+            error = error_of(PlatformError, client(server).call, "GET", "x/")
+            assert f"answers with status {status[:3]}" in error.finding
+            assert "try again in " in error.remedy
         else:
             assert client(server).call("GET", "x/").status == 200
 
@@ -379,9 +378,8 @@ def test_a_proxy_that_refuses_is_named_without_what_is_secret(
     with running(Proxy([f"HTTP/1.1 {reason}\r\n\r\n".encode()])) as proxy:
         port = proxy.port if reason else 1
         environment.setenv("HTTPS_PROXY", f"http://jane:s%40cret@localhost:{port}")
-        with pytest.raises(PlatformError) as caught:
-            client(PLATFORM).call("GET", "x/")
+        error = error_of(PlatformError, client(PLATFORM).call, "GET", "x/")
 
-    assert told.format(port) in caught.value.finding
-    assert ("HTTPS_PROXY" in caught.value.remedy) == (tries == 1)
+    assert told.format(port) in error.finding
+    assert ("HTTPS_PROXY" in error.remedy) == (tries == 1)
     assert len(proxy.heads) == (tries if reason else 0)

@@ -76,7 +76,7 @@ def fetch(platform, monkeypatch, capfd):
     return run
 
 
-def error_of(run):
+def line_of(run):
     """The only line on stderr of a run that failed."""
     status, stdout, stderr = run
     assert status == 1, stdout
@@ -239,7 +239,7 @@ def test_long_pages_are_asked_for_in_smaller_ones(
         assert (run[0], asked) == (0, limits)
         assert sorted(path.name for path in tmp_path.iterdir()) == users
     else:
-        assert "localhost: its answer is longer than 8 MiB" in error_of(run)
+        assert "localhost: its answer is longer than 8 MiB" in line_of(run)
         assert asked == [20, 10, 5, 2, 1]
 
 
@@ -279,7 +279,7 @@ def test_results_that_are_not_from_the_platform_are_left_alone(
     (tmp_path / "alice" / "metrics.json").write_text("mine")
     platform.listed = [evaluation(1, "alice", rank=1)]
 
-    line = error_of(fetch(tmp_path))
+    line = line_of(fetch(tmp_path))
 
     assert "/alice/metrics.json: it is there, and not from the platform" in line
     assert (tmp_path / "alice" / "metrics.json").read_text() == "mine"
@@ -302,7 +302,7 @@ def test_metrics_that_are_none_keep_nobody_else_from_theirs(
 
     run = fetch(tmp_path, "--predictions")
 
-    line = error_of(run)
+    line = line_of(run)
     assert told(line)[0] == "H09"
     assert line.startswith("alice, bob: the platform")
     assert "of 2026-09-01 10:00, is not whole: predictions.zip is not" in run[1]
@@ -413,7 +413,7 @@ def test_one_odd_evaluation_keeps_nobody_else_from_theirs(
     run = fetch(tmp_path)
 
     key = (change or {"pk": None}).get("pk", odd["pk"])
-    assert error_of(run).startswith(f"{key}: the platform describes this evaluation")
+    assert line_of(run).startswith(f"{key}: the platform describes this evaluation")
     assert numbers(tmp_path) == {"alice": 1, "bob": 2}
 
 
@@ -430,7 +430,7 @@ def test_a_phase_in_tiny_pages_is_not_asked_for_thousands_of_times(
     platform.limit = 2
     platform.listed = [evaluation(number, "alice") for number in range(9)]
 
-    line = error_of(fetch(tmp_path))
+    line = line_of(fetch(tmp_path))
 
     assert platform.calls("list") == [200] * calls
     assert f"/api/v1/: it has {last} evaluations, 2 at a time, which takes mo" in line
@@ -495,7 +495,7 @@ def test_a_download_that_breaks_off_is_of_one_team_alone(platform, fetch, tmp_pa
         (tmp_path / "alice").mkdir(exist_ok=True)
         os.mkfifo(tmp_path / "alice" / name)
 
-    line = error_of(fetch(tmp_path, "--predictions"))
+    line = line_of(fetch(tmp_path, "--predictions"))
 
     assert line.startswith("alice: ")
     assert "has sent fewer bytes than it said, 5 times" in line
@@ -518,7 +518,7 @@ def test_a_disk_without_room_is_no_fault_of_the_program(
 
     run = fetch(tmp_path, "--predictions")
 
-    assert told(error_of(run))[0] == "H02"
+    assert told(line_of(run))[0] == "H02"
     assert "Traceback" not in run[1]
 
 
@@ -561,7 +561,7 @@ def test_what_the_platform_refuses_is_one_line(
     platform.count = asked.get("count")
 
     words = {key: value for key, value in asked.items() if key != "count"}
-    line = error_of(fetch(tmp_path, **words))
+    line = line_of(fetch(tmp_path, **words))
 
     assert problem in line
     assert line.endswith("[H09]")
@@ -572,4 +572,4 @@ def test_results_that_cannot_be_written(platform, fetch, tmp_path):
     (tmp_path / "results").write_text("a file")
     platform.listed = [evaluation(1, "alice")]
 
-    assert told(error_of(fetch(tmp_path / "results")))[0] == "H02"
+    assert told(line_of(fetch(tmp_path / "results")))[0] == "H02"

@@ -16,7 +16,7 @@ from flare.platforms.grandchallenge.phase import (
     value_at,
 )
 from flare.results.metrics_json import metrics_json
-from tests.builders import ROOT, run_program
+from tests.builders import ROOT, error_of, run_program
 
 SETTINGS = ROOT / "phase-settings.json"
 PHASES = ("sanity", "validation", "test")
@@ -179,12 +179,11 @@ def test_a_mistake_names_the_field_the_value_and_what_is_allowed(
     file = tmp_path / "settings.json"
     file.write_text(json.dumps({"mine": {**GOOD, **changes}}))
 
-    with pytest.raises(PhaseSettingsError) as caught:
-        read_phase(file, "mine")
+    error = error_of(PhaseSettingsError, read_phase, file, "mine")
 
-    assert problem in str(caught.value)
-    assert str(caught.value).startswith(f"{safe(file)}: mine.")
-    assert str(caught.value).endswith("Phase settings explains every field. [G04]")
+    assert problem in str(error)
+    assert str(error).startswith(f"{safe(file)}: mine.")
+    assert str(error).endswith("Phase settings explains every field. [G04]")
 
 
 MOST = {"title": 64, "supplementary_file_label": 32, "supplementary_url_help_text": 128}
@@ -223,10 +222,7 @@ def test_a_file_that_is_no_settings(tmp_path, content, problem):
     if content is not None:
         file.write_text(content)
 
-    with pytest.raises(PhaseSettingsError) as caught:
-        read_phase(file, "mine")
-
-    assert problem in str(caught.value)
+    assert problem in str(error_of(PhaseSettingsError, read_phase, file, "mine"))
 
 
 @pytest.mark.parametrize(

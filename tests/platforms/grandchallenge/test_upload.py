@@ -14,6 +14,7 @@ from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import read_sockets
 from flare.evaluation.submission.unpack import unpack_zip
 from flare.platforms.grandchallenge.upload import prepare_input
+from tests.builders import error_of
 from tests.builders.jobs import job, write_jobs
 from tests.builders.shim import (
     CONTENT,
@@ -54,10 +55,9 @@ def test_a_zip_is_unpacked_as_the_platform_does(tmp_path, name):
     if isinstance(outcome, list):
         assert unpacked(file, tmp_path) == outcome
     else:
-        with pytest.raises(UploadError) as caught:
-            unpacked(file, tmp_path)
+        error = error_of(UploadError, unpacked, file, tmp_path)
         line = f'upload.zip: the participant would read "{outcome}"'
-        assert line in str(caught.value)
+        assert line in str(error)
     assert not (tmp_path / "a").exists()
 
 
@@ -108,10 +108,9 @@ REASONS = {
 def test_each_reason_has_its_own_words(tmp_path, name):
     ZIPS[name](tmp_path / "upload.zip")
 
-    with pytest.raises(UploadError) as caught:
-        unpack_zip(tmp_path / "upload.zip", tmp_path)
+    error = error_of(UploadError, unpack_zip, tmp_path / "upload.zip", tmp_path)
 
-    assert str(caught.value) == f"upload.zip: {REASONS[name]} [H06]"
+    assert str(error) == f"upload.zip: {REASONS[name]} [H06]"
 
 
 def test_a_zip_that_asks_for_much_memory_is_refused(tmp_path):
@@ -227,11 +226,10 @@ def test_the_message_is_the_participants_and_has_the_cause(
     monkeypatch.chdir(tmp_path)
     write_zip(Path("upload.zip"), names)
 
-    with pytest.raises(UploadError) as caught:
-        unpacked(Path("upload.zip"), tmp_path)
+    refusal = error_of(UploadError, unpacked, Path("upload.zip"), tmp_path)
 
     line = 'upload.zip: the participant would read "An unexpected error occurred" ('
-    assert str(caught.value).startswith(f"{line}{cause}")
+    assert str(refusal).startswith(f"{line}{cause}")
 
 
 def test_a_link_in_a_zip_becomes_a_small_file(tmp_path):
