@@ -173,12 +173,8 @@ def recorded_challenge(
 ) -> Challenge:
     """The challenge that results were scored by, as far as scoring has read it.
 
-    `rules` are as `scoring_rules` gives them, and organs are in their order.
-
-    Raises
-    ------
-    ValueError
-        If a rule is missing, or has a value that no rule can have.
+    `rules` are as `scoring_rules` gives them, and organs are in their order. A
+    ValueError is raised if a rule is missing, or has a value that no rule can have.
     """
     z_range: dict[str, Any] = {}
     values: dict[str, Any] = {"z_range": z_range}

@@ -76,12 +76,8 @@ def library_version(name: str) -> str:
     """Version of an installed package, such as zlib-ng.
 
     pip writes it into the name of a folder. Importing importlib.metadata, which also
-    knows it, takes a fourteenth of the time in which an evaluation starts.
-
-    Raises
-    ------
-    importlib.metadata.PackageNotFoundError
-        If there is no such package.
+    knows it, takes a fourteenth of the time in which an evaluation starts. A
+    importlib.metadata.PackageNotFoundError is raised if there is no such package.
     """
     start = f"{name.replace('-', '_')}-"
     for place in sys.path:

@@ -115,12 +115,8 @@ def completed(
     executor, and a new one goes on. An item that was in progress when this happened
     `DEATHS` times is suspected: `divide` makes parts of it, which are done at the end,
     one at a time, each asked for when those before it are done. Workers import the
-    function by its name.
-
-    Raises
-    ------
-    WorkerError
-        If workers keep dying before they have done anything.
+    function by its name. A WorkerError is raised if workers keep dying before they have
+    done anything.
     """
     suspects: list[Item] = []
     for done in _Phase(pool, function, iter(items), pool.workers).run():

@@ -20,12 +20,8 @@ def write_whole(file: Path, content: str | bytes, *, is_lasting: bool = False) -
     """Write a file under another name, and give it its own when it is whole.
 
     Folders are made if need be; text is written as UTF-8. If `is_lasting`, the file is
-    on the disk, under its name, even after a power cut.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written; what was there before stays.
+    on the disk, under its name, even after a power cut. An OutputError is raised if it
+    cannot be written; what was there before stays.
     """
     part = file.with_name(f".{file.name}.part")
     try:
@@ -73,12 +69,8 @@ def open_regular(file: Path, *, is_real: bool = False) -> io.BufferedReader:
     """Open a file to be read, unless it is a pipe or a device.
 
     A pipe would be waited for, and a device may have no end. If `is_real`, no part of
-    the path was a link earlier: a file behind a link is refused, too.
-
-    Raises
-    ------
-    OSError
-        If it cannot be opened, or is not a regular file.
+    the path was a link earlier: a file behind a link is refused, too. An OSError is
+    raised if it cannot be opened, or is not a regular file.
     """
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
     try:

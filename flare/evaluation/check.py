@@ -101,14 +101,9 @@ def check_submission(
     else of the CTs. None as `workers` is as many as CPUs and memory allow; `on_case` is
     told of every label map as it has been read. `are_jobs_read` is whether a
     predictions.json is taken for the platform's; a team's container may have written
-    one, which means nothing.
-
-    Raises
-    ------
-    OrganiserError
-        If the reference labels are at fault.
-    HostError
-        If a folder or file cannot be read, or memory does not suffice.
+    one, which means nothing. An OrganiserError is raised if the reference labels are at
+    fault. A HostError is raised if a folder or file cannot be read, or memory does not
+    suffice.
     """
     try:
         if ground_truth:
@@ -298,14 +293,9 @@ def check_references(ground_truth: Path, challenge: Challenge) -> str:
     """Read all references of a challenge, so that no mistake waits for a submission.
 
     Returns how many there are, how often each organ is there, and how large. The
-    demonstration set is counted, and not read: it need not fit.
-
-    Raises
-    ------
-    GroundTruthError
-        If one is missing, damaged, there twice, or breaks the challenge's rules.
-    InputError
-        If the folder is not there.
+    demonstration set is counted, and not read: it need not fit. A GroundTruthError is
+    raised if one is missing, damaged, there twice, or breaks the challenge's rules. An
+    InputError is raised if the folder is not there.
     """
     references: Sequence[LabelMapFile] = ()
     lines: list[str] = []

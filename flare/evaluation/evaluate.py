@@ -192,14 +192,10 @@ def score_cases(
     Yields an attempt for each pair, in their order; a refused prediction does not end
     it. One worker is this process itself; None is as many as CPUs and memory allow.
     With `check_only`, only problems of the predictions are looked for: for a submission
-    that is refused anyway, so that its author learns of everything at once.
-
-    Raises
-    ------
-    GroundTruthError
-        If a reference is damaged or breaks the rules of the challenge.
-    WorkerError
-        If a case is too much for a process that has this computer to itself.
+    that is refused anyway, so that its author learns of everything at once. A
+    GroundTruthError is raised if a reference is damaged or breaks the rules of the
+    challenge. A WorkerError is raised if a case is too much for a process that has this
+    computer to itself.
     """
     workers = workers or default_workers(
         max((pair.voxels for pair in pairs), default=0),

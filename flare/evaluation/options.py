@@ -13,12 +13,8 @@ from flare.common.schema import check
 class EvaluationOptions:
     """The options that `flare.evaluate`, `flare.evaluate_many` and commands share.
 
-    Their values are checked here alone, and the commands take their help from here.
-
-    Raises
-    ------
-    ValueError
-        If a value is not one of those that are allowed.
+    Their values are checked here alone, and the commands take their help from here. A
+    ValueError is raised if a value is not one of those that are allowed.
     """
 
     on_bad_case: Literal["refuse", "worst"] = option(

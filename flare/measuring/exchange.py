@@ -103,14 +103,9 @@ def take_out(
 
     A container of ours, the `holder`, holds the volume. The folder is empty, and closed
     to other users; no honest file is larger than `most_bytes`. Returns the names of
-    what is not a regular file, and its kind; without folders.
-
-    Raises
-    ------
-    WrongOutputError
-        If not all can be taken out; some of it may be in the folder.
-    EngineError
-        If the engine does not answer any more.
+    what is not a regular file, and its kind; without folders. A WrongOutputError is
+    raised if not all can be taken out; some of it may be in the folder. An EngineError
+    is raised if the engine does not answer any more.
     """
     allowance = _Allowance(most_bytes, MOST_MAPS * most_bytes, answer_files)
     process = engine.copy_out(holder, OUTPUTS)

@@ -137,14 +137,9 @@ def loaded_image(
     """An image that is loaded, and removed in the end with all that was made for it.
 
     The archive is without problems. Folders for the container are made in `folder`,
-    which is locked.
-
-    Raises
-    ------
-    LoadError
-        If the image would have room if it did not list layers again.
-    FlareError
-        If it or its model has no room, or cannot be loaded.
+    which is locked. A LoadError is raised if the image would have room if it did not
+    list layers again. A FlareError is raised if it or its model has no room, or cannot
+    be loaded.
     """
     disk = engine.folder()
     if disk:

@@ -133,12 +133,8 @@ class Computer:
 def look_at_computer(gpus: Sequence[str], engine: Engine) -> Computer:
     """Look at the computer that this is run on, and at GPUs by indexes or UUIDs.
 
-    Raises
-    ------
-    DeviceError
-        If one of the GPUs is not there, or was named twice.
-    EngineError
-        If no engine answers.
+    A DeviceError is raised if one of the GPUs is not there, or was named twice. An
+    EngineError is raised if no engine answers.
     """
     devices: list[Gpu] = []
     for name in gpus:

@@ -68,10 +68,8 @@ def _option(help: str, **words: Any) -> Any:
 class Contract:
     """The contract between an image and its organisers.
 
-    Raises
-    ------
-    ValueError
-        If an algorithm's paths are missing, or nothing asks for them.
+    A ValueError is raised if an algorithm's paths are missing, or nothing asks for
+    them.
 
     Examples
     --------

@@ -101,10 +101,8 @@ class NvmlSource:
     def read(self, seconds: float = 0.0) -> Sample:
         """A sample of the memory now, at a time since the start.
 
-        Raises
-        ------
-        DeviceError
-            If the GPU does not answer any more, or tells of what cannot be.
+        A DeviceError is raised if the GPU does not answer any more, or tells of what
+        cannot be.
         """
         try:
             info = self._query()

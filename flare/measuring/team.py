@@ -153,14 +153,10 @@ def planned_team(task: TeamJob, *, is_here: bool = True) -> Iterator[TeamPlan]:
     """Lock the folder of a team, enter it in the ledger, and see what is left to do.
 
     Nobody else can change the folder within the block. `is_here` is whether the
-    containers run on this computer, and what a run has left is seen.
-
-    Raises
-    ------
-    ArchiveError
-        If the engine still has something of the team that nobody can remove.
-    MeasurementError
-        If the team has sent another archive, or was measured in another way.
+    containers run on this computer, and what a run has left is seen. An ArchiveError is
+    raised if the engine still has something of the team that nobody can remove. A
+    MeasurementError is raised if the team has sent another archive, or was measured in
+    another way.
     """
     results, options = task.job.results, task.job.options
     with ExitStack() as locks:

@@ -124,10 +124,8 @@ class Decisions:
 def read_decisions(file: Path) -> Decisions:
     """Read a TOML file of decisions.
 
-    Raises
-    ------
-    RankingError
-        If it breaks a rule; the message names the key and the value.
+    A RankingError is raised if it breaks a rule; the message names the key and the
+    value.
     """
     try:
         values = tomllib.loads(read_regular(file))
@@ -148,11 +146,8 @@ def apply_decisions(
 ) -> ResultTable:
     """Take out withdrawn cases and disqualified teams, and rename teams as decided.
 
-    Raises
-    ------
-    RankingError
-        If a decision is about a case or team that is not there, two decisions are about
-        the same, or nothing is left.
+    A RankingError is raised if a decision is about a case or team that is not there,
+    two decisions are about the same, or nothing is left.
     """
     _check_names_in(table, decisions, file)
     withdrawn = {decision.case for decision in decisions.withdrawn}

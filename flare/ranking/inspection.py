@@ -157,12 +157,8 @@ def read_archives(
 ) -> tuple[tuple[str, ...], tuple[Replacement, ...]]:
     """Teams whose archives were accepted, and those that have replaced another one.
 
-    An archive that was accepted, and that the engine could not load, was refused.
-
-    Raises
-    ------
-    RankingError
-        If ledger.csv is there, but cannot be read.
+    An archive that was accepted, and that the engine could not load, was refused. A
+    RankingError is raised if ledger.csv is there, but cannot be read.
     """
     file = results / LEDGER_CSV
     entries = read_table(file, LedgerEntry) if lexists(file) else []
@@ -239,13 +235,8 @@ def check_origins(
     """See that all teams were scored alike by the rules of a challenge, and return how.
 
     `evaluations` tells by team how its label maps were scored; `results` is the folder
-    of all teams.
-
-    Raises
-    ------
-    RankingError
-        If a team was scored otherwise; the message names it, what is different by key
-        and values, and the command that mends it.
+    of all teams. A RankingError is raised if a team was scored otherwise; the message
+    names it, what is different by key and values, and the command that mends it.
     """
     usual = _usual(evaluations)
     expected = _conditions(replace(usual, rules=scoring_rules(challenge)))
@@ -350,13 +341,9 @@ def check_comparable(
     """See that evaluations were made by the same rules, and have cases in common.
 
     Each is compared with the first. The result has reasons why scores may differ though
-    the predictions do not, in words of a sentence.
-
-    Raises
-    ------
-    MetricsFileError
-        If one is of another challenge, was scored by other rules, or has no case of
-        the others; the message names it.
+    the predictions do not, in words of a sentence. A MetricsFileError is raised if one
+    is of another challenge, was scored by other rules, or has no case of the others;
+    the message names it.
     """
     common = set(evaluations[0].cases)
     rules = _named_rules(evaluations[0].evaluation)

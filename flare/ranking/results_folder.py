@@ -106,12 +106,8 @@ def read_teams(
     """Read the results of all teams, each from its folder; empty if none is scored.
 
     The metrics are those of `flare.ranking.table.read_results`. All label maps have to
-    be scored by the rules of the challenge.
-
-    Raises
-    ------
-    RankingError
-        If a file is missing, cannot be read, or contradicts another one.
+    be scored by the rules of the challenge. A RankingError is raised if a file is
+    missing, cannot be read, or contradicts another one.
     """
     if is_team(path):
         above = safe(path.resolve().parent.name or "/")
@@ -418,10 +414,7 @@ def _find_waiting(
 ) -> tuple[Waiting, ...]:
     """Teams without scores, if that is because they are not measured to the end.
 
-    Raises
-    ------
-    RankingError
-        If a team could be scored, or none is scored.
+    A RankingError is raised if a team could be scored, or none is scored.
     """
     cases: set[str] = set()
     for team_scores in scores.values():

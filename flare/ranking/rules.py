@@ -204,10 +204,8 @@ def ranked_metrics(
 ) -> tuple[RankedMetric, ...]:
     """The metrics that a challenge ranks, or those of them that were chosen.
 
-    Raises
-    ------
-    RankingError
-        If the challenge has no ranking, or no such metric; or if one is there twice.
+    A RankingError is raised if the challenge has no ranking, or no such metric; or if
+    one is there twice.
     """
     rules = {rule.metric: rule for rule in challenge.ranking}
     if not rules:
@@ -238,12 +236,9 @@ def rules_of(
     """The rules of a challenge, changed by options, without metrics that nobody has.
 
     Where the options do not tell, a missing result counts as the value that the
-    challenge has for failed runs, or else gets the number of teams as its rank.
-
-    Raises
-    ------
-    RankingError
-        If the challenge has no ranking, or no such metric, or no such value.
+    challenge has for failed runs, or else gets the number of teams as its rank. A
+    RankingError is raised if the challenge has no ranking, or no such metric, or no
+    such value.
     """
     options = options or RankingOptions()
     ranked = ranked_metrics(challenge, options.metrics)

@@ -44,11 +44,8 @@ _BAD = (ValueError, KeyError, TypeError, AttributeError, RecursionError, Overflo
 def read_written(folder: Path) -> Analysis:
     """Read a ranking that was written; texts are as ranking.json has them.
 
-    Raises
-    ------
-    RankingError
-        If ranking.json or values.csv cannot be read, was written by another version,
-        or they do not belong together.
+    A RankingError is raised if ranking.json or values.csv cannot be read, was written
+    by another version, or they do not belong together.
     """
     file = folder / RANKING_JSON
     try:

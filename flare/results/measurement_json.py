@@ -267,14 +267,8 @@ class MeasurementLog:
     """The file of a team, which a measurement that goes on adds to.
 
     Settings must not change while a team is measured; of those that are accepted all
-    the same, the file keeps what it has.
-
-    Raises
-    ------
-    MeasurementError
-        If it is there, but cannot be read.
-    ChangedSettingError
-        If it has other settings.
+    the same, the file keeps what it has. A MeasurementError is raised if it is there,
+    but cannot be read. A ChangedSettingError is raised if it has other settings.
     """
 
     def __init__(

@@ -80,12 +80,8 @@ def read_evaluation(
     """Read the metrics.json of an evaluation.
 
     DSC and NSD are read, and of the `metrics` those that are there; errors are of the
-    kind `refusal`.
-
-    Raises
-    ------
-    MetricsFileError or RankingError
-        If it is not a metrics.json, or a value cannot be one of a metric.
+    kind `refusal`. A MetricsFileError or RankingError is raised if it is not a
+    metrics.json, or a value cannot be one of a metric.
     """
     try:
         return _evaluation_file(_object(file, float), file, metrics)
@@ -353,14 +349,8 @@ def write_scores(file: Path, teams: Iterable[Path]) -> None:
     A case that got the worst value, because it was missing or could not be used, has an
     empty value: it is ranked as a missing result, as from metrics.json. Teams are
     folders, each with a metrics.json, in the order of the rows; the file is written
-    whole or not at all.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    RankingError
-        If a metrics.json cannot be read.
+    whole or not at all. An OutputError is raised if it cannot be written. A
+    RankingError is raised if a metrics.json cannot be read.
     """
     rows: list[tuple[str, str, str, object]] = []
     for folder in teams:

@@ -116,12 +116,8 @@ def is_start(start: bytes) -> bool:
 def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
     """Read and check the header; the stream is left at its end.
 
-    Raises
-    ------
-    FileFormatError
-        If it is not a NIfTI header, or of a kind that no label map has.
-    DamagedFileError
-        If the file ends within its header.
+    A FileFormatError is raised if it is not a NIfTI header, or of a kind that no label
+    map has. A DamagedFileError is raised if the file ends within its header.
     """
     is_packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     file.seek(0)

@@ -121,12 +121,8 @@ def read_labels(
 def verify_voxels(path: Path, name: str) -> None:
     """Read an image of any values to its verified end.
 
-    Raises
-    ------
-    FileFormatError, InputError
-        As `LabelMapFile.read_grid`.
-    DamagedFileError
-        If the file is damaged, or ends early.
+    A FileFormatError or InputError is raised: as `LabelMapFile.read_grid`. A
+    DamagedFileError is raised if the file is damaged, or ends early.
     """
     with opened(path, name) as (header, stream):
         if stream.skip(header.promised_bytes) < header.promised_bytes:

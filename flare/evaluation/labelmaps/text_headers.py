@@ -98,12 +98,8 @@ def is_start(start: bytes) -> bool:
 def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
     """Read and check the header; the stream begins with the voxels.
 
-    Raises
-    ------
-    FileFormatError
-        If it is of a kind that no label map has.
-    DamagedFileError
-        If the file ends within its header.
+    A FileFormatError is raised if it is of a kind that no label map has. A
+    DamagedFileError is raised if the file ends within its header.
     """
     is_nrrd = file.read(len(_NRRD)) == _NRRD
     file.seek(0)

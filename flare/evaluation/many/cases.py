@@ -174,14 +174,9 @@ def read_once(
 
     Yields the same file, to be read from there, and the SHA-256 of what is read. A
     prediction of more than `most_bytes` is read without a digest, so that it need not
-    be in memory; one that a link leads to by now is refused.
-
-    Raises
-    ------
-    InputError
-        If it is a prediction that cannot be read.
-    GroundTruthError
-        If it is a reference.
+    be in memory; one that a link leads to by now is refused. An InputError is raised if
+    it is a prediction that cannot be read. A GroundTruthError is raised if it is a
+    reference.
     """
     content = None
     try:
@@ -252,12 +247,8 @@ class KeptScores(AbstractContextManager["KeptScores"]):
     """The outcomes of cases, which survive whatever ends the program.
 
     A transaction is on the disk as a whole or not at all. One process writes: that
-    which has locked RESULTS. The file is made if need be, with its folder.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be read or written; also by every method.
+    which has locked RESULTS. The file is made if need be, with its folder. An
+    OutputError is raised if it cannot be read or written; also by every method.
     """
 
     def __init__(self, file: Path) -> None:

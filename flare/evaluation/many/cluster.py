@@ -56,13 +56,9 @@ class ClusterPool:
 def connected(address: str) -> Iterator[Any]:
     """A client of a running scheduler that has a worker.
 
-    With ``tls://``, Dask's own settings say where certificates are.
-
-    Raises
-    ------
-    ClusterError
-        If it is no address, Dask is not installed, or no worker answers; within the
-        block, if the scheduler is lost.
+    With ``tls://``, Dask's own settings say where certificates are. A ClusterError is
+    raised if it is no address, Dask is not installed, or no worker answers; within the
+    block, if the scheduler is lost.
     """
     if not address.startswith(SCHEMES):
         raise ClusterError(
@@ -129,12 +125,7 @@ def check_workers(
     """Check that workers run this program, and see the same folders.
 
     The folders come with their names for messages, and `workers` are addresses; without
-    any, all workers are checked.
-
-    Raises
-    ------
-    ClusterError
-        If a worker does not.
+    any, all workers are checked. A ClusterError is raised if a worker does not.
     """
     paths = {name: str(path.resolve()) for name, path in folders.items()}
     answers = client.run(_look, paths, workers=workers, on_error="return")

@@ -478,10 +478,7 @@ class _Run:
     ) -> None:
         """Record why a team was refused, and remove its metrics.json of an earlier run.
 
-        Raises
-        ------
-        FlareError
-            If it concerns all teams.
+        A FlareError is raised if it concerns all teams.
         """
         concerns_all = isinstance(error, (OrganiserError, OutputError))
         # Without the folder of references, every team would be refused.

@@ -63,13 +63,9 @@ def map_of(labels: Labels) -> VoxelMap:
 class MapPair:
     """Two label maps on the same grid; they are never modified.
 
-    Raises
-    ------
-    TypeError
-        If the spacing is not made of numbers.
-    ValueError
-        If the maps are not three-dimensional, their shapes differ, or a spacing is not
-        positive and finite.
+    A TypeError is raised if the spacing is not made of numbers. A ValueError is raised
+    if the maps are not three-dimensional, their shapes differ, or a spacing is not
+    positive and finite.
     """
 
     reference: VoxelMap

@@ -172,12 +172,8 @@ def _means(organs: Sequence[OrganScore], challenge: Challenge) -> dict[str, floa
 def score_case(pair: CasePair, challenge: Challenge) -> CaseScore:
     """Read and score one case whose headers have been checked.
 
-    Raises
-    ------
-    FileError
-        If the prediction is damaged, or holds what the challenge does not allow.
-    GroundTruthError
-        If the reference is.
+    A FileError is raised if the prediction is damaged, or holds what the challenge does
+    not allow. A GroundTruthError is raised if the reference is.
     """
     reference = read_reference(pair.reference, challenge)
     prediction = read_prediction(pair.prediction, challenge)

@@ -28,14 +28,9 @@ def check_headers(pair: CasePair, challenge: Challenge) -> tuple[int, str]:
     """Compare the grids of a pair, without reading any voxel.
 
     Returns the number of voxels that each label map has, and a difference of the grids
-    that the challenge lets pass; empty without one.
-
-    Raises
-    ------
-    FileError
-        If the header of the prediction cannot be read, or its grid is another one.
-    GroundTruthError
-        If the header of the reference cannot be read or has no spacing.
+    that the challenge lets pass; empty without one. A FileError is raised if the header
+    of the prediction cannot be read, or its grid is another one. A GroundTruthError is
+    raised if the header of the reference cannot be read or has no spacing.
     """
     reference, name = pair.reference, pair.prediction.name
     reference_grid = _read_reference_grid(reference)

@@ -156,14 +156,9 @@ def find_label_maps(
     Links are followed in folders of one's own alone: one in a submission could lead to
     the references. `npz` is what is in .npz files, if they are label maps, and
     `case_of` tells the case of a file by its name without extension. Files with the
-    names of `answer_files` are passed by.
-
-    Raises
-    ------
-    FolderError
-        If it holds too many files, or folders too deep.
-    InputError
-        If the folder, or one in it, cannot be read.
+    names of `answer_files` are passed by. A FolderError is raised if it holds too many
+    files, or folders too deep. An InputError is raised if the folder, or one in it,
+    cannot be read.
     """
     files, ignored = [], {}
     for path in walk(folder, follow_links=follow_links):
@@ -217,13 +212,9 @@ def find_references(
 ) -> tuple[LabelMapFile, ...]:
     """Find the reference of each case, as a challenge has them, or one image of each.
 
-    Raises
-    ------
-    GroundTruthError
-        If there are none, a case has two, one has a name or a format that is not
-        accepted, or the demonstration set lies beside others.
-    InputError
-        If the folder does not exist.
+    A GroundTruthError is raised if there are none, a case has two, one has a name or a
+    format that is not accepted, or the demonstration set lies beside others. An
+    InputError is raised if the folder does not exist.
     """
     patterns = challenge.names if challenge else PLAIN_NAMES
     npz = challenge.npz.layout("reference") if challenge else None

@@ -101,12 +101,8 @@ def has_jobs(folder: Path) -> bool:
 def refuse_jobs(folder: Path) -> NoReturn:
     """Refuse the jobs of an algorithm where answers are scored.
 
-    Raises
-    ------
-    PhaseSettingsError
-        If the platform has written them: its phase is for algorithms.
-    JobsFileError
-        If not.
+    A PhaseSettingsError is raised if the platform has written them: its phase is for
+    algorithms. A JobsFileError is raised if not.
     """
     problem = "it lists jobs of an algorithm, and answers are read from files alone"
     if JOBS_SOCKET in read_sockets(folder / INPUTS_FILE_NAME):

@@ -78,14 +78,8 @@ def label_maps_folder(path: Path, remedy: str = _REMEDY) -> Iterator[Path]:
 
     A table by itself is copied into a folder of its own.
 
-    `remedy` is what to do where there is neither.
-
-    Raises
-    ------
-    InputError
-        If there is neither.
-    UploadError
-        If it is not a zip that the platform would take.
+    `remedy` is what to do where there is neither. An InputError is raised if there is
+    neither. A UploadError is raised if it is not a zip that the platform would take.
     """
     if path.is_file():
         with tempfile.TemporaryDirectory(prefix="flare-check-") as folder:

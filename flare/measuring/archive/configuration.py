@@ -129,11 +129,8 @@ CONFIGURATION: Mapping[str, Kind] = {
 def checked_configuration(content: bytes) -> dict[str, Any]:
     """The configuration of an image, if every engine can read it.
 
-    Raises
-    ------
-    BrokenError
-        If it is not JSON, or a field is of another type than engines expect, or has
-        other capitals.
+    A BrokenError is raised if it is not JSON, or a field is of another type than
+    engines expect, or has other capitals.
     """
     configuration = fields_of(strict_json(content))
     _check(configuration, CONFIGURATION, "")

@@ -66,11 +66,8 @@ class Image:
 def find_image(contents: Contents, team: str) -> Image:
     """Find the one image of an archive; without a team, it may have any name.
 
-    Raises
-    ------
-    BrokenError
-        If there is not exactly one, if it has another name than the team, or if
-        anything is not what its digest says.
+    A BrokenError is raised if there is not exactly one, if it has another name than the
+    team, or if anything is not what its digest says.
     """
     index: dict[str, Any] = {}
     entry: dict[str, Any] = {}

@@ -80,10 +80,8 @@ class Member(NamedTuple):
 def open_members(path: Path, budget: Budget) -> Iterator[Member]:
     """Every file and link of an archive, in its order.
 
-    Raises
-    ------
-    BrokenError
-        If it cannot be read, or two readers could take it for two things.
+    A BrokenError is raised if it cannot be read, or two readers could take it for two
+    things.
     """
     names: set[str] = set()
     is_file_system = False
@@ -143,10 +141,7 @@ def unpacked_pieces(member: Member) -> Iterator[bytes]:
 def read_contents(path: Path) -> Contents:
     """Go through an archive once; what might be a layer is read as one.
 
-    Raises
-    ------
-    BrokenError
-        If it cannot be read, or there is too much in it.
+    A BrokenError is raised if it cannot be read, or there is too much in it.
     """
     contents, budget = Contents(), Budget()
     links: dict[str, str] = {}

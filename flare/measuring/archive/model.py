@@ -71,12 +71,9 @@ def sent_file(
 ) -> Iterator[io.BufferedReader]:
     """Open what a team has sent.
 
-    Raises
-    ------
-    ArchiveError, ModelError
-        As `error_class`, if it is a folder, a device, a pipe or a socket.
-    InputError
-        If there is no such file, or it may not be read.
+    An ArchiveError or ModelError is raised: as `error_class`, if it is a folder, a
+    device, a pipe or a socket. An InputError is raised if there is no such file, or it
+    may not be read.
     """
     try:
         with open_regular(path) as file:
@@ -93,12 +90,8 @@ def sent_file(
 def read_model(path: Path) -> Model:
     """Go through a model once, without writing anything.
 
-    Raises
-    ------
-    ModelError
-        If it cannot be unpacked.
-    InputError
-        If there is no such file, or it may not be read.
+    A ModelError is raised if it cannot be unpacked. An InputError is raised if there is
+    no such file, or it may not be read.
     """
     with sent_file(path, ModelError, "the model"):
         pass
@@ -118,12 +111,8 @@ def read_model(path: Path) -> Model:
 def unpack_model(model: Model, folder: Path) -> None:
     """Write the files of a model into a new folder, where anybody may read them.
 
-    Raises
-    ------
-    ModelError
-        If the file has changed since it was read.
-    OutputError
-        If they cannot be written.
+    A ModelError is raised if the file has changed since it was read. An OutputError is
+    raised if they cannot be written.
     """
     try:
         _make_folder(folder)

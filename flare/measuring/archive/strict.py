@@ -347,10 +347,8 @@ def entries_of(
 ) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
     """All entries of a tar file, which ends with two blocks of zeros, or its content.
 
-    Raises
-    ------
-    BrokenError
-        If it ends otherwise, or data follow the zeros and `is_strict` is set.
+    A BrokenError is raised if it ends otherwise, or data follow the zeros and
+    `is_strict` is set.
     """
     start = content.peek(tarfile.BLOCKSIZE)
     for magic, problem in _NO_TAR.items():
@@ -407,10 +405,8 @@ SENSELESS_JSON = f"{_MANIFEST} makes no sense"
 def strict_json(content: bytes) -> Any:
     """The value that a small JSON file holds; None if it is not JSON in UTF-8.
 
-    Raises
-    ------
-    BrokenError
-        If it has a number, or a key, that only some readers understand.
+    A BrokenError is raised if it has a number, or a key, that only some readers
+    understand.
     """
     try:
         # From bytes, Python would also read encodings that engines do not know.

@@ -183,14 +183,9 @@ class Client:
 
         An answer without a word of JSON is not the platform's, even if its status is
         200: a proxy says so, too. The limits hold for each try. An answer is returned
-        also if the platform refuses the call, but not the token.
-
-        Raises
-        ------
-        PlatformError
-            If it does not accept the token, or cannot be reached.
-        LongAnswerError
-            If its answer is too long.
+        also if the platform refuses the call, but not the token. A PlatformError is
+        raised if it does not accept the token, or cannot be reached. A LongAnswerError
+        is raised if its answer is too long.
         """
         url = f"{self.api}{path}{f'?{urlencode(params)}' if params else ''}"
         headers = {"Accept": "application/json", "Content-Type": "application/json"}

@@ -137,16 +137,10 @@ def download(options: DownloadOptions, *, token: str) -> int:
 
     Files that an earlier download has left there are not fetched again. Told at the end
     is which folders are of nobody on the board. The token is that of an admin of the
-    challenge; others do not get the values of cases. Returns the number of teams.
-
-    Raises
-    ------
-    PlatformError
-        If the platform refuses, or does not answer; or, after all other teams, if the
-        metrics or the upload of one cannot be had, or an evaluation is not as we know
-        them.
-    OutputError
-        If a file cannot be written.
+    challenge; others do not get the values of cases. Returns the number of teams. A
+    PlatformError is raised if the platform refuses, or does not answer; or, after all
+    other teams, if the metrics or the upload of one cannot be had, or an evaluation is
+    not as we know them. An OutputError is raised if a file cannot be written.
     """
     client = Client(options.api, token)
     records = _records(options.output).values()

@@ -144,12 +144,9 @@ class _Usage:
 def rehearse(options: RehearsalOptions, phase: Phase) -> Run:
     """Run the image on a submission as the platform would, with a phase's memory.
 
-    Raises
-    ------
-    EngineError
-        If the container engine, or the image, cannot be used.
-    UploadError
-        If the platform would refuse the upload, or the tarball, itself.
+    An EngineError is raised if the container engine, or the image, cannot be used. A
+    UploadError is raised if the platform would refuse the upload, or the tarball,
+    itself.
     """
     engine, image = Docker(options.engine), options.image
     configuration = _inspect(engine, image)

@@ -45,13 +45,9 @@ def prepare_input(source: Path, target: Path) -> None:
     """Fill `target`, an empty folder, with the files that would be in /input.
 
     The source is a zip file, a folder that would be zipped, a table, or an /input of an
-    algorithm phase, whose predictions.json lists its jobs.
-
-    Raises
-    ------
-    UploadError
-        If the platform would refuse the upload, or could not unpack it, or it has no
-        room here.
+    algorithm phase, whose predictions.json lists its jobs. A UploadError is raised if
+    the platform would refuse the upload, or could not unpack it, or it has no room
+    here.
     """
     socket = ZIP_SOCKET
     if source.is_dir() and has_jobs(source):

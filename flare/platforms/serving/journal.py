@@ -115,12 +115,8 @@ class JournalFile(TypedDict):
 class Journal:
     """The journal of a service: one small file, written whole at each step.
 
-    Its folder also has the answers. `source` says where submissions come from.
-
-    Raises
-    ------
-    MeasurementError
-        If the journal cannot be read, or is of another source.
+    Its folder also has the answers. `source` says where submissions come from. A
+    MeasurementError is raised if the journal cannot be read, or is of another source.
     """
 
     def __init__(
@@ -158,11 +154,7 @@ class Journal:
         """Write down a step of a submission that was done, and changes of its entry.
 
         The submission is as its source has it now, or an entry of it, even an old one.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be written; then nothing has changed.
+        An OutputError is raised if it cannot be written; then nothing has changed.
         """
         old_entry = self.entries.get(submission.key)
         if not isinstance(submission, Entry):  # its source may have changed it
@@ -194,12 +186,8 @@ class Journal:
     def write_answer(self, submission: Submission, answer: Answer) -> None:
         """Write an answer before it is sent, so that each try sends the same one.
 
-        Raises
-        ------
-        ValueError
-            If a number in it is not finite.
-        OutputError
-            If it cannot be written.
+        A ValueError is raised if a number in it is not finite. An OutputError is raised
+        if it cannot be written.
         """
         text = json.dumps(answer, indent=2, allow_nan=False)
         write_whole(self._answer_file(submission), f"{text}\n", is_lasting=True)
@@ -207,10 +195,7 @@ class Journal:
     def read_answer(self, submission: Submission) -> Answer:
         """Read the answer that is to be sent.
 
-        Raises
-        ------
-        MeasurementError
-            If it cannot be read.
+        A MeasurementError is raised if it cannot be read.
         """
         file = self._answer_file(submission)
         with _refusing_changes(file):
@@ -228,10 +213,7 @@ class Journal:
 def read_journal(folder: Path) -> tuple[str, tuple[Entry, ...]]:
     """The source of a journal, and all entries; both are empty if there is no journal.
 
-    Raises
-    ------
-    MeasurementError
-        If the journal cannot be read.
+    A MeasurementError is raised if the journal cannot be read.
     """
     file = folder / JOURNAL_JSON
     if not file.exists():
@@ -272,10 +254,7 @@ def _entry(content: dict[str, Any]) -> Entry:
 def status_text(folder: Path, hours: float) -> str:
     """How far each submission is, in a table.
 
-    Raises
-    ------
-    MeasurementError
-        If the journal cannot be read.
+    A MeasurementError is raised if the journal cannot be read.
     """
     source, entries = read_journal(folder)
     if not entries:
@@ -303,10 +282,7 @@ def _row(entry: Entry, hours: float) -> tuple[str, ...]:
 def waiting_text(source: Source, folder: Path) -> str:
     """Tell what a service would do next; nothing is claimed.
 
-    Raises
-    ------
-    HostError
-        If the source does not answer, or the journal cannot be read.
+    A HostError is raised if the source does not answer, or the journal cannot be read.
     """
     _, entries = read_journal(folder)
     lines = []

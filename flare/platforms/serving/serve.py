@@ -136,13 +136,9 @@ def serve(
 ) -> None:
     """Serve until nothing waits, if it is to look once, or for ever.
 
-    `telling` is as in `ServedWork`, and `on_step` as in `Service`.
-
-    Raises
-    ------
-    FlareError
-        What keeps the service from its work, or, if it is to look once, what is left
-        undone.
+    `telling` is as in `ServedWork`, and `on_step` as in `Service`. A FlareError is
+    raised: what keeps the service from its work, or, if it is to look once, what is
+    left undone.
     """
     challenge, images = read_challenge(options.challenge), options.images or Path()
     cases, results = find_cases(images, challenge, options.contract), options.output
@@ -225,14 +221,9 @@ class Service:
     ) -> None:
         """Serve for ever; or until nothing waits, if there is no time to look again.
 
-        It sleeps for `poll_s` seconds where nothing is to be done.
-
-        Raises
-        ------
-        OrganiserError
-            If they are at fault.
-        Exception
-            If there is no time to look again, and something stands in the way.
+        It sleeps for `poll_s` seconds where nothing is to be done. An OrganiserError is
+        raised if they are at fault. An Exception is raised if there is no time to look
+        again, and something stands in the way.
         """
         while True:
             try:
@@ -265,14 +256,8 @@ class Service:
         """Go on with a submission, or claim one; whether there was any.
 
         What stands in the way of one submission postpones it behind the others, see
-        docs/developers/blame.md.
-
-        Raises
-        ------
-        HostError
-            If nothing can be claimed, or written down.
-        OrganiserError
-            If they are at fault.
+        docs/developers/blame.md. A HostError is raised if nothing can be claimed, or
+        written down. An OrganiserError is raised if they are at fault.
         """
         open_entry = self._next()
         entry = open_entry or self._begun()

@@ -186,23 +186,15 @@ class Source(Protocol):
     def download(self, submission: Submission, folder: Path) -> Path:
         """Get the archive, unless it is there already; its file, called TEAM.tar.gz.
 
-        A model that was handed in with it lies beside it, called TEAM.model.tar.gz.
-
-        Raises
-        ------
-        GoneError
-            If the team may be the reason why it is not there.
+        A model that was handed in with it lies beside it, called TEAM.model.tar.gz. A
+        GoneError is raised if the team may be the reason why it is not there.
         """
 
     def answer(self, submission: Submission, answer: Answer, *, is_again: bool) -> None:
         """Hand on the outcome of a submission, once.
 
-        Raises
-        ------
-        NotOursError
-            If it is too late for that.
-        GoneError
-            If it is not there now, or takes no answer from any of us.
+        A NotOursError is raised if it is too late for that. A GoneError is raised if it
+        is not there now, or takes no answer from any of us.
         """
 
 
@@ -225,12 +217,8 @@ class DropFolder:
     """A folder with TEAMNAME.tar.gz of each team; another file is another submission.
 
     TEAMNAME.model.tar.gz beside it is the team's model, and part of the submission.
-    `turns` are teams that had a turn before, the oldest turn first.
-
-    Raises
-    ------
-    InputError
-        If there is no such folder, or something else is where answers are written.
+    `turns` are teams that had a turn before, the oldest turn first. An InputError is
+    raised if there is no such folder, or something else is where answers are written.
     """
 
     is_named, is_one_at_a_time = True, False
@@ -280,13 +268,9 @@ class DropFolder:
     def download(self, submission: Submission, folder: Path) -> Path:
         """The file itself.
 
-        Raises
-        ------
-        ArchiveError
-            If it is not there any more, or is another one now, or no team can have its
-            name.
-        ModelError
-            If its model is a link: that may be another team's.
+        An ArchiveError is raised if it is not there any more, or is another one now, or
+        no team can have its name. A ModelError is raised if its model is a link: that
+        may be another team's.
         """
         path = self._folder / submission.title
         is_same = False

@@ -97,10 +97,7 @@ class OverdueSignal(BaseException):
 def ended_after(seconds: float) -> Iterator[None]:
     """End the block after some time, in the main thread of a program.
 
-    Raises
-    ------
-    OverdueSignal
-        Anywhere in the block; before it, if no time is left.
+    An OverdueSignal is raised: anywhere in the block; before it, if no time is left.
     """
 
     def end(*_: object) -> NoReturn:
@@ -142,11 +139,8 @@ class ServedWork:
     def check_host(self) -> None:
         """Check that this computer can measure.
 
-        Raises
-        ------
-        HostError
-            If the engine, or the GPU, does not answer, there is no room, or an empty
-            container cannot be run.
+        A HostError is raised if the engine, or the GPU, does not answer, there is no
+        room, or an empty container cannot be run.
         """
         engine = find_engine(self.job.options.engine)
         engine.describe()  # raises if it does not answer
@@ -164,10 +158,7 @@ class ServedWork:
     def check(self, file: Path) -> None:
         """Read an archive, without loading it.
 
-        Raises
-        ------
-        SubmissionError
-            If it cannot be run.
+        A SubmissionError is raised if it cannot be run.
         """
         archive = self._read(file)
         for doubt in archive.doubts:
@@ -179,12 +170,8 @@ class ServedWork:
     def measure(self, file: Path) -> None:
         """Run an image on all cases that are not done yet.
 
-        Raises
-        ------
-        SubmissionError
-            If it cannot be loaded.
-        HostError
-            If something on this computer stands in the way.
+        A SubmissionError is raised if it cannot be loaded. A HostError is raised if
+        something on this computer stands in the way.
         """
         archive, ledger = self._read(file), read_ledger(self.job.results / LEDGER_CSV)
         has_submitted = any(entry.team == archive.team for entry in ledger)
@@ -215,10 +202,7 @@ class ServedWork:
     def score(self, team: str) -> dict[str, Any]:
         """Score what an image has predicted, and return its metrics.
 
-        Raises
-        ------
-        SubmissionError
-            If it has failed on every case.
+        A SubmissionError is raised if it has failed on every case.
         """
         folder, options = self.job.results / team, self.job.options
         if not options.ground_truth:
@@ -288,14 +272,9 @@ def returned_metrics(folder: Path, worst: Mapping[str, float | None]) -> dict[st
     anything that a container can choose, such as labels, exit codes and names.
 
     `worst` has the value of each metric of `RANKED` for a case that has failed: the
-    limit, as no honest run takes more; None where there is no limit.
-
-    Raises
-    ------
-    NoCaseError
-        If every case has failed.
-    RankingError, MetricsFileError, MeasurementError
-        If the files cannot be read.
+    limit, as no honest run takes more; None where there is no limit. A NoCaseError is
+    raised if every case has failed. A RankingError, MetricsFileError, MeasurementError
+    is raised if the files cannot be read.
     """
     content = read_evaluation(folder / METRICS_JSON).content
     records_by_case = read_records(folder / EFFICIENCY_CSV)
