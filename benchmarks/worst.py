@@ -29,7 +29,7 @@ from cases import label_maps
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from flare.evaluation.metrics.comparison import compare_labels
-from flare.evaluation.metrics.pairs import MapPair
+from flare.evaluation.metrics.pairs import MapPair, map_of
 
 Shape = tuple[int, int, int]
 Maker = Callable[[Shape, np.random.Generator], np.ndarray]
@@ -294,7 +294,8 @@ def search(folder: Path, grid: Grid, seconds: float, seed: int) -> None:
 def _seconds(grid: Grid, organ: np.ndarray, mask: np.ndarray) -> float:
     """The processor time of all metrics of an organ and a mask."""
     start = time.process_time()
-    pair = MapPair(reference=organ, prediction=mask, spacing=grid.spacing)
+    maps = map_of(organ), map_of(mask)
+    pair = MapPair(reference=maps[0], prediction=maps[1], spacing=grid.spacing)
     compare_labels(pair, {1: 2.0}, has_distances=True)
     return time.process_time() - start
 

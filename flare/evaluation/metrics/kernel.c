@@ -91,8 +91,8 @@ static void enlarge(Box *box, int64_t z, int64_t y, int64_t x, int64_t end)
 }
 
 /* Pack some rows of voxels, the first of which is `row` of its map; the boxes of labels
- * grow. starts: of these rows and of the one behind them, the first of which is 0. Returns 0,
- * or -1 if the items may have no room. */
+ * grow. starts: of these rows and of the one behind them, the first of which is there.
+ * Returns 0, or -1 if the items may have no room. */
 API int pack_rows(const uint8_t *voxels, int64_t row, int64_t rows, int64_t height,
                   int64_t width, uint32_t *items, int64_t room, uint64_t *starts,
                   Box boxes[CODES])
@@ -100,10 +100,10 @@ API int pack_rows(const uint8_t *voxels, int64_t row, int64_t rows, int64_t heig
     const int64_t most = items_of_voxels(width);
     if (width < 1 || width >> X_BITS || height < 1 || rows < 0) return -1;
     if (row < 0 || room / most < rows) return -1;
-    starts[0] = 0;
+    const uint64_t before = starts[0]; /* items of the rows that were packed earlier */
     int64_t run = 0; /* ends here; a run of the background goes on through many rows */
     for (int64_t first = 0; first < rows * width; first += width, row++, starts++) {
-        uint32_t *const into = items + starts[0];
+        uint32_t *const into = items + (starts[0] - before);
         int64_t count = 0, end;
         for (int64_t x = 0; x < width; x = end, count++) {
             const uint8_t label = voxels[first + x];

@@ -40,8 +40,8 @@ WIDEST = 2**24 - 1
 PLAIN = "FLARE_PLAIN"
 """The variable of the environment that chooses NumPy, if it is not empty."""
 
-LOOK_UPS = 2**27
-"""So many rows are looked up for near surfels: a second, whatever a map holds."""
+LOOK_UPS = 2**23
+"""So many rows are looked up for near surfels; of an organ, a million at most are."""
 
 _NOWHERE = (2**62,) * 3 + (0,) * 3
 
@@ -155,7 +155,7 @@ class PackedMap:
         room = rows * self._items_of_row
         if self._items.size < room:
             self._items = np.empty(room, dtype=np.uint32)
-        starts = np.empty(rows + 1, dtype=np.uint64)
+        starts = self._starts[self._filled : self._filled + rows + 1]
         voxels = np.ascontiguousarray(voxels, dtype=np.uint8)
         if _kernel().pack_rows(
             _at(voxels),
@@ -169,9 +169,7 @@ class PackedMap:
             _at(self._boxes),
         ):
             raise ValueError(f"a label map of shape {self.shape} cannot be packed")
-        self._parts.append(self._items[: int(starts[-1])].copy())
-        ends = self._starts[self._filled : self._filled + rows + 1]
-        ends[:] = starts + ends[0]
+        self._parts.append(self._items[: int(starts[-1] - starts[0])].copy())
         self._filled += rows
         if self._filled == self._rows:
             self._items = np.concatenate(self._parts)
