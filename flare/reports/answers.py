@@ -6,7 +6,10 @@ is made of single answers tells their references, and is for organisers alone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +20,9 @@ from flare.challenge.metrics import metric_named
 from flare.common.text import count, listing
 from flare.ranking.answers import AnswerSheet
 from flare.reports.model import (
+    BEST,
     Cell,
+    Column,
     Heading,
     Part,
     Raw,
@@ -26,7 +31,7 @@ from flare.reports.model import (
     Tile,
     Words,
     number_cell,
-    table,
+    table_of,
     text_cell,
 )
 from flare.reports.render.svg import roc_svg
@@ -56,15 +61,18 @@ def answer_tiles(answers: Mapping[str, float], *, exact: bool) -> list[Tile]:
 
 def values_table(answers: Mapping[str, float], *, exact: bool) -> Table:
     """A row for each metric of each answers: its value and its definition."""
-    rows = []
-    for column, value in answers.items():
-        metric = metric_named(column)
-        cell = number_cell(value, exact=exact)
-        title = text_cell(metric.title)
-        rows.append((metric.part_title, title, cell, text_cell(metric.definition)))
+    metrics = list(map(metric_named, answers))
+    values = map(partial(number_cell, exact=exact), answers.values())
+    titles = map(text_cell, map(attrgetter("title"), metrics))
+    definitions = map(text_cell, map(attrgetter("definition"), metrics))
+    columns = (
+        Column("answers", map(attrgetter("part_title"), metrics), is_text=True),
+        Column("metric", titles, is_text=True),
+        Column("value", values),
+        Column("definition", definitions, is_text=True),
+    )
     caption = "The values of all answers together; a missing answer counts as wrong"
-    heads = ("answers", "metric", "value", "definition")
-    return table(caption, heads, rows, words=("answers", "metric", "definition"))
+    return table_of(caption, columns)
 
 
 def answers_section(
@@ -117,20 +125,23 @@ def _counts_text(sheet: AnswerSheet) -> str:
 
 
 def confusion_table(sheet: AnswerSheet) -> Table | Words:
-    """How many cases of each class (row) were called each class (column)."""
+    """How many cases of each class (row) were called each (column); bold if right."""
     pairs = decisions(sheet.rules, sheet.rows)
     classes = list(sheet.rules.classes) or sorted({name for name, _ in pairs})
-    columns = _called_classes(classes, pairs)
-    if len(columns) > MOST_CLASSES:
-        return Words(f"{len(columns)} classes are too many for a table.")
-    rows = []
-    for class_name in classes:
-        answers = [name for reference, name in pairs if reference == class_name]
-        cells = [_count_cell(answers, name, class_name) for name in columns]
-        rows.append([Cell(class_name), *cells, Cell(str(len(answers)))])
-    heads = ("reference", *(name or NO_ANSWER for name in columns), "cases")
+    called = _called_classes(classes, pairs)
+    if len(called) > MOST_CLASSES:
+        return Words(f"{len(called)} classes are too many for a table.")
+    numbers, totals = Counter(pairs), Counter(reference for reference, _ in pairs)
+    columns = [Column("reference", classes, is_text=True)]
+    for name in called:
+        cells = []
+        for reference in classes:
+            css = BEST if name == reference else ""
+            cells.append(Cell(str(numbers[reference, name]), css=css))
+        columns.append(Column(name or NO_ANSWER, cells))
+    columns.append(Column("cases", map(totals.__getitem__, classes)))
     caption = f"Answers to {sheet.title} by the class of the reference"
-    return table(caption, heads, rows, words=("reference",), is_whole=True)
+    return table_of(caption, columns, is_whole=True)
 
 
 def _called_classes(
@@ -140,11 +151,6 @@ def _called_classes(
     called = {name for _, name in pairs}
     missing = [""] if "" in called else []
     return [*classes, *sorted(called - {*classes, ""}), *missing]
-
-
-def _count_cell(answers: Sequence[str], name: str, reference: str) -> Cell:
-    """How many answers are of a class; bold where that is the right one."""
-    return Cell(str(answers.count(name)), css="best" if name == reference else "")
 
 
 def is_called(sheet: AnswerSheet) -> npt.NDArray[np.bool_]:

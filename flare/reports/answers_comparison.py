@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from operator import attrgetter
 
 from flare.challenge.metrics import metric_named
 from flare.common.text import count
@@ -11,12 +13,14 @@ from flare.ranking.uncertainty import BY_DRAWS
 from flare.reports.comparison import Comparison, p_text, signed
 from flare.reports.model import (
     Cell,
+    Column,
     Part,
     Section,
     Table,
     Words,
     number_cell,
-    table,
+    table_of,
+    text_cell,
 )
 from flare.statistics import DRAWS
 
@@ -39,24 +43,24 @@ def _values_table(changes: Sequence[AnswerDifference], comparison: Comparison) -
     """A row for each metric: both values, the difference, and its interval."""
     first, name = comparison.first, changes[0].evaluation
     exact = first.scores.exact
-    has_intervals = any(pair.draws is not None for pair in changes)
-    heads = ["answers", "metric", first.name, name, "change"]
-    if has_intervals:
-        heads.append("95 % interval")
-    rows = []
-    for pair in changes:
-        metric = metric_named(pair.metric)
-        change = Cell(
-            signed(pair.difference, metric.decimals),
-            exact=repr(pair.difference) if exact else "",
-        )
-        values = [number_cell(v, exact=exact) for v in (pair.before, pair.after)]
-        row = [metric.part_title, Cell(metric.title, css="wrap"), *values, change]
-        if has_intervals:
-            row.append(_interval_text(pair))
-        rows.append(row)
+    metrics = [metric_named(pair.metric) for pair in changes]
+    differences = []
+    for pair, metric in zip(changes, metrics, strict=True):
+        text = signed(pair.difference, metric.decimals)
+        differences.append(Cell(text, exact=repr(pair.difference) if exact else ""))
+    cell = partial(number_cell, exact=exact)
+    titles = map(text_cell, map(attrgetter("title"), metrics))
+    columns = [
+        Column("answers", map(attrgetter("part_title"), metrics), is_text=True),
+        Column("metric", titles, is_text=True),
+        Column(first.name, map(cell, map(attrgetter("before"), changes))),
+        Column(name, map(cell, map(attrgetter("after"), changes))),
+        Column("change", differences),
+    ]
+    if any(pair.draws is not None for pair in changes):
+        columns.append(Column("95 % interval", map(_interval_text, changes)))
     title = f"Answers, {name} against {first.name}"
-    return table(title, heads, rows, words=("answers", "metric"), is_whole=True)
+    return table_of(title, columns, is_whole=True)
 
 
 def _interval_text(pair: AnswerDifference) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, product
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from flare.reports.model import (
     Blobs,
     Cell,
     Chart,
+    Column,
     Dots,
     Fields,
     Key,
@@ -28,7 +30,7 @@ from flare.reports.model import (
     Table,
     Tips,
     number_cell,
-    table,
+    table_of,
 )
 from flare.results.traces_csv import MemoryCurve, Point
 
@@ -335,11 +337,17 @@ def _memory_chart(
     axis = linear_axis([t / 100 for t, _ in points])
     marks: list[Mark] = []
     cells = []
-    for curve, row in zip(curves, rows, strict=True):
+    for row in rows:
         steps = [(axis.scale(t / 100), mb / (highest or 1)) for t, mb in row]
         marks.append(Steps(steps) if row else Says())
-        cells.append((curve.case, *_memory_cells(row), str(curve.samples)))
-    heads = ("case", "last sample (s)", "highest (MB)", "first at (s)", "samples")
+        cells.append(_memory_cells(row))
+    heads = ("last sample (s)", "highest (MB)", "first at (s)")
+    cases = tuple(map(attrgetter("case"), curves))
+    columns = (
+        Column("case", cases, is_text=True),
+        *map(Column, heads, zip(*cells, strict=True)),
+        Column("samples", map(attrgetter("samples"), curves)),
+    )
     used = "none was used."
     if highest:
         used = f"every row is as high as {highest} MB, the most of any."
@@ -347,10 +355,10 @@ def _memory_chart(
         title=title,
         note=f"In seconds; {used}",
         summary=f"{count(len(rows), 'curve')}; the most is {highest} MB",
-        labels=tuple(curve.case for curve in curves),
+        labels=cases,
         rows=marks,
         axis=axis.ticks,
-        table=table(title, heads, cells, words=("case",)),
+        table=table_of(title, columns),
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
+from operator import attrgetter
 
 from flare.challenge.metrics import Better, Metric
 from flare.common.text import count, listing
@@ -28,6 +30,7 @@ from flare.reports.model import (
     Axis,
     Cell,
     Chart,
+    Column,
     Heading,
     Key,
     Lines,
@@ -41,7 +44,7 @@ from flare.reports.model import (
     folded,
     gain_shade,
     number_cell,
-    table,
+    table_of,
     text_cell,
 )
 from flare.reports.scores import INTERVAL, METHOD, heading_within
@@ -249,27 +252,24 @@ def tests_table(
     pairs: Sequence[Difference], first: Compared, candidate: Compared, title: str
 ) -> Table:
     """A row for each organ: both means, their difference, and how sure it is."""
-    scores = candidate.scores
-    rows = []
-    for pair in pairs:
-        row = (
-            pair.title,
-            scores.cell(pair.record, pair.before),
-            scores.cell(pair.record, pair.after),
-            _change_cell(pair, exact=scores.exact),
-            interval_text(pair),
-            *(pair.better, pair.equal, pair.worse),
-            *_test_cells(pair, exact=scores.exact),
-        )
-        rows.append(row)
-    heads = (
-        *("organ", f"mean: {first.name}", f"mean: {candidate.name}"),
-        *("change", "95 % interval", "better", "equal", "worse", "effect"),
-        *("p", "p (Holm)"),
-    )
-    end = _good_end(pairs[0].record)
+    scores, exact = candidate.scores, candidate.scores.exact
+    metric = pairs[0].record
+    cell = partial(scores.cell, metric)
+    tests = zip(*map(partial(_test_cells, exact=exact), pairs), strict=True)
+    columns = [
+        Column("organ", map(attrgetter("title"), pairs), is_text=True),
+        Column(f"mean: {first.name}", map(cell, map(attrgetter("before"), pairs))),
+        Column(f"mean: {candidate.name}", map(cell, map(attrgetter("after"), pairs))),
+        Column("change", map(partial(_change_cell, exact=exact), pairs)),
+        Column("95 % interval", map(interval_text, pairs)),
+        Column("better", map(attrgetter("better"), pairs)),
+        Column("equal", map(attrgetter("equal"), pairs)),
+        Column("worse", map(attrgetter("worse"), pairs)),
+        *map(Column, ("effect", "p", "p (Holm)"), tests),
+    ]
+    end = _good_end(metric)
     caption = f"{title}: means, counts of cases, and tests{end}; {SURE}"
-    return table(caption, heads, rows, words=("organ",), is_whole=True)
+    return table_of(caption, columns, is_whole=True)
 
 
 def _test_cells(pair: Difference, *, exact: bool) -> list[Cell]:
@@ -350,25 +350,22 @@ def changes_table(
 ) -> Table:
     """A row for each case, the largest loss first, and a column for each organ."""
     exact, both = candidate.scores.exact, (comparison.first, candidate)
-    has_remarks = any(evaluation.scores.failed for evaluation in both)
-    heads, words = ["case", *(pair.title for pair in pairs)], ["case"]
-    if has_remarks:
-        heads.append("remark")
-        words.append("remark")
-    rows = []
-    for number in _losses_first(pairs[0].gains):
-        case = comparison.cases[number]
-        row: list[Cell | str] = [case]
-        for pair in pairs:
+    order = _losses_first(pairs[0].gains)
+    cases = list(map(comparison.cases.__getitem__, order))
+    columns = [Column("case", cases, is_text=True)]
+    for pair in pairs:
+        cells = []
+        for number in order:
             value, gain = pair.differences[number], pair.gains[number]
-            row.append(_difference_cell(pair.record, value, gain, exact=exact))
-        if has_remarks:
-            row.append(_remark_cell(case, both))
-        rows.append(row)
+            cells.append(_difference_cell(pair.record, value, gain, exact=exact))
+        columns.append(Column(pair.title, cells))
+    if any(evaluation.scores.failed for evaluation in both):
+        remarks = map(partial(_remark_cell, evaluations=both), cases)
+        columns.append(Column("remark", remarks, is_text=True))
     end = _good_end(pairs[0].record)
     caption = f"{title}: differences of each case and organ, the largest loss first"
     key = difference_key(pairs[0].record.unit)
-    return table(f"{caption}{end}", heads, rows, words=words, key=key)
+    return table_of(f"{caption}{end}", columns, key=key)
 
 
 def _losses_first(gains: Sequence[float | None]) -> list[int]:
@@ -388,98 +385,82 @@ def _remark_cell(case: str, evaluations: Sequence[Compared]) -> Cell:
 
 def means_table(comparison: Comparison, metric: Metric) -> Table:
     """A row for each evaluation, and a column for each organ, shaded."""
-    organs = comparison.first.scores.rows
-    rows = []
-    for evaluation in comparison.evaluations:
-        scores, row = evaluation.scores, [Cell(evaluation.name)]
-        for end, _ in organs:
-            mean = scores.mean(metric.name + end).value
-            row.append(scores.cell(metric, mean, is_shaded=True))
-        rows.append(row)
+    evaluations = comparison.evaluations
+    names = map(attrgetter("name"), evaluations)
+    columns = [Column("evaluation", names, is_text=True)]
+    for suffix, title in comparison.first.scores.rows:
+        cells = []
+        for evaluation in evaluations:
+            mean = evaluation.scores.mean(metric.name + suffix).value
+            cells.append(evaluation.scores.cell(metric, mean, is_shaded=True))
+        columns.append(Column(title, cells))
     cases = count(len(comparison.cases), "case")
-    caption = f"Mean {heading_within(metric)} over {cases}"
-    heads = ("evaluation", *(title for _, title in organs))
-    return table(caption, heads, rows, words=("evaluation",))
+    return table_of(f"Mean {heading_within(metric)} over {cases}", columns)
 
 
 def overview_table(
     comparison: Comparison, compared: Sequence[Pairs], metric: Metric
 ) -> Table:
     """A row for each organ, and a column for each candidate."""
-    exact = comparison.first.scores.exact
-    rows = []
-    for organ_pairs in zip(*(pairs[metric.name] for pairs in compared), strict=True):
-        changes = [_change_cell(pair, exact=exact) for pair in organ_pairs]
-        rows.append((organ_pairs[0].title, *changes))
-    return table(
-        f"Mean difference of {metric.title} to {comparison.first.name}"
-        f"{_good_end(metric)}; {SURE}",
-        ("organ", *(candidate.name for candidate in comparison.candidates)),
-        rows,
-        words=("organ",),
-        sortable=False,
-    )
+    exact, first = comparison.first.scores.exact, comparison.first.name
+    organs = map(attrgetter("title"), compared[0][metric.name])
+    columns = [Column("organ", organs, is_text=True)]
+    for candidate, pairs in zip(comparison.candidates, compared, strict=True):
+        cells = map(partial(_change_cell, exact=exact), pairs[metric.name])
+        columns.append(Column(candidate.name, cells))
+    caption = f"Mean difference of {metric.title} to {first}{_good_end(metric)}; {SURE}"
+    return table_of(caption, columns, sortable=False)
 
 
 def _remarks(comparison: Comparison) -> list[Part]:
     """Tables of remarks on single cases, and of those that are not compared."""
     parts: list[Part] = []
-    remarks = _case_remarks(comparison)
-    if remarks:
+    remarks = list(map(_remarks_by_case, comparison.evaluations))
+    said = set(chain.from_iterable(remarks))
+    if cases := [case for case in comparison.cases if case in said]:
         caption = (
             "Cases of which something is said; what is not scored counts, as written"
         )
-        parts.append(_case_table(caption, comparison, remarks))
-    left_out = _left_out(comparison)
-    if left_out:
-        parts.append(_case_table("Cases that are left out", comparison, left_out))
+        parts.append(_case_table(caption, comparison, cases, remarks, "scored"))
+    left_out = []
+    for evaluation in comparison.evaluations:
+        left_out.append(dict.fromkeys(evaluation.left_out, "there"))
+    if cases := list(dict.fromkeys(chain.from_iterable(left_out))):
+        caption = "Cases that are left out"
+        parts.append(_case_table(caption, comparison, cases, left_out, "not there"))
     return parts or [Words("All cases are compared, and all of them were scored.")]
 
 
-def _case_remarks(comparison: Comparison) -> dict[str, list[str]]:
-    """The remarks of each evaluation on a case, by case with any."""
-    remarks = []
-    for evaluation in comparison.evaluations:
-        by_case = dict(evaluation.scores.low_reasons)
-        for case, why in evaluation.scores.failed.items():
-            by_case[case] = f"not scored: {why}"
-        remarks.append(by_case)
-    rows = {}
-    for case in comparison.cases:
-        if any(case in by_case for by_case in remarks):
-            rows[case] = [by_case.get(case, "scored") for by_case in remarks]
-    return rows
-
-
-def _left_out(comparison: Comparison) -> dict[str, list[str]]:
-    """Whether each evaluation has a case, by case that is not compared."""
-    left_out = [evaluation.left_out for evaluation in comparison.evaluations]
-    rows = {}
-    for case in chain.from_iterable(left_out):
-        rows[case] = ["there" if case in cases else "not there" for cases in left_out]
-    return rows
+def _remarks_by_case(evaluation: Compared) -> dict[str, str]:
+    """The remarks of an evaluation on cases."""
+    remarks = dict(evaluation.scores.low_reasons)
+    for case, why in evaluation.scores.failed.items():
+        remarks[case] = f"not scored: {why}"
+    return remarks
 
 
 def _case_table(
-    caption: str, comparison: Comparison, texts_by_case: Mapping[str, Sequence[str]]
+    caption: str,
+    comparison: Comparison,
+    cases: Sequence[str],
+    texts: Sequence[Mapping[str, str]],
+    default: str,
 ) -> Table:
-    """A row for each case, and a column for each evaluation."""
-    heads = ("case", *(evaluation.name for evaluation in comparison.evaluations))
-    rows = [(case, *map(text_cell, texts)) for case, texts in texts_by_case.items()]
-    return table(caption, heads, rows, words=heads)
+    """A row for each case, and a column for each evaluation with its texts."""
+    columns = [Column("case", cases, is_text=True)]
+    for evaluation, by_case in zip(comparison.evaluations, texts, strict=True):
+        cells = [text_cell(by_case.get(case, default)) for case in cases]
+        columns.append(Column(evaluation.name, cells, is_text=True))
+    return table_of(caption, columns)
 
 
 def provenance_table(comparison: Comparison) -> Table:
     """How each evaluation was made; where they differ, that is marked."""
-    rows = []
-    for key, texts in comparison.provenance:
-        alike = Cell("" if len({*texts}) == 1 else "differs", css="alarm")
-        rows.append((key, alike, *map(text_cell, texts)))
-    names = [evaluation.name for evaluation in comparison.evaluations]
-    return table(
-        "How the evaluations were made, as each metrics.json has it",
-        ("what", "alike?", *names),
-        rows,
-        words=("what", *names),
-        sortable=False,
-    )
+    keys, texts = zip(*comparison.provenance, strict=True)
+    marks = [Cell("differs" * (len({*row}) > 1), css="alarm") for row in texts]
+    columns = [Column("what", keys, is_text=True), Column("alike?", marks)]
+    by_evaluation = zip(comparison.evaluations, zip(*texts, strict=True), strict=True)
+    for evaluation, column in by_evaluation:
+        columns.append(Column(evaluation.name, map(text_cell, column), is_text=True))
+    caption = "How the evaluations were made, as each metrics.json has it"
+    return table_of(caption, columns, sortable=False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
+from operator import attrgetter, methodcaller
 from statistics import fmean, median
 
 from flare.challenge.metrics import Metric
@@ -15,6 +17,7 @@ from flare.reports.charts import spread_chart, value_axis
 from flare.reports.model import (
     Cell,
     Chart,
+    Column,
     Heading,
     Lines,
     Page,
@@ -27,7 +30,7 @@ from flare.reports.model import (
     folded,
     metric_key,
     pairs_table,
-    table,
+    table_of,
     text_cell,
 )
 from flare.reports.scores import (
@@ -61,6 +64,8 @@ GROUPS_NOTE = (
 
 WORST_CASES = 10
 """The table of the worst cases has at most this many."""
+
+_STATISTICS = {"std": "SD", "median": "median", "min": "lowest", "max": "highest"}
 
 NO_LINKS: Mapping[str, str] = {}
 
@@ -170,24 +175,14 @@ def _remarks(file: EvaluationFile) -> list[Part]:
     if file.low_scores:
         lines = [f"{low.reason} [{listing(low.cases)}]" for low in file.low_scores]
         parts += [Heading("Why cases score low"), Lines(lines)]
-    warnings = _other_warnings(file)
-    if warnings:
+    reasons = set(map(attrgetter("reason"), file.low_scores))
+    if warnings := [text for text in file.warnings if text not in reasons]:
         parts += [Heading("Warnings of the evaluation"), Lines(warnings)]
-    if not (file.failed or file.low_scores or warnings):
-        words = f"All {_kind_of_scores(file)} were scored, and the evaluation has"
-        words += " warned of nothing."
+    if not any((file.failed, file.low_scores, warnings)):
+        scored = f"All {'cases' if file.cases else 'answers'} were scored"
+        words = f"{scored}, and the evaluation has warned of nothing."
         parts.append(Words(words))
     return parts
-
-
-def _kind_of_scores(file: EvaluationFile) -> str:
-    return "cases" if file.cases else "answers"
-
-
-def _other_warnings(file: EvaluationFile) -> list[str]:
-    """All warnings except the reasons of low scores, which have their own heading."""
-    reasons = {low.reason for low in file.low_scores}
-    return [warning for warning in file.warnings if warning not in reasons]
 
 
 def _tiles(scores: CaseScores) -> list[Tile]:
@@ -283,68 +278,76 @@ def _spread(
 
 
 def _organ_table(
-    scores: CaseScores, metric: Metric, means: Sequence[tuple[str, Mean]]
+    scores: CaseScores, metric: Metric, rows: Sequence[tuple[str, Mean]]
 ) -> Table:
     """A row for each organ: its mean and interval, and more where scores are exact."""
-    titles: dict[str, str] = {}
-    if scores.exact:
-        titles = {"std": "SD", "median": "median", "min": "lowest", "max": "highest"}
-    rows = []
-    for title, mean in means:
-        summary = statistics(mean.present) if mean.present else {}
-        cells = [scores.cell(metric, summary.get(name)) for name in titles]
-        mean_cell = scores.cell(metric, mean.value)
-        rows.append((title, mean_cell, mean.interval_text, *cells))
+    titles, means = zip(*rows, strict=True)
+    cell = partial(scores.cell, metric)
+    columns = [
+        Column("organ", titles, is_text=True),
+        Column("mean", map(cell, map(attrgetter("value"), means))),
+        Column("95 % interval", map(attrgetter("interval_text"), means)),
+    ]
+    summaries = [statistics(mean.present) if mean.present else {} for mean in means]
+    for name, head in _STATISTICS.items() if scores.exact else ():
+        values = map(methodcaller("get", name), summaries)
+        columns.append(Column(head, map(cell, values)))
     caption = f"{metric.heading} over {count(len(scores.cases), 'case')}"
-    heads = ("organ", "mean", "95 % interval", *titles.values())
-    return table(caption, heads, rows, words=("organ",))
+    return table_of(caption, columns)
 
 
 def case_table(
     scores: CaseScores, metric: Metric, links: Mapping[str, str] = NO_LINKS
 ) -> Table:
     """A row for each case, worst first, and a column for each organ, shaded."""
-    heads = ["case", *(title for _, title in scores.rows)]
-    words = ["case"]
+    numbers = scores.worst_first
+    values = [(title, metric, suffix) for suffix, title in scores.rows]
+    columns = _case_columns(scores, numbers, links, values)
     if scores.failed:
-        heads.append("remark")
-        words.append("remark")
-    rows = []
-    for number in scores.worst_first:
-        case = scores.cases[number]
-        row = [Cell(case, href=links.get(case, ""))]
-        for suffix, _ in scores.rows:
-            values = scores.values.get(metric.name + suffix)
-            value = values[number] if values else None
-            row.append(scores.cell(metric, value, is_shaded=True))
-        if scores.failed:
-            row.append(text_cell("not scored" if case in scores.failed else ""))
-        rows.append(row)
+        cases = map(scores.cases.__getitem__, numbers)
+        remarks = ["not scored" if case in scores.failed else "" for case in cases]
+        columns.append(Column("remark", map(text_cell, remarks), is_text=True))
     caption = f"{metric.heading} of each case and organ, the worst cases first"
-    return table(caption, heads, rows, words=words, key=metric_key(metric))
+    return table_of(caption, columns, key=metric_key(metric))
+
+
+def _case_columns(
+    scores: CaseScores,
+    numbers: Sequence[int],
+    links: Mapping[str, str],
+    values: Iterable[tuple[str, Metric, str]],
+) -> list[Column]:
+    """Some cases, and below each head their values by a metric and a suffix, shaded."""
+    cases = map(scores.cases.__getitem__, numbers)
+    names = [Cell(case, href=links.get(case, "")) for case in cases]
+    columns = [Column("case", names, is_text=True)]
+    for head, metric, suffix in values:
+        row = scores.values.get(metric.name + suffix) or [None] * len(scores.cases)
+        cell = partial(scores.cell, metric, is_shaded=True)
+        columns.append(Column(head, map(cell, map(row.__getitem__, numbers))))
+    return columns
 
 
 def _worst_table(scores: CaseScores, links: Mapping[str, str]) -> Table:
     """The worst cases, their scores, and why these are low: organs before warnings."""
-    rows = []
-    for number in scores.worst_first[:WORST_CASES]:
+    numbers = scores.worst_first[:WORST_CASES]
+    values = [(metric.heading, metric, "") for metric in scores.metrics]
+    columns = _case_columns(scores, numbers, links, values)
+    why = []
+    for number in numbers:
         case = scores.cases[number]
         reasons = [scores.lowest_organ(number), scores.low_reasons.get(case, "")]
         if case in scores.failed:
             reasons = [scores.failed[case]]
-        row = [Cell(case, href=links.get(case, ""))]
-        for metric in scores.metrics:
-            value = scores.values[metric.name][number]
-            row.append(scores.cell(metric, value, is_shaded=True))
-        rows.append([*row, text_cell("; ".join(filter(None, reasons)))])
+        why.append(text_cell("; ".join(filter(None, reasons))))
+    columns.append(Column("why", why, is_text=True))
     metric = scores.metrics[0]
     caption = "The only case"
     if all(value == metric.best for value in scores.values[metric.name]):
         caption = f"{metric.title} is {metric.text(metric.best)} in every case"
-    elif len(rows) > 1:
-        caption = f"The {len(rows)} cases with the lowest {metric.title}"
-    heads = ("case", *(metric.heading for metric in scores.metrics), "why")
-    return table(caption, heads, rows, words=("case", "why"))
+    elif len(numbers) > 1:
+        caption = f"The {len(numbers)} cases with the lowest {metric.title}"
+    return table_of(caption, columns)
 
 
 def _group_parts(scores: CaseScores, grouping: Grouping) -> list[Part]:
@@ -382,15 +385,17 @@ def group_chart(scores: CaseScores, grouping: Grouping, metric: Metric) -> Chart
 def _group_table(scores: CaseScores, grouping: Grouping, metric: Metric) -> Table:
     rows = []
     for name, numbers in grouping.groups:
-        cases = str(len(numbers))
         for suffix, organ in scores.rows:
             mean = scores.mean(metric.name + suffix, numbers)
             cell = scores.cell(metric, mean.value)
             organ_cell = Cell(organ, css="left")
-            rows.append((name, cases, organ_cell, cell, mean.interval_text))
-    return table(
-        f"{metric.heading} by {grouping.column} and organ",
-        ("group", "cases", "organ", "mean", "95 % interval"),
-        rows,
-        words=("group", "organ"),
+            rows.append((name, len(numbers), organ_cell, cell, mean.interval_text))
+    names, cases, organs, means, intervals = zip(*rows, strict=True)
+    columns = (
+        Column("group", names, is_text=True),
+        Column("cases", cases),
+        Column("organ", organs, is_text=True),
+        Column("mean", means),
+        Column("95 % interval", intervals),
     )
+    return table_of(f"{metric.heading} by {grouping.column} and organ", columns)

@@ -23,6 +23,7 @@ from flare.reports.model import (
     ABSENT,
     Cell,
     Chart,
+    Column,
     Fields,
     Page,
     Part,
@@ -31,7 +32,7 @@ from flare.reports.model import (
     Tile,
     Words,
     number_cell,
-    table,
+    table_of,
     text_cell,
 )
 from flare.results.archives_csv import Refusal, read_refused
@@ -227,14 +228,17 @@ def _look(alarms: Sequence[_Alarm]) -> Part:
     """A row for each alarm, or a sentence where nothing is alarming."""
     if not alarms:
         return Words("Nothing: no case has failed, and nothing is doubtful.")
-    rows = []
-    for kind, team, cases, words in alarms:
-        rows.append((kind, Cell(team, css="left"), text_cell(cases), text_cell(words)))
-    heads = ("what", "team", "cases", "what is said of it")
+    kinds, teams, cases, words = zip(*alarms, strict=True)
+    columns = (
+        Column("what", kinds, is_text=True),
+        Column("team", [Cell(team, css="left") for team in teams], is_text=True),
+        Column("cases", map(text_cell, cases), is_text=True),
+        Column("what is said of it", map(text_cell, words), is_text=True),
+    )
     caption = (
         "The gravest first; efficiency.csv of a team has what is said of each case"
     )
-    return table(caption, heads, rows, words=heads)  # no column is of numbers
+    return table_of(caption, columns)
 
 
 def _lead(run: MeasuringProgress) -> str:
@@ -374,16 +378,12 @@ def _grid(run: MeasuringProgress) -> Chart:
 
 
 def _grid_table(run: MeasuringProgress) -> Table:
-    rows = []
-    for case in run.cases:
-        rows.append((case, *(_grid_cell(team, case) for team in run.teams)))
-    return table(
-        "The outcome of each case of each team, with running times in seconds",
-        ("case", *(team.team for team in run.teams)),
-        rows,
-        words=("case",),
-        sortable=False,
-    )
+    columns = [Column("case", run.cases, is_text=True)]
+    for team in run.teams:
+        cells = [_grid_cell(team, case) for case in run.cases]
+        columns.append(Column(team.team, cells))
+    caption = "The outcome of each case of each team, with running times in seconds"
+    return table_of(caption, columns, sortable=False)
 
 
 def _grid_cell(team: TeamProgress, case: str) -> Cell:
@@ -418,12 +418,12 @@ def _teams(run: MeasuringProgress) -> list[Part]:
             *(number_cell(value, decimals=1) for value in summary),
         )
         rows.append(row)
-    teams = table(
-        "Cases that are done, and running times of those that are ok, in seconds",
-        ("team", "state", "done", "doubtful", "median", "longest", "all together"),
-        rows,
-        words=("team", "state"),
-    )
+    texts = ("team", "state")
+    heads = (*texts, "done", "doubtful", "median", "longest", "all together")
+    is_text = [head in texts for head in heads]
+    columns = map(Column, heads, zip(*rows, strict=True), is_text)
+    caption = "Cases that are done, and running times of those that are ok, in seconds"
+    teams = table_of(caption, columns)
     if run.done < run.total:
         return [teams, Words(ESTIMATE, "note")]
     return [teams]

@@ -141,30 +141,6 @@ def table_of(
     )
 
 
-def table(
-    caption: str,
-    heads: Iterable[str],
-    rows: Iterable[Iterable[object]],
-    *,
-    words: Collection[str] = (),
-    quiet: Collection[int] = (),
-    sortable: bool = True,
-    is_whole: bool = False,
-    key: Key = (),
-) -> Table:
-    """A table of cells, or of what stands in them; the others are its fields."""
-    return Table(
-        caption=caption,
-        heads=tuple(heads),
-        rows=tuple(tuple(map(_cell, row)) for row in rows),
-        words=words,
-        quiet=quiet,
-        sortable=sortable,
-        is_whole=is_whole,
-        key=key,
-    )
-
-
 def _cell(content: object) -> Cell:
     return content if isinstance(content, Cell) else plain_cell(str(content))
 
@@ -183,8 +159,12 @@ def pairs_table(
     sortable: bool = False,
 ) -> Table:
     """A table of names and words."""
-    rows = ((name, text_cell(words)) for name, words in pairs)
-    return table(caption, heads, rows, words=heads, sortable=sortable)
+    texts = dict(pairs)
+    columns = (
+        Column(heads[0], texts, is_text=True),
+        Column(heads[1], map(text_cell, texts.values()), is_text=True),
+    )
+    return table_of(caption, columns, sortable=sortable)
 
 
 def text_cell(text: str) -> Cell:

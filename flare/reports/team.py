@@ -26,6 +26,7 @@ from flare.reports.measuring import alike, single_doubts
 from flare.reports.model import (
     Cell,
     Chart,
+    Column,
     Lines,
     Page,
     Pair,
@@ -36,7 +37,7 @@ from flare.reports.model import (
     Words,
     number_cell,
     pairs_table,
-    table,
+    table_of,
     text_cell,
 )
 from flare.reports.scores import own_scores
@@ -74,7 +75,9 @@ def team_page(folder: Path, *, is_organiser: bool) -> Page:
     file = folder / EFFICIENCY_CSV
     by_case = read_by_case(file) if file.exists() else {}
     runs = [by_case[case] for case in sorted(by_case)]
-    columns = {name: _values(runs, name) for _, name, _ in CHARTS}
+    columns = {}
+    for _, name, _ in CHARTS:
+        columns[name] = [run.value(name) if run.is_ok else None for run in runs]
     doubts = _doubts(runs) if is_organiser else []
     page = _scores(folder, by_case, is_organiser=is_organiser)
     means, *details = page.sections or [Section("means", "", "", [])]
@@ -98,11 +101,6 @@ def team_page(folder: Path, *, is_organiser: bool) -> Page:
             Section("measured", measured, measured, how),
         ],
     )
-
-
-def _values(runs: Sequence[MeasuredCase], column: str) -> list[float | None]:
-    """The values of a column, without those of runs that have failed."""
-    return [run.value(column) if run.is_ok else None for run in runs]
 
 
 def _doubts(runs: Sequence[MeasuredCase]) -> list[tuple[str, str]]:
@@ -217,9 +215,10 @@ def _run_table(
         rows.append(row)
     cases = count(len(runs), "case")
     caption = f"Status, time and memory of {cases}, failed ones first"
-    heads = ("case", "status", "running time (s)", "GPU memory (MB)", "memory (MB)")
-    texts = ("case", "status", "message")
-    return table(caption, (*heads, "message"), rows, words=texts)
+    numbers = ("running time (s)", "GPU memory (MB)", "memory (MB)")
+    heads = ("case", "status", *numbers, "message")
+    is_text = [head not in numbers for head in heads]
+    return table_of(caption, map(Column, heads, zip(*rows, strict=True), is_text))
 
 
 def _status_cell(run: MeasuredCase, is_doubtful: bool) -> Cell:

@@ -16,6 +16,7 @@ from flare.reports.model import (
     Blobs,
     Cell,
     Chart,
+    Column,
     Dots,
     Fields,
     Heading,
@@ -29,7 +30,7 @@ from flare.reports.model import (
     Words,
     metric_shade,
     number_cell,
-    table,
+    table_of,
 )
 from flare.reports.render.html import page_html
 from flare.reports.render.svg import chart_svg
@@ -43,8 +44,12 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 
 def full_page(text):
     """A page of everything that pages are made of, with a text wherever one can be."""
-    rows = [[Cell(text, href=text), Cell(text, exact="0.5"), number_cell(None)]]
-    own = table(text, (text, "the second", "the third column"), rows, words=(text,))
+    columns = (
+        Column(text, [Cell(text, href=text)], is_text=True),
+        Column("the second", [Cell(text, exact="0.5")]),
+        Column("the third column", [number_cell(None)]),
+    )
+    own = table_of(text, columns)
     marks = [
         Dots([0.5], (0.1, 0.2, 0.3)),
         Fields(["s0", "", "absent"]),
@@ -119,7 +124,8 @@ CELLS = st.lists(st.lists(TEXTS, min_size=2, max_size=2), min_size=1, max_size=4
 def test_all_renderers_of_a_table_say_the_same(rows, is_last_apart):
     """What stands apart is behind a line in LaTeX and on the terminal."""
     quiet = (len(rows) - 1,) if is_last_apart else ()
-    own = table("caption", ("first", "second"), rows, words=("first",), quiet=quiet)
+    columns = map(Column, ("first", "second"), zip(*rows, strict=True), (True, False))
+    own = table_of("caption", columns, quiet=quiet)
     rows = [list(map(printable, row)) for row in rows]
     shown = rows[:-1] if is_last_apart else rows
 
@@ -150,7 +156,7 @@ HEBREW = "\u05e6\u05d5\u05d5\u05ea \u05d0\u05d1"
 def test_names_from_right_to_left_turn_no_number_around():
     """Of two words only the name: the numbers around it stay outside."""
     text = f"1 {HEBREW} 0.9 (4 cases)"
-    own = table("", ("a",), [[text]], words=("a",))
+    own = table_of("", [Column("a", [text], is_text=True)])
 
     html = page_html(full_page(text))
     assert f">1 <bdi>{HEBREW}</bdi> 0.9 (4 cases)</a>" in html
@@ -165,12 +171,9 @@ def test_names_from_right_to_left_turn_no_number_around():
 
 def test_columns_on_a_terminal_line_up_whatever_names_are_made_of():
     """A Chinese letter takes two columns, and a combining mark none."""
-    rows = [
-        ("\u533b\u7597\u961f", "0.9"),
-        ("e\u0301te\u0301", "0.8"),
-        ("team 4", "0.7"),
-    ]
-    own = table("", ("team", "score"), rows, words=("team",), quiet=[2])
+    teams = ("\u533b\u7597\u961f", "e\u0301te\u0301", "team 4")
+    columns = (Column("team", teams, is_text=True), Column("score", (0.9, 0.8, 0.7)))
+    own = table_of("", columns, quiet=[2])
 
     assert terminal(own) == [
         "team    score",
@@ -182,7 +185,7 @@ def test_columns_on_a_terminal_line_up_whatever_names_are_made_of():
 
 
 def test_texts_are_escaped_for_latex_and_markdown():
-    own = table("50 %", ("a_b",), [["<b>&$x^2~|\\"]])
+    own = table_of("50 %", [Column("a_b", ["<b>&$x^2~|\\"], is_text=True)])
 
     assert r"\caption{50 \%}" in latex(own, "x")
     assert (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +41,7 @@ from flare.reports.cases.words import (
 )
 from flare.reports.evaluation import ORGANISERS_NOTE
 from flare.reports.model import (
+    Column,
     Page,
     Part,
     Section,
@@ -47,7 +49,7 @@ from flare.reports.model import (
     Words,
     folded,
     metric_key,
-    table,
+    table_of,
 )
 from flare.reports.render.html import macro_html, page_html, template_text
 from flare.reports.scores import challenge_title, metric_cell
@@ -318,15 +320,13 @@ def _drawn(
 
 
 def _tables(team_cases: Sequence[_TeamCase], finding: CaseFinding) -> Iterator[Table]:
-    titles = list(map(attrgetter("title"), finding.organs))
+    teams = list(map(attrgetter("team"), team_cases))
+    organs = {"": "mean"} | {f"_{organ.name}": organ.title for organ in finding.organs}
     for metric in metrics_in(finding.scores):
-        rows = []
-        for team, scores, *_ in team_cases:
-            row = [team, metric_cell(metric, scores.get(metric.name), exact=True)]
-            for organ in finding.organs:
-                score = scores.get(f"{metric.name}_{organ.name}")
-                row.append(metric_cell(metric, score, exact=True))
-            rows.append(row)
+        columns = [Column("team", teams, is_text=True)]
+        for suffix, title in organs.items():
+            scores = [case.scores.get(metric.name + suffix) for case in team_cases]
+            cells = map(partial(metric_cell, metric, exact=True), scores)
+            columns.append(Column(title, cells))
         caption = f"{metric.heading} of each team and organ"
-        heads, key = ("team", "mean", *titles), metric_key(metric)
-        yield table(caption, heads, rows, words=("team",), key=key)
+        yield table_of(caption, columns, key=metric_key(metric))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 from flare.challenge.metrics import METRICS, metrics_in
 from flare.common.text import count, listing
 from flare.reports.cases.findings import TILTED_DEGREES, CaseFinding, OrganFinding
 from flare.reports.cases.surfaces import Component, OrganSurfaces, Place
-from flare.reports.model import Cell, Table, metric_shade, number_cell, table
+from flare.reports.model import Cell, Column, Table, metric_shade, number_cell, table_of
 from flare.reports.scores import metric_cell
 
 ROUNDED = 0.006
@@ -73,34 +75,23 @@ def means_words(finding: CaseFinding) -> str:
 
 def organ_table(finding: CaseFinding) -> Table:
     """A row for each organ: its scores, how far surfaces lie, and volumes."""
-    voxel_ml = finding.voxel_ml
-    rows: list[list[Cell | str]] = []
-    for organ in finding.organs:
-        row: list[Cell | str] = [
-            organ.title,
-            *_score_cells(organ.scores),
-            f"{organ.tolerance_mm:g}",
-            _farthest(organ),
-            *(_ml(voxels * voxel_ml) for voxels in organ.voxels),
-        ]
-        rows.append(row)
-    rows.append(["mean of organs", *_score_cells(finding.scores), *[""] * 6])
-    titles = [metric.heading for metric in metrics_in(finding.scores)]
-    volumes = "reference (ml)", "prediction (ml)", "missed (ml)", "added (ml)"
-    return table(
-        f"Scores, distances and volumes; a voxel has {voxel_ml * 1000:.3g} mm3",
-        ("organ", *titles, "tolerance (mm)", "farthest (mm)", *volumes),
-        rows,
-        words=("organ",),
-        quiet=[n for n, organ in enumerate(finding.organs) if organ.surfaces is None],
-        is_whole=True,
-    )
-
-
-def _score_cells(scores: Mapping[str, float]) -> list[Cell]:
-    """The scores by metric, in full precision."""
-    metrics = metrics_in(scores)
-    return [metric_cell(metric, scores[metric.name], exact=True) for metric in metrics]
+    organs, voxel_ml = finding.organs, finding.voxel_ml
+    titles = [*map(attrgetter("title"), organs), "mean of organs"]
+    columns = [Column("organ", titles, is_text=True)]
+    for metric in metrics_in(finding.scores):
+        scores = [organ.scores[metric.name] for organ in organs]
+        scores.append(finding.scores[metric.name])
+        cells = map(partial(metric_cell, metric, exact=True), scores)
+        columns.append(Column(metric.heading, cells))
+    tolerances = [f"{organ.tolerance_mm:g}" for organ in organs]
+    columns.append(Column("tolerance (mm)", [*tolerances, ""]))
+    columns.append(Column("farthest (mm)", [*map(_farthest, organs), ""]))
+    for number, name in enumerate(("reference", "prediction", "missed", "added")):
+        volumes = [_ml(organ.voxels[number] * voxel_ml) for organ in organs]
+        columns.append(Column(f"{name} (ml)", [*volumes, ""]))
+    caption = f"Scores, distances and volumes; a voxel has {voxel_ml * 1000:.3g} mm3"
+    absent = [n for n, organ in enumerate(organs) if organ.surfaces is None]
+    return table_of(caption, columns, quiet=absent, is_whole=True)
 
 
 def _ml(volume: float) -> Cell:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from flare.challenge.metrics import Metric, metric_named
 from flare.common.text import count, listing
 from flare.ranking.means import Mean, Means, ranking_means
 from flare.ranking.rank import Analysis
-from flare.reports.model import BEST, NO_RESULT, Cell, Table, table
+from flare.reports.model import BEST, NO_RESULT, Cell, Column, Table, table_of
 from flare.reports.ranking.words import (
     all_cases_text,
     counted_text,
@@ -78,19 +79,18 @@ def ranking_table(analysis: Analysis, metric_head: str, caption: str = "") -> Ta
     or ``{name}``. The teams out of competition are last, and apart.
     """
     places = analysis.standings.standings
-    metrics = analysis.rules.names
-    rows = []
-    for place in places:
-        score = f"{float(place.score):.4f}" if place.rank else ""
-        mean_ranks = (f"{float(place.mean_ranks[metric]):.2f}" for metric in metrics)
-        rows.append((str(place.rank or "-"), place.team, score, *mean_ranks))
-    guest_rows = [number for number, place in enumerate(places) if place.rank is None]
-    heads = ["rank", "team", "score"]
-    for metric in metrics:
-        heads.append(
-            metric_head.format(title=metric_named(metric).heading, name=metric)
-        )
-    return table(caption, heads, rows, words=("team",), quiet=guest_rows)
+    scores = [f"{float(place.score):.4f}" if place.rank else "" for place in places]
+    columns = [
+        Column("rank", [place.rank or "-" for place in places]),
+        Column("team", map(attrgetter("team"), places), is_text=True),
+        Column("score", scores),
+    ]
+    for metric in analysis.rules.records:
+        head = metric_head.format(title=metric.heading, name=metric.name)
+        cells = [f"{float(place.mean_ranks[metric.name]):.2f}" for place in places]
+        columns.append(Column(head, cells))
+    guests = [number for number, place in enumerate(places) if place.rank is None]
+    return table_of(caption, columns, quiet=guests)
 
 
 # --- Means of teams ---------------------------------------------------------------
@@ -176,23 +176,15 @@ def _one_table(
     """A table of means or medians, a row for each team."""
     means_by_key = {(mean.metric, mean.organ, mean.team): mean for mean in means.rows}
     teams = list(dict.fromkeys(mean.team for mean in means.rows))
-    rows: list[list[str | Cell]] = []
-    for team in teams:
-        row: list[str | Cell] = [team]
-        for metric, organ in columns:
-            row.append(_cell(means_by_key[metric, organ, team], means, kind))
-        rows.append(row)
-    heads = []
+    shown = [Column("Team", teams, is_text=True)]
     for metric, organ in columns:
-        heads.append(organ.replace("_", " ") or metric_named(metric).heading)
+        cells = [_cell(means_by_key[metric, organ, t], means, kind) for t in teams]
+        head = organ.replace("_", " ") or metric_named(metric).heading
+        shown.append(Column(head, cells))
     note = _note(means, [metric for metric, _ in columns], kind)
-    return table(
-        f"{title}, {count(means.cases, 'case')}: {_STATISTICS[kind]}. {note}",
-        ("Team", *heads),
-        rows,
-        words=("Team",),
-        quiet=[number for number, team in enumerate(teams) if team in means.guests],
-    )
+    caption = f"{title}, {count(means.cases, 'case')}: {_STATISTICS[kind]}. {note}"
+    guests = [number for number, team in enumerate(teams) if team in means.guests]
+    return table_of(caption, shown, quiet=guests)
 
 
 def _cell(mean: Mean, means: Means, kind: str) -> Cell:

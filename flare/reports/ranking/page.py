@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from flare.challenge.metrics import Metric, metric_named
 from flare.common.text import count, safe
@@ -312,7 +313,8 @@ def _first_table(
     public: PublicRanking, look: Sequence[str], links: Mapping[str, str]
 ) -> Table:
     """The ranking; teams lead to their own pages, and have signs of what is odd."""
-    places, teams = public.places, [place.team for place in public.places]
+    places = public.places
+    teams = list(map(attrgetter("team"), places))
     alarms = alarms_of(teams, look)
     columns = [
         Column("rank", [place.rank or "-" for place in places]),

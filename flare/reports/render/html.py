@@ -111,8 +111,9 @@ def rows_html(content: Table) -> Markup:
 
     Examples
     --------
-    >>> from flare.reports.model import table
-    >>> print(rows_html(table("", ["team", "DSC"], [("<b>", 0.9)])))
+    >>> from flare.reports.model import Column, table_of
+    >>> columns = [Column("team", ["<b>"], is_text=True), Column("DSC", [0.9])]
+    >>> print(rows_html(table_of("", columns)))
     <tr><th scope="row">&lt;b&gt;</th><td>0.9</td></tr>
     """
     from markupsafe import Markup

@@ -132,7 +132,7 @@ def _rows(chart: Chart) -> Markup:
     """Marks in rows: shapes are stretched; words and blobs keep their own width."""
     # Heights of rows, which the style sheet has as well.
     row = 14 if len(chart.labels) > MANY_ROWS else 28
-    top = TOP if chart.axis else 0
+    top = TOP * bool(chart.axis)
     height = top + row * len(chart.labels)
     wide: list[Markup] = []
     fixed: list[Markup] = []
