@@ -154,11 +154,16 @@ def write_nifti(path, labels, **header):
     return write_gzip(path, nifti_bytes(labels, **header))
 
 
+def write_file(path, content):
+    """Write a text or bytes; folders that are not there are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
 def write_gzip(path, content):
     """Write a gzip file that depends on nothing but the content."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(content, compresslevel=6, mtime=0))
-    return path
+    return write_file(path, gzip.compress(content, compresslevel=6, mtime=0))
 
 
 def gzip_with(content, *, extra=b"", name=b"", comment=b""):

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.builders import metaimage_bytes, organ_boxes
+from tests.builders import metaimage_bytes, organ_boxes, write_file
 
 
 def interface(slug, path):
@@ -51,8 +51,7 @@ def job(pk, image, *, key="interface", **changes):
 
 
 def write_jobs(folder, jobs, outputs=None):
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "inputs.json").write_text("[]")
+    write_file(folder / "inputs.json", "[]")
     (folder / "predictions.json").write_text(json.dumps(jobs))
     for item in jobs:
         where = folder / item["pk"] / "output" / "images" / "organs"

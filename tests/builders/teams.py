@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from flare.measuring.cleanup import KEY_START, new_key
-from tests.builders import run_command, run_flare
+from tests.builders import run_command, run_flare, write_file
 from tests.builders.alone import alone
 from tests.builders.archives import save
 
@@ -159,8 +159,7 @@ def write_team(folder, team, script, **settings):
 def save_team(folder, team, script, *lines, compressed=False, base=BASE):
     """Build an image, and save it as team.tar.gz; it does not stay in the engine."""
     context = folder / f"{team}-context"
-    context.mkdir(parents=True)
-    (context / "predict.sh").write_text(script)
+    write_file(context / "predict.sh", script)
     text = [f"FROM {base}", "WORKDIR /workspace", "COPY predict.sh /workspace/"]
     (context / "Dockerfile").write_text("\n".join([*text, *lines]) + "\n")
     archive = folder / f"{team}.tar.gz"

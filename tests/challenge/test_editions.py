@@ -12,7 +12,7 @@ import pytest
 
 import flare
 from flare.results.metrics_json import metrics_json
-from tests.builders import ROOT, read_metrics, run_evaluate, write_nifti
+from tests.builders import ROOT, read_metrics, run_evaluate, write_file, write_nifti
 
 CHALLENGES = ROOT / "flare" / "challenge" / "editions"
 
@@ -54,9 +54,7 @@ def switched(tmp_path):
     def switch(name, found, instead):
         text = (CHALLENGES / f"{name}.toml").read_text(encoding="utf-8")
         assert text.count(found) == 1
-        file = tmp_path / "switched.toml"
-        file.write_text(text.replace(found, instead), encoding="utf-8")
-        return file
+        return write_file(tmp_path / "switched.toml", text.replace(found, instead))
 
     return switch
 

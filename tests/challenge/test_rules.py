@@ -24,7 +24,7 @@ from flare.challenge.rules import (
 )
 from flare.evaluation.metrics.comparison import compare_labels
 from flare.results.efficiency_csv import ranked_by_others
-from tests.builders import ORGANS, ROOT, error_of, run_program
+from tests.builders import ORGANS, ROOT, error_of, run_program, write_file
 from tests.builders.maps import map_pair
 
 SMALL = """
@@ -379,8 +379,7 @@ def test_the_summary_says_what_a_file_means(read):
 
 
 def test_a_file_with_a_mistake_is_told_in_one_line(tmp_path):
-    file = tmp_path / "mine.toml"
-    file.write_text(SMALL.replace("label = 7", "label = 0"))
+    file = write_file(tmp_path / "mine.toml", SMALL.replace("label = 7", "label = 0"))
 
     status, stdout, stderr = challenge_command("validate", file)
 

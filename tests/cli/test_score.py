@@ -14,7 +14,7 @@ from contextlib import closing
 import pytest
 
 from flare.common.text import safe
-from tests.builders import ROOT, run_command, run_flare
+from tests.builders import ROOT, run_command, run_flare, write_file
 from tests.builders.errors import told
 from tests.builders.many import write_teams
 
@@ -55,8 +55,7 @@ def test_teams_of_answers_alone_are_told_by_their_values(tmp_path):
         'metrics = ["mean_absolute_error"]\n'
     )
     for folder, value in (("labels", 1.5), ("teams/alpha", 2.0)):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "a.csv").write_text(f"name,prediction\nc1,{value}\n")
+        write_file(tmp_path / folder / "a.csv", f"name,prediction\nc1,{value}\n")
 
     run = run_flare(
         *("score", tmp_path / "teams", "--ground-truth", tmp_path / "labels"),
@@ -173,8 +172,7 @@ def test_whoever_ends_it_reads_one_line(words, tmp_path, how, command, workers):
 
     Of a kill nothing is said, not even by Python's resource tracker.
     """
-    script = tmp_path / "slow.py"
-    script.write_text(SLOW.format(root=str(ROOT)))
+    script = write_file(tmp_path / "slow.py", SLOW.format(root=str(ROOT)))
     if command == "evaluate":
         words[:2] = ["evaluate", "--input", tmp_path / "teams" / "alpha"]
     typed = [sys.executable, script, *words, "--workers", workers]

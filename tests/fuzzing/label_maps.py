@@ -18,7 +18,7 @@ import numpy as np
 
 from flare.common.errors import FlareError
 from flare.evaluation.submission.find import LabelMapFile
-from tests.builders import metaimage_bytes, nifti_bytes, nrrd_bytes
+from tests.builders import metaimage_bytes, nifti_bytes, nrrd_bytes, write_file
 
 KNOWN = (1, 2, 3, 4)
 VOXELS = 10**6
@@ -174,6 +174,5 @@ def check(path: Path) -> str:
 
 def attempt(chance: random.Random, work: Path) -> str:
     """Try a changed file; the result is how far it got."""
-    path = work / "case.nii.gz"
-    path.write_bytes(make(chance, seeds()))
+    path = write_file(work / "case.nii.gz", make(chance, seeds()))
     return check(path)

@@ -16,7 +16,7 @@ from flare.measuring.answers import CaseAnswers, keep_answers, read_case_answers
 from flare.measuring.exchange import WrongOutputError
 from flare.measuring.trial import check_output
 from flare.results.errors import MeasurementError
-from tests.builders import case_names, organ_boxes, write_cases
+from tests.builders import case_names, organ_boxes, write_cases, write_file
 from tests.builders.answers import answer_rules, answers_challenge
 from tests.builders.errors import told
 from tests.builders.schemas import file_problems
@@ -75,8 +75,7 @@ def automsc(bench, tmp_path):
     bench.images, bench.labels = write_automsc(tmp_path)
 
     def options(text=BOTH):
-        file = tmp_path / "automsc.toml"
-        file.write_text(text)
+        file = write_file(tmp_path / "automsc.toml", text)
         return ("--challenge", file)
 
     return options
@@ -420,8 +419,7 @@ def test_a_joined_file_that_cannot_be_read_is_told(alone, tmp_path):
 def test_a_table_is_read_as_it_was_written(tmp_path, suffix):
     cells = ["=1", "a,b", 'c"d', "'e", "[1, 2]", "\\ud800", "", "x|y", "ü; 3.0"]
     table = [{"name": str(number), "text": cell} for number, cell in enumerate(cells)]
-    file = tmp_path / f"table{suffix}"
-    file.write_text(table_text(table, suffix), encoding="utf-8")
+    file = write_file(tmp_path / f"table{suffix}", table_text(table, suffix))
 
     assert [row.cells for row in read_table(file)] == table
 

@@ -12,7 +12,7 @@ from flare.measuring.options import LaneLimits, MeasureOptions
 from flare.measuring.sampling import DeviceError
 from flare.results.errors import MeasurementError
 from flare.results.limits import Limits
-from tests.builders import error_of
+from tests.builders import error_of, write_file
 from tests.builders.lanes import device, lane, place
 
 SINGLES = [(n,) for n in range(9)]
@@ -142,8 +142,7 @@ def test_unlike_lanes_are_refused(other, message):
 def test_processors_of_a_core_stay_together(tmp_path):
     for number, siblings in enumerate(("0,2", "1,3", "0,2", "1,3")):
         folder = tmp_path / f"cpu{number}" / "topology"
-        folder.mkdir(parents=True)
-        (folder / "thread_siblings_list").write_text(f"{siblings}\n")
+        write_file(folder / "thread_siblings_list", f"{siblings}\n")
 
     assert _cores([0, 1, 2, 3], tmp_path) == ((0, 2), (1, 3))
     assert _cores([1, 2, 7], tmp_path) == ((1,), (2,), (7,))

@@ -16,7 +16,7 @@ from flare.reports.paper.files import write_analysis
 from flare.reports.ranking_pages import ranking_pages
 from flare.results.errors import RankingError
 from tests.answers.oracles import brute_force_c_index
-from tests.builders import error_of
+from tests.builders import error_of, write_file
 from tests.builders.answer_teams import (
     DIAGNOSIS,
     LIVER,
@@ -523,8 +523,7 @@ def test_no_share_of_draws_is_told_to_be_nothing(tmp_path):
 def test_pages_have_one_value_of_all_cases(tmp_path, is_organiser):
     dsc = dict.fromkeys("abc", (0.9, 0.8))
     write_teams(tmp_path / "results", WITH_MAPS, dsc)
-    groups = tmp_path / "groups.csv"
-    groups.write_text("case,centre\nc1,x\nc2,y\n")
+    groups = write_file(tmp_path / "groups.csv", "case,centre\nc1,x\nc2,y\n")
     write_analysis(rank_results(tmp_path / "results", WITH_MAPS), tmp_path / "ranking")
 
     pages = dict(

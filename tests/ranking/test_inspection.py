@@ -12,7 +12,7 @@ from flare.ranking.inspection import check_comparable, check_origins
 from flare.ranking.table import read_results
 from flare.results.errors import MetricsFileError, RankingError
 from flare.results.metrics_reading import read_evaluation
-from tests.builders import error_of
+from tests.builders import error_of, write_file
 from tests.builders.pages import metrics_content, write_json
 from tests.builders.results import FLARE21, ranked, write_table, write_team
 
@@ -98,8 +98,7 @@ def test_a_team_that_is_not_scored_yet_makes_the_ranking_an_interim_one(
 ):
     """One was begun, the other has sent an archive."""
     (results / "ledger.csv").write_text(f"{LEDGER}late,1,,,2026-01-01,\n")
-    (results / "half").mkdir()
-    (results / "half" / "efficiency.csv").write_text("case,status\nc1,ok\n")
+    write_file(results / "half" / "efficiency.csv", "case,status\nc1,ok\n")
 
     text, found, methods = rank(results, tmp_path)
 

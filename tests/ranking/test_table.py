@@ -7,7 +7,7 @@ import pytest
 from flare.challenge.reading import scoring_rules
 from flare.ranking.table import read_results
 from flare.results.errors import RankingError
-from tests.builders import error_of
+from tests.builders import error_of, write_file
 from tests.builders.results import (
     FLARE21,
     FLARE22,
@@ -373,16 +373,14 @@ def test_a_table_that_cannot_be_ranked_says_how_to_get_there(
 
 
 def test_folders_of_nnunet_are_led_to_flare_score(tmp_path):
-    (tmp_path / "A").mkdir()
-    (tmp_path / "A" / "summary.json").write_text(SUMMARY)
+    write_file(tmp_path / "A" / "summary.json", SUMMARY)
 
     with pytest.raises(RankingError, match=r"flare score writes a metrics\.json"):
         read_results(tmp_path, ranked("dsc"), FLARE21)
 
 
 def test_each_task_of_challenger_is_ranked_by_itself(tmp_path):
-    file = tmp_path / "results.csv"
-    file.write_text(f"{CHALLENGER}T2,A,c1,0.1\n")
+    file = write_file(tmp_path / "results.csv", f"{CHALLENGER}T2,A,c1,0.1\n")
 
     assert problem_of(file, ranked("dsc")) == (
         "line 6: another task, T1, T2: rank a table of each by itself"

@@ -18,7 +18,7 @@ from flare.results.efficiency_csv import (
 )
 from flare.results.errors import MeasurementError, RankingError
 from flare.results.traces_csv import Sample, Trace
-from tests.builders import error_of
+from tests.builders import error_of, write_file
 
 
 def make_run(runtime_s, memory=(), cpu_s=None, idle_mb=None):
@@ -131,8 +131,7 @@ def test_rows_come_back_in_order(tmp_path):
     ],
 )
 def test_a_file_of_somebody_else_is_not_overwritten(tmp_path, text):
-    file = tmp_path / "efficiency.csv"
-    file.write_bytes(text.encode("latin-1"))
+    file = write_file(tmp_path / "efficiency.csv", text.encode("latin-1"))
 
     with pytest.raises(MeasurementError, match="it is not what this program has"):
         read_records(file)
@@ -238,7 +237,6 @@ def test_efficiency_of_another_program_has_the_columns_that_it_has(tmp_path):
     ids=["no number", "twice", "cut off"],
 )
 def test_efficiency_that_cannot_be_read_names_the_line(tmp_path, rows, problem):
-    file = tmp_path / "efficiency.csv"
-    file.write_text(f"case,status,runtime_s\n{rows}")
+    file = write_file(tmp_path / "efficiency.csv", f"case,status,runtime_s\n{rows}")
 
     assert error_of(RankingError, flare.read_efficiency, file).problem == problem

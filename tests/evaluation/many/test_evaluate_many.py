@@ -30,7 +30,7 @@ from flare.results.archives_csv import (
     read_refused,
     replace_rows,
 )
-from tests.builders import error_of, organ_boxes, write_cases, write_nifti
+from tests.builders import error_of, organ_boxes, write_cases, write_file, write_nifti
 from tests.builders.errors import all_told, told
 from tests.builders.many import CASES, marked, voxels_read, write_teams, zipped
 from tests.builders.results import FLARE21, ranked
@@ -192,8 +192,7 @@ def test_a_bad_team_gets_its_line_and_the_others_go_on(score, tmp_path):
     (tmp_path / "teams" / "beta" / "case_2.nii.gz").unlink()
     (tmp_path / "teams" / "gamma.zip").write_bytes(b"no zip")
     shutil.rmtree(tmp_path / "teams" / "gamma")
-    (tmp_path / "results" / "beta").mkdir(parents=True)
-    (tmp_path / "results" / "beta" / "metrics.json").write_text("of an older run")
+    write_file(tmp_path / "results" / "beta" / "metrics.json", "of an older run")
 
     found = score()
 

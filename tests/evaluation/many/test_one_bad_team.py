@@ -21,7 +21,7 @@ from flare.evaluation.many.cases import TeamCase, split
 from flare.evaluation.scoring import case
 from flare.results.archives_csv import read_refused
 from flare.results.metrics_json import write_metrics
-from tests.builders import organ_boxes, write_nifti
+from tests.builders import organ_boxes, write_file, write_nifti
 from tests.builders.errors import told
 from tests.builders.many import write_teams, zipped
 
@@ -258,8 +258,7 @@ def test_results_do_not_go_among_submissions(teams, tmp_path):
 
 def test_a_link_in_the_results_is_not_followed(score, tmp_path):
     elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "metrics.json").write_text("of somebody else")
+    write_file(elsewhere / "metrics.json", "of somebody else")
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "beta").symlink_to(elsewhere)
 
@@ -269,8 +268,7 @@ def test_a_link_in_the_results_is_not_followed(score, tmp_path):
 
 def test_a_measured_team_keeps_its_scores(score, tmp_path):
     folder = tmp_path / "results" / "beta"
-    folder.mkdir(parents=True)
-    (folder / "efficiency.csv").write_text("case,status\n")
+    write_file(folder / "efficiency.csv", "case,status\n")
     (folder / "metrics.json").write_text("of the measurement")
 
     assert "flare rescore" in score()["beta"]

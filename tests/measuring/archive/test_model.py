@@ -14,6 +14,7 @@ from flare.measuring.archive import model, strict
 from flare.measuring.archive.model import read_model, unpack_model
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.strict import ModelError
+from tests.builders import write_file
 from tests.builders.archives import FILES, make_socket, save
 from tests.builders.models import WEIGHTS, entry, model_bytes, write_model
 
@@ -76,8 +77,7 @@ def test_what_is_known_of_a_model(tmp_path):
 
     It need not be compressed.
     """
-    file = tmp_path / "team_a.model.tar.gz"
-    file.write_bytes(model_bytes(pack=bytes))
+    file = write_file(tmp_path / "team_a.model.tar.gz", model_bytes(pack=bytes))
 
     found = read_model(file)
 
@@ -245,8 +245,7 @@ def spoiled_checksum():
     ids=["empty", "zip", "cut", "spoiled", "cut tar", "bzip2", "no file", "two"],
 )
 def test_a_model_that_cannot_be_unpacked_is_refused(tmp_path, content, problem):
-    file = tmp_path / "team_a.model.tar.gz"
-    file.write_bytes(content)
+    file = write_file(tmp_path / "team_a.model.tar.gz", content)
 
     assert problem_of(file).startswith(problem)
 

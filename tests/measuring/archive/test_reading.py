@@ -15,7 +15,7 @@ from flare.common.errors import InputError
 from flare.measuring.archive.model import read_model
 from flare.measuring.archive.reading import read_archive, script_findings
 from flare.measuring.archive.strict import BrokenError, ModelError, strict_json
-from tests.builders import run_flare
+from tests.builders import run_flare, write_file
 from tests.builders.archives import (
     FILES,
     OF_NO_ENGINE,
@@ -417,8 +417,7 @@ def test_a_script_is_searched_for_what_keeps_it_from_running(script):
     ],
 )
 def test_a_file_system_is_called_by_its_name(tmp_path, first):
-    file = tmp_path / "team_a.tar.gz"
-    file.write_bytes(gzip.compress(tar(first | FILES), 1))
+    file = write_file(tmp_path / "team_a.tar.gz", gzip.compress(tar(first | FILES), 1))
 
     assert one_problem(file).startswith("it is a file system (docker export)")
 

@@ -13,7 +13,7 @@ import pynvml
 import pytest
 
 from flare.measuring.sampling import DeviceError, NvmlSource, open_gpu
-from tests.builders import ROOT
+from tests.builders import ROOT, write_file
 from tests.builders.lanes import measuring
 from tests.builders.teams import PREDICT
 from tests.builders.warm import run_warm
@@ -56,8 +56,7 @@ def library(request, tmp_path_factory):
 
 def environment_of(folder, script):
     """Where programs find the stand-in, and what it says."""
-    file = folder / "script"
-    file.write_text(script)
+    file = write_file(folder / "script", script)
     return os.environ | {"LD_LIBRARY_PATH": str(folder), "FAKE_NVML": str(file)}
 
 

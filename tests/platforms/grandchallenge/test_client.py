@@ -14,7 +14,7 @@ from flare.platforms.grandchallenge import partial_file
 from flare.platforms.grandchallenge.client import Client
 from flare.platforms.grandchallenge.errors import PlatformError, TooLargeError
 from flare.platforms.grandchallenge.tokens import read_tokens
-from tests.builders import error_of
+from tests.builders import error_of, write_file
 from tests.fakes.platform import ODD, TOKEN
 
 CONTENT = bytes(range(256)) * 40
@@ -268,8 +268,7 @@ def token_file(tmp_path):
     """A file of tokens, the owner's alone."""
 
     def make(content, mode=0o600):
-        file = tmp_path / "token"
-        file.write_bytes(content)
+        file = write_file(tmp_path / "token", content)
         file.chmod(mode)
         return str(file)
 

@@ -12,6 +12,7 @@ from flare.platforms.grandchallenge import client as client_module
 from flare.platforms.grandchallenge import download as download_module
 from flare.platforms.grandchallenge.download import Evaluation, _folders, choose
 from flare.platforms.grandchallenge.errors import PlatformError
+from tests.builders import write_file
 from tests.builders.errors import told
 from tests.builders.schemas import file_problems
 from tests.fakes.platform import PHASE, TOKEN, described
@@ -151,8 +152,7 @@ def test_a_folder_of_an_earlier_download_stays_with_its_user(tmp_path):
     """Also under a name that was given otherwise."""
     kept = {"user-x_y_org-12345678": "x@y.org", "Carl": "Carl", "eve": "mallory"}
     for folder, user in kept.items():
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "platform.json").write_text(json.dumps({"username": user}))
+        write_file(tmp_path / folder / "platform.json", json.dumps({"username": user}))
 
     folders = _folders(tmp_path, ["x@y.org", "Carl", "carl", "eve"])
 
@@ -275,8 +275,7 @@ def test_a_second_download_goes_on_where_the_first_was(platform, fetch, tmp_path
 def test_results_that_are_not_from_the_platform_are_left_alone(
     platform, fetch, tmp_path
 ):
-    (tmp_path / "alice").mkdir()
-    (tmp_path / "alice" / "metrics.json").write_text("mine")
+    write_file(tmp_path / "alice" / "metrics.json", "mine")
     platform.listed = [evaluation(1, "alice", rank=1)]
 
     line = line_of(fetch(tmp_path))

@@ -16,7 +16,7 @@ from flare.platforms.grandchallenge.phase import (
     ResultDisplay,
     ScoringMethod,
 )
-from tests.builders import run_flare
+from tests.builders import run_flare, write_file
 from tests.builders.errors import all_told
 
 SCORE = "m.dsc"
@@ -145,8 +145,7 @@ def test_a_result_without_a_ranked_number_is_left_out_and_named(method, value, r
 
 
 def write(folder, content):
-    folder.mkdir(parents=True)
-    (folder / "metrics.json").write_text(content)
+    write_file(folder / "metrics.json", content)
     return folder / "metrics.json"
 
 

@@ -24,7 +24,7 @@ from flare.platforms.grandchallenge.rehearse import (
     rehearse,
 )
 from flare.platforms.grandchallenge.verdict import Verdict, participant_message
-from tests.builders import ROOT, read_metrics, run_evaluate
+from tests.builders import ROOT, read_metrics, run_evaluate, write_file
 from tests.builders.engine import IMAGE, call
 from tests.builders.shim import ENDS, LIMIT_S, OUTCOMES
 
@@ -313,8 +313,7 @@ def test_an_engine_or_an_image_that_is_not_there(make_engine):
 
 
 def test_labels_that_are_no_tarball(engine, tmp_path):
-    file = tmp_path / "labels.tar.gz"
-    file.write_bytes(b"no tarball")
+    file = write_file(tmp_path / "labels.tar.gz", b"no tarball")
 
     with pytest.raises(UploadError):
         rehearsed(image="mine", engine=engine(usage=USAGE), ground_truth=file)

@@ -14,7 +14,7 @@ from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.jobs import read_sockets
 from flare.evaluation.submission.unpack import unpack_zip
 from flare.platforms.grandchallenge.upload import prepare_input
-from tests.builders import error_of
+from tests.builders import error_of, write_file
 from tests.builders.jobs import job, write_jobs
 from tests.builders.shim import (
     CONTENT,
@@ -173,8 +173,7 @@ def test_a_predictions_json_of_answers_is_a_participants(tmp_path):
 
 @pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf"])
 def test_a_table_by_itself_gets_the_platforms_name(tmp_path, begin):
-    table = tmp_path / "results.csv"
-    table.write_bytes(begin + b"name,prediction\na,0.5\n")
+    table = write_file(tmp_path / "results.csv", begin + b"name,prediction\na,0.5\n")
     (tmp_path / "input").mkdir()
 
     prepare_input(table, tmp_path / "input")
@@ -202,8 +201,7 @@ KINDS_OF_JSON = {
 
 @pytest.mark.parametrize("content", KINDS_OF_JSON, ids=range(len(KINDS_OF_JSON)))
 def test_json_by_itself_is_a_text_where_its_beginning_is_not_whole(tmp_path, content):
-    file = tmp_path / "predictions.json"
-    file.write_bytes(content)
+    file = write_file(tmp_path / "predictions.json", content)
     kind = KINDS_OF_JSON[content]
 
     if kind == "text/plain":

@@ -15,6 +15,7 @@ from flare.platforms.serving import source as source_module
 from flare.platforms.serving.serve import Service
 from flare.platforms.serving.source import DropFolder, NotNowError, failed
 from flare.results.team_folder import derived_folder
+from tests.builders import write_file
 from tests.fakes.submissions import FakeWork
 
 NOW = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
@@ -28,8 +29,7 @@ def source(tmp_path):
 
 def put(folder, name, *, ago=60, content=b"x"):
     """A file that has changed some seconds ago."""
-    file = folder / name
-    file.write_bytes(content)
+    file = write_file(folder / name, content)
     os.utime(file, (NOW.timestamp() - ago,) * 2)
     return file
 
@@ -178,8 +178,7 @@ def test_an_answer_is_written_through_nothing_that_was_laid_there(
     tmp_path, source, lay
 ):
     """Not into the file of another one, nor into a pipe that nobody reads."""
-    victim = tmp_path / "victim"
-    victim.write_text("mine")
+    victim = write_file(tmp_path / "victim", "mine")
     put(tmp_path, "a.tar.gz")
     (one,) = source.claimable()
     (tmp_path / "returned").mkdir()

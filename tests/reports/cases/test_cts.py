@@ -9,7 +9,7 @@ import SimpleITK as sitk
 
 from flare.evaluation.errors import FileFormatError
 from flare.reports.cases.sources import grey, read_ct
-from tests.builders import write_nifti
+from tests.builders import write_file, write_nifti
 from tests.builders.case_pages import (
     SLOT_AFFINE,
     SLOT_SPACING,
@@ -20,8 +20,7 @@ from tests.builders.case_pages import (
 
 def decoded(content, folder):
     """The shades of a JPEG, as numbers that can be negative."""
-    file = folder / "slice.jpg"
-    file.write_bytes(content)
+    file = write_file(folder / "slice.jpg", content)
     return sitk.GetArrayFromImage(sitk.ReadImage(file)).astype(int)
 
 
