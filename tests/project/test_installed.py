@@ -118,6 +118,8 @@ def test_no_label_of_an_organiser_is_in_a_distribution(wheel, source_distributio
         labels = {name for name in names if name.endswith(".nii.gz")}
         assert labels == DEMONSTRATION
     assert b"secret" not in contents(wheel).values()
+    assert "kernel.c" in sources  # which is compiled where it is installed
+    assert not any(name.endswith(".so") for name in sources)
 
 
 @pytest.mark.tools(package="jinja2")
