@@ -38,11 +38,6 @@ def cells_text(cells: Sequence[str]) -> str:
     return json.dumps(list(cells), ensure_ascii=False)
 
 
-def _cells(text: str, columns: Sequence[str]) -> Sequence[str]:
-    """The cells from which `cells_text` has made one text."""
-    return [text] if len(columns) == 1 else [str(cell) for cell in json.loads(text)]
-
-
 def reference_value(text: str, rules: AnswerRules) -> Any:
     """The value of a reference; a ValueError says why the kind allows no such one."""
     cells = _checked_cells(text, rules.reference, rules)
@@ -60,7 +55,8 @@ def _checked_cells(
 ) -> Sequence[str]:
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"longer than {MOST_CHARACTERS:,} characters")
-    cells = _cells(text, columns)
+    # One text was made of several cells by `cells_text`.
+    cells = [text] if len(columns) == 1 else [str(cell) for cell in json.loads(text)]
     if not KINDS[rules.kind].may_be_empty and not all(map(str.strip, cells)):
         raise ValueError("empty")
     return cells

@@ -41,6 +41,9 @@ from flare.results.scores import AnswerScore, CaseScore, LowScores, Results
 
 _log = logging.getLogger(__name__)
 
+FOREIGN = UnexpectedCasesError, NothingToScoreError
+"""Problems of files that belong to no case, and are left out."""
+
 OnCase = Callable[[int, int, Attempt], None]
 """Called after each case with its number, from 1, the number of cases, its outcome."""
 
@@ -268,7 +271,7 @@ def results_of(
         warnings=(
             *plan.prepared.warnings,
             *(low.reason for low in unusable),
-            *(error.finding for error in outcomes.problems if _is_foreign(error)),
+            *(e.finding for e in outcomes.problems if isinstance(e, FOREIGN)),
             *(low.reason for low in ignored),
         ),
         low_scores=(*unusable, *ignored),
@@ -342,11 +345,6 @@ REASONS = 5
 
 _NO_FILE: Reason = "no file was submitted", ()
 """Why a case that has no file cannot be scored."""
-
-
-def _is_foreign(error: SubmissionError) -> bool:
-    """Whether a problem is of files that belong to no case, and are left out."""
-    return isinstance(error, (UnexpectedCasesError, NothingToScoreError))
 
 
 def _unusable_cases(

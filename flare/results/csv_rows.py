@@ -120,7 +120,8 @@ def read_rows(
         with open_regular(path) as content:
             file = io.TextIOWrapper(content, _encoding(path, content), newline="")
             head = list(_head(file))
-            delimiter = _delimiter(head[-1] if head else "")
+            line = head[-1] if head else ""
+            delimiter = next((mark for mark in ",;\t" if mark in line), ",")
             rows = csv_rows(chain(head, file), delimiter=delimiter, is_strict=is_strict)
             _, first = next(rows, ("", []))
             names = spelt_as(first, (*columns, *optional))
@@ -164,11 +165,6 @@ def _head(lines: Iterable[str]) -> Iterator[str]:
         yield line
         if line.strip():
             return
-
-
-def _delimiter(line: str) -> str:
-    """The mark between the names of the columns: a comma, if there is any."""
-    return next((mark for mark in ",;\t" if mark in line), ",")
 
 
 def spelt_as(names: Sequence[str], columns: Sequence[str]) -> list[str]:

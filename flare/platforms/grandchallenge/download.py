@@ -219,13 +219,9 @@ def choose(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
     best of them, and of equal ranks the newest. Of a user who is not on the board, as
     nobody is before results are published, the newest counts.
     """
-    ordered = sorted(evaluations, key=_merit)
+    ordered = sorted(evaluations, key=lambda e: (e.rank > 0, -e.rank, e.created))
     best = {evaluation.user: evaluation for evaluation in ordered}
     return [best[name] for name in sorted(best)]
-
-
-def _merit(evaluation: Evaluation) -> tuple[bool, int, datetime]:
-    return evaluation.rank > 0, -evaluation.rank, evaluation.created
 
 
 def _folders(output: Path, users: Sequence[str]) -> dict[str, str]:

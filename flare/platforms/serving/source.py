@@ -250,7 +250,9 @@ class DropFolder:
         for path in self._folder.iterdir():
             with suppress(OSError):  # of one that is removed meanwhile
                 if _is_archive(path.name) and self._is_file(path):
-                    submission, arrival = _submission(path), _arrival(path)
+                    submission = _submission(path)
+                    # Nobody can choose this date.
+                    arrival = max(file.stat().st_ctime for file in _files(path))
                     if _changed_at(path, now) <= now - SETTLE_S:
                         turn = last_turn.get(submission.team, -1)
                         waiting.append((turn, arrival, path, submission))
@@ -339,11 +341,6 @@ def _changed_at(path: Path, now: float) -> float:
     """
     states = [file.stat() for file in _files(path)]
     return max(s.st_mtime if s.st_mtime <= now else s.st_ctime for s in states)
-
-
-def _arrival(path: Path) -> float:
-    """When an archive, or its model, came: by a date that nobody can choose."""
-    return max(file.stat().st_ctime for file in _files(path))
 
 
 def _submission(path: Path) -> Submission:
