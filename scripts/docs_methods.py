@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from flare.ranking.uncertainty import BY_CASE, BY_DRAWS, METHODS
+from flare.ranking.comparison import BY_PERCENTILES, BY_SIGNED_RANKS
+from flare.ranking.uncertainty import METHODS
 from flare.statistics import ALPHA
 
 COUNTED = {"pairs": "n (n - 1)", "alpha": ALPHA, "replaced": "as below"}
@@ -10,7 +11,7 @@ COUNTED = {"pairs": "n (n - 1)", "alpha": ALPHA, "replaced": "as below"}
 
 METHOD_PARTS = {
     "<!-- methods -->": " ".join(m.paper.format(**COUNTED) for m in METHODS),
-    "<!-- differences -->": BY_CASE.compared_note,
-    "<!-- differences of answers -->": BY_DRAWS.compared_note,
+    "<!-- differences -->": BY_SIGNED_RANKS.note,
+    "<!-- differences of answers -->": BY_PERCENTILES.note,
 }
 """What stands for a part of a page that is written by hand."""

@@ -302,10 +302,6 @@ class Method:
     """The sentence of Methods, with places for what is counted."""
     drawn: str
     """A sentence of Methods about the bootstrap, if there is one to add."""
-    compared: str
-    """In comparison.json."""
-    compared_note: str
-    """Below differences of two evaluations."""
 
 
 BY_CASE = Method(
@@ -325,15 +321,6 @@ BY_CASE = Method(
         " {alpha:g}; effects are matched-pairs rank-biserial correlations."
     ),
     drawn="",
-    compared="two-sided Wilcoxon signed-rank, paired by case, normal approximation",
-    compared_note=(
-        "p-values are those of the two-sided Wilcoxon signed-rank test, paired by case:"
-        " cases without a difference are left out (zero method of Wilcoxon), equal"
-        " differences get their average rank, and the normal approximation is used,"
-        " with corrections for ties and continuity, as in flare rank. The effect is the"
-        " matched-pairs rank-biserial correlation: 1 if the new scores are better"
-        " wherever there is a difference, -1 if they are worse."
-    ),
 )
 """Of values of each case."""
 
@@ -357,13 +344,6 @@ BY_DRAWS = Method(
         " worse."
     ),
     drawn="Values of answers were made anew from the answers of each sample.",
-    compared=f"percentiles of {DRAWS} bootstrap samples of the cases",
-    compared_note=(
-        f"Intervals of differences are those of {DRAWS} bootstrap samples of the cases,"
-        " drawn for both evaluations alike (percentiles 2.5 and 97.5). Whether one is"
-        " right more often is McNemar's exact test: of the cases on which only one of"
-        " both is right, either would be as likely to be it."
-    ),
 )
 """Of values of all cases together."""
 

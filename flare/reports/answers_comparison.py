@@ -8,8 +8,7 @@ from operator import attrgetter
 
 from flare.challenge.metrics import metric_named
 from flare.common.text import count
-from flare.ranking.comparison import AnswerDifference
-from flare.ranking.uncertainty import BY_DRAWS
+from flare.ranking.comparison import BY_PERCENTILES, AnswerDifference
 from flare.reports.comparison import Comparison, p_text, signed
 from flare.reports.model import (
     Cell,
@@ -35,7 +34,7 @@ def comparison_section(comparison: Comparison) -> Section:
             parts.append(_values_table(changes, comparison))
             parts += _tests(name, comparison)
     if any(pair.draws is not None for pair in all_changes):
-        parts.append(Words(BY_DRAWS.compared_note, "note"))
+        parts.append(Words(BY_PERCENTILES.note, "note"))
     return Section("answers", "Answers", "Answers in tables and JSON", parts)
 
 

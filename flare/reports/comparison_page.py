@@ -10,8 +10,7 @@ from operator import attrgetter
 
 from flare.challenge.metrics import Better, Metric
 from flare.common.text import count, listing
-from flare.ranking.comparison import Difference
-from flare.ranking.uncertainty import BY_CASE
+from flare.ranking.comparison import BY_SIGNED_RANKS, Difference
 from flare.reports.answers_comparison import comparison_section
 from flare.reports.charts import difference_axis, spread_chart
 from flare.reports.comparison import (
@@ -120,7 +119,7 @@ def _compared(
         verdict(pairs, first, candidate, tests)
         for candidate, pairs in zip(candidates, compared, strict=True)
     ]
-    method = f"{BY_CASE.compared_note} {_holm_text(comparison, tests)}"
+    method = f"{BY_SIGNED_RANKS.note} {_holm_text(comparison, tests)}"
     return compared, verdicts, [Words(text) for text in (method, METHOD, CERTAINTY)]
 
 
