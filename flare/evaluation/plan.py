@@ -187,11 +187,16 @@ def _find_files(
         if is_demo:
             raise DemonstrationSetError from error
         raise
-    cases = {file.case for file in references}
-    is_foreign = cases.isdisjoint(file.case for file in submitted.files)
-    if is_demo and not is_measured and is_foreign:
+    if is_demo and not is_measured and not _share_a_case(references, submitted.files):
         raise DemonstrationSetError
     return references, submitted
+
+
+def _share_a_case(
+    references: Sequence[LabelMapFile], predictions: Sequence[LabelMapFile]
+) -> bool:
+    cases = {file.case for file in references}
+    return not cases.isdisjoint(file.case for file in predictions)
 
 
 def _hidden_references(

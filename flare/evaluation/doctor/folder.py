@@ -178,9 +178,7 @@ def diagnose(
         findings.append(_as_misnamed(finding) if is_misnamed else finding)
     doubt = "" if challenge else _doubt(findings, rules)
     problems = matching.problems
-    # No prediction has an organ, and no repair gives it any.
-    are_empty = [f.before and f.before.is_empty and not f.repair for f in findings]
-    if findings and not doubt and all(are_empty):
+    if findings and not doubt and all(map(_is_empty, findings)):
         problems = (*problems, EmptyError(len(findings)))
     return Diagnosis(
         challenge=rules, findings=tuple(findings), problems=problems, doubt=doubt
@@ -207,6 +205,11 @@ def _as_misnamed(finding: Finding) -> Finding:
     after = finding.after or finding.before
     repair = (finding.repair or Repair()) if after else None
     return replace(finding, is_misnamed=True, before=None, repair=repair, after=after)
+
+
+def _is_empty(finding: Finding) -> bool:
+    """Whether a prediction has no organ, and no repair gives it any."""
+    return bool(finding.before and finding.before.is_empty and not finding.repair)
 
 
 def challenge_of_labels(folder: Path) -> Challenge:

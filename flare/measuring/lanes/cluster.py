@@ -148,8 +148,7 @@ class ClusterLanes(LanePool):
         """Wait for messages of workers; None where a job has ended, or its worker."""
         with suppress(queue.Empty):
             token, message = self._messages.get(timeout=LOOK_S)
-            jobs = self._running.values()
-            job = next((job for job in jobs if job.token == token), None)
+            job = self._job_of(token)
             if job and message is None:  # its messages may come later
                 job.over_at = min(job.over_at, time.monotonic() + LATE_S)
             elif job:
@@ -159,10 +158,17 @@ class ClusterLanes(LanePool):
         if time.monotonic() > self._looked_at + LOOK_S:
             self._look()
         for job in list(self._running.values()):
-            is_gone = self._workers.get(job.lane) != job.worker
-            if is_gone or time.monotonic() > job.over_at:
+            if self._is_over(job):
                 del self._running[job.lane]
                 yield job.lane, None
+
+    def _job_of(self, token: str) -> _Running | None:
+        jobs = self._running.values()
+        return next((job for job in jobs if job.token == token), None)
+
+    def _is_over(self, job: _Running) -> bool:
+        is_gone = self._workers.get(job.lane) != job.worker
+        return is_gone or time.monotonic() > job.over_at
 
     def close(self) -> None:
         """Let workers end what they do; they remove what they have made."""
