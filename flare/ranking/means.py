@@ -7,12 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flare.challenge.metrics import (
-    Better,
-    MetricName,
-    metric_named,
-    metrics_in,
-)
+from flare.challenge.metrics import Better, MetricName, metric_named, metrics_in
 from flare.challenge.rules import Challenge, RankedMetric
 from flare.common.schema import Count, Text
 from flare.ranking.rank import Analysis

@@ -27,10 +27,7 @@ from flare.ranking.results_folder import (
 )
 from flare.ranking.rules import RankingRules
 from flare.ranking.table_rows import IN_MEMORY, read_one_table
-from flare.results.csv_rows import (
-    KEYS,
-    TeamName,
-)
+from flare.results.csv_rows import KEYS, TeamName
 from flare.results.efficiency_csv import VALUES
 from flare.results.errors import RankingError
 from flare.results.team_folder import check_names

@@ -25,12 +25,7 @@ from flare.ranking.rank import Analysis, rank_teams
 from flare.ranking.ranking_json import RANKING_JSON, VALUES_CSV
 from flare.ranking.results_folder import EMPTY, CaseResult, Key
 from flare.ranking.rules import MissingRule, RankingRules, Ties
-from flare.ranking.sensitivity import (
-    Scheme,
-    Sensitivity,
-    SharedPlace,
-    ranks_before,
-)
+from flare.ranking.sensitivity import Scheme, Sensitivity, SharedPlace, ranks_before
 from flare.ranking.table import ResultTable, table_of
 from flare.ranking.uncertainty import Bootstrap, PairTest
 from flare.results.csv_rows import COLUMNS, KEYS, read_rows

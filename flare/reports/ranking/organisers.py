@@ -15,12 +15,7 @@ from flare.common.text import count, listing, safe
 from flare.ranking.rank import Analysis
 from flare.ranking.sensitivity import Scheme
 from flare.ranking.uncertainty import methods_of
-from flare.reports.charts import (
-    field_chart,
-    present,
-    rank_ticks,
-    spread_chart,
-)
+from flare.reports.charts import field_chart, present, rank_ticks, spread_chart
 from flare.reports.evaluation import GROUPS_NOTE
 from flare.reports.model import (
     ABSENT,
@@ -53,11 +48,7 @@ from flare.reports.ranking.page import (
     lines_or,
     ranking_page,
 )
-from flare.reports.ranking.values import (
-    MetricValues,
-    WholeRanking,
-    counted_row,
-)
+from flare.reports.ranking.values import MetricValues, WholeRanking, counted_row
 from flare.reports.ranking.words import (
     missing_lines,
     recount_text,

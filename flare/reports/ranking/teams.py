@@ -39,12 +39,7 @@ from flare.reports.ranking.organs import team_table
 from flare.reports.ranking.page import ORGANISERS_NOTE, PublicRanking, draws_chart
 from flare.reports.ranking.standing import OwnStanding, ValuesByCase
 from flare.reports.ranking.values import WholeRanking, counted_row, without_nan
-from flare.reports.ranking.words import (
-    counted_text,
-    plain,
-    shaded_cells,
-    value_cell,
-)
+from flare.reports.ranking.words import counted_text, plain, shaded_cells, value_cell
 from flare.reports.scores import INTERVAL, Mean
 
 NOTE = (
