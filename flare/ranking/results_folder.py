@@ -164,7 +164,6 @@ def read_teams(
 def _read_scores(
     folders: Sequence[Path], metrics: Sequence[RankedMetric]
 ) -> dict[str, EvaluationFile]:
-    """Read the metrics.json of each team."""
     names = [rule.metric for rule in metrics]
     scores = {}
     for folder in folders:

@@ -301,7 +301,6 @@ def read_results(
 def _read_source(
     source: Path | pd.DataFrame, metrics: Sequence[RankedMetric], challenge: Challenge
 ) -> TeamResults:
-    """Read a table, or a folder of teams."""
     if not isinstance(source, Path) or source.is_file():
         names = [rule.metric for rule in metrics]
         _check_no_answers(source, names)

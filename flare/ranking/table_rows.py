@@ -152,7 +152,6 @@ def _result(row: Row, key: Key, column: str, allowed: Collection[str]) -> CaseRe
 def _open(
     source: Path | pd.DataFrame, allowed: Collection[str], ranked: Sequence[str]
 ) -> tuple[TableForm, Iterator[Row]]:
-    """The form of a table, and its rows."""
     if not isinstance(source, Path):
         names = spelt_as(list(map(str, source.columns)), _SPELLINGS)
         form = find_form(IN_MEMORY, names, allowed, ranked)

@@ -174,7 +174,6 @@ def _drawn_sums(board: Board, draws: Draws) -> Integers:
 
 
 def _rank_interval(team: str, ranks: Integers, teams: int) -> RankInterval:
-    """Interval and frequencies of a team's ranks."""
     low, _, high = middle(ranks)
     frequencies = np.bincount(ranks, minlength=teams + 1)[1:] / len(ranks)
     return RankInterval(

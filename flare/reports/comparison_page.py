@@ -349,7 +349,9 @@ def changes_table(
 ) -> Table:
     """A row for each case, the largest loss first, and a column for each organ."""
     exact, both = candidate.scores.exact, (comparison.first, candidate)
-    order = _losses_first(pairs[0].gains)
+    gains = pairs[0].gains
+    # Cases without a gain come last.
+    order = sorted(range(len(gains)), key=lambda n: (gains[n] is None, gains[n] or 0.0))
     cases = list(map(comparison.cases.__getitem__, order))
     columns = [Column("case", cases, is_text=True)]
     for pair in pairs:
@@ -365,12 +367,6 @@ def changes_table(
     caption = f"{title}: differences of each case and organ, the largest loss first"
     key = difference_key(pairs[0].record.unit)
     return table_of(f"{caption}{end}", columns, key=key)
-
-
-def _losses_first(gains: Sequence[float | None]) -> list[int]:
-    """The numbers of cases, the largest loss first; those without a gain come last."""
-    numbers = range(len(gains))
-    return sorted(numbers, key=lambda n: (gains[n] is None, gains[n] or 0.0))
 
 
 def _remark_cell(case: str, evaluations: Sequence[Compared]) -> Cell:
@@ -431,7 +427,6 @@ def _remarks(comparison: Comparison) -> list[Part]:
 
 
 def _remarks_by_case(evaluation: Compared) -> dict[str, str]:
-    """The remarks of an evaluation on cases."""
     remarks = dict(evaluation.scores.low_reasons)
     for case, why in evaluation.scores.failed.items():
         remarks[case] = f"not scored: {why}"

@@ -272,7 +272,6 @@ def _tiles(run: MeasuringProgress, alarms: int) -> list[Tile]:
 
 
 def _time_text(seconds: float | None) -> str:
-    """A time in hours and minutes, or that it is not known."""
     if seconds is None:
         return "not known"
     hours, minutes = divmod(math.ceil(seconds / 60), 60)

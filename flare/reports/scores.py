@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import ClassVar, Self
@@ -227,7 +228,6 @@ class CaseScores:
 def _pick(
     values: Sequence[float | None], numbers: Sequence[int]
 ) -> tuple[float | None, ...]:
-    """The values of the cases with these numbers."""
     return tuple(values[number] for number in numbers)
 
 
@@ -263,7 +263,6 @@ def _check_told(column: str, scores: Sequence[float | None]) -> None:
 
 
 def _is_told(score: object, metric: Metric) -> bool:
-    """Whether a score is one that participants may know."""
     low, high = metric.range
     return type(score) is float and low <= score <= high and metric.told(score) == score
 
@@ -276,7 +275,7 @@ def scores_of(file: EvaluationFile) -> CaseScores:
     names = (*SCORES, *recorded) if file.cases else ()
     metrics = [name for name in METRICS if name in names]
     values, means = {}, {}
-    for column in _columns(metrics, organs):
+    for column in (*metrics, *map("_".join, product(metrics, organs))):
         values[column] = tuple(file.values.get((case, column)) for case in file.cases)
         if f"{column}_mean" in file.aggregates:
             means[column] = file.aggregates[f"{column}_mean"]
@@ -293,19 +292,10 @@ def scores_of(file: EvaluationFile) -> CaseScores:
 
 
 def _low_reasons(file: EvaluationFile) -> dict[str, str]:
-    """Why cases score little, by case."""
     reasons: dict[str, str] = {}
     for low in file.low_scores:
         reasons |= dict.fromkeys(low.cases, low.reason)
     return reasons
-
-
-def _columns(metrics: Sequence[str], organs: Sequence[str]) -> list[str]:
-    """The columns of means over organs, and then those of each organ."""
-    columns = [*metrics]
-    for metric in metrics:
-        columns += [f"{metric}_{organ}" for organ in organs]
-    return columns
 
 
 def challenge_title(evaluation: ScoringRecord) -> str:

@@ -17,11 +17,7 @@ from flare.challenge.reading import (
     challenge_text,
     read_challenge,
 )
-from flare.challenge.rules import (
-    AbsentOrgans,
-    Organ,
-    RankedMetric,
-)
+from flare.challenge.rules import AbsentOrgans, Organ, RankedMetric
 from flare.evaluation.metrics.comparison import compare_labels
 from flare.results.efficiency_csv import ranked_by_others
 from tests.builders import ORGANS, ROOT, error_of, run_program, write_file

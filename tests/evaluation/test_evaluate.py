@@ -38,13 +38,7 @@ from tests.builders import (
 )
 from tests.builders.errors import told
 from tests.builders.fewer import few_fast
-from tests.evaluation.refusals import (
-    FILE,
-    MESSAGES,
-    REFUSALS,
-    SHIFTED,
-    with_voxel,
-)
+from tests.evaluation.refusals import FILE, MESSAGES, REFUSALS, SHIFTED, with_voxel
 from tests.oracles import brute_force_dsc, brute_force_nsd
 
 # --- A good submission ------------------------------------------------------------

@@ -8,10 +8,7 @@ from flare.challenge.reading import read_challenge
 from flare.measuring.container import ContainerRun, End, log_text
 from flare.measuring.engines.interface import Exit
 from flare.measuring.exchange import WrongOutputError
-from flare.measuring.trial import (
-    check_output,
-    status_of_run,
-)
+from flare.measuring.trial import check_output, status_of_run
 from flare.results.efficiency_csv import RunStatus
 from flare.results.traces_csv import Trace
 from tests.builders import write_cases

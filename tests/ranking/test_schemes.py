@@ -10,11 +10,7 @@ from flare.challenge.rules import RankedMetric
 from flare.ranking.means import ranking_means
 from flare.ranking.rank import analyse
 from flare.ranking.rules import Average, MissingRule, RankingRules, rules_of
-from flare.ranking.sensitivity import (
-    aggregate_ranks,
-    other_schemes,
-    ranks_by_tests,
-)
+from flare.ranking.sensitivity import aggregate_ranks, other_schemes, ranks_by_tests
 from flare.ranking.uncertainty import compare_pairs
 from flare.statistics import paired
 from tests.builders.results import (

@@ -5,10 +5,7 @@ import json
 import pytest
 
 from flare.ranking.answers import read_sheets
-from flare.reports.answers import (
-    confusion_table,
-    is_called,
-)
+from flare.reports.answers import confusion_table, is_called
 from flare.reports.report import Report
 from flare.results.errors import MetricsFileError
 from flare.results.metrics_reading import read_evaluation

@@ -2,12 +2,7 @@
 
 import pytest
 
-from flare.reports.measuring import (
-    alike,
-    measuring_page,
-    read_progress,
-    seconds_left,
-)
+from flare.reports.measuring import alike, measuring_page, read_progress, seconds_left
 from flare.reports.model import Table, Words
 from flare.results.archives_csv import Refusal
 from flare.results.efficiency_csv import write_records

@@ -9,14 +9,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from flare.reports.paper.figures import evaluation_plates, write_plates
-from flare.reports.render.paper import (
-    figure_names,
-    figure_text,
-)
-from flare.reports.render.style import (
-    WIDTHS_MM,
-    drawing_style,
-)
+from flare.reports.render.paper import figure_names, figure_text
+from flare.reports.render.style import WIDTHS_MM, drawing_style
 from flare.reports.scores import scores_of
 from flare.results.metrics_reading import read_evaluation
 from tests.builders import ROOT

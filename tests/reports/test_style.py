@@ -6,12 +6,7 @@ import pytest
 
 from flare.reports.measuring import SHADES
 from flare.reports.render.style import BOX, DARK, DOT, EFFECT_SHADES, INK, LIGHT
-from tests.builders.barriers import (
-    SHAPE_CONTRAST,
-    TEXT_CONTRAST,
-    contrast,
-    luminance,
-)
+from tests.builders.barriers import SHAPE_CONTRAST, TEXT_CONTRAST, contrast, luminance
 
 PALETTES = pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
 

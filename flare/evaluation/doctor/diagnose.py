@@ -10,13 +10,7 @@ import numpy as np
 
 from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.errors import FileError
-from flare.evaluation.doctor.judge import (
-    Judge,
-    Judged,
-    Sample,
-    count_voxels,
-    sample_of,
-)
+from flare.evaluation.doctor.judge import Judge, Judged, Sample, count_voxels, sample_of
 from flare.evaluation.doctor.repair import (
     NO_CAUSE,
     NO_SHIFT,

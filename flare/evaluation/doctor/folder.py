@@ -23,11 +23,7 @@ from flare.common.files import remove_tree
 from flare.common.schema import build
 from flare.common.text import safe
 from flare.evaluation.doctor.cases import diagnose_cases
-from flare.evaluation.doctor.diagnose import (
-    ALL_LABELS,
-    Finding,
-    read_whole,
-)
+from flare.evaluation.doctor.diagnose import ALL_LABELS, Finding, read_whole
 from flare.evaluation.doctor.repair import Repair, affine_of
 from flare.evaluation.doctor.report import report_lines
 from flare.evaluation.errors import EmptyError, GroundTruthError

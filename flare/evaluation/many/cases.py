@@ -15,11 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from flare.challenge.rules import Challenge
-from flare.common.environment import (
-    __version__,
-    reuse_freed_memory,
-    source_commit,
-)
+from flare.common.environment import __version__, reuse_freed_memory, source_commit
 from flare.common.errors import (
     FileError,
     FlareError,
@@ -36,11 +32,7 @@ from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.evaluate import worker_error
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.plan import library_versions
-from flare.evaluation.scoring.case import (
-    Attempt,
-    Explanation,
-    attempt_case,
-)
+from flare.evaluation.scoring.case import Attempt, Explanation, attempt_case
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore

@@ -12,13 +12,7 @@ from pathlib import Path
 
 from flare.challenge.answers import KINDS
 from flare.challenge.formats import CASE, PLAIN_NAMES
-from flare.challenge.metrics import (
-    ANSWER_METRICS,
-    METRICS,
-    SCORES,
-    Better,
-    Metric,
-)
+from flare.challenge.metrics import ANSWER_METRICS, METRICS, SCORES, Better, Metric
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.environment import PHASE_SETTINGS

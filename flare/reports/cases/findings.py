@@ -186,7 +186,6 @@ class _ScoredPart:
 
 
 def _pair_of(reference: Labels, prediction: Labels, spacing: Spacing) -> MapPair:
-    """The pair of two arrays."""
     return MapPair(
         reference=map_of(reference), prediction=map_of(prediction), spacing=spacing
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from flare.common.files import file_names
 from flare.common.text import count, safe
@@ -63,6 +64,8 @@ MENDED = "What was done to it"
 
 FAULTS = 8
 """How many lines on what is wrong stand beside the pictures, the others below."""
+
+_macro = partial(macro_html, "case.html")
 
 _REMEDY = "Give the folder of the predictions, or their zip."
 
@@ -278,7 +281,3 @@ def _organ_section(finding: CaseFinding, faults: Sequence[Fault]) -> Section:
     if faults:
         parts += Heading("More that is wrong"), _fault_lines(faults)
     return Section("organs", "Organs", "Organs", parts)
-
-
-def _macro(name: str, **content: Any) -> Part:
-    return macro_html("case.html", name, **content)

@@ -242,14 +242,12 @@ def _group_texts(ranking: WholeRanking) -> Iterator[tuple[str, str]]:
 
 
 def _group_tables(page: Page) -> list[str]:
-    """The tables of groups on the organisers' page, in LaTeX."""
     (groups,) = (section for section in page.sections if section.id == "groups")
     tables = [part for part in groups.parts if isinstance(part, Table)]
     return [latex(part, f"groups_{n}") for n, part in enumerate(tables, start=1)]
 
 
 def _group_ranks(public: PublicRanking, group_ranks: GroupRanks) -> str:
-    """The rank of each team within each group, as CSV."""
     rank_of_all = {place.team: place.rank for place in public.places}
     groups = [*zip(group_ranks.groups, group_ranks.ranks, strict=True)]
     rows = []

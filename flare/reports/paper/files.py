@@ -95,7 +95,6 @@ def _texts(analysis: Analysis) -> Iterator[tuple[str, str]]:
 
 
 def _ranking_csv(analysis: Analysis) -> str:
-    """The rank, the score and the mean ranks of each team, as CSV."""
     metrics = analysis.rules.names
     rows = []
     for place in analysis.standings.standings:
@@ -171,7 +170,6 @@ def analysis_text(analysis: Analysis) -> str:
 
 
 def _block(title: str, rows: Sequence[Sequence[str]], *notes: str) -> str:
-    """A table below its title, and notes below it."""
     return "\n".join([title, *(f"  {line}" for line in aligned(rows)), *notes])
 
 
@@ -186,7 +184,6 @@ def intervals_text(bootstrap: Bootstrap) -> str:
 
 
 def _pairs_text(analysis: Analysis) -> str:
-    """The tests of each team against the next one."""
     teams, metrics = analysis.board.teams, analysis.rules.names
     by_pair = {(test.metric, test.team, test.other): test for test in analysis.tests}
     rows = [["", *metrics]]
@@ -238,7 +235,6 @@ def _p_text(test: PairTest) -> str:
 
 
 def _schemes_text(schemes: Sequence[Scheme]) -> str:
-    """Who moves when the teams are ranked in other ways."""
     moves_by_scheme, still = scheme_moves(schemes)
     rows = []
     for scheme, moves in moves_by_scheme:

@@ -434,7 +434,6 @@ def _metrics(rules: Mapping[str, Any]) -> tuple[Metric, ...]:
 
 
 def _names(metrics: Iterable[Metric]) -> str:
-    """Metrics within a sentence."""
     titles = (metric.title_within for metric in metrics)
     return listing(titles, last=" and ")
 
@@ -459,7 +458,6 @@ def _absent_values(metric: Metric, rules: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _worst_text(rules: Mapping[str, Any]) -> str:
-    """The worst value of every metric."""
     worst = _group((metric, _worst_value(metric, rules)) for metric in _metrics(rules))
     if len(worst) == 1:
         return next(iter(worst))
@@ -480,5 +478,4 @@ def _number(value: object) -> str:
 
 
 def _organs(names: Sequence[str]) -> str:
-    """Organs in a list, without underscores."""
     return ", ".join(name.replace("_", " ") for name in names)

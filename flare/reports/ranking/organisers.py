@@ -274,7 +274,6 @@ def case_chart(values: MetricValues, links: Mapping[str, str] | None = None) -> 
 
 
 def _order_words(names: Sequence[str]) -> str:
-    """The order of the cases, in words."""
     if len(names) == 1:
         return f"The only case is {names[0]}."
     return (
@@ -390,7 +389,6 @@ def _effect_text(effect: tuple[float, bool] | None) -> str:
 
 
 def _effect_shade(effect: tuple[float, bool] | None) -> str:
-    """The class of the shade of a significant effect."""
     if effect is None or not effect[1]:
         return ""
     return f"e{bisect_left(EFFECTS, effect[0])}"

@@ -323,7 +323,12 @@ def _first_table(
         Column("score", map(_score_cell, places)),
     ]
     for metric in public.metrics:
-        columns.append(_metric_column(public, metric))
+        is_mean = metric.name in public.means
+        head = metric.heading if is_mean else f"mean rank: {metric.heading}"
+        cells = []
+        for number, place in enumerate(places):
+            cells.append(_metric_cell(public, place, number, metric))
+        columns.append(Column(head, cells))
     cases = f"over {count(public.cases, 'case')}"
     smaller = "smaller is better, stronger shades are worse"
     caption = f"Score and mean ranks {cases}; {smaller}"
@@ -337,16 +342,6 @@ def _score_cell(place: Standing) -> Cell:
     if place.rank is None:
         return Cell("")
     return number_cell(float(place.score), decimals=4, exact=True)
-
-
-def _metric_column(public: PublicRanking, metric: Metric) -> Column:
-    """The means of all teams by a metric above their mean ranks; or these alone."""
-    is_mean = metric.name in public.means
-    head = metric.heading if is_mean else f"mean rank: {metric.heading}"
-    cells = []
-    for number, place in enumerate(public.places):
-        cells.append(_metric_cell(public, place, number, metric))
-    return Column(head, cells)
 
 
 def alarms_of(teams: Sequence[str], look: Sequence[str]) -> dict[str, list[str]]:

@@ -67,10 +67,6 @@ class OwnMetric:
         """Whether the page may have the values, not only the ranks."""
         return self.metric.for_participants or self.medians is not None
 
-    def rival_cell(self, number: int) -> Cell:
-        """One of the means of its rivals."""
-        return value_cell(self.metric, self.rival_means[number], exact=True)
-
 
 def own_columns(standing: OwnStanding) -> Iterator[OwnMetric]:
     """The metrics of a team, as it may know them."""
@@ -257,7 +253,10 @@ def _means_table(
     ]
     if exact:
         for number, word in enumerate(("lowest", "median", "highest")):
-            cells = [column.rival_cell(number) for column in columns]
+            cells = []
+            for column in columns:
+                mean = column.rival_means[number]
+                cells.append(value_cell(column.metric, mean, exact=True))
             shown.append(Column(f"others: {word}", cells))
     cases = count(len(standing.cases), "case")
     caption = f"Means and mean ranks over {cases}; small print: {INTERVAL} by bootstrap"

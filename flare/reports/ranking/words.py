@@ -65,7 +65,6 @@ def all_cases_text(metrics: Iterable[str]) -> str:
 
 
 def _titles_of_all_cases(names: Iterable[str]) -> list[str]:
-    """The titles of metrics that have one value of all cases."""
     metrics = map(metric_named, names)
     return [metric.heading for metric in metrics if not metric.is_of_each_case]
 
@@ -355,7 +354,6 @@ def _without_teams(winner: Sensitivity) -> Iterator[str]:
 
 
 def _named(cases: Sequence[str], before: str) -> str:
-    """The names of cases, if they are few."""
     return f"{before}{listing(cases)}" if len(cases) <= NAMED_CASES else ""
 
 

@@ -164,7 +164,6 @@ def _inside(cell: Cell, text: str) -> str:
 
 @lru_cache(maxsize=1 << 10)
 def _attribute(name: str, value: str) -> str:
-    """An attribute, unless it is empty."""
     return f' {name}="{_escaped(value)}"' if value else ""
 
 
@@ -207,12 +206,11 @@ def _style() -> str:
 
     light, dark = _variables(LIGHT), _variables(DARK)
     classes = ""
-    for n in range(SHADES):
-        classes += f".s{n}{{background:var(--s{n});color:var(--t{n})}}"
-        classes += f"svg .s{n}{{fill:var(--s{n})}}"
-    for n in range(1, GAINS + 1):
-        classes += f".g{n}{{background:var(--g{n});color:var(--u{n})}}"
-        classes += f"svg .g{n}{{fill:var(--g{n})}}"
+    shades = [(f"s{n}", f"t{n}") for n in range(SHADES)]
+    shades += [(f"g{n}", f"u{n}") for n in range(1, GAINS + 1)]
+    for css, ink in shades:
+        classes += f".{css}{{background:var(--{css});color:var(--{ink})}}"
+        classes += f"svg .{css}{{fill:var(--{css})}}"
     return (
         f":root{{color-scheme:light dark;{light}}}\n"
         f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
@@ -221,7 +219,6 @@ def _style() -> str:
 
 
 def _variables(palette: Mapping[str, str]) -> str:
-    """The colours of a palette as variables of a style sheet."""
     return ";".join(f"--{name}:{value}" for name, value in palette.items())
 
 

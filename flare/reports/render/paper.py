@@ -163,7 +163,6 @@ def _name_rows(axes: Axes, chart: Chart, layout: _Layout) -> None:
 
 
 def _draw_marks(axes: Axes, chart: Chart, layout: _Layout) -> None:
-    """Dots, blobs and words, row by row."""
     for row, mark in enumerate(chart.rows):
         if isinstance(mark, Dots):
             _draw_dots(axes, row, mark, len(chart.labels), layout.text_pt)
@@ -388,7 +387,6 @@ def _write_ends(axes: Axes, chart: Chart, layout: _Layout) -> None:
 
 
 def _draw_key(figure: Figure, swatches: Sequence[tuple[str, str]], width: str) -> None:
-    """Draw the shades and their words below the chart."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -230,7 +230,6 @@ def _upright(place: float, height: float, css: str) -> Markup:
 
 
 def _box(x: float, y: float, width: float, height: float) -> str:
-    """The path of a rectangle."""
     w, h = decimal(width), decimal(height)
     return f"M{decimal(x)} {decimal(y)}h{w}v{h}h{decimal(-width)}z"
 

@@ -7,11 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flare
-from flare.evaluation.labelmaps.grid import (
-    Grid,
-    compare_positions,
-    compare_sizes,
-)
+from flare.evaluation.labelmaps.grid import Grid, compare_positions, compare_sizes
 from tests.builders import AFFINE, organ_boxes, write_nifti
 
 SHAPE = (10, 16, 20)

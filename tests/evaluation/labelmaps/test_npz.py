@@ -21,13 +21,7 @@ from flare.evaluation.submission.find import LabelMapFile
 from flare.results.metrics_reading import read_evaluation
 from tests.builders import ROOT, error_of, organ_boxes, write_nifti
 from tests.builders.errors import told
-from tests.builders.npz import (
-    npy_bytes,
-    npz_bytes,
-    overlapping,
-    raw_zip,
-    zip_bytes,
-)
+from tests.builders.npz import npy_bytes, npz_bytes, overlapping, raw_zip, zip_bytes
 
 LABELS = np.minimum(organ_boxes(), 1)
 """One lesion, of shape (10, 16, 20); the spacing of built files is 2.5, 0.8, 0.8."""

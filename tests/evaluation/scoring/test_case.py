@@ -15,9 +15,7 @@ from flare.challenge.rules import (
     UnknownLabels,
     ZRange,
 )
-from flare.evaluation.errors import (
-    DamagedFileError,
-)
+from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.evaluate import ignored_labels_text
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap

@@ -17,14 +17,8 @@ from flare.evaluation.errors import (
     NothingToScoreError,
     UnexpectedCasesError,
 )
-from flare.evaluation.submission.find import (
-    find_label_maps,
-    find_references,
-)
-from flare.evaluation.submission.match import (
-    match_cases,
-    nearest_cases,
-)
+from flare.evaluation.submission.find import find_label_maps, find_references
+from flare.evaluation.submission.match import match_cases, nearest_cases
 from tests.builders.errors import told
 
 

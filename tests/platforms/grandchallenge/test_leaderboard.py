@@ -4,11 +4,7 @@ import json
 
 import pytest
 
-from flare.platforms.grandchallenge.leaderboard import (
-    Result,
-    rank_results,
-    read_result,
-)
+from flare.platforms.grandchallenge.leaderboard import Result, rank_results, read_result
 from flare.platforms.grandchallenge.phase import (
     Column,
     Order,

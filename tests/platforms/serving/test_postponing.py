@@ -15,11 +15,7 @@ from flare.platforms.grandchallenge.errors import PlatformError
 from flare.platforms.serving.journal import Entry, Journal, Step, status_text
 from flare.platforms.serving.serve import Service
 from flare.platforms.serving.source import GoneError, NotNowError, Submission
-from flare.results.errors import (
-    ChangedSettingError,
-    MeasurementError,
-    RankingError,
-)
+from flare.results.errors import ChangedSettingError, MeasurementError, RankingError
 from tests.fakes.submissions import BEGIN, FakeSource, FakeWork, Passing
 
 ALWAYS = 10**4

@@ -14,10 +14,7 @@ from flare.challenge.rules import RankedMetric
 from flare.ranking.rank import analyse
 from flare.ranking.rules import RankingOptions, RankingRules
 from flare.reports.charts import field_chart, rank_ticks
-from flare.reports.paper.figures import (
-    write_evaluation_figures,
-    write_ranking_figures,
-)
+from flare.reports.paper.figures import write_evaluation_figures, write_ranking_figures
 from flare.reports.paper.files import write_analysis
 from flare.reports.paper.methods import evaluation_methods
 from flare.reports.rank import rank
