@@ -96,23 +96,16 @@ def test_what_was_refused_comes_back(tmp_path):
     )
 
 
-@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["ours", "of Excel"])
-def test_teams_that_were_not_looked_at_stay(tmp_path, mark):
-    """Also after a spreadsheet has saved the file."""
+@pytest.mark.parametrize(
+    ("mark", "row"),
+    [(b"", b""), (b"\xef\xbb\xbf", b""), (b"", b"x,x.zip,,m,more"), (b"", b"x,x.zip")],
+    ids=["ours", "of Excel", "a wide row", "a narrow row"],
+)
+def test_teams_that_were_not_looked_at_stay(tmp_path, mark, row):
+    """Also beside a row of another width, or once a spreadsheet has saved the file."""
     replace_rows(tmp_path, Refusal, [A, B], {"a", "b"})
     file = tmp_path / "refused.csv"
-    file.write_bytes(mark + file.read_bytes())
-
-    replace_rows(tmp_path, Refusal, [], {"b"})
-
-    assert read_refused(tmp_path) == (A,)
-
-
-@pytest.mark.parametrize("row", ["x,x.zip,,by mail,more", "x,x.zip"])
-def test_a_row_of_another_width_takes_no_other_with_it(tmp_path, row):
-    replace_rows(tmp_path, Refusal, [A, B], {"a", "b"})
-    file = tmp_path / "refused.csv"
-    file.write_text(f"{file.read_text()}{row}\n")
+    file.write_bytes(mark + file.read_bytes() + row)
 
     replace_rows(tmp_path, Refusal, [], {"b"})
 
