@@ -194,14 +194,9 @@ def _end_guard(
 def clean_up(engine: Engine, team_folder: Path) -> None:
     """Remove what a measurement of a team has made, if there is anything.
 
-    Raises
-    ------
-    EngineError
-        If no engine answers.
-    LeftoverError
-        If an engine answers, but a container, a volume or an image cannot be removed.
-    MeasurementError
-        If a folder cannot be removed.
+    An EngineError is raised if no engine answers. A LeftoverError is raised if an
+    engine answers, but a container, a volume or an image cannot be removed. A
+    MeasurementError is raised if a folder cannot be removed.
     """
     for place in _left_workplaces(team_folder):
         _remove(engine, place)

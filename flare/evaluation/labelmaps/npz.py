@@ -60,17 +60,11 @@ def is_start(start: bytes) -> bool:
 def open_voxels(file: BinaryIO, layout: NpzLayout) -> tuple[Header, Stream]:
     """Read and check all but the labels; the stream begins with them.
 
-    Such a file has a size and a voxel size, but no place: its grid says so.
-
-    Raises
-    ------
-    FileFormatError
-        If the arrays are not those of `layout`, or of a kind that no label map has.
-    DamagedFileError
-        If the zip file is cut off or not plain, or an array has another size than the
-        file says.
-    DamagedStreamError
-        If the data of an array are damaged.
+    Such a file has a size and a voxel size, but no place: its grid says so. A
+    FileFormatError is raised if the arrays are not those of `layout`, or of a kind that
+    no label map has. A DamagedFileError is raised if the zip file is cut off or not
+    plain, or an array has another size than the file says. A DamagedStreamError is
+    raised if the data of an array are damaged.
     """
     try:
         members = _arrays(_read_members(file), layout)

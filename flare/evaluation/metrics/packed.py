@@ -196,11 +196,6 @@ class PackedMap:
         """The labels that it has, without 0."""
         return tuple(np.flatnonzero(self._boxes[:, 3]).tolist())
 
-    @property
-    def nbytes(self) -> int:
-        """How much memory it takes."""
-        return self._items.nbytes + self._starts.nbytes
-
     def as_parameter(self) -> _Map:
         """The map as the kernel gets it, once it is full."""
         if self._filled != self._rows:
@@ -229,17 +224,18 @@ class PackedPair:
         self, label: int, box: Box, spacing: Spacing, room: int
     ) -> tuple[Near, Near]:
         """How far the surfels of each map are from the other; `room` far ones."""
-        table, number = _search_table(spacing), ring_of(spacing).distances.size
-        counts: Counts = np.zeros((2, number + 1, 256), dtype=np.int64)
+        rows, ranks = _search_rows(spacing)
+        distances = ring_of(spacing).distances
+        counts: Counts = np.zeros((2, distances.size + 1, 256), dtype=np.int64)
         lists = _Lists.of(room)
         search = _Search(
-            rows=_at(table.rows),
-            size=len(table.rows),
-            radius=table.radius,
+            rows=_at(rows),
+            size=len(rows),
+            radius=distances[-1],
             spacing=(c_double * 3)(*spacing),
-            ranks=_at(table.ranks),
-            reach=(c_int64 * 3)(*np.subtract(table.ranks.shape, 1).tolist()),
-            distances=number,
+            ranks=_at(ranks),
+            reach=(c_int64 * 3)(*np.subtract(ranks.shape, 1).tolist()),
+            distances=distances.size,
             look_ups=LOOK_UPS,
             counts=(c_void_p * 2)(_at(counts[0]), _at(counts[1])),
         )
@@ -319,20 +315,15 @@ class _Lists:
         return Surfels(corners[:number], codes[:number], is_beyond[:number])
 
 
-@dataclass(frozen=True, slots=True)
-class _SearchTable:
-    """A ring as the kernel looks it up: its rows, the nearest first."""
-
-    rows: npt.NDArray[np.void]
-    radius: float
-    """Of the ring, in mm."""
-    ranks: npt.NDArray[np.int32]
-    """The rank of the distance of some steps, by their absolute values along z, y, x;
-    -1 beyond the ring."""
-
-
 @lru_cache(maxsize=64)
-def _search_table(spacing: Spacing) -> _SearchTable:
+def _search_rows(
+    spacing: Spacing,
+) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int32]]:
+    """A ring as the kernel looks it up: its rows, the nearest first, and ranks.
+
+    Those are of the distances of some steps, by their absolute values along z, y, x; -1
+    beyond the ring.
+    """
     ring = ring_of(spacing)
     reach = np.abs(ring.offsets).max(axis=0) + 1
     ranks = np.full(reach, -1, dtype=np.int32)
@@ -342,4 +333,4 @@ def _search_table(spacing: Spacing) -> _SearchTable:
     rows["z"], rows["y"] = places.T
     rows["square"] = np.square(places * spacing[:2]).sum(axis=1)
     rows = rows[np.argsort(rows["square"], kind="stable")]
-    return _SearchTable(rows, float(ring.distances[-1]), ranks)
+    return rows, ranks

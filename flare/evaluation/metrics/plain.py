@@ -85,11 +85,6 @@ class PlainMap:
         boxes = enumerate(find_objects(self._labels), start=1)
         return {label: box for label, box in boxes if box}
 
-    @property
-    def nbytes(self) -> int:
-        """How much memory it takes."""
-        return self._labels.nbytes
-
 
 class PlainPair:
     """Two label maps of one shape, whose labels are counted from arrays."""

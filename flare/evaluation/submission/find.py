@@ -91,14 +91,9 @@ class LabelMapFile:
     def read_grid(self) -> Grid:
         """Read the grid from the header.
 
-        Raises
-        ------
-        FileFormatError
-            If its format is not accepted, or of a kind that no label map has.
-        DamagedFileError
-            If it ends within its header.
-        InputError
-            If the file cannot be opened.
+        A FileFormatError is raised if its format is not accepted, or of a kind that no
+        label map has. A DamagedFileError is raised if it ends within its header. An
+        InputError is raised if the file cannot be opened.
         """
         with opened(self.path, self.name, self.npz, self.stream) as (header, _):
             return header.grid
@@ -107,17 +102,10 @@ class LabelMapFile:
         """Read the whole label map and verify it.
 
         Its header decides how much memory this takes: look at it first. Known labels,
-        from 1 to 255, may be there beside 0.
-
-        Raises
-        ------
-        FileFormatError, InputError
-            As `read_grid`.
-        DamagedFileError
-            If the file is truncated, its checksum is wrong, or it holds more or less
-            than its header promises.
-        FractionError
-            If a voxel is not a whole number.
+        from 1 to 255, may be there beside 0. A FileFormatError or InputError is raised:
+        as `read_grid`. A DamagedFileError is raised if the file is truncated, its
+        checksum is wrong, or it holds more or less than its header promises. A
+        FractionError is raised if a voxel is not a whole number.
         """
         with opened(self.path, self.name, self.npz, self.stream) as (header, voxels):
             return read_labels(voxels, header, known_labels)

@@ -43,16 +43,10 @@ class PartialFile:
     def take(self, response: HTTPResponse, blocks: Iterable[bytes], host: str) -> None:
         """Add the bytes of an answer to those that have arrived, or begin anew.
 
-        The answer is that to a request with `headers`, and `blocks` are its content.
-
-        Raises
-        ------
-        FileRefusedError
-            If the host refuses the file.
-        TooLargeError
-            If the file is too large.
-        PassingError
-            If the file is not whole, or another one came in its place.
+        The answer is that to a request with `headers`, and `blocks` are its content. A
+        FileRefusedError is raised if the host refuses the file. A TooLargeError is
+        raised if the file is too large. A PassingError is raised if the file is not
+        whole, or another one came in its place.
         """
         self._begin(response, host)
         for block in blocks:

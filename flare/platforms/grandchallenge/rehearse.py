@@ -86,14 +86,9 @@ class RehearsalOptions:
     def phase(self) -> Phase:
         """The phase, by the settings of the image's challenge if none are given.
 
-        Raises
-        ------
-        InputError
-            If there is nothing to rehearse, or no such ground truth.
-        EngineError
-            If the image cannot be used, or does not tell its challenge.
-        PhaseSettingsError
-            If the settings cannot be read.
+        An InputError is raised if there is nothing to rehearse, or no such ground
+        truth. An EngineError is raised if the image cannot be used, or does not tell
+        its challenge. A PhaseSettingsError is raised if the settings cannot be read.
         """
         for path in filter(None, (self.submission, self.ground_truth)):
             if not path.exists():

@@ -171,16 +171,10 @@ class Source(Protocol):
     def claim(self, submission: Submission, *, is_again: bool) -> Submission:
         """Let nobody else have a submission; it, as the source describes it then.
 
-        `is_again` is whether it was tried before, with an outcome that is not known.
-
-        Raises
-        ------
-        NotOursError
-            If somebody else was faster, or the source calls it another user's.
-        NotNowError
-            If it has to wait, or was tried before in vain.
-        GoneError
-            If it was tried before, and is not there now.
+        `is_again` is whether it was tried before, with an outcome that is not known. A
+        NotOursError is raised if somebody else was faster, or the source calls it
+        another user's. A NotNowError is raised if it has to wait, or was tried before
+        in vain. A GoneError is raised if it was tried before, and is not there now.
         """
 
     def download(self, submission: Submission, folder: Path) -> Path:

@@ -65,7 +65,7 @@ def by_brute_force(reference, prediction, spacing):
 @pytest.fixture
 def set_limits(monkeypatch):
     """Give limits other values; what was made with them is forgotten."""
-    caches = ring.ring_of, packed._search_table
+    caches = ring.ring_of, packed._search_rows
 
     def change(limits):
         for name, value in limits.items():

@@ -101,7 +101,7 @@ def test_what_was_packed_is_unpacked(width, number):
     for part in (slice(None), slice(1, 2), slice(2, 9), slice(3, 3)):
         assert np.array_equal(packed_map.slices(part), labels[part])
     assert packed_map.present == plain_map.present
-    assert packed_map.nbytes <= labels.size + 4 * labels[..., 0].size * 4
+    assert packed_map._items.nbytes <= labels.size + 4 * labels[..., 0].size * 4
 
 
 @needs_kernel
