@@ -312,7 +312,15 @@ def values(odd):
 NIBABEL = nib.Nifti1Image(np.ones((1, 1, 1), np.uint8), np.eye(4))
 
 
-@pytest.mark.parametrize("metric", [flare.dice, flare.normalized_surface_dice])
+@pytest.mark.parametrize(
+    ("metric", "more"),
+    [
+        (flare.dice, ()),
+        (flare.normalized_surface_dice, ((1, 1, 1), 1)),
+        (flare.hd95, ((1, 1, 1),)),
+        (flare.assd, ((1, 1, 1),)),
+    ],
+)
 @pytest.mark.parametrize(
     ("first", "second", "error", "text"),
     [
@@ -331,9 +339,9 @@ NIBABEL = nib.Nifti1Image(np.ones((1, 1, 1), np.uint8), np.eye(4))
     ],
     ids=lambda own: own if isinstance(own, str) else "",
 )
-def test_what_is_not_a_pair_of_masks_is_refused(metric, first, second, error, text):
-    more = () if metric is flare.dice else ((1, 1, 1), 1)
-
+def test_what_is_not_a_pair_of_masks_is_refused(
+    metric, more, first, second, error, text
+):
     with pytest.raises(error) as caught:
         metric(first, second, *more)
 
@@ -363,3 +371,6 @@ THREE, NUMBER = "^spacing must be 3 numbers", "^tolerance must be a number"
 def test_lengths_that_cannot_be_are_refused(spacing, tolerance, error, text):
     with pytest.raises(error, match=text):
         flare.normalized_surface_dice(empty(), empty(), spacing, tolerance)
+    if spacing != ONES:
+        with pytest.raises(error, match=text):
+            flare.hd95(empty(), empty(), spacing)
