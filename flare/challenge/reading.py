@@ -190,7 +190,10 @@ def recorded_challenge(
     if not z_range.get("top_slice"):
         z_range.pop("top_slice", None)
     values["name"] = key
-    values["organs"] = [_recorded_organ(name, rules) for name in organs]
+    values["organs"] = [
+        {"name": name} | {key: rules.get(f"{key} of {name}") for key in OF_ORGANS}
+        for name in organs
+    ]
     values["answers"] = _recorded_answers(rules)
     try:
         challenge = build(Challenge, values, key=key, checksum="")
@@ -223,12 +226,6 @@ def _recorded_answers(rules: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _names_in(rule: Rule) -> list[str]:
     """The names that a rule has as one text, separated by commas."""
     return [name for name in str(rule or "").split(", ") if name]
-
-
-def _recorded_organ(name: str, rules: Mapping[str, Any]) -> dict[str, Any]:
-    """An organ as a challenge file has it."""
-    values = {key: rules.get(f"{key} of {name}") for key in OF_ORGANS}
-    return {"name": name, **values}
 
 
 # --- The file -----------------------------------------------------------------------

@@ -31,8 +31,8 @@ from flare.evaluation.metrics.ring import ring_of
 from flare.evaluation.metrics.tally import Near, Surfels, Tally, Voxels
 from flare.evaluation.metrics.tolerance import Ball
 
-VERSION = 1
-"""Of the kernel that this file knows how to call."""
+VERSION = 239787219
+"""Of the kernel that this file knows how to call, as in ``kernel.c``."""
 
 WIDEST = 2**24 - 1
 """Rows of more voxels cannot be packed."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -160,7 +161,16 @@ def test_a_kernel_of_another_version_is_not_used(request, folder, monkeypatch):
     assert packed.kernel_problem() == ""
     packed._library.cache_clear()
     monkeypatch.setattr(packed, "VERSION", packed.VERSION + 1)
-    assert packed.kernel_problem() == "it is of version 1, expected 2"
+    problem = f"it is of version {packed.VERSION - 1}, expected {packed.VERSION}"
+    assert packed.kernel_problem() == problem
+
+
+def test_each_kernel_has_a_version_of_its_own():
+    """So one that was compiled before a change is not used after it."""
+    text = re.sub(r"VERSION = \d+", "VERSION", SOURCE.read_text("utf-8"))
+    number = int(hashlib.sha256(text.encode()).hexdigest()[:7], 16)
+    assert number == packed.VERSION, f"write {number} into packed.py and kernel.c"
+    assert f"VERSION = {number}" in SOURCE.read_text("utf-8")
 
 
 def test_what_is_no_kernel_is_not_used(folder):
