@@ -125,3 +125,17 @@ def problems_of(sheet):
     return [
         (problem.code, problem.finding.partition(": ")[2]) for problem in sheet.problems
     ]
+
+
+DIAGNOSIS = """
+[[answers]]
+name = "diagnosis"
+kind = "binary"
+file = "results.csv"
+reference_file = "reference.csv"
+case = ["identifier"]
+prediction = ["probs"]
+reference = ["label"]
+metrics = ["accuracy", "auroc"]
+"""
+"""Of a challenge file."""

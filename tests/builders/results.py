@@ -150,3 +150,9 @@ def write_teams(folder, *, teams=4, own=0.0, others=0.0):
             rows[2] = (CASES[2], "timed out", "", "")
         write_team(folder / f"team_{number}", scores, rows)
     return folder
+
+
+def decisions(*entries):
+    """A file of decisions: the kind of each, and what it is about."""
+    end = 'reason = "a reason"\ndate = 2026-09-01\n'
+    return "\n".join(f"[[{kind}]]\n{about}\n{end}" for kind, about in entries)

@@ -17,7 +17,7 @@ from flare.measuring.exchange import WrongOutputError
 from flare.measuring.trial import check_output
 from flare.results.errors import MeasurementError
 from tests.builders import case_names, organ_boxes, write_cases, write_file
-from tests.builders.answers import answer_rules, answers_challenge
+from tests.builders.answers import DIAGNOSIS, answer_rules, answers_challenge
 from tests.builders.errors import told
 from tests.builders.schemas import file_problems
 from tests.builders.teams import (
@@ -29,18 +29,7 @@ from tests.builders.teams import (
     save_team,
 )
 
-ANSWERS = """
-[[answers]]
-name = "diagnosis"
-kind = "binary"
-file = "results.csv"
-reference_file = "reference.csv"
-case = ["identifier"]
-prediction = ["probs"]
-reference = ["label"]
-positive = "from"
-metrics = ["accuracy", "auroc"]
-"""
+ANSWERS = f'{DIAGNOSIS}positive = "from"\n'
 
 BOTH = f'extends = "flare21"\n{ANSWERS}'
 ALONE = f'name = "Answers alone"\n{ANSWERS}'

@@ -16,32 +16,16 @@ from flare.results.errors import RankingError
 from tests.builders import error_of
 from tests.builders.fewer import few_fast
 from tests.builders.pages import Page, write_report
-from tests.builders.results import write_table, write_teams
+from tests.builders.results import decisions, write_table, write_teams
 
 FIVE = {"teams": 5, "own": 0.0123, "others": 0.0123}
 
-DECISIONS = """
-[[withdrawn]]
-case = "case_1"
-reason = "wrong kidney"
-date = 2026-09-01
-
-[[disqualified]]
-team = "team_4"
-reason = "cheated"
-date = 2026-09-01
-
-[[out_of_competition]]
-team = "team_2"
-reason = "ours"
-date = 2026-09-01
-
-[[names]]
-team = "team_1"
-name = "=1+1"
-reason = "as they like"
-date = 2026-09-01
-"""
+DECISIONS = decisions(
+    ("withdrawn", 'case = "case_1"'),
+    ("disqualified", 'team = "team_4"'),
+    ("out_of_competition", 'team = "team_2"'),
+    ("names", 'team = "team_1"\nname = "=1+1"'),
+)
 
 
 def make_options(folder):

@@ -32,7 +32,7 @@ from flare.results.metrics_reading import ScoringRecord
 from flare.results.traces_csv import Sample
 from tests.builders import ROOT, write_cases
 from tests.builders.jobs import job, write_jobs
-from tests.builders.results import ROWS, write_table
+from tests.builders.results import ROWS, decisions, write_table
 from tests.builders.schemas import SCHEMAS, file_problems, problems, read_table
 
 
@@ -161,28 +161,12 @@ def test_metrics_may_have_further_objects_at_the_top(demonstration):
 
 # --- Rankings ---------------------------------------------------------------------
 
-DECISIONS = """
-[[withdrawn]]
-case = "case_002"
-reason = "a wrong kidney"
-date = "2026-09-01"
-
-[[disqualified]]
-team = "team_03"
-reason = "it used the network"
-date = "2026-09-02"
-
-[[out_of_competition]]
-team = "cpu_only"
-reason = "a baseline"
-date = 2026-09-02
-
-[[names]]
-team = "team_01"
-name = "Team, the first"
-reason = "as on the paper"
-date = "2026-09-03"
-"""
+DECISIONS = decisions(
+    ("withdrawn", 'case = "case_002"'),
+    ("disqualified", 'team = "team_03"'),
+    ("out_of_competition", 'team = "cpu_only"'),
+    ("names", 'team = "team_01"\nname = "Team, the first"'),
+)
 
 TABLES = {
     "ranking.csv": "ranking-row",

@@ -184,13 +184,18 @@ def test_nsd_equals_the_surface_distance_package(seed):
 
 
 def test_nsd_is_0_where_the_dsc_is_too_small():
-    """DSC 4 / (40 + 40): 2 of 40 voxels each. Equal to the smallest one, it counts."""
+    """DSC 4 / (40 + 40): 2 of 40 voxels each. Equal to the smallest one, it counts.
+
+    Distances stay as measured.
+    """
     labels = np.zeros((2, 4, 5, 40), dtype=np.uint8)
     labels[0, 1, 2, :] = labels[1, 1, 2, :2] = 1
     labels[1, 3, 4, 2:] = 1
 
-    low = compare_labels(map_pair(*labels, (1, 1, 1)), {1: 1.0}, smallest_dsc=0.0501)[1]
+    pair = map_pair(*labels, (1, 1, 1))
+    low = compare_labels(pair, {1: 1.0}, smallest_dsc=0.0501, has_distances=True)[1]
 
+    assert max(side.within(0.95) for side in low.distances) > 0
     assert (low.reference_voxels, low.prediction_voxels) == (40, 40)
     assert (low.dsc, low.nsd) == (0.05, 0.0)
     same = compare_labels(map_pair(*labels, (1, 1, 1)), {1: 1.0}, smallest_dsc=0.05)[1]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flare.evaluation.metrics import packed, plain
+from flare.evaluation.metrics import packed
 from flare.evaluation.metrics.packed import PackedMap, PackedPair
 from flare.evaluation.metrics.pairs import box_around, map_of
 from flare.evaluation.metrics.plain import PlainMap, PlainPair
@@ -205,11 +205,3 @@ def test_no_compiled_file_is_kept(request):
     )
     assert not [name for name in files.stdout.split() if name.endswith((".so", ".pyd"))]
     assert "**/*.so" in (ROOT / ".dockerignore").read_text().split()
-
-
-def test_codes_and_the_widened_mask_by_hand():
-    """One voxel: a code of one bit at each of its corners, and a step to both sides."""
-    voxel = np.ones((1, 1, 1), dtype=bool)
-    assert sorted(plain.codes_of(voxel).ravel().tolist()) == [2**n for n in range(8)]
-    row = np.array([[[False, False, True, False, False, False]]])
-    assert plain.widen(row, 2).astype(int).tolist() == [[[1, 1, 1, 1, 1, 0]]]

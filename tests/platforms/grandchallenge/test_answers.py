@@ -20,19 +20,11 @@ from flare.platforms.grandchallenge.phase_settings import (
     external_settings_for,
     settings_for,
 )
+from tests.builders.answers import DIAGNOSIS
 from tests.builders.schemas import problems
 
-ANSWERS = """
-[[answers]]
-name = "diagnosis"
-kind = "binary"
-file = "results.csv"
-reference_file = "reference.csv"
-case = ["identifier"]
-prediction = ["probs"]
-reference = ["label"]
-metrics = ["accuracy", "auroc"]
-
+ANSWERS = f"""
+{DIAGNOSIS}
 [[answers]]
 name = "age"
 kind = "number"
