@@ -387,31 +387,26 @@ def test_a_file_with_a_mistake_is_told_in_one_line(tmp_path):
 # --- validate ---------------------------------------------------------------------
 
 
+RANKED = 'extends = "flare21"\nname = "Mine"\n[[ranking]]\nbetter = "lower"\nmetric = "'
+
+
 @pytest.mark.parametrize(
-    ("name", "is_ranked"),
-    [(ROOT / "examples" / "two-organs.toml", False), ("flare21", True)],
+    ("content", "text", "is_computed"),
+    [
+        (SMALL, "cannot be ranked", False),
+        (f'{RANKED}area"', "Nothing here makes area", False),
+        (f'{RANKED}hd95"', "To have hd95 computed, add it to metrics.", True),
+    ],
 )
-def test_validate_says_whether_teams_can_be_ranked(name, is_ranked):
-    status, stdout, stderr = challenge_command("validate", name)
+def test_validate_says_how_teams_can_be_ranked(tmp_path, content, text, is_computed):
+    file = write_file(tmp_path / "mine.toml", content)
+
+    status, stdout, stderr = challenge_command("validate", file)
 
     assert (status, stderr) == (0, "")
-    assert f"This challenge can be used: --challenge {name}\n" in stdout
-    assert ("cannot be ranked" in stdout) == (not is_ranked)
-
-
-@pytest.mark.parametrize(("metric", "is_ours"), [("hd95", True), ("area", False)])
-def test_validate_says_how_a_metric_that_is_ranked_is_computed(
-    tmp_path, metric, is_ours
-):
-    file = tmp_path / "mine.toml"
-    ranking = f'[[ranking]]\nmetric = "{metric}"\nbetter = "lower"\n'
-    file.write_text(f'extends = "flare21"\nname = "Mine"\n{ranking}')
-
-    status, stdout, _ = challenge_command("validate", file)
-
-    assert status == 0
-    assert f"Nothing here makes {metric}" in stdout
-    assert (f"To have {metric} computed, add it to metrics." in stdout) == is_ours
+    assert f"This challenge can be used: --challenge {file}\n" in stdout
+    assert text in stdout
+    assert ("To have" in stdout) == is_computed
 
 
 @pytest.mark.parametrize(

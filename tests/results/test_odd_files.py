@@ -8,6 +8,7 @@ import pytest
 import flare
 from flare.results.errors import GroupsFileError, RankingError
 from flare.results.groups_csv import read_groups
+from tests.builders import error_of
 from tests.builders.results import write_team
 
 MAKERS = {
@@ -33,10 +34,9 @@ def test_rank_refuses_an_odd_file_of_results(results, make, name):
     file.unlink(missing_ok=True)
     make(file)
 
-    with pytest.raises(RankingError) as error:
-        flare.rank(results, bootstrap=0)
+    error = error_of(RankingError, flare.rank, results, bootstrap=0)
 
-    assert (error.value.file, error.value.code) == (str(file), "G06")
+    assert (error.file, error.code) == (str(file), "G06")
 
 
 @ODD

@@ -14,7 +14,7 @@ from flare.measuring.archive import model, strict
 from flare.measuring.archive.model import read_model, unpack_model
 from flare.measuring.archive.reading import read_archive
 from flare.measuring.archive.strict import ModelError
-from tests.builders import write_file
+from tests.builders import error_of, write_file
 from tests.builders.archives import FILES, make_socket, save
 from tests.builders.models import WEIGHTS, entry, model_bytes, write_model
 
@@ -33,10 +33,9 @@ def unpacked(folder, *more, files=WEIGHTS):
 
 def problem_of(file):
     """Why a model is refused; nothing is written for that."""
-    with pytest.raises(ModelError) as error:
-        read_model(file)
+    error = error_of(ModelError, read_model, file)
     assert [*file.parent.iterdir()] == [file]
-    return error.value.problem
+    return error.problem
 
 
 # --- What is unpacked ---------------------------------------------------------------

@@ -15,7 +15,7 @@ from flare.platforms.serving import source as source_module
 from flare.platforms.serving.serve import Service
 from flare.platforms.serving.source import DropFolder, NotNowError, failed
 from flare.results.team_folder import derived_folder
-from tests.builders import write_file
+from tests.builders import error_of, write_file
 from tests.fakes.submissions import FakeWork
 
 NOW = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
@@ -262,11 +262,10 @@ def test_a_name_that_no_team_can_have_is_the_team_s_fault(tmp_path, source, name
     put(tmp_path, f"{name}.tar.gz")
     (one,) = source.claimable()
 
-    with pytest.raises(ArchiveError) as error:
-        source.download(one, tmp_path)
+    error = error_of(ArchiveError, source.download, one, tmp_path)
 
-    assert "\n" not in str(error.value)
-    source.answer(one, failed(str(error.value)), is_again=False)
+    assert "\n" not in str(error)
+    source.answer(one, failed(str(error)), is_again=False)
     (file,) = (tmp_path / "returned").iterdir()
     assert file.name.endswith(".json")
     assert file.stem != name

@@ -18,6 +18,7 @@ from flare.platforms.serving.work import (
     ended_after,
     returned_metrics,
 )
+from tests.builders import error_of
 from tests.builders.measured import write_measured
 from tests.builders.pages import write_json
 
@@ -134,9 +135,8 @@ def test_no_name_that_a_container_has_chosen_is_told(team, message, count):
     write_json(folder / "metrics.json", content)
 
     if count == len(CASES):
-        with pytest.raises(NoCaseError) as error:
-            returned_metrics(folder, WORST)
-        told = str(error.value)
+        error = error_of(NoCaseError, returned_metrics, folder, WORST)
+        told = str(error)
         assert told.startswith(
             "0 of 3 cases gave all that is scored: 3 wrong output (the fir"
         )
@@ -167,9 +167,8 @@ def test_no_number_that_a_container_has_chosen_is_told(team, status, message, co
 
     told = ""
     if count == len(CASES):
-        with pytest.raises(NoCaseError) as error:
-            returned_metrics(folder, WORST)
-        told = str(error.value)
+        error = error_of(NoCaseError, returned_metrics, folder, WORST)
+        told = str(error)
     else:
         told = json.dumps(returned_metrics(folder, WORST)["failed"])
 

@@ -10,7 +10,7 @@ import pytest
 from flare.common.errors import FlareError
 from flare.ranking.rules import RankingOptions
 from flare.reports.cases.options import CaseOptions
-from tests.builders import organ_boxes, write_nifti
+from tests.builders import error_of, organ_boxes, write_nifti
 from tests.builders.case_pages import write_teams_on_cases
 from tests.builders.errors import told
 from tests.builders.pages import Page, write_report
@@ -160,10 +160,9 @@ def test_what_cannot_be_shown_is_refused_in_a_line(made, what):
     case, change, code, problem = REFUSALS[what]
     change(made)
 
-    with pytest.raises(FlareError) as error:
-        written(made, case=(case,))
+    error = error_of(FlareError, written, made, case=(case,))
 
-    assert told(error.value)[0] == code
-    assert problem in str(error.value)
-    assert "\n" not in str(error.value)
+    assert told(error)[0] == code
+    assert problem in str(error)
+    assert "\n" not in str(error)
     assert not (made / "page.html").exists()

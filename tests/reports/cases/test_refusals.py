@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from flare.common.errors import FlareError
-from tests.builders import organ_boxes, write_cases, write_nifti
+from tests.builders import error_of, organ_boxes, write_cases, write_nifti
 from tests.builders.case_pages import evaluated
 from tests.builders.errors import told
 
@@ -135,9 +135,8 @@ def test_predictions_may_be_in_their_zip(made, tmp_path, monkeypatch):
     predicted(organ_boxes(shift=2))(made)
     with zipfile.ZipFile("predictions.zip", "w") as archive:
         archive.write(made.predictions / "a.nii.gz", "team/a.nii.gz")
-    with pytest.raises(FlareError) as error:
-        zipped.write()
-    assert told(error.value) == ("G05", "predictions.zip")
+    error = error_of(FlareError, zipped.write)
+    assert told(error) == ("G05", "predictions.zip")
 
 
 def test_cases_that_are_not_drawn_need_no_prediction(made):

@@ -8,6 +8,7 @@ import pytest
 
 import flare
 from flare.results.errors import RankingError
+from tests.builders import error_of
 from tests.builders.pages import write_report
 from tests.builders.results import FLARE21, write_table, write_team
 
@@ -67,9 +68,8 @@ def test_a_table_without_them_is_refused(tmp_path):
     ]
     frame = pd.DataFrame(rows, columns=["team", "case", "metric", "value"])
     for table in (frame, write_table(tmp_path / "results.csv", rows)):
-        with pytest.raises(RankingError) as error:
-            flare.rank(table, bootstrap=0)
-        assert "--metrics dsc,nsd." in str(error.value)
+        error = error_of(RankingError, flare.rank, table, bootstrap=0)
+        assert "--metrics dsc,nsd." in str(error)
 
 
 def test_a_challenge_of_measurements_alone_needs_them(scored):
