@@ -152,7 +152,13 @@ def write_teams(folder, *, teams=4, own=0.0, others=0.0):
     return folder
 
 
-def decisions(*entries):
-    """A file of decisions: the kind of each, and what it is about."""
+def decisions(case, disqualified, out_of_competition, team, name):
+    """A file of decisions, one of each kind."""
+    about = {
+        "withdrawn": f'case = "{case}"',
+        "disqualified": f'team = "{disqualified}"',
+        "out_of_competition": f'team = "{out_of_competition}"',
+        "names": f'team = "{team}"\nname = "{name}"',
+    }
     end = 'reason = "a reason"\ndate = 2026-09-01\n'
-    return "\n".join(f"[[{kind}]]\n{about}\n{end}" for kind, about in entries)
+    return "\n".join(f"[[{kind}]]\n{text}\n{end}" for kind, text in about.items())

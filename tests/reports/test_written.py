@@ -20,12 +20,7 @@ from tests.builders.results import decisions, write_table, write_teams
 
 FIVE = {"teams": 5, "own": 0.0123, "others": 0.0123}
 
-DECISIONS = decisions(
-    ("withdrawn", 'case = "case_1"'),
-    ("disqualified", 'team = "team_4"'),
-    ("out_of_competition", 'team = "team_2"'),
-    ("names", 'team = "team_1"\nname = "=1+1"'),
-)
+DECISIONS = decisions("case_1", "team_4", "team_2", "team_1", "=1+1")
 
 
 def make_options(folder):

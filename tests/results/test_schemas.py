@@ -161,12 +161,7 @@ def test_metrics_may_have_further_objects_at_the_top(demonstration):
 
 # --- Rankings ---------------------------------------------------------------------
 
-DECISIONS = decisions(
-    ("withdrawn", 'case = "case_002"'),
-    ("disqualified", 'team = "team_03"'),
-    ("out_of_competition", 'team = "cpu_only"'),
-    ("names", 'team = "team_01"\nname = "Team, the first"'),
-)
+DECISIONS = decisions("case_002", "team_03", "cpu_only", "team_01", "Team, the first")
 
 TABLES = {
     "ranking.csv": "ranking-row",
