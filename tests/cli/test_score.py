@@ -14,6 +14,7 @@ from contextlib import closing
 import pytest
 
 from flare.common.text import safe
+from flare.evaluation.metrics.packed import kernel_problem
 from tests.builders import ROOT, run_command, run_flare, write_file
 from tests.builders.errors import told
 from tests.builders.many import write_teams
@@ -80,8 +81,9 @@ def test_means_are_written_without_what_takes_longer_to_load_than_a_case(words):
 
     loaded = run.stdout.rpartition("LOADED ")[2].split()
     assert "flare.reports.paper.tables" in loaded
-    others = ("pandas", "scipy", "jinja2", "flare.reports.paper.methods")
-    assert [name for name in loaded if name in others] == []
+    others = {"pandas", "scipy", "jinja2", "flare.reports.paper.methods"}
+    # NumPy's way of counting needs SciPy.
+    assert others.intersection(loaded) <= {"scipy" if kernel_problem() else ""}
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])

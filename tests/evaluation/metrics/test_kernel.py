@@ -21,11 +21,10 @@ from tests.evaluation.metrics.drawn import BLOCK, PAIRS, digest, draw
 
 FORMER = json.loads(Path(__file__).with_name("former_values.json").read_text())
 SOURCE = ROOT / "flare" / "evaluation" / "metrics" / "kernel.c"
+STARTS = [0] if packed.kernel_problem() else range(0, PAIRS, 3 * BLOCK)
 FLAGS = ("-std=c11", "-O2", "-g0", "-ffp-contract=off", "-fvisibility=hidden")
 
-needs_kernel = pytest.mark.skipif(
-    bool(packed.kernel_problem()), reason=f"no kernel: {packed.kernel_problem()}"
-)
+needs_kernel = pytest.mark.skipif(bool(packed.kernel_problem()), reason="no kernel")
 
 
 def compiled(request, file):
@@ -64,7 +63,7 @@ def test_pairs_are_counted_as_by_numpy():
         ball = ball_rows(spacing, tolerance, extent)
         pairs = PackedPair(first, second), PlainPair(first_plain, second_plain)
         results = [[*pair.tally(label, box, ball)] for pair in pairs]
-        if number % 6 == 0:  # NumPy takes a while
+        if number % 12 == 0:  # NumPy takes a while
             for pair, values in zip(pairs, results, strict=True):
                 values += chain.from_iterable(pair.surfels(label, box, ball))
                 for near in pair.near(label, box, spacing, room=99):
@@ -74,9 +73,7 @@ def test_pairs_are_counted_as_by_numpy():
         assert first.present == first_plain.present
 
 
-@pytest.mark.parametrize(
-    "start", range(0, PAIRS, 6 * BLOCK if packed.kernel_problem() else 2 * BLOCK)
-)
+@pytest.mark.parametrize("start", STARTS)
 def test_values_are_those_of_the_way_before(start):
     """In whichever way it counts here: DSC, NSD, HD95 and ASSD, to the last bit."""
     assert digest(start) == FORMER[start // BLOCK]
