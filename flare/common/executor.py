@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from errno import EBADF, EPIPE
 from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -173,8 +174,8 @@ class _Phase(Generic[Item, Result]):
         while self._fill(executor):
             for future in wait(self._running, return_when=FIRST_COMPLETED).done:
                 error = future.exception()
-                if isinstance(error, BrokenExecutor):
-                    raise error
+                if _is_broken(error):
+                    raise BrokenExecutor from error
                 item = self._running.pop(future)
                 self._deaths.pop(id(item), None)
                 yield _done(item, future, self._pool.fatal_errors)
@@ -207,7 +208,7 @@ class _Phase(Generic[Item, Result]):
         """
         for future, item in self._running.items():
             error = future.exception()
-            if not isinstance(error, BrokenExecutor):
+            if not _is_broken(error):
                 yield _done(item, future, self._pool.fatal_errors)
                 continue
             self._deaths[id(item)] += 1
@@ -216,6 +217,12 @@ class _Phase(Generic[Item, Result]):
             else:
                 del self._deaths[id(item)]
                 yield Done(item=item, error=error, is_lost=True)
+
+
+def _is_broken(error: BaseException | None) -> bool:
+    """Whether a worker is lost: an executor tells it also by a pipe that it closed."""
+    number = error.errno if isinstance(error, OSError) else None
+    return isinstance(error, BrokenExecutor) or number in (EBADF, EPIPE)
 
 
 def _done(

@@ -25,7 +25,9 @@ def double(item):
 
 
 def fatal(item, kills=(3,)):
-    """Doubles, too; but some kill whoever tries them."""
+    """Doubles, too; but some kill whoever tries them, or end as by a closed pipe."""
+    if item in kills and item > 12:
+        raise OSError(9, "Bad file descriptor")
     if item in kills:
         os.kill(os.getpid(), signal.SIGKILL)
     return 2 * item
@@ -43,7 +45,7 @@ def test_each_item_is_done_once(workers):
 
 
 # More deaths in a row than end the work where workers die of nothing, too.
-@pytest.mark.parametrize("kills", [(3,), range(12)], ids=["one", "most"])
+@pytest.mark.parametrize("kills", [(3,), range(12), (13,)], ids=["one", "most", "pipe"])
 def test_what_kills_its_workers_is_lost_alone(kills):
     done = completed(LocalPool(2), partial(fatal, kills=kills), range(16))
 

@@ -85,8 +85,11 @@ class MapPair:
         maps, spacing = (self.reference, self.prediction), three_lengths(self.spacing)
         for label in labels:
             box = box_around(maps[0].box(label), maps[1].box(label))
+            starts, stops = ends_of(box)
             part = slices.get(label, slice(None))
-            yield LabelPair(maps, label, spacing, _within(box, part, maps[0].shape[0]))
+            start, stop, _ = part.indices(maps[0].shape[0])
+            starts[0], stops[0] = max(starts[0], start), min(stops[0], stop)
+            yield LabelPair(maps, label, spacing, box_of(starts, stops))
 
 
 def box_around(first: Box, second: Box) -> Box:
@@ -96,14 +99,6 @@ def box_around(first: Box, second: Box) -> Box:
     ends, second_ends = ends_of(first), ends_of(second)
     starts = np.minimum(ends[0], second_ends[0])
     return box_of(starts, np.maximum(ends[1], second_ends[1]))
-
-
-def _within(box: Box, slices: slice, depth: int) -> Box:
-    """A box in some slices alone."""
-    start, stop, _ = slices.indices(depth)
-    starts, stops = ends_of(box)
-    starts[0], stops[0] = max(starts[0], start), min(stops[0], stop)
-    return box_of(starts, stops)
 
 
 class LabelPair(NamedTuple):

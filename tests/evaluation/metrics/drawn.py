@@ -14,8 +14,7 @@ import numpy as np
 import flare
 
 PAIRS = 1200
-BLOCK = 100
-"""So many pairs share a digest."""
+BLOCK = 100  # pairs share a digest
 
 
 def boxes(random, shape):
