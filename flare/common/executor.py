@@ -207,6 +207,9 @@ class _Phase(Generic[Item, Result]):
         were in progress at too many deaths.
         """
         for future, item in self._running.items():
+            if future.cancelled():  # before any worker had it
+                self._queue.append(item)
+                continue
             error = future.exception()
             if not _is_broken(error):
                 yield _done(item, future, self._pool.fatal_errors)

@@ -88,22 +88,42 @@ def test_no_more_items_are_asked_for_than_are_needed_next():
 
 
 class _Broken(Executor):
-    def submit(self, *_, **__):
+    """Does what it is first given, then breaks, and cancels the next."""
+
+    def __init__(self, most=0):
+        self.futures, self.most = [], most
+
+    def submit(self, function, *items):
         future = Future()
-        future.set_exception(BrokenExecutor())
+        self.futures.append(future)
+        if len(self.futures) <= self.most:
+            future.set_result(function(*items))
+        elif len(self.futures) == self.most + 2:
+            future.cancel()
+        else:
+            future.set_exception(BrokenExecutor())
         return future
 
 
 class BrokenPool:
-    """One whose workers die whatever they do."""
+    """One whose workers die whatever they do, after a first few items."""
 
     workers, fatal_errors = 2, ()
     started_so_far = 0
 
+    def __init__(self, most=0):
+        self.most = most
+
     @contextmanager
     def started(self, workers):
         self.started_so_far += 1
-        yield _Broken()
+        yield _Broken(self.most)
+
+
+def test_what_no_worker_has_begun_is_done_by_the_next():
+    done = completed(BrokenPool(most=3), double, range(4))
+
+    assert outcome(done) == [(n, 2 * n, False) for n in range(4)]
 
 
 def test_an_end_is_made_where_workers_die_whatever_they_do():
