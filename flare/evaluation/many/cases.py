@@ -12,7 +12,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from io import BytesIO
 from itertools import groupby
 from pathlib import Path
+from threading import Lock
 from typing import Any, BinaryIO
+
+import numpy as np
 
 from flare.challenge.rules import Challenge
 from flare.common.environment import __version__, reuse_freed_memory, source_commit
@@ -48,6 +51,10 @@ IN_MEMORY_BYTES = 2**28
 """Predictions up to this size are read once as a whole, so that what is scored has the
 digest that is kept. No compressed label map is larger, and such a one is not kept."""
 
+REFERENCES_BYTES = 2**28
+"""So many bytes of references stay in a process: packed ones of 512 x 512 x 100 voxels
+take one or two million."""
+
 EXPLAINED_BELOW = 0.5
 """Of a case with a lower DSC it is asked what was done to it as a whole."""
 
@@ -68,7 +75,7 @@ class TeamCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Cases that one process scores, sorted by case: a reference is read once."""
+    """Cases that one process scores, sorted by case."""
 
     cases: tuple[TeamCase, ...]
     challenge: Challenge
@@ -84,16 +91,13 @@ def score_batch(batch: Batch) -> tuple[Attempt, ...]:
     attempts: list[Attempt] = []
     for file, cases in groupby(batch.cases, lambda case: case.pair.reference):
         with read_once(file) as (reference, sha256):
-            shared = SharedReference.of(reference)
-            attempts += _scored_cases(cases, shared, sha256, batch.challenge)
+            shared = SharedReference.of(reference, sha256)
+            attempts += _scored_cases(cases, shared, batch.challenge)
     return tuple(attempts)
 
 
 def _scored_cases(
-    cases: Iterable[TeamCase],
-    reference: SharedReference,
-    reference_sha256: str,
-    challenge: Challenge,
+    cases: Iterable[TeamCase], reference: SharedReference, challenge: Challenge
 ) -> Iterator[Attempt]:
     """Score all teams' predictions of a reference; of equal files, the first one."""
     attempts: dict[tuple[str, str, bool], Attempt] = {}
@@ -111,7 +115,7 @@ def _scored_cases(
         except Exception as error:  # noqa: BLE001  it is this team's alone
             yield _faulty(pair, as_flare_error(error))
         else:
-            digests = reference_sha256, sha256
+            digests = reference.sha256, sha256
             yield replace(attempts[key], pair=pair, digests=digests)
 
 
@@ -139,23 +143,61 @@ def attempts_of(done: Done[Batch, tuple[Attempt, ...]]) -> tuple[Attempt, ...]:
     return tuple(_faulty(pair, worker_error(pair, done.error)) for pair in pairs)
 
 
+class References:
+    """The references that this process has used last, as many as have room.
+
+    Teams that are scored later find them by the digests of their files. Threads of a
+    worker of a cluster share them.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._label_maps: dict[object, LabelMap] = {}
+        self._lock = Lock()
+
+    def read(self, file: SharedReference, known_labels: Sequence[int]) -> LabelMap:
+        """Read a reference, if it is not here."""
+        key = file.sha256, file.npz, *known_labels
+        with self._lock:
+            label_map = self._label_maps.pop(key, None)
+        if label_map is None:
+            label_map = LabelMapFile.read_labels(file, known_labels)
+        with self._lock:
+            self._label_maps[key] = label_map  # behind those that were used before
+            while sum(map(_bytes_of, self._label_maps.values())) > self._room:
+                del self._label_maps[next(iter(self._label_maps))]
+        return replace(label_map)  # which unpacks its labels only for whoever asks
+
+    def clear(self) -> None:
+        """Let all go."""
+        self._label_maps.clear()
+
+
+REFERENCES = References(REFERENCES_BYTES)
+"""Those of all batches of this process."""
+
+
+def _bytes_of(label_map: LabelMap) -> int:
+    """The bytes of a label map, packed or not: those of its arrays."""
+    arrays = vars(label_map.voxels).values()
+    return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedReference(LabelMapFile):
-    """A reference whose voxels are read once, by whoever needs them first."""
+    """A reference whose voxels are read once for all teams."""
 
-    label_maps: list[LabelMap]
+    sha256: str
 
     @classmethod
-    def of(cls, file: LabelMapFile) -> SharedReference:
+    def of(cls, file: LabelMapFile, sha256: str) -> SharedReference:
         """The same file."""
         values = {field.name: getattr(file, field.name) for field in fields(file)}
-        return cls(**values, label_maps=[])
+        return cls(**values, sha256=sha256)
 
     def read_labels(self, known_labels: Sequence[int]) -> LabelMap:
-        """Its labels; all ask for those of the challenge."""
-        if not self.label_maps:
-            self.label_maps.append(LabelMapFile.read_labels(self, known_labels))
-        return self.label_maps[0]
+        """Its labels."""
+        return REFERENCES.read(self, known_labels)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from flare.common.text import safe
 from flare.evaluation.errors import GroundTruthError
 from flare.evaluation.evaluate import results_of
 from flare.evaluation.many.cases import (
+    REFERENCES,
     SCORES_SQLITE,
     Batch,
     KeptScores,
@@ -243,6 +244,7 @@ class _Run:
         finally:
             for team in self._open_teams.values():
                 team.open_files.close()
+            REFERENCES.clear()  # of one worker, which is this process
             remove_tree(self.output / UNPACKED)
             self._tables.write()
         return tuple(sorted(self._outcomes, key=lambda outcome: outcome.team))

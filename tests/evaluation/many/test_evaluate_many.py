@@ -9,11 +9,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 import flare
 from flare.common.errors import InputError, OutputError
 from flare.common.text import safe
+from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.many import cases
 from flare.evaluation.many import score as run_module
 from flare.evaluation.many import teams as teams_module
@@ -71,9 +73,13 @@ def test_each_team_has_the_bytes_of_an_evaluation_of_its_own(score, tmp_path, op
     assert not (tmp_path / "results" / UNPACKED).exists()
 
 
-def test_a_reference_is_read_once_for_all_teams(score, tmp_path, monkeypatch):
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_a_reference_is_read_once_for_all_teams(score, tmp_path, monkeypatch, at_once):
     """Also where one is mirrored, is a zip, lacks a case or has a damaged one."""
+    monkeypatch.setattr(run_module, "TEAMS_AT_ONCE", at_once)
     folder = tmp_path / "teams"
+    for number, case in enumerate(CASES):
+        write_nifti(tmp_path / "labels" / f"{case}.nii.gz", marked(number, 0))
     write_nifti(folder / "alpha" / "case_2.nii.gz", organ_boxes()[:, :, ::-1])
     (folder / "beta" / "case_1.nii.gz").unlink()
     damaged = folder / "gamma" / "case_2.nii.gz"
@@ -99,13 +105,30 @@ def test_no_team_can_change_the_reference_of_the_others(tmp_path):
     _, labels = write_teams(tmp_path, [])
     path = labels / "case_1.nii.gz"
     file = LabelMapFile(case="case_1", path=path, name=path.name)
-    reference = cases.SharedReference.of(file)
+    reference = cases.SharedReference.of(file, "digest")
 
     label_map = reference.read_labels([1, 2, 3, 4])
 
-    assert reference.read_labels([1, 2, 3, 4]) is label_map
+    assert reference.read_labels([1, 2, 3, 4]).voxels is label_map.voxels
     with pytest.raises(ValueError, match="read-only"):
         label_map.labels[0] = 1
+
+
+def test_the_references_that_were_used_last_stay_as_far_as_they_have_room(monkeypatch):
+    """Two maps of 40 bytes, and not three; another file of the same name is read."""
+    read = []
+
+    def read_labels(file, _):
+        read.append(file.sha256)
+        voxels = SimpleNamespace(labels=np.zeros(40, dtype=np.uint8))
+        return LabelMap(grid=None, voxels=voxels, allowed=())
+
+    monkeypatch.setattr(LabelMapFile, "read_labels", read_labels)
+    file = LabelMapFile(case="case_1", path=Path("case_1.nii"), name="case_1.nii")
+    references = cases.References(room=100)
+    for sha256 in "abaccab":
+        references.read(cases.SharedReference.of(file, sha256), [1])
+    assert read == [*"abcb"]
 
 
 def test_few_zips_are_unpacked_at_once(tmp_path, monkeypatch):

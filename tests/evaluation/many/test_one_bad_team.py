@@ -379,8 +379,11 @@ def test_a_file_that_goes_or_becomes_a_link_meanwhile_refuses_its_team(
         check_others(tmp_path, "beta", teams=(*TEAMS, "twin"))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_reference_that_changes_meanwhile_ends_it(score, meanwhile, workers):
+@pytest.mark.parametrize(("workers", "at_once"), [(1, 8), (2, 8), (1, 1)])
+def test_a_reference_that_changes_meanwhile_ends_it(
+    score, meanwhile, monkeypatch, workers, at_once
+):
+    monkeypatch.setattr(run_module, "TEAMS_AT_ONCE", at_once)
     meanwhile(lambda pair: write_nifti(pair.reference.path, organ_boxes(shift=3)))
 
     with pytest.raises(GroundTruthError, match="it changed while it was evaluated"):
