@@ -18,11 +18,11 @@ from schema_writing import json_schema, row_schema  # noqa: E402
 from flare.challenge.metrics import METRICS  # noqa: E402
 from flare.common.schema import Is  # noqa: E402
 from flare.platforms.grandchallenge.download import Record  # noqa: E402
-from flare.platforms.grandchallenge.leaderboard import (  # noqa: E402
+from flare.platforms.grandchallenge.phase import PHASES  # noqa: E402
+from flare.platforms.leaderboard import (  # noqa: E402
     BOARD_COLUMNS,
     BoardRow,
 )
-from flare.platforms.grandchallenge.phase import PHASES  # noqa: E402
 from flare.platforms.serving.journal import JournalFile  # noqa: E402
 from flare.platforms.serving.source import RETURNED, Answer  # noqa: E402
 from flare.ranking.comparison import ComparisonFile  # noqa: E402

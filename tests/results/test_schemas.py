@@ -12,13 +12,10 @@ import flare
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.challenge.rules import UnknownLabels
 from flare.common.schema import dump
-from flare.platforms.grandchallenge.leaderboard import (
-    rank_results,
-    read_result,
-    write_leaderboard,
-)
+from flare.platforms.grandchallenge.leaderboard import rank_results
 from flare.platforms.grandchallenge.phase import read_phase
 from flare.platforms.grandchallenge.phase_settings import settings_for
+from flare.platforms.leaderboard import read_result, write_leaderboard
 from flare.ranking.simulation import write_simulation
 from flare.results.archives_csv import (
     Flag,

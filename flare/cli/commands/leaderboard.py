@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from flare.cli.command import takes
 from flare.cli.console import say
 from flare.common.text import safe
-from flare.platforms.grandchallenge.leaderboard import (
+from flare.platforms.grandchallenge.leaderboard import phase_of, rank_results
+from flare.platforms.grandchallenge.phase_settings import PhaseOptions
+from flare.platforms.leaderboard import (
     BoardOptions,
     leaderboard_table,
-    rank_results,
     read_result,
     write_leaderboard,
 )
@@ -16,10 +19,17 @@ from flare.platforms.grandchallenge.leaderboard import (
 PLACE = ("For organisers", 5)
 
 
-@takes(BoardOptions)
-def command(request: BoardOptions) -> None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request(BoardOptions):
+    """What is ranked, and by which settings."""
+
+    settings: PhaseOptions
+
+
+@takes(Request)
+def command(request: Request) -> None:
     results = [read_result(file) for file in request.files]
-    phase = request.phase(results)
+    phase = phase_of(results, request.settings)
     rows, left_out = rank_results(results, phase)
     if request.output:
         write_leaderboard(rows, phase, request.output)

@@ -186,6 +186,15 @@ class Phase:
             *((c.title, c.path, c.error_path) for c in self.extra_results_columns),
         )
 
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Titles of all columns."""
+        return tuple(title for title, *_ in self.columns)
+
+    def ranked_by(self, metrics: object) -> tuple[Any, ...]:
+        """The values of the ranked metrics, "" where there is none."""
+        return tuple(value_at(metrics, path) for path in self.ranked)
+
     def shown(self, metrics: object) -> tuple[str, ...]:
         """The cells of the board: a value in each, and its error if it has one."""
         cells = []

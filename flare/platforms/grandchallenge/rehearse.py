@@ -17,7 +17,7 @@ from typing import Any
 
 from flare.challenge.reading import challenge_names
 from flare.common.errors import EngineError, InputError
-from flare.common.options import argument, option, positive
+from flare.common.options import option, positive
 from flare.common.schema import build
 from flare.common.text import safe
 from flare.evaluation.errors import UploadError
@@ -25,6 +25,12 @@ from flare.measuring.engines.docker import Docker
 from flare.platforms.grandchallenge.phase import Phase
 from flare.platforms.grandchallenge.phase_settings import STANDARD, PhaseOptions
 from flare.platforms.grandchallenge.upload import prepare_input
+from flare.platforms.rehearsal import (
+    SubmissionOptions,
+    files_below,
+    not_run,
+    open_to_all,
+)
 from flare.results.metrics_json import METRICS_JSON
 
 RESERVED_GB = 1
@@ -48,31 +54,18 @@ RESULT = "result"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RehearsalOptions:
+class RehearsalOptions(SubmissionOptions):
     """What is rehearsed, and how."""
 
-    submission: Path = argument(
-        "What a participant would upload, or an /input with a predictions.json.",
-        metavar="FOLDER|ZIP|TABLE.csv|JOBS_FOLDER",
-    )
     ground_truth: Path | None = option(
         "The phase's ground truth tarball (default: none, so the image's references).",
         default=None,
         metavar="TAR.GZ|DIR",
     )
-    output: Path | None = option(
-        "Folder that gets a copy of metrics.json.", default=None, metavar="DIR"
-    )
     image: str = option(
         "Run this image (default: $FLARE_IMAGE, else flare-eval).",
         default="flare-eval",
         envvar="FLARE_IMAGE",
-        metavar="NAME",
-    )
-    engine: str = option(
-        "Run it by docker or podman (default: $FLARE_ENGINE, else docker).",
-        default="docker",
-        envvar="FLARE_ENGINE",
         metavar="NAME",
     )
     time_limit_s: int = option(
@@ -166,10 +159,7 @@ def rehearse(options: RehearsalOptions, phase: Phase) -> Run:
         run = engine.run(*command, timeout_s=None)
         is_over = (folder / RESULT / "usage.json").exists()
         if not is_over and run.returncode != KILLED:
-            lines = run.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise EngineError(
-                f"{image}: it cannot be run ({safe(' '.join(lines[-1:]))})"
-            )
+            raise not_run(image, run.stderr)
         return _read_run(folder)
 
 
@@ -203,11 +193,7 @@ def _prepare(folder: Path, options: RehearsalOptions) -> None:
     prepare_input(options.submission, folder / INPUT)
     if options.ground_truth:
         _unpack(options.ground_truth, folder / GROUND_TRUTH)
-    # On the platform, everything may be read by any user.
-    for path in (folder, *folder.rglob("*")):
-        if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() else 0o644)
-    (folder / OUTPUT).chmod(0o777)
+    open_to_all(folder, folder / OUTPUT)
 
 
 def _read_run(folder: Path) -> Run:
@@ -215,10 +201,6 @@ def _read_run(folder: Path) -> Run:
         file = folder.joinpath(*names)
         return file.read_bytes() if file.is_file() else None
 
-    outputs = []
-    for path in (folder / OUTPUT).rglob("*"):
-        if not path.is_dir():
-            outputs.append(str(path.relative_to(folder / OUTPUT)))
     usage = build(_Usage, json.loads(content(RESULT, "usage.json") or b"{}"))
     return Run(
         status=usage.status,
@@ -227,7 +209,7 @@ def _read_run(folder: Path) -> Run:
         seconds=usage.seconds,
         process_bytes=usage.process_bytes,
         is_late=usage.is_late,
-        outputs=tuple(sorted(outputs)),
+        outputs=files_below(folder / OUTPUT),
         metrics=content(OUTPUT, METRICS_JSON),
     )
 

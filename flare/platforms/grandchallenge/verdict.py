@@ -15,7 +15,7 @@ from flare.challenge.formats import FileNames, case_of
 from flare.challenge.names import cases_text, label_ending, names_advice
 from flare.common.files import at
 from flare.common.schema import build
-from flare.common.text import aligned, listing, safe
+from flare.common.text import listing, safe
 from flare.platforms.grandchallenge.phase import Phase, problem_at
 from flare.platforms.grandchallenge.rehearse import (
     KILLED,
@@ -25,6 +25,7 @@ from flare.platforms.grandchallenge.rehearse import (
     instance_of,
 )
 from flare.platforms.grandchallenge.upload import UNEXPECTED
+from flare.platforms.rehearsal import outcome_text
 from flare.results.metrics_json import METRICS_JSON
 
 LINE_BYTES = 2**16
@@ -134,22 +135,19 @@ class Verdict:
     def __str__(self) -> str:
         """Return what a rehearsal showed, for the organiser."""
         run, phase = self.run, self.phase
+        log = run.stdout.decode("utf-8", "replace").strip()
         lines = [
             f"It took {run.seconds:.1f} s; the largest process used"
             f" {run.process_bytes / 2**20:.0f} MiB.",
             *self._scored_lines(),
         ]
         lines += [f"For the organiser: {warning}" for warning in self.warnings]
-        if self.message:
-            log = run.stdout.decode("utf-8", "replace").strip()
-            end = "The evaluation would fail. The participant would read:"
-            return "\n".join(filter(None, [log, *lines, end]))
-        board = ". The" if self.is_ranked else ", and NOT be on the"
-        row = "leaderboard's row:" if self.is_ranked else "leaderboard:"
-        lines.append(f"The evaluation would succeed{board} {row}")
-        titles = (title for title, *_ in phase.columns)
-        cells = zip(titles, phase.shown(self.metrics), strict=True)
-        return "\n".join([*lines, *(f"  {line}" for line in aligned([*cells]))])
+        return outcome_text(
+            lines,
+            zip(phase.titles, phase.shown(self.metrics), strict=True),
+            is_ranked=self.is_ranked,
+            failure_log=log if self.message else None,
+        )
 
 
 def _warnings(verdict: Verdict) -> Iterator[str]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from flare.platforms.grandchallenge.leaderboard import Result, rank_results, read_result
+from flare.platforms.grandchallenge.leaderboard import rank_results
 from flare.platforms.grandchallenge.phase import (
     Column,
     Order,
@@ -12,6 +12,7 @@ from flare.platforms.grandchallenge.phase import (
     ResultDisplay,
     ScoringMethod,
 )
+from flare.platforms.leaderboard import Result, read_result
 from tests.builders import run_flare, write_file
 from tests.builders.errors import all_told
 
