@@ -6,13 +6,11 @@ Three phases are evaluated by the platform, and an external one by ``flare serve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.challenge.answers import KINDS
-from flare.challenge.formats import CASE, PLAIN_NAMES
-from flare.challenge.metrics import ANSWER_METRICS, METRICS, SCORES, Better, Metric
+from flare.challenge.metrics import MEASURED, SCORES, Better, Metric
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.environment import PHASE_SETTINGS
@@ -20,6 +18,15 @@ from flare.common.options import option
 from flare.common.text import listing, safe
 from flare.evaluation.errors import PhaseSettingsError
 from flare.measuring.options import MODEL_FOLDER
+from flare.platforms.board import (
+    files_text,
+    key_of,
+    organ_metrics,
+    ranked_metrics,
+    tables_text,
+    title_of,
+    total_metrics,
+)
 from flare.platforms.grandchallenge.phase import (
     Column,
     Order,
@@ -33,23 +40,6 @@ from flare.platforms.grandchallenge.phase import (
 STANDARD = "flare21"
 """The challenge with the settings of phase-settings.json."""
 
-
-def column_of(title: str, metric: str, order: Order = Order.DESCENDING) -> Column:
-    """A column of the leaderboard that is shown, and not ranked."""
-    return Column(
-        title=title,
-        path=f"aggregates.{metric}_mean",
-        error_path=f"aggregates.{metric}_std",
-        order=order,
-        exclude_from_ranking=True,
-    )
-
-
-LABEL_MAPS = (
-    "a .nii.gz label map for each case, named {names}."
-    " Labels: {labels}. Save them with the header of the CT."
-)
-"""The label maps of a submission, for its page."""
 
 FILES = "one zip with {files}"
 """The files of a submission, for its page."""
@@ -108,12 +98,13 @@ def settings_for(challenge: Challenge) -> dict[str, Phase]:
     Results are ranked by the first mean of label maps. Of answers alone, the mean of
     the ranks of the values that the challenge ranks by is FLARE's ranking.
     """
-    columns = [*_total_columns(challenge), *_organ_columns(challenge)]
-    method = ScoringMethod.ABSOLUTE
+    metrics = [*total_metrics(challenge), *organ_metrics(challenge)]
+    columns, method = _columns(metrics), ScoringMethod.ABSOLUTE
     if not challenge.organs:
-        columns = _ranking_by(_ranked(challenge, columns) or columns[:1], columns)
+        ranked = ranked_metrics(challenge, metrics) or metrics[:1]
+        columns = _ranking_by(ranked, metrics)
         method = ScoringMethod.MEAN
-    files = _files_text(challenge)
+    files = files_text(challenge)
     phases = {}
     for name, phase in PHASES.items():
         phase_columns = columns
@@ -140,105 +131,35 @@ def _with_columns(phase: Phase, columns: Sequence[Column]) -> Phase:
     )
 
 
-def _ranked(challenge: Challenge, columns: Sequence[Column]) -> list[Column]:
-    """The columns of the metrics that the challenge file ranks by, if it names any."""
-    paths = set()
-    for rule in challenge.ranking:
-        ending = "_mean" if rule.record.is_of_each_case else ""
-        paths.add(f"aggregates.{rule.metric}{ending}")
-    return [column for column in columns if column.path in paths]
-
-
-def _ranking_by(ranked: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
-    """The first of some columns to rank by, which is the score, then all others."""
+def _ranking_by(ranked: Sequence[Metric], metrics: Sequence[Metric]) -> list[Column]:
+    """The columns of ranked metrics, of which the first is the score, then all."""
+    score, *_ = ranked_columns = _columns(ranked)
     extra_columns = [
-        replace(column, exclude_from_ranking=column not in ranked)
-        for column in columns
-        if column is not ranked[0]
+        replace(column, exclude_from_ranking=column not in ranked_columns)
+        for column in _columns(metrics)
+        if column != score
     ]
-    return [ranked[0], *extra_columns]
+    return [score, *extra_columns]
 
 
-def _files_text(challenge: Challenge) -> str:
-    """The label maps and the tables of a submission; one sentence, or more."""
-    if not challenge.organs:
-        return f"{_tables_text(challenge)}."
-    names = "like its CT without `_0000`"
-    if challenge.names != PLAIN_NAMES:
-        pattern = challenge.names.prediction_of(CASE)
-        names = f"`{pattern}`, where {CASE} is the case"
-    text = LABEL_MAPS.format(labels=challenge.labels_text, names=names)
-    tables = _tables_text(challenge)
-    return f"{text} Beside them is {tables}." if tables else text
+def _columns(metrics: Iterable[Metric]) -> list[Column]:
+    """The columns of metrics, which are shown, and not ranked.
 
-
-def _tables_text(challenge: Challenge) -> str:
-    """The files of answers, each with its columns and how an answer is written."""
-    tables = []
-    for file in dict.fromkeys(rules.file for rules in challenge.answers):
-        columns: dict[str, None] = {}
-        names_by_kind: dict[str, list[str]] = {}
-        for rules in challenge.answers:
-            if rules.file == file:
-                names = (*rules.only, *rules.case, *rules.prediction)
-                columns |= dict.fromkeys(names)
-                names_by_kind.setdefault(rules.kind, []).append(rules.name)
-        answers = [
-            f"{', '.join(names)}: {KINDS[kind].about}"
-            for kind, names in names_by_kind.items()
-        ]
-        columns_text = listing(f"`{column}`" for column in columns)
-        text = f"`{file}` with the columns {columns_text} ({'; '.join(answers)})"
-        tables.append(text)
-    return ", and ".join(tables)
-
-
-def _total_columns(challenge: Challenge) -> list[Column]:
-    """The means over all organs, for participants, and the values of answers."""
+    Only the mean over cases has a standard deviation beside it.
+    """
     columns = []
-    if challenge.organs:
-        columns = [_mean_column(metric, "Mean") for metric in _metrics(challenge)]
-    for rules in challenge.answers:
-        for name, key in zip(rules.metrics, rules.columns, strict=True):
-            column = Column(
-                title=f"{_capital(rules.name)} {ANSWER_METRICS[name].title}",
-                path=f"aggregates.{key}",
-                order=_order(ANSWER_METRICS[name]),
-                exclude_from_ranking=True,
-            )
-            columns.append(column)
+    for metric in metrics:
+        error_path = f"aggregates.{metric.name}_std" if metric.is_of_each_case else ""
+        is_higher_better = metric.better is Better.HIGHER
+        column = Column(
+            title=title_of(metric),
+            path=f"aggregates.{key_of(metric)}",
+            error_path=error_path,
+            order=Order.DESCENDING if is_higher_better else Order.ASCENDING,
+            exclude_from_ranking=True,
+        )
+        columns.append(column)
     return columns
-
-
-def _organ_columns(challenge: Challenge) -> list[Column]:
-    """The metrics of each organ for participants."""
-    columns = []
-    for organ in challenge.organs:
-        title = _capital(organ.name)
-        for metric in _metrics(challenge):
-            columns.append(_mean_column(metric, title, f"_{organ.name}"))
-    return columns
-
-
-def _metrics(challenge: Challenge) -> list[Metric]:
-    metrics = [METRICS[name] for name in challenge.metrics]
-    return [metric for metric in metrics if metric.for_participants]
-
-
-def _mean_column(metric: Metric, title: str, ending: str = "") -> Column:
-    """The column of the mean over cases of a metric, whose key may end in an organ."""
-    title = f"{title} {metric.heading}"
-    return column_of(title, f"{metric.name}{ending}", _order(metric))
-
-
-def _order(metric: Metric) -> Order:
-    is_higher_better = metric.better is Better.HIGHER
-    return Order.DESCENDING if is_higher_better else Order.ASCENDING
-
-
-def _capital(name: str) -> str:
-    """The name of an organ, or of answers, as a title begins with it."""
-    return name.replace("_", " ").capitalize()
 
 
 PAGE = (
@@ -250,10 +171,7 @@ PAGE = (
     " does not count."
 )
 
-EFFICIENCY = (
-    column_of("Running time (s)", "runtime_s", Order.ASCENDING),
-    column_of("GPU memory (MB)", "max_gpu_memory_mb", Order.ASCENDING),
-)
+EFFICIENCY = (MEASURED["runtime_s"], MEASURED["max_gpu_memory_mb"])
 """The measurements of ``flare serve``, the second only on a GPU."""
 
 
@@ -266,16 +184,16 @@ def external_settings_for(challenge: Challenge, *, has_gpu: bool = True) -> Phas
     running time and memory. `has_gpu` is whether algorithms get a GPU: a result without
     a value that is ranked would be on no board.
     """
-    totals = _total_columns(challenge)
+    totals = total_metrics(challenge)
     efficiency = EFFICIENCY if has_gpu else EFFICIENCY[:1]
-    columns = [*totals, *efficiency, *_organ_columns(challenge)]
+    metrics = [*totals, *efficiency, *organ_metrics(challenge)]
     scores = totals[: len(SCORES)] if challenge.organs else totals[:1]
-    ranked = _ranked(challenge, columns) or [*scores, *efficiency]
+    ranked = ranked_metrics(challenge, metrics) or [*scores, *efficiency]
     files = f"Labels: {challenge.labels_text}." if challenge.organs else ""
     if challenge.answers:
-        files = f"{files} Answers: {_tables_text(challenge)}.".strip()
+        files = f"{files} Answers: {tables_text(challenge)}.".strip()
     return replace(
-        _with_columns(PHASES["test"], _ranking_by(ranked, columns)),
+        _with_columns(PHASES["test"], _ranking_by(ranked, metrics)),
         title="External test",
         scoring_method_choice=ScoringMethod.MEAN,
         submission_page_markdown=PAGE.format(files=files, model=MODEL_FOLDER),
