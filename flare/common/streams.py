@@ -21,8 +21,9 @@ PIECE_BYTES = 2**19
 """The piece of content that is handed on at once: it stays in the CPU's cache."""
 
 FIRST_BYTES = 2**9
-"""The first piece of a gzip member that is decompressed. It is small, as the data left
-when a member ends are copied, which makes thousands of tiny members slow."""
+"""The first piece of a gzip member that is decompressed, to little content. It is
+small, as the data left when a member ends are copied, which makes thousands of tiny
+members slow, and as of most files no more than the header is read this way."""
 
 FRAME_BYTES = 2**14
 """The piece of a zstd file that is read at once; it is small for the same reason."""
@@ -171,9 +172,10 @@ class _InflatingStream(Stream):
             if not self._compressed:
                 raise DamagedStreamError("its compressed data end early")
             compressed = self._compressed[: self._step]
+            most_bytes = PIECE_BYTES * self._step // COMPRESSED_PIECE_BYTES
             self._step = COMPRESSED_PIECE_BYTES
             try:
-                content = self._inflate.decompress(compressed, PIECE_BYTES)
+                content = self._inflate.decompress(compressed, most_bytes)
             except zlib_ng.error as error:  # type: ignore[misc]
                 raise DamagedStreamError(
                     "its compressed data do not fit their checksum"

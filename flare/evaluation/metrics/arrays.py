@@ -35,14 +35,13 @@ def ends_of(box: Box) -> Counts:
 
 def box_of(starts: Counts, stops: Counts) -> Box:
     """The box between two corners; `EMPTY` if there is nothing between them."""
-    if (starts >= stops).any():
-        return EMPTY
     z, y, x = map(slice, starts.tolist(), stops.tolist())
+    if z.start >= z.stop or y.start >= y.stop or x.start >= x.stop:
+        return EMPTY
     return z, y, x
 
 
 def extent_of(box: Box) -> tuple[int, int, int]:
     """The size of a box, in voxels."""
-    starts, stops = ends_of(box)
-    depth, height, width = (stops - starts).tolist()
-    return depth, height, width
+    z, y, x = box
+    return z.stop - z.start, y.stop - y.start, x.stop - x.start

@@ -40,12 +40,12 @@ Ball = tuple[BallRow, ...]
 """Its rows, the widest and nearest first."""
 
 
-@lru_cache(maxsize=256)
 def ball_rows(spacing: Spacing, tolerance: float, extent: tuple[int, int, int]) -> Ball:
     """Rows of the ball of radius `tolerance`, the widest and nearest first.
 
-    No offset needs to be longer than the `extent` of the surfaces. Squares are added
-    in the order x, y, z, as SciPy's distance transform adds them for the official
+    No offset needs to be longer than the `extent` of the surfaces. Organs that are
+    wider than the tolerance have one ball, whatever their extents are. Squares are
+    added in the order x, y, z, as SciPy's distance transform adds them for the official
     scripts' (x, y, z) arrays, and are products, as there: a power is another function,
     whose last bit may differ. So a distance of exactly the tolerance is decided alike.
 
@@ -65,6 +65,15 @@ def ball_rows(spacing: Spacing, tolerance: float, extent: tuple[int, int, int]) 
         min(math.floor(tolerance / size) + 1, longest)
         for size, longest in zip(spacing, extent, strict=True)
     )
+    return _rows_within(spacing, tolerance, (reach_z, reach_y, reach_x))
+
+
+@lru_cache(maxsize=256)
+def _rows_within(
+    spacing: Spacing, tolerance: float, reach: tuple[int, int, int]
+) -> Ball:
+    """The rows of a ball, as far as it may reach."""
+    reach_z, reach_y, reach_x = reach
     z, y = np.ogrid[-reach_z : reach_z + 1, -reach_y : reach_y + 1]
     widths = np.zeros(np.broadcast_shapes(z.shape, y.shape), dtype=np.int64)
     for x in range(reach_x + 1):

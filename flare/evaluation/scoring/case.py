@@ -89,10 +89,11 @@ def _scored_slices_by_label(
     """Slices in which organs are scored, if those are not all slices of the map."""
     slices_by_label = {}
     for organ in challenge.organs:
-        span = reference.box(organ.label)[0]
-        if organ.name in challenge.z_range.organs and span.stop > span.start:
-            slices = scored_slices(span, challenge.z_range.top_slice)
-            slices_by_label[organ.label] = slices
+        if organ.name in challenge.z_range.organs:
+            span = reference.box(organ.label)[0]
+            if span.stop > span.start:
+                slices = scored_slices(span, challenge.z_range.top_slice)
+                slices_by_label[organ.label] = slices
     return slices_by_label
 
 
@@ -126,8 +127,8 @@ def _apply_rules(
         values["nsd"] = 0.0
     if challenge.decimals is not None:
         # The official scripts round NumPy's floats, whose ties differ from Python's.
-        for name, value in values.items():
-            values[name] = float(np.round(value, challenge.decimals))
+        rounded = np.round([*values.values()], challenge.decimals).tolist()
+        values.update(zip(values, rounded, strict=True))
 
 
 @cache

@@ -230,6 +230,12 @@ def test_the_ball_is_that_of_the_distance_transform_to_the_last_bit(seed):
         assert inner == inside
 
 
+def test_a_ball_is_made_once_for_all_organs_that_are_wider():
+    thin, wide, wider = (ball_rows((1.0, 0.8, 0.8), 2, (z, 9, 9)) for z in (0, 7, 8))
+    assert thin != wide
+    assert wider is wide
+
+
 def test_many_labels_with_tolerances_of_their_own():
     """Twelve labels, up to 255; each is as if it were alone."""
     random = np.random.default_rng(3)
