@@ -1,10 +1,11 @@
 """Measures the counting of label maps beside a former checkout, such as a05c32a2's.
 
-    python benchmarks/kernel.py FORMER_CHECKOUT [--shared FOLDER] [--rounds 5]
+    python benchmarks/kernel.py FORMER_CHECKOUT [--shared FOLDER] [--rounds 5] [--plain]
 
 The former checkout has a virtual environment of its own in .venv. Cases are scored by
 both, by turns, in processes of their own; a line is printed for each case, with the
-medians of processor time and the largest memory of a process, and the load.
+medians of processor time and the largest memory of a process, and the load. With
+``--plain``, NumPy counts here, as where no kernel was compiled.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ def main() -> None:
     parser.add_argument("former", type=Path)
     parser.add_argument("--shared", type=Path, help="with flare21/ and flare22/")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--plain", action="store_true")
     arguments = parser.parse_args()
+    os.environ["FLARE_PLAIN"] = "1" if arguments.plain else ""
     with tempfile.TemporaryDirectory() as folder:
         cases = {}
         for name, shape, organs, challenge in GENERATED:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from flare.evaluation.metrics.pairs import Array, check_masks
-from flare.evaluation.metrics.tally import Voxels
+from flare.evaluation.metrics.plain import count_voxels
 
 
 def dice(reference: Array, prediction: Array) -> float:
@@ -43,15 +41,10 @@ def dice(reference: Array, prediction: Array) -> float:
     --------
     Two of three voxels each, one of them shared:
 
+    >>> import numpy as np
     >>> reference = np.array([[[True, True, False]]])
     >>> prediction = np.array([[[False, True, True]]])
     >>> dice(reference, prediction)
     0.5
     """
-    first, second = check_masks(reference, prediction)
-    voxels = Voxels(
-        int(np.count_nonzero(first)),
-        int(np.count_nonzero(second)),
-        int(np.count_nonzero(first & second)),
-    )
-    return voxels.dsc
+    return count_voxels(*check_masks(reference, prediction)).dsc

@@ -28,7 +28,7 @@ from flare.evaluation.metrics.arrays import (
     extent_of,
 )
 from flare.evaluation.metrics.packed import PackedMap, PackedPair
-from flare.evaluation.metrics.plain import PlainMap, PlainPair, masks_of
+from flare.evaluation.metrics.plain import PlainMap, PlainPair
 from flare.evaluation.metrics.tally import Near, Surfels, Tally
 from flare.evaluation.metrics.tolerance import Ball, ball_rows
 
@@ -127,13 +127,19 @@ class LabelPair(NamedTuple):
 
     def masks(self, slices: slice) -> tuple[Mask, Mask]:
         """The masks of the label in some slices of the box."""
-        return masks_of(self.maps, self.label, (slices, *self.box[1:]))
+        _, y, x = self.box
+        first, second = (
+            label_map.slices(slices)[:, y, x] == self.label for label_map in self.maps
+        )
+        return first, second
 
     @property
     def _pair(self) -> PackedPair | PlainPair:
         first, second = self.maps
         if isinstance(first, PackedMap) and isinstance(second, PackedMap):
             return PackedPair(first, second)
+        assert isinstance(first, PlainMap)
+        assert isinstance(second, PlainMap)
         return PlainPair(first, second)
 
     def _ball(self, tolerance: float) -> Ball:

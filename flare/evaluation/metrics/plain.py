@@ -28,42 +28,57 @@ Examples
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import groupby
-from typing import Protocol
 
 import numpy as np
 
 from flare.evaluation.metrics.arrays import (
-    EMPTY,
     Box,
     Bytes,
+    Counts,
     Labels,
     Mask,
     Spacing,
+    box_of,
     ends_of,
 )
 from flare.evaluation.metrics.ring import Ring, ring_of
 from flare.evaluation.metrics.tally import Near, Surfels, Tally, Voxels
 from flare.evaluation.metrics.tolerance import Ball
 
-AT_ONCE = 2**14
-"""How many places are looked up together: calls of NumPy take a while."""
+IN_A_ROW = 32
+"""Looking up a place somewhere takes about as long as so many that lie in a row."""
+
+LOOK_UPS = 2**25
+"""So many places are looked up for near surfels; what is left then counts as far."""
 
 
 class PlainMap:
-    """A label map as an array, which is filled from its first row to its last."""
+    """A label map as an array; it is filled row by row."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         self.shape = shape
         self._labels: Labels = np.empty(shape, dtype=np.uint8)
         self._filled = 0
+        self._starts: Counts = np.full((3, 256), 2**62, dtype=np.int64)
+        self._stops: Counts = np.zeros((3, 256), dtype=np.int64)
 
     def add(self, voxels: Bytes) -> None:
-        """Take the next voxels: shape (n,)."""
-        end = self._filled + voxels.size
-        self._labels.reshape(-1)[self._filled : end] = voxels
-        self._filled = end
+        """Take the next whole rows: shape (rows * width,)."""
+        filled, self._filled = self._filled, self._filled + voxels.size
+        self._labels.reshape(-1)[filled : self._filled] = voxels
+        # The boxes grow by runs of equal voxels, which are fewer: by both ends of each.
+        is_last = np.ones(voxels.size, dtype=np.bool_)
+        is_last[:-1] = voxels[1:] != voxels[:-1]
+        is_last[self.shape[2] - 1 :: self.shape[2]] = True
+        last = np.flatnonzero(is_last)
+        first, labels = np.append(0, last[:-1] + 1), voxels[last]
+        starts, stops = (
+            np.unravel_index(filled + n, self.shape) for n in (first, last)
+        )
+        for axis in range(3):
+            np.minimum.at(self._starts[axis], labels, starts[axis])
+            np.maximum.at(self._stops[axis], labels, stops[axis] + 1)
 
     def slices(self, part: slice) -> Labels:
         """The labels of some slices."""
@@ -71,112 +86,98 @@ class PlainMap:
 
     def box(self, label: int) -> Box:
         """The smallest box around a label."""
-        return self._boxes.get(label, EMPTY)
+        return box_of(self._starts[:, label], self._stops[:, label])
 
-    @cached_property
+    @property
     def present(self) -> tuple[int, ...]:
         """The labels that it has, without 0."""
-        return tuple(self._boxes)
-
-    @cached_property
-    def _boxes(self) -> dict[int, Box]:
-        from scipy.ndimage import find_objects  # which takes a while to load
-
-        boxes = enumerate(find_objects(self._labels), start=1)
-        return {label: box for label, box in boxes if box}
+        return tuple((np.flatnonzero(self._stops[0, 1:]) + 1).tolist())
 
 
 class PlainPair:
     """Two label maps of one shape, whose labels are counted from arrays."""
 
-    def __init__(self, first: SlicedMap, second: SlicedMap) -> None:
+    def __init__(self, first: PlainMap, second: PlainMap) -> None:
         self._maps = first, second
 
     def tally(self, label: int, box: Box, ball: Ball) -> Tally:
         """Count the voxels and surfels of a label in a box."""
-        reference, prediction = masks_of(self._maps, label, box)
-        pair = self.surfels(label, box, ball)
-        first, second = pair
+        first, second = self.surfels(label, box, ball)
         codes = np.concatenate((first.codes, second.codes))
         are_beyond = np.concatenate((first.is_beyond, second.is_beyond))
-        numbers = map(np.count_nonzero, (reference, prediction, reference & prediction))
         return Tally(
-            voxels=Voxels(*map(int, numbers)),
+            voxels=count_voxels(*self._masks(label, box)),
             surfels=np.bincount(codes, minlength=256),
             beyond=np.bincount(codes[are_beyond], minlength=256),
         )
 
     def surfels(self, label: int, box: Box, ball: Ball) -> tuple[Surfels, Surfels]:
         """List the surfels of a label in a box, of both maps."""
-        first_codes, second_codes = map(codes_of, masks_of(self._maps, label, box))
-        first, second = is_surfel(first_codes), is_surfel(second_codes)
+        codes, other_codes = map(codes_of, self._masks(label, box))
+        first, second = is_surfel(codes), is_surfel(other_codes)
+        corner = ends_of(box)[0]
         return (
-            _listed(first_codes, first, find_beyond(first, second, ball), box),
-            _listed(second_codes, second, find_beyond(second, first, ball), box),
+            _listed(codes, first, find_beyond(first, second, ball), corner),
+            _listed(other_codes, second, find_beyond(second, first, ball), corner),
         )
 
     def near(
         self, label: int, box: Box, spacing: Spacing, room: int
     ) -> tuple[Near, Near]:
         """How far the surfels of each map are from the other; `room` far ones."""
-        first, second = map(codes_of, masks_of(self._maps, label, box))
         ring = ring_of(spacing)
-        far = _near(second, first, ring, room, box)
-        return _near(first, second, ring, room, box), far
+        reach = ring.offsets.max(axis=0)
+        margins, corner = np.column_stack((reach, reach)), ends_of(box)[0] - reach
+        masks = (np.pad(mask, margins) for mask in self._masks(label, box))
+        first, second = map(codes_of, masks)
+        far = _near(second, first, ring, room, corner)
+        return _near(first, second, ring, room, corner), far
+
+    def _masks(self, label: int, box: Box) -> tuple[Mask, Mask]:
+        z, y, x = box
+        first, second = (label_map.slices(z)[:, y, x] for label_map in self._maps)
+        return first == label, second == label
 
 
-class SlicedMap(Protocol):
-    """A label map of which slices can be had."""
-
-    def slices(self, part: slice) -> Labels:
-        """The labels of some slices."""
-
-
-def masks_of(
-    maps: tuple[SlicedMap, SlicedMap], label: int, box: Box
-) -> tuple[Mask, Mask]:
-    """The masks of a label in a box of two maps."""
-    z, y, x = box
-    first, second = (label_map.slices(z)[:, y, x] == label for label_map in maps)
-    return first, second
+def count_voxels(reference: Mask, prediction: Mask) -> Voxels:
+    """Count the voxels of two masks, and those that both have."""
+    masks = reference, prediction, reference & prediction
+    return Voxels(*(int(np.count_nonzero(mask)) for mask in masks))
 
 
-def _listed(codes: Bytes, is_listed: Mask, is_beyond: Mask, box: Box) -> Surfels:
-    corners = np.argwhere(is_listed) + ends_of(box)[0]
-    return Surfels(corners.astype(np.int32), codes[is_listed], is_beyond[is_listed])
+def _listed(codes: Bytes, is_listed: Mask, is_beyond: Mask, corner: Counts) -> Surfels:
+    """Surfels of a box whose first corner is given."""
+    places = np.flatnonzero(is_listed)
+    corners = np.column_stack(np.unravel_index(places, codes.shape)) + corner
+    codes, is_beyond = codes.reshape(-1)[places], is_beyond.reshape(-1)[places]
+    return Surfels(corners.astype(np.int32), codes, is_beyond)
 
 
-def _near(first: Bytes, second: Bytes, ring: Ring, room: int, box: Box) -> Near:
+def _near(first: Bytes, second: Bytes, ring: Ring, room: int, corner: Counts) -> Near:
     """Look the corners of a ring up, the nearest first, around those that are left."""
-    is_left, reach = is_surfel(first), np.abs(ring.offsets).max(axis=0)
-    is_other = np.pad(is_surfel(second), np.column_stack((reach, reach)))
+    codes, is_other = first.reshape(-1), is_surfel(second).reshape(-1)
+    _, height, width = first.shape
     counts = np.zeros((ring.distances.size + 1, 256), dtype=np.int64)
-    corners, codes = np.argwhere(is_left), first[is_left]
-    start = 0
-    while codes.size and start < len(ring.ranks):
-        # The fewer are left, the more places are looked up together.
-        part = slice(start, start + max(1, AT_ONCE // codes.size))
-        places = corners[:, np.newaxis] + (ring.offsets[part] + reach)
-        is_hit = is_other[places[..., 0], places[..., 1], places[..., 2]]
-        is_near = is_hit.any(axis=1)
-        ranks = ring.ranks[part][is_hit[is_near].argmax(axis=1)]
-        np.add.at(counts, (ranks, codes[is_near]), 1)
-        corners, codes = corners[~is_near], codes[~is_near]
-        start = part.stop
-    counts[-1] = np.bincount(codes, minlength=256)
-    is_far = np.zeros_like(is_left)
-    is_far[tuple(corners[:room].T)] = True
-    return Near(counts, _listed(first, is_far, is_far, box))
+    left, look_ups = np.flatnonzero(is_surfel(codes)), 0
+    for (z, y, x), rank in zip(ring.offsets, ring.ranks, strict=True):
+        look_ups += left.size
+        if not left.size or look_ups > LOOK_UPS:
+            break
+        is_near = is_other[left + (z * height + y) * width + x]
+        counts[rank] += np.bincount(codes[left[is_near]], minlength=256)
+        left = left[~is_near]
+    counts[-1] = np.bincount(codes[left], minlength=256)
+    is_far = np.zeros(first.shape, dtype=np.bool_)
+    is_far.reshape(-1)[left[:room]] = True
+    return Near(counts, _listed(first, is_far, is_far, corner))
 
 
 def codes_of(mask: Mask) -> Bytes:
     """The code of each corner of a mask: one more than voxels along each axis."""
-    codes: Bytes = np.pad(mask, 1).astype(np.uint8)
-    shift_x, shift_y, shift_z = np.array([1, 2, 4], dtype=np.uint8)
-    codes = codes[..., 1:] | codes[..., :-1] << shift_x
-    codes = codes[:, 1:] | codes[:, :-1] << shift_y
-    codes = codes[1:] | codes[:-1] << shift_z
-    return np.ascontiguousarray(codes)
+    codes: Bytes = np.pad(mask, 1).view(np.uint8)
+    codes = codes[..., 1:] + 2 * codes[..., :-1]
+    codes = codes[:, 1:] + 4 * codes[:, :-1]
+    return codes[1:] + 16 * codes[:-1]
 
 
 def is_surfel(codes: Bytes) -> Mask:
@@ -187,20 +188,28 @@ def is_surfel(codes: Bytes) -> Mask:
 
 def find_beyond(first: Mask, second: Mask, ball: Ball) -> Mask:
     """The surfels of a first mask that have none of the second in the ball around."""
-    is_beyond = first & ~second
-    left = np.argwhere(is_beyond)
-    reach = np.abs(np.reshape(ball, (-1, 3))[:, :2]).max(axis=0, initial=0)
-    margins = (*zip(reach, reach, strict=True), (0, 0))
+    reach_z, reach_y, _ = np.abs(np.reshape(ball, (-1, 3))).max(axis=0, initial=0)
+    second = np.pad(second, ((reach_z, reach_z), (reach_y, reach_y), (0, 0)))
+    depth, height, width = second.shape
+    is_beyond = np.zeros_like(second)
+    inner = is_beyond[reach_z : depth - reach_z, reach_y : height - reach_y]
+    inner[:] = first
+    is_beyond &= ~second
     for half_width, rows in groupby(ball, key=lambda row: row.half_width):
-        if not len(left):
+        left = np.flatnonzero(is_beyond)
+        if not left.size:
             break
-        widened = np.pad(widen(second, half_width), margins)
-        for row in rows:
-            places = left + np.array([reach[0] + row.z, reach[1] + row.y, 0])
-            left = left[~widened[tuple(places.T)]]
-    is_beyond[:] = False
-    is_beyond[tuple(left.T)] = True
-    return is_beyond
+        is_near = widen(second, half_width)
+        if left.size * IN_A_ROW > is_beyond.size:
+            for z, y, _ in rows:
+                moved = is_near[reach_z + z :, reach_y + y :]
+                inner &= ~moved[: inner.shape[0], : inner.shape[1]]
+        else:
+            for z, y, _ in rows:
+                left = left[~is_near.reshape(-1)[left + (z * height + y) * width]]
+            is_beyond[:] = False
+            is_beyond.reshape(-1)[left] = True
+    return inner
 
 
 def widen(mask: Mask, places: int) -> Mask:
