@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Writes requirements.txt and scripts/container/requirements-service.txt: the packages of
-# requirements.in and requirements-service.in in scripts/container/, with the hashes of all
-# their files on PyPI, so that pip installs these files and no others.
+# Writes requirements.txt, scripts/container/requirements-service.txt and
+# flare/platforms/codabench/requirements.txt: the packages of requirements.in,
+# requirements-service.in and requirements-codabench.in in scripts/container/, with the hashes
+# of all their files on PyPI, so that pip installs these files and no others.
 #
 # Usage: ./scripts/lock.sh
 #
-# Run it after each change of one of the two, and commit all. Needs Python 3.11 or newer,
+# Run it after each change of one of the three, and commit all. Needs Python 3.11 or newer,
 # and PyPI.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -13,7 +14,8 @@ source scripts/help.sh
 source scripts/venv.sh
 
 work=$(mktemp -d)
-trap 'rm -rf "$work" requirements.txt.part scripts/container/requirements-service.txt.part' EXIT
+bundled=flare/platforms/codabench/requirements.txt
+trap 'rm -rf "$work" requirements.txt.part scripts/container/requirements-service.txt.part "$bundled.part"' EXIT
 python=$(find_python)
 "$python" -m venv "$work"
 "$work/bin/python" -m pip install --quiet --disable-pip-version-check uv==0.13.9
@@ -39,4 +41,5 @@ HEADER
 inputs=scripts/container
 lock "$inputs/requirements.in" requirements.txt
 lock "$inputs/requirements-service.in" "$inputs/requirements-service.txt"
+lock "$inputs/requirements-codabench.in" "$bundled"
 echo "Next: ./test.sh, then commit them together with what they were written from."

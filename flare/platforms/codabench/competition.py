@@ -1,0 +1,217 @@
+"""The settings of a competition, as competition.yaml has them.
+
+They are those of codalab/codabench (competitions.unpackers.v2 and leaderboards.models).
+The file is written as JSON, which is YAML as well, and so read without a further
+library.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+from flare.challenge.metrics import Better, Metric
+from flare.challenge.rules import Challenge
+from flare.common.schema import Count, Is, Positive, build
+from flare.common.text import safe, why
+from flare.platforms.board import (
+    key_of,
+    organ_metrics,
+    ranked_metrics,
+    title_of,
+    total_metrics,
+)
+from flare.platforms.codabench.errors import BundleError
+
+COMPETITION_YAML = "competition.yaml"
+SCORING_PROGRAM = "scoring_program.zip"
+REFERENCE_DATA = "reference_data.zip"
+"""Files of a bundle. Folders would do, too, but the site zips those of all bundles that
+are uploaded at one time into the same file."""
+
+TITLE_CHARACTERS = 36
+"""Characters of the key and of the title of a column that the site's database takes."""
+
+
+class Sorting(Enum):
+    """Which values of a column come first."""
+
+    ASCENDING = "asc"
+    DESCENDING = "desc"
+
+
+class SubmissionRule(Enum):
+    """Which submissions of a participant are on the board."""
+
+    FORCE_BEST = "Force_Best"
+    FORCE_LAST = "Force_Last"
+    FORCE_LATEST_MULTIPLE = "Force_Latest_Multiple"
+    ADD = "Add"
+    """Those that are put there by hand, as with the two below."""
+    ADD_AND_DELETE = "Add_And_Delete"
+    ADD_AND_DELETE_MULTIPLE = "Add_And_Delete_Multiple"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of the leaderboard."""
+
+    title: str
+    key: str
+    """Its key in scores.json."""
+    index: Count
+    sorting: Sorting = Sorting.DESCENDING
+    precision: Count = 2
+    """Decimals that the board shows."""
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaderboard:
+    """The board: ordered by one column, then by the others in their order."""
+
+    title: Annotated[str, Is(maxLength=64)]
+    key: str
+    submission_rule: SubmissionRule = SubmissionRule.ADD
+    primary_index: Count = 0
+    columns: tuple[Column, ...]
+
+    @property
+    def ordering(self) -> tuple[Column, ...]:
+        """The columns that results are ordered by, the first of them first."""
+        shown = sorted(self.columns, key=lambda column: column.index)
+        primary = [column for column in shown if column.index == self.primary_index]
+        return (*primary, *(c for c in shown if c not in primary and not c.hidden))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page of the competition, in Markdown."""
+
+    title: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What submissions are scored with."""
+
+    index: Count = 0
+    name: str
+    scoring_program: str = SCORING_PROGRAM
+    reference_data: str = REFERENCE_DATA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A time in which submissions are taken."""
+
+    index: Count = 0
+    name: str
+    start: str
+    end: str | None = None
+    """None for a phase without an end."""
+    tasks: tuple[Count, ...] = (0,)
+    max_submissions_per_day: Count = 5
+    max_submissions: Count = 100
+    execution_time_limit: Positive = 600
+    """In seconds, for each of the two steps."""
+    hide_output: bool = False
+    """Off, or a participant does not get to the page of a submission."""
+    hide_prediction_output: bool = False
+    hide_score_output: bool = False
+    """Whether participants cannot download what the scoring program has written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Competition:
+    """The settings that a bundle names; the site has defaults for all others."""
+
+    version: int = 2
+    title: str
+    description: str = ""
+    image: str = "logo.png"
+    terms: str = "terms.md"
+    docker_image: str
+    registration_auto_approve: bool = False
+    enable_detailed_results: bool = False
+    show_detailed_results_in_submission_panel: bool = True
+    show_detailed_results_in_leaderboard: bool = True
+    can_participants_make_submissions_public: bool = True
+    make_programs_available: bool = False
+    make_input_data_available: bool = False
+    pages: tuple[Page, ...]
+    tasks: tuple[Task, ...]
+    phases: tuple[Phase, ...]
+    leaderboards: tuple[Leaderboard, ...]
+
+
+def leaderboard_for(challenge: Challenge) -> Leaderboard:
+    """The board of a challenge: means and values of answers, then single organs.
+
+    What participants may not know is no column: the site's API tells the scores of
+    hidden columns to everybody. The first metric that the challenge file ranks by comes
+    first.
+    """
+    metrics = board_metrics(challenge)
+    ranked = ranked_metrics(challenge, metrics) or metrics
+    columns = []
+    for index, metric in enumerate(metrics):
+        columns.append(_column_of(metric, index, challenge.board.decimals))
+    return Leaderboard(
+        title="Results",
+        key="results",
+        submission_rule=SubmissionRule.FORCE_BEST,
+        primary_index=metrics.index(ranked[0]),
+        columns=tuple(columns),
+    )
+
+
+def board_metrics(challenge: Challenge) -> list[Metric]:
+    """The metrics of the columns, in their order."""
+    return [*total_metrics(challenge), *organ_metrics(challenge)]
+
+
+def _column_of(metric: Metric, index: int, decimals: int | None) -> Column:
+    """The column of a metric: a decimal more than on pages, or as the challenge says.
+
+    The site's two decimals would make ties of most results.
+    """
+    title, key = title_of(metric), key_of(metric)
+    is_key_long = len(key) > TITLE_CHARACTERS
+    if len(title) > TITLE_CHARACTERS:
+        title = f"{title[: TITLE_CHARACTERS - 3]}..."
+    return Column(
+        title=title,
+        key=f"column_{index}" if is_key_long else key,
+        index=index,
+        sorting=(
+            Sorting.DESCENDING if metric.better is Better.HIGHER else Sorting.ASCENDING
+        ),
+        precision=metric.decimals + 1 if decimals is None else decimals,
+    )
+
+
+def read_competition(bundle: Path) -> Competition:
+    """Read the settings of a bundle; keys that are none of `Competition` are ignored.
+
+    A BundleError is raised if there are none, or they are not written as a bundle of
+    ours has them.
+    """
+    try:
+        with zipfile.ZipFile(bundle) as archive:
+            text = archive.read(COMPETITION_YAML).decode()
+        return build(Competition, json.loads(text), is_lenient=True)
+    except OSError as error:
+        raise BundleError(str(bundle), f"it cannot be read ({why(error)})") from error
+    except KeyError as error:
+        problem = f"there is no {COMPETITION_YAML} in it"
+        raise BundleError(str(bundle), problem) from error
+    except (zipfile.BadZipFile, ValueError, OverflowError, RecursionError) as error:
+        problem = f"{COMPETITION_YAML} cannot be used ({safe(str(error))})"
+        remedy = "Make it anew with flare bundle codabench, and keep it JSON."
+        raise BundleError(str(bundle), problem, remedy) from error
