@@ -288,7 +288,7 @@ class Method:
     compare: Callable[[Values], tuple[Values, Values, Values]]
     """The p-value, the effect and the equal values of each team with each other."""
     kind: str
-    """The metrics that it is for, where others are named before; else empty."""
+    """The metrics that it is for, where others are named before."""
     short: str
     """Within a sentence."""
     recorded: str
@@ -307,7 +307,7 @@ BY_CASE = Method(
     is_for=lambda metric: metric.is_of_each_case,
     values=_values_of_cases,
     compare=compare_by_signed_ranks,
-    kind="",
+    kind="values of each case",
     short="one-sided Wilcoxon tests paired by case",
     recorded="one-sided Wilcoxon signed-rank, paired by case, normal approximation",
     title="; cases without a difference are left out",

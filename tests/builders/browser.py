@@ -18,6 +18,9 @@ document.addEventListener("securitypolicyviolation", (event) =>
 """
 """Notes what the page's own policy has forbidden."""
 
+READY = "body:not(:has(#volume)), .slider:not([hidden])"
+"""Nothing is unpacked after the page has loaded, or the viewer of a case has been."""
+
 
 @contextmanager
 def headless(path):
@@ -40,6 +43,7 @@ class Window:
             offline=True, java_script_enabled=has_scripts
         )
         self._context.add_init_script(LISTENER)
+        self._has_scripts = has_scripts
         self.page = self._context.new_page()
         self.complaints = []
         self.page.on("console", lambda said: self.complaints.append(said.text))
@@ -54,6 +58,8 @@ class Window:
         self.complaints.clear()
         self.url = file.resolve().as_uri()
         self.page.goto(self.url)
+        if self._has_scripts:
+            self.page.locator(READY).wait_for(state="attached")
 
     def show(self, scheme="light", size=WIDE):
         """Show the same page in other colours, or on another screen."""

@@ -48,6 +48,7 @@ def test_the_documentation_has_the_words_of_each_way_of_comparing():
     for method in METHODS:
         text = method.paper.format(**script["COUNTED"])
         assert text in texts, f"{method.short}: METHOD_PARTS has no place for it"
+        assert method.kind, f"{method.short}: kind says what it is for, behind others"
     assert BY_CASE.short in pages
 
 

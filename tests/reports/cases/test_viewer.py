@@ -72,9 +72,9 @@ def test_the_viewer_scrolls_by_wheel_and_shows_what_is_ticked(open_page):
     picture.click()
     page.keyboard.press("Home")
 
-    for _ in range(3):
+    for number in (2, 3, 4):
         page.mouse.wheel(0, -100)
-        page.wait_for_timeout(100)
+        page.locator(f"[aria-valuetext='slice {number} of 10']").wait_for()
 
     assert caption_of(page) == "Axial, slice 4 of 10: 21 voxels missed, 21 added"
     everything = pixels(page)
