@@ -18,8 +18,8 @@ CONTAINER = ROOT / "scripts" / "container"
 
 SCRIPTS = [
     *sorted(path.name for path in ROOT.glob("*.sh")),
-    *("scripts/lock.sh", "scripts/lowest.sh", "scripts/renew-base.sh"),
-    "scripts/sanitize.sh",
+    *("scripts/emulate.sh", "scripts/lock.sh", "scripts/lowest.sh"),
+    *("scripts/renew-base.sh", "scripts/sanitize.sh"),
 ]
 
 
