@@ -18,6 +18,9 @@ from flare.common.text import aligned, printable
 from flare.results.metrics_json import METRICS_JSON
 from flare.results.metrics_reading import read_object
 
+SCORES_JSON = "scores.json"
+"""The scores of a board's columns alone, as Codabench has them."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoardOptions:
@@ -60,21 +63,36 @@ class Board(Protocol):
     def ranked(self) -> Mapping[str, Any]:
         """Paths of the values that results are ranked by, the first one first."""
 
-    def ranked_by(self, metrics: Mapping[str, Any]) -> Sequence[Any]:
-        """The values of a result at these paths, "" where there is none."""
-
     def shown(self, metrics: Mapping[str, Any]) -> Sequence[str]:
         """The cells of a result, in the order of the titles."""
 
 
 def read_result(file: Path) -> Result:
-    """Read a metrics.json; the name of its folder is that of the result.
+    """Read a metrics.json, or scores.json; its folder's name is that of the result.
 
     A file of another name is called like itself. A MetricsFileError is raised if the
     platform would not accept it.
     """
-    name = file.absolute().parent.name if file.name == METRICS_JSON else file.stem
+    is_usual = file.name in (METRICS_JSON, SCORES_JSON)
+    name = file.absolute().parent.name if is_usual else file.stem
     return Result(name=name, metrics=read_object(file))
+
+
+def value_at(metrics: object, path: str) -> Any:
+    """The value at a path, or "" if there is none: the platform's own rule.
+
+    It is no JSONPath: the text between full stops are keys of objects in objects.
+
+    Examples
+    --------
+    >>> value_at({"aggregates": {"dsc_mean": 0.9}}, "aggregates.dsc_mean")
+    0.9
+    """
+    for key in path.split("."):
+        if not isinstance(metrics, Mapping) or key not in metrics:
+            return ""
+        metrics = metrics[key]
+    return metrics
 
 
 def first_of_each(
@@ -131,6 +149,6 @@ def write_leaderboard(rows: Sequence[Row], board: Board, file: Path) -> None:
     lines = []
     for rank, score, result in rows:
         metrics = result.metrics
-        values = [*board.ranked_by(metrics), *board.shown(metrics)]
-        lines.append([result.name, rank, float(score), *values])
+        values = [*(value_at(metrics, path) for path in board.ranked)]
+        lines.append([result.name, rank, float(score), *values, *board.shown(metrics)])
     write_whole(file, csv_text(columns, lines))

@@ -109,6 +109,12 @@ def test_each_option_refuses_what_it_cannot_be(command, param):
         ("evaluate --workrs=2", "No such option '--workrs'. Did you mean '--workers'?"),
         ("rehearse --time-limit 0 --phase x",
          "Invalid value for '--time-limit': '0' is not a whole number above 0"),
+        ("rehearse x --platform codabench",
+         "--platform codabench and --bundle need each other"),
+        ("rehearse x --platform codabench --bundle b --ground-truth c",
+         "--bundle is given with options of grand-challenge alone"),
+        ("leaderboard x --platform codabench --bundle b --phase test",
+         "--bundle is given with options of grand-challenge alone"),
         ("score a --ground-truth b --output c --workers 1 --cluster d",
          "'--cluster' is not allowed with '--workers'"),
         ("serve --output x", "the following arguments are required: --phase or"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flare.cli.command import takes
 from flare.cli.console import say
 from flare.common.text import safe
+from flare.platforms.codabench.competition import read_competition
+from flare.platforms.codabench.leaderboard import order_results
 from flare.platforms.grandchallenge.leaderboard import phase_of, rank_results
 from flare.platforms.grandchallenge.phase_settings import PhaseOptions
 from flare.platforms.leaderboard import (
+    Board,
     BoardOptions,
     leaderboard_table,
     read_result,
     write_leaderboard,
 )
+from flare.platforms.options import PlatformOptions
 
 PLACE = ("For organisers", 5)
 
@@ -23,16 +27,25 @@ PLACE = ("For organisers", 5)
 class Request(BoardOptions):
     """What is ranked, and by which settings."""
 
+    platform: PlatformOptions = field(default_factory=PlatformOptions)
     settings: PhaseOptions
+
+    def __post_init__(self) -> None:
+        """Check that a bundle is alone."""
+        self.platform.check_alone(self.settings == PhaseOptions())
 
 
 @takes(Request)
 def command(request: Request) -> None:
     results = [read_result(file) for file in request.files]
-    phase = phase_of(results, request.settings)
-    rows, left_out = rank_results(results, phase)
+    if bundle := request.platform.bundle:
+        board: Board = (leaderboard := read_competition(bundle).leaderboards[0])
+        rows, left_out = order_results(results, leaderboard)
+    else:
+        board = phase = phase_of(results, request.settings)
+        rows, left_out = rank_results(results, phase)
     if request.output:
-        write_leaderboard(rows, phase, request.output)
-    say(leaderboard_table(rows, phase))
+        write_leaderboard(rows, board, request.output)
+    say(leaderboard_table(rows, board))
     for name, why in left_out:
         say(f"A result of {safe(name)} is left out: {why}.")

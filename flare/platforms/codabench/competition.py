@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from flare.challenge.metrics import Better, Metric
 from flare.challenge.rules import Challenge
@@ -69,6 +70,11 @@ class Column:
     """Decimals that the board shows."""
     hidden: bool = False
 
+    def shown(self, scores: Mapping[str, Any]) -> str:
+        """The cell of its score, which ends with no zeros."""
+        score = scores.get(self.key)
+        return "n/a" if score is None else str(round(float(score), self.precision))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaderboard:
@@ -86,6 +92,30 @@ class Leaderboard:
         shown = sorted(self.columns, key=lambda column: column.index)
         primary = [column for column in shown if column.index == self.primary_index]
         return (*primary, *(c for c in shown if c not in primary and not c.hidden))
+
+    @property
+    def ranked(self) -> Mapping[str, Sorting]:
+        """Keys of the scores that order the board."""
+        return {column.key: column.sorting for column in self.ordering}
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Titles of the columns that participants see."""
+        return tuple(column.title for column in self._shown_columns)
+
+    @property
+    def _shown_columns(self) -> list[Column]:
+        columns = sorted(self.columns, key=lambda column: column.index)
+        return [column for column in columns if not column.hidden]
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether results are on the board by themselves."""
+        return self.submission_rule.value.startswith("Force")
+
+    def shown(self, scores: Mapping[str, Any]) -> tuple[str, ...]:
+        """The cells of the board."""
+        return tuple(column.shown(scores) for column in self._shown_columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,10 +22,9 @@ from flare.platforms.grandchallenge.phase import (
     ResultDisplay,
     ScoringMethod,
     problem_at,
-    value_at,
 )
 from flare.platforms.grandchallenge.phase_settings import STANDARD, PhaseOptions
-from flare.platforms.leaderboard import Result, Row, first_of_each
+from flare.platforms.leaderboard import Result, Row, first_of_each, value_at
 
 
 def phase_of(results: Sequence[Result], settings: PhaseOptions) -> Phase:

@@ -19,6 +19,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 from flare.common.schema import Count, Is, Positive, build, check
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import PhaseSettingsError
+from flare.platforms.leaderboard import value_at
 
 
 class Order(Enum):
@@ -191,10 +192,6 @@ class Phase:
         """Titles of all columns."""
         return tuple(title for title, *_ in self.columns)
 
-    def ranked_by(self, metrics: object) -> tuple[Any, ...]:
-        """The values of the ranked metrics, "" where there is none."""
-        return tuple(value_at(metrics, path) for path in self.ranked)
-
     def shown(self, metrics: object) -> tuple[str, ...]:
         """The cells of the board: a value in each, and its error if it has one."""
         cells = []
@@ -265,23 +262,6 @@ def problem_at(metrics: object, path: str) -> str:
     if value == "":
         return f"{path} is missing"
     return f"{path} is no number ({json.dumps(value):.40})"
-
-
-def value_at(metrics: object, path: str) -> Any:
-    """The value at a path, or "" if there is none: the platform's own rule.
-
-    It is no JSONPath: the text between full stops are keys of objects in objects.
-
-    Examples
-    --------
-    >>> value_at({"aggregates": {"dsc_mean": 0.9}}, "aggregates.dsc_mean")
-    0.9
-    """
-    for key in path.split("."):
-        if not isinstance(metrics, Mapping) or key not in metrics:
-            return ""
-        metrics = metrics[key]
-    return metrics
 
 
 def is_rankable(value: object) -> bool:

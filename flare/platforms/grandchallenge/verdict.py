@@ -6,7 +6,7 @@ Each rule follows the platform's own source, as those of `rehearse`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -117,6 +117,11 @@ class Verdict:
     def is_ranked(self) -> bool:
         """Whether the result would be on the leaderboard."""
         return not any(problem_at(self.metrics, path) for path in self.phase.ranked)
+
+    @property
+    def files(self) -> Mapping[str, bytes]:
+        """The metrics.json of a result on the leaderboard."""
+        return {METRICS_JSON: self.run.metrics or b""} if self.is_ranked else {}
 
     def _scored_lines(self) -> Iterator[str]:
         """Tell what was scored, and what its cases are called."""

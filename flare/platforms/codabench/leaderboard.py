@@ -1,0 +1,74 @@
+"""Orders results as a board of Codabench does.
+
+The rules are those of LeaderboardPhaseSerializer, and of the strategies of submission
+rules. It is not FLARE's ranking, which ranks each case first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from flare.platforms.codabench.competition import (
+    Column,
+    Leaderboard,
+    Sorting,
+    SubmissionRule,
+)
+from flare.platforms.leaderboard import Result, Row, first_of_each
+
+DECIMALS = 10
+"""The site keeps scores with so many."""
+
+
+def order_results(
+    results: Sequence[Result], board: Leaderboard
+) -> tuple[list[Row], list[tuple[str, str]]]:
+    """Order results, each a scores.json or a metrics.json, by the rules of a board.
+
+    The last result of a name is the most recent. Returns rows, best first; and names
+    and reasons of the results that are not on the board.
+    """
+    on_board = [Result(name=r.name, metrics=_scores(r.metrics)) for r in results]
+    left_out: list[tuple[str, str]] = []
+    if board.submission_rule is SubmissionRule.FORCE_LAST:
+        newest_first = on_board[::-1]
+        newest_first, left_out = first_of_each(newest_first, "a later result is there")
+        on_board = newest_first[::-1]
+    if board.submission_rule is SubmissionRule.FORCE_BEST:
+        # By hidden columns, too, which do not order the board.
+        first = board.primary_index
+        columns = sorted(board.columns, key=lambda c: (c.index != first, c.index))
+        best_first = _ordered(on_board, columns)
+        best, left_out = first_of_each(best_first, "a better result is there")
+        chosen = {id(result) for result in best}
+        on_board = [result for result in on_board if id(result) in chosen]
+    best_first = _ordered(on_board, board.ordering)
+    return [(rank, rank, row) for rank, row in enumerate(best_first, start=1)], left_out
+
+
+def _scores(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a scores.json, or among the aggregates of a metrics.json."""
+    values = metrics.get("aggregates", metrics)
+    return {
+        key: round(value, DECIMALS)
+        for key, value in values.items()
+        if isinstance(value, int | float)
+    }
+
+
+def _ordered(results: Iterable[Result], columns: Sequence[Column]) -> list[Result]:
+    """Results by some columns; of equal ones, the oldest comes first."""
+
+    def key(result: Result) -> list[tuple[bool, float]]:
+        return [_key(result.metrics.get(c.key), c.sorting) for c in columns]
+
+    return sorted(results, key=key)
+
+
+def _key(score: float | None, sorting: Sorting) -> tuple[bool, float]:
+    """Place a score in its column; to PostgreSQL, no score is above all scores."""
+    is_descending = sorting is Sorting.DESCENDING
+    if score is None:
+        return not is_descending, 0.0
+    return is_descending, -score if is_descending else score
