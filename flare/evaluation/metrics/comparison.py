@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flare.evaluation.metrics.pairs import LabelPair, MapPair, check_lengths
+from flare.evaluation.metrics.pairs import LabelPair, MapPair
 from flare.evaluation.metrics.surface_dice import surface_dice
 
 if TYPE_CHECKING:
@@ -44,18 +44,13 @@ def compare_labels(
     compared in these alone. DSC and NSD are those of `flare.dice` and
     `flare.normalized_surface_dice` for the label's two masks, cut to its slices. But
     where the DSC is below `smallest_dsc`, NSD is 0. Distances of surfaces, with
-    `has_distances`, are computed whatever the DSC is. A ValueError is raised if a
-    tolerance is not positive and finite.
+    `has_distances`, are computed whatever the DSC is.
     """
-    check_lengths(tolerances.values())
     return {
-        label_pair.label: compare_label(
-            label_pair,
-            tolerances[label_pair.label],
-            smallest_dsc,
-            has_distances=has_distances,
+        cut.label: compare_label(
+            cut, tolerances[cut.label], smallest_dsc, has_distances=has_distances
         )
-        for label_pair in pair.cut(tolerances, slices or {})
+        for cut in pair.cut(tolerances, slices or {})
     }
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -45,7 +44,7 @@ class Array(Protocol):
 
 def empty_map(shape: tuple[int, int, int]) -> VoxelMap:
     """A label map that is to be filled row by row."""
-    if packed.kernel_problem() or shape[2] > packed.WIDEST:
+    if packed.kernel_problem() or shape[2] > packed.WIDEST or 0 in shape:
         return PlainMap(shape)
     return PackedMap(shape)
 
@@ -54,51 +53,39 @@ def map_of(labels: Labels) -> VoxelMap:
     """The map of an array of labels."""
     depth, height, width = labels.shape
     voxels = empty_map((depth, height, width))
-    for plane in labels:
+    for plane in labels if labels.size else ():
         voxels.add(plane.reshape(-1))
     return voxels
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapPair:
-    """Two label maps on the same grid; they are never modified.
-
-    A TypeError is raised if the spacing is not made of numbers. A ValueError is raised
-    if the maps are not three-dimensional, their shapes differ, or a spacing is not
-    positive and finite.
-    """
+class MapPair(NamedTuple):
+    """Two label maps on the same grid; they are never modified."""
 
     reference: VoxelMap
     prediction: VoxelMap
     spacing: Spacing
     """Voxel size in mm along z, y, x: the order of the array axes."""
 
-    def __post_init__(self) -> None:
-        """Refuse maps of different shapes, and a spacing that is not three lengths."""
-        _check_shapes(self.reference, self.prediction)
-        three_lengths(self.spacing)
-
     def cut(
         self, labels: Iterable[int], slices: Mapping[int, slice]
     ) -> Iterator[LabelPair]:
         """A pair for each label: both maps whole, or the label's `slices` of them."""
-        maps, spacing = (self.reference, self.prediction), three_lengths(self.spacing)
+        reference, prediction, spacing = self
+        check_shapes(reference, prediction)
         for label in labels:
-            box = box_around(maps[0].box(label), maps[1].box(label))
-            starts, stops = ends_of(box)
-            part = slices.get(label, slice(None))
-            start, stop, _ = part.indices(maps[0].shape[0])
-            starts[0], stops[0] = max(starts[0], start), min(stops[0], stop)
-            yield LabelPair(maps, label, spacing, box_of(starts, stops))
+            z, y, x = box_around(reference.box(label), prediction.box(label))
+            start, stop, _ = slices.get(label, slice(None)).indices(reference.shape[0])
+            z = slice(max(z.start, start), min(z.stop, stop))
+            box = (z, y, x) if z.start < z.stop else EMPTY
+            yield LabelPair((reference, prediction), label, spacing, box)
 
 
 def box_around(first: Box, second: Box) -> Box:
     """The smallest box around two boxes; one of them may be empty."""
     if EMPTY in (first, second):
         return second if first == EMPTY else first
-    ends, second_ends = ends_of(first), ends_of(second)
-    starts = np.minimum(ends[0], second_ends[0])
-    return box_of(starts, np.maximum(ends[1], second_ends[1]))
+    starts, stops = zip(ends_of(first), ends_of(second), strict=True)
+    return box_of(np.minimum(*starts), np.maximum(*stops))
 
 
 class LabelPair(NamedTuple):
@@ -148,13 +135,12 @@ class LabelPair(NamedTuple):
 
 
 def pair_of_masks(reference: Array, prediction: Array, spacing: Spacing) -> LabelPair:
-    """Check two masks, and make them label 1 of a pair."""
+    """Check two masks and a spacing, and make the masks label 1 of a pair."""
     first, second = (
         map_of(np.ascontiguousarray(mask).view(np.uint8))
         for mask in check_masks(reference, prediction)
     )
-    pair = MapPair(reference=first, prediction=second, spacing=spacing)
-    return next(pair.cut(labels=(1,), slices={}))
+    return next(MapPair(first, second, three_lengths(spacing)).cut((1,), {}))
 
 
 # --- Checks -----------------------------------------------------------------------
@@ -163,7 +149,7 @@ def pair_of_masks(reference: Array, prediction: Array, spacing: Spacing) -> Labe
 def check_masks(reference: Array, prediction: Array) -> tuple[Mask, Mask]:
     """Two masks as bool arrays of one three-dimensional shape; all else is refused."""
     masks = _mask(reference), _mask(prediction)
-    _check_shapes(*masks)
+    check_shapes(*masks)
     return masks
 
 
@@ -190,7 +176,7 @@ def _mask(value: Array) -> Mask:
     return mask
 
 
-def _check_shapes(reference: VoxelMap | Mask, prediction: VoxelMap | Mask) -> None:
+def check_shapes(reference: VoxelMap | Mask, prediction: VoxelMap | Mask) -> None:
     """Refuse what is not three-dimensional, or differs in shape."""
     if len(reference.shape) != 3 or reference.shape != prediction.shape:
         raise ValueError(
@@ -202,27 +188,20 @@ def three_lengths(spacing: object) -> Spacing:
     """A spacing as three floats, from a sequence of real numbers of any type."""
     text = f"spacing must be 3 numbers, in mm along z, y, x: {spacing!r}"
     try:
-        lengths: tuple[Any, ...] = tuple(spacing)  # type: ignore[arg-type]
+        lengths: tuple[object, ...] = tuple(spacing)  # type: ignore[arg-type]
     except TypeError as error:
         raise TypeError(text) from error
-    if not all(map(is_number, lengths)):
-        raise TypeError(text)
     if len(lengths) != 3:
         raise ValueError(text)
-    z, y, x = map(float, lengths)
-    check_lengths((z, y, x))
+    z, y, x = (length_of(length, text) for length in lengths)
     return z, y, x
 
 
-def check_lengths(lengths: Iterable[float]) -> None:
-    """Refuse lengths that are not positive and finite, in mm."""
-    for length in lengths:
-        if not (0 < length < math.inf):
-            raise ValueError(
-                f"spacing and tolerance must be positive and finite: {length}"
-            )
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a real number, of Python or of NumPy."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+def length_of(value: object, text: str) -> float:
+    """A positive and finite length in mm; `text` says what it must be: a number."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(text)
+    length = float(value)
+    if not (0 < length < math.inf):
+        raise ValueError(f"spacing and tolerance must be positive and finite: {value}")
+    return length

@@ -6,16 +6,8 @@ All arrays are of the whole box around a label.
 A surfel, an element of a surface, sits on a corner of the voxel grid, in the middle of
 eight voxels. The code of a corner tells which of the eight belong to the organ. If all
 do, or none does, the corner is inside or outside (codes 255 and 0), and no surfel. One
-slice of 4 x 4 voxels, and the codes of its 5 x 5 corners before it::
+slice of 4 x 4 voxels, and the codes of its 5 x 5 corners before it:
 
-    . # # .        0 1 3 2 0        8 | 4      what each of the four voxels
-    # # # #        1 7 F B 2        --+--      behind a corner counts for it;
-    # # # #        5 F F F A        2 | 1      one before it, 16 times that
-    . # # .        4 D F E 8
-                   0 4 C 8 0
-
-Examples
---------
 >>> organ = np.array([[list(".##."), list("####"), list("####"), list(".##.")]]) == "#"
 >>> for row in codes_of(organ)[0]:
 ...     print(*(f"{code:X}" for code in row))
@@ -24,6 +16,12 @@ Examples
 5 F F F A
 4 D F E 8
 0 4 C 8 0
+
+Each of the four voxels behind a corner counts for it; one before it, 16 times that::
+
+    8 | 4
+    --+--
+    2 | 1
 """
 
 from __future__ import annotations

@@ -5,12 +5,7 @@ from __future__ import annotations
 import math
 
 from flare.evaluation.metrics.arrays import Spacing
-from flare.evaluation.metrics.pairs import (
-    Array,
-    check_lengths,
-    is_number,
-    pair_of_masks,
-)
+from flare.evaluation.metrics.pairs import Array, length_of, pair_of_masks
 from flare.evaluation.metrics.surfels import surfel_areas
 from flare.evaluation.metrics.tally import Tally
 
@@ -84,8 +79,6 @@ def normalized_surface_dice(
     >>> round(normalized_surface_dice(reference, prediction, (2.5, 0.8, 0.8), 1.0), 4)
     0.9101
     """
-    if not is_number(tolerance):
-        raise TypeError(f"tolerance must be a number, in mm: {tolerance!r}")
+    length = length_of(tolerance, f"tolerance must be a number, in mm: {tolerance!r}")
     pair = pair_of_masks(reference, prediction, spacing)
-    check_lengths([tolerance])
-    return surface_dice(pair.tally(tolerance), pair.spacing)
+    return surface_dice(pair.tally(length), pair.spacing)

@@ -131,6 +131,8 @@ def test_two_empty_masks_score_1_and_one_empty_mask_scores_0():
         (some, empty(), 0.0),
         (empty(), some, 0.0),
         (~empty(), ~empty(), 1.0),
+        (empty((3, 4, 0)), empty((3, 4, 0)), 1.0),
+        (empty((3, 0, 4)), empty((3, 0, 4)), 1.0),
     ):
         assert flare.dice(first, second) == expected
         assert flare.normalized_surface_dice(first, second, (1, 1, 1), 1) == expected
