@@ -82,6 +82,21 @@ def participant_page(
     return page
 
 
+def means_alone(page: Page) -> Page:
+    """A page without anything of single cases: of each chart, its table stays."""
+    sections = []
+    for section in page.sections:
+        parts: list[Part] = []
+        for part in section.parts:
+            if isinstance(part, Pair):
+                parts += [chart.table for chart in part.charts if chart.table]
+            else:
+                parts.append(part)
+        if section.id not in ("worst", "cases"):
+            sections.append(replace(section, title=section.name, parts=parts))
+    return replace(page, sections=sections)
+
+
 def organiser_page(
     file: EvaluationFile,
     groupings: Sequence[Grouping] = (),

@@ -108,6 +108,10 @@ class Report:
         " can work out volumes of the references even from three decimals.",
         default="participant",
     )
+    page: Literal["cases", "means"] = option(
+        "Show participants the scores of each case, or means alone (default: cases).",
+        default="cases",
+    )
     figures: Path | None = option(
         "Also write figures for a paper into this folder, as SVG and PDF with their"
         " numbers, the table in LaTeX and the Methods; needs --audience organiser and"
@@ -238,14 +242,19 @@ class Report:
     def _evaluation(self, links: Links, causes: Causes) -> Page:
         """The page of the only source for its readers, and figures for a paper."""
         from flare.ranking.answers import read_sheets
-        from flare.reports.evaluation import organiser_page, participant_page
+        from flare.reports.evaluation import (
+            means_alone,
+            organiser_page,
+            participant_page,
+        )
         from flare.reports.scores import evaluation_names, own_scores
 
         (source,) = self.sources
         evaluation = read_evaluation(source)
         groups = read_groups(self.groups, evaluation.cases) if self.groups else ()
         if not self.is_organiser:
-            return participant_page(own_scores(evaluation), groups)
+            page = participant_page(own_scores(evaluation), groups)
+            return page if self.page == "cases" else means_alone(page)
         if self.figures:
             from flare.reports.paper.figures import write_evaluation_figures
 

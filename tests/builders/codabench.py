@@ -5,13 +5,13 @@ import subprocess
 import sys
 import zipfile
 
-from flare.platforms.codabench import bundle as bundle_module
+from flare.platforms.codabench import packages
 from flare.platforms.codabench.bundle import BundleOptions, write_bundle
 
 
 def write_light_bundle(monkeypatch, file, labels, **options):
     """Write a bundle that has no wheels: its program runs in this Python alone."""
-    monkeypatch.setattr(bundle_module, "wheel_files", lambda names, python: ())
+    monkeypatch.setattr(packages, "wheel_files", lambda names, python: ())
     write_bundle(BundleOptions(ground_truth=labels, output=file, **options))
     return file
 

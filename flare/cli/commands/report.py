@@ -23,6 +23,7 @@ _KINDS_BY_OPTION = {
     **dict.fromkeys(_RANKING_OPTIONS, (Kind.RANKING,)),
     "means": (Kind.RANKING, Kind.WRITTEN),  # unlike the other options of rankings
     **dict.fromkeys(_CASE_OPTIONS, (Kind.EVALUATION,)),
+    "page": (Kind.EVALUATION,),
     "figures": (Kind.EVALUATION, Kind.RANKING),
     "groups": (Kind.EVALUATION, Kind.RANKING),
 }
@@ -63,6 +64,8 @@ def _problems(request: Report, context: click.Context) -> Iterator[str]:
     yield from _problems_of_kinds(request, names)
     if request.figures and not request.is_organiser:
         yield "--figures: only with --audience organiser"
+    if "page" in names and request.is_organiser:
+        yield "--page: only with --audience participant"
     case_names = [name for name in _CASE_OPTIONS if name in names]
     if case_names:
         yield from _problems_of_cases(request, case_names)

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from flare.challenge.metrics import Better, Metric
 from flare.challenge.rules import Challenge
-from flare.common.schema import Count, Is, Positive, build
+from flare.common.schema import Count, Positive, build
 from flare.common.text import safe, why
 from flare.platforms.board import (
     key_of,
@@ -29,13 +29,9 @@ from flare.platforms.board import (
 from flare.platforms.codabench.errors import BundleError
 
 COMPETITION_YAML = "competition.yaml"
-SCORING_PROGRAM = "scoring_program.zip"
-REFERENCE_DATA = "reference_data.zip"
-"""Files of a bundle. Folders would do, too, but the site zips those of all bundles that
-are uploaded at one time into the same file."""
 
 TITLE_CHARACTERS = 36
-"""Characters of the key and of the title of a column that the site's database takes."""
+"""The most of the title and of the key of a column that the site's database takes."""
 
 
 class Sorting(Enum):
@@ -80,8 +76,7 @@ class Column:
 class Leaderboard:
     """The board: ordered by one column, then by the others in their order."""
 
-    title: Annotated[str, Is(maxLength=64)]
-    key: str
+    title: str = "Results"
     submission_rule: SubmissionRule = SubmissionRule.ADD
     primary_index: Count = 0
     columns: tuple[Column, ...]
@@ -119,62 +114,27 @@ class Leaderboard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """A page of the competition, in Markdown."""
-
-    title: str
-    file: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What submissions are scored with."""
+    """The parts of a bundle that submissions are scored with."""
 
-    index: Count = 0
-    name: str
-    scoring_program: str = SCORING_PROGRAM
-    reference_data: str = REFERENCE_DATA
+    scoring_program: str
+    reference_data: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
     """A time in which submissions are taken."""
 
-    index: Count = 0
-    name: str
-    start: str
-    end: str | None = None
-    """None for a phase without an end."""
-    tasks: tuple[Count, ...] = (0,)
-    max_submissions_per_day: Count = 5
-    max_submissions: Count = 100
     execution_time_limit: Positive = 600
     """In seconds, for each of the two steps."""
-    hide_output: bool = False
-    """Off, or a participant does not get to the page of a submission."""
-    hide_prediction_output: bool = False
-    hide_score_output: bool = False
-    """Whether participants cannot download what the scoring program has written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Competition:
-    """The settings that a bundle names; the site has defaults for all others."""
+    """The settings that an evaluation goes by; `template/` has all others."""
 
-    version: int = 2
-    title: str
-    description: str = ""
-    image: str = "logo.png"
-    terms: str = "terms.md"
     docker_image: str
-    registration_auto_approve: bool = False
     enable_detailed_results: bool = False
-    show_detailed_results_in_submission_panel: bool = True
-    show_detailed_results_in_leaderboard: bool = True
-    can_participants_make_submissions_public: bool = True
-    make_programs_available: bool = False
-    make_input_data_available: bool = False
-    pages: tuple[Page, ...]
     tasks: tuple[Task, ...]
     phases: tuple[Phase, ...]
     leaderboards: tuple[Leaderboard, ...]
@@ -183,9 +143,9 @@ class Competition:
 def leaderboard_for(challenge: Challenge) -> Leaderboard:
     """The board of a challenge: means and values of answers, then single organs.
 
-    What participants may not know is no column: the site's API tells the scores of
-    hidden columns to everybody. The first metric that the challenge file ranks by comes
-    first.
+    It is ordered by the first of them that the challenge file ranks by. What
+    participants may not know is no column: the site's API sends the scores of hidden
+    columns to everybody.
     """
     metrics = board_metrics(challenge)
     ranked = ranked_metrics(challenge, metrics) or metrics
@@ -193,8 +153,6 @@ def leaderboard_for(challenge: Challenge) -> Leaderboard:
     for index, metric in enumerate(metrics):
         columns.append(_column_of(metric, index, challenge.board.decimals))
     return Leaderboard(
-        title="Results",
-        key="results",
         submission_rule=SubmissionRule.FORCE_BEST,
         primary_index=metrics.index(ranked[0]),
         columns=tuple(columns),
@@ -212,16 +170,14 @@ def _column_of(metric: Metric, index: int, decimals: int | None) -> Column:
     The site's two decimals would make ties of most results.
     """
     title, key = title_of(metric), key_of(metric)
-    is_key_long = len(key) > TITLE_CHARACTERS
     if len(title) > TITLE_CHARACTERS:
         title = f"{title[: TITLE_CHARACTERS - 3]}..."
+    is_higher_better = metric.better is Better.HIGHER
     return Column(
         title=title,
-        key=f"column_{index}" if is_key_long else key,
+        key=key if len(key) <= TITLE_CHARACTERS else f"column_{index}",
         index=index,
-        sorting=(
-            Sorting.DESCENDING if metric.better is Better.HIGHER else Sorting.ASCENDING
-        ),
+        sorting=Sorting.DESCENDING if is_higher_better else Sorting.ASCENDING,
         precision=metric.decimals + 1 if decimals is None else decimals,
     )
 
@@ -229,19 +185,14 @@ def _column_of(metric: Metric, index: int, decimals: int | None) -> Column:
 def read_competition(bundle: Path) -> Competition:
     """Read the settings of a bundle; keys that are none of `Competition` are ignored.
 
-    A BundleError is raised if there are none, or they are not written as a bundle of
-    ours has them.
+    A BundleError is raised if it has none, or they are not JSON any more.
     """
     try:
         with zipfile.ZipFile(bundle) as archive:
             text = archive.read(COMPETITION_YAML).decode()
         return build(Competition, json.loads(text), is_lenient=True)
-    except OSError as error:
-        raise BundleError(str(bundle), f"it cannot be read ({why(error)})") from error
-    except KeyError as error:
-        problem = f"there is no {COMPETITION_YAML} in it"
-        raise BundleError(str(bundle), problem) from error
-    except (zipfile.BadZipFile, ValueError, OverflowError, RecursionError) as error:
-        problem = f"{COMPETITION_YAML} cannot be used ({safe(str(error))})"
+    except (OSError, KeyError, zipfile.BadZipFile, ValueError, OverflowError) as error:
+        reason = why(error) if isinstance(error, OSError) else str(error)
+        problem = f"{COMPETITION_YAML} cannot be used ({safe(reason)})"
         remedy = "Make it anew with flare bundle codabench, and keep it JSON."
         raise BundleError(str(bundle), problem, remedy) from error

@@ -20,8 +20,6 @@ ALL, LAST, BEST = (
 )
 
 BOARD = Leaderboard(
-    title="Results",
-    key="results",
     primary_index=1,
     submission_rule=ALL,
     columns=(

@@ -18,7 +18,6 @@ from flare.platforms.codabench.competition import (
     Column,
     Competition,
     Leaderboard,
-    Page,
     Phase,
     SubmissionRule,
     Task,
@@ -30,8 +29,6 @@ from flare.platforms.rehearsal import SubmissionOptions
 from tests.builders import error_of
 
 BOARD = Leaderboard(
-    title="Results",
-    key="results",
     submission_rule=SubmissionRule.FORCE_BEST,
     columns=(
         Column(title="Mean DSC", key="dsc", index=0, precision=4),
@@ -39,12 +36,10 @@ BOARD = Leaderboard(
     ),
 )
 COMPETITION = Competition(
-    title="Mine",
     docker_image="python:3.13-slim",
     enable_detailed_results=True,
-    pages=(Page(title="Rules", file="rules.md"),),
-    tasks=(Task(name="Mine"),),
-    phases=(Phase(name="Validation", start="2026-01-01", execution_time_limit=60),),
+    tasks=(Task(scoring_program="program.zip", reference_data="reference.zip"),),
+    phases=(Phase(execution_time_limit=60),),
     leaderboards=(BOARD,),
 )
 SCORES = b'{"dsc": 0.92406, "hd95": 3}'
@@ -74,8 +69,8 @@ def bundle(tmp_path):
     program = {"metadata.yaml": "command: python score.py", "score.py": PROGRAM}
     files = {
         "competition.yaml": json.dumps(dump(COMPETITION)),
-        "scoring_program.zip": zip_of(**program),
-        "reference_data.zip": zip_of(**{"a.nii.gz": "reference"}),
+        "program.zip": zip_of(**program),
+        "reference.zip": zip_of(**{"a.nii.gz": "reference"}),
     }
     file.write_bytes(zip_of(**files))
     return file
@@ -180,7 +175,7 @@ def test_a_failure_has_the_site_s_state(status, outputs, message):
             "its metadata.yaml makes it a program to Codabench, no results",
         ),
         ({"bundle": b"no zip"}, BundleError, "competition.yaml cannot be used"),
-        ({"bundle": zip_of()}, BundleError, "there is no competition.yaml in it"),
+        ({"bundle": zip_of()}, BundleError, "competition.yaml cannot be used"),
         ({"status": 125}, EngineError, "python:3.13-slim: it cannot be run (no room)"),
     ],
 )
