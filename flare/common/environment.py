@@ -132,25 +132,17 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 LARGEST_KEPT_BYTES = 32 * 2**20
 """The highest threshold that glibc chooses itself on 64 bits (mallopt(3))."""
 
-WORKER_BYTES = 150 * 2**20
-"""Memory of a worker beside its label maps: Python and its libraries."""
-
-MAPS_PER_WORKER = 3
-"""Reference, prediction, and as much as one of them to spare, at a byte per voxel."""
-
-DISTANCE_BYTES = 230 * 2**20
-"""Memory for distances of surfaces of any file, in addition to two bytes per voxel."""
+WORKER_BYTES = 100 * 2**20
+"""Memory of a worker beside its case: Python and its libraries."""
 
 _PR_SET_PDEATHSIG = 1
 """Linux's prctl option: the signal to get when the parent ends."""
 
 
-def default_workers(largest_map_voxels: int, *, has_distances: bool = False) -> int:
-    """One worker for each CPU, but no more than fit into the memory."""
-    per_worker = WORKER_BYTES + MAPS_PER_WORKER * largest_map_voxels
-    if has_distances:
-        per_worker += DISTANCE_BYTES + 2 * largest_map_voxels
-    return max(1, min(available_cpus(), available_bytes() // per_worker))
+def default_workers(case_bytes: int) -> int:
+    """One worker for each CPU, but no more than fit into memory with a case each."""
+    most = available_bytes() // (WORKER_BYTES + case_bytes)
+    return max(1, min(available_cpus(), most))
 
 
 def available_cpus(cgroups: Path = CGROUPS) -> int:

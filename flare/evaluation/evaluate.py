@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar, cast
 
-from flare.challenge.metrics import metrics_in
 from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge, UnknownLabels
 from flare.common.environment import default_workers
@@ -32,6 +31,7 @@ from flare.evaluation.plan import Plan, file_checksum, plan_evaluation, provenan
 from flare.evaluation.scoring.case import (
     Attempt,
     attempt_case,
+    case_bytes,
     count_free_cases,
     worst_score,
 )
@@ -200,12 +200,8 @@ def score_cases(
     challenge. A WorkerError is raised if a case is too much for a process that has this
     computer to itself.
     """
-    workers = workers or default_workers(
-        max((pair.voxels for pair in pairs), default=0),
-        has_distances=any(
-            metric.needs_distances for metric in metrics_in(rules.metrics)
-        ),
-    )
+    largest = max((pair.voxels for pair in pairs), default=0)
+    workers = workers or default_workers(case_bytes(largest, rules))
     pool = LocalPool(max(1, min(workers, len(pairs))))
     attempt = partial(attempt_case, challenge=rules, check_only=check_only)
     completions = completed(pool, attempt, pairs)

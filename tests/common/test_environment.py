@@ -103,24 +103,17 @@ def groups(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("mebibytes", "voxels", "has_distances", "workers"),
-    [
-        (10_000, 2**20, False, 8),
-        (1_000, 50 * 2**20, False, 3),  # 300 MiB each
-        (100, 50 * 2**20, False, 1),
-        (1_260, 50 * 2**20, True, 2),  # 380 MiB, and five bytes for each voxel
-        (1_259, 50 * 2**20, True, 1),
-    ],
+    ("mebibytes", "case_mebibytes", "workers"),
+    [(10_000, 1, 8), (1_000, 200, 3), (999, 150, 3), (1_000, 150, 4), (100, 50, 1)],
 )
-def test_workers_fit_cpus_and_memory(
-    monkeypatch, mebibytes, voxels, has_distances, workers
-):
+def test_workers_fit_cpus_and_memory(monkeypatch, mebibytes, case_mebibytes, workers):
+    """A worker takes 100 MiB beside its case."""
     monkeypatch.setattr("flare.common.environment.available_cpus", lambda: 8)
     monkeypatch.setattr(
         "flare.common.environment.available_bytes", lambda: mebibytes * 2**20
     )
 
-    assert default_workers(voxels, has_distances=has_distances) == workers
+    assert default_workers(case_mebibytes * 2**20) == workers
 
 
 PARENT = """

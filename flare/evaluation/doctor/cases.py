@@ -33,6 +33,7 @@ from flare.evaluation.doctor.repair import (
     placements,
 )
 from flare.evaluation.evaluate import Outcome, outcome_of
+from flare.evaluation.scoring.case import map_bytes
 from flare.evaluation.scoring.reading import read_reference
 from flare.evaluation.submission.match import CasePair
 
@@ -135,7 +136,9 @@ def in_workers(
     if not pairs:
         return
     large_ct_voxels = 512 * 512 * 300  # sizes are not known before files are read
-    most_workers = workers or default_workers(large_ct_voxels)
+    # A byte of each voxel is that of an array of labels.
+    case_bytes = large_ct_voxels + map_bytes(large_ct_voxels)
+    most_workers = workers or default_workers(case_bytes)
     pool = LocalPool(max(1, min(most_workers, len(pairs))))
     for done in completed(pool, function, pairs):
         yield outcome_of(done)

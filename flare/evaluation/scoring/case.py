@@ -18,11 +18,39 @@ from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.comparison import Agreement, compare_labels
+from flare.evaluation.metrics.packed import kernel_problem
 from flare.evaluation.metrics.pairs import MapPair
 from flare.evaluation.scoring.reading import read_prediction, read_reference
 from flare.evaluation.submission.find import LabelMapFile
 from flare.evaluation.submission.match import CasePair
 from flare.results.scores import CaseScore, FreeCases, OrganScore
+
+PACKED_BYTES = 2
+"""Memory for each voxel of a case, where its maps are packed: hardly any, but a map of
+noise takes a byte, and as much again while it is read."""
+
+PLAIN_BYTES = 5
+"""The same where NumPy counts: a byte in each map, and the masks of an organ's box."""
+
+DISTANCE_BYTES = 230 * 2**20
+"""Memory for distances of surfaces of any file, in addition to two bytes per voxel."""
+
+
+def case_bytes(voxels: int, challenge: Challenge) -> int:
+    """The memory that a worker needs to score a case of so many voxels."""
+    needed = map_bytes(voxels)
+    if _has_distances(challenge):
+        needed += DISTANCE_BYTES + 2 * voxels
+    return needed
+
+
+def map_bytes(voxels: int) -> int:
+    """The memory for two label maps of so many voxels, and for comparing them."""
+    return voxels * (PLAIN_BYTES if kernel_problem() else PACKED_BYTES)
+
+
+def _has_distances(challenge: Challenge) -> bool:
+    return any(METRICS[name].needs_distances for name in challenge.metrics)
 
 
 def score_labels(
@@ -55,7 +83,7 @@ def score_labels(
         organ_tolerances(challenge),
         slices=_scored_slices_by_label(reference, challenge),
         smallest_dsc=challenge.smallest_dsc_for_nsd,
-        has_distances=any(METRICS[name].needs_distances for name in challenge.metrics),
+        has_distances=_has_distances(challenge),
     )
     further_metrics = challenge.metrics[len(SCORES) :]
     scores = []

@@ -4,7 +4,7 @@ import json
 import math
 import sys
 from dataclasses import replace
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -129,15 +129,25 @@ def test_no_board_has_a_volume_difference():
         assert not any("volume" in path for _, path, _ in phase.columns)
 
 
-@pytest.mark.parametrize(("metrics", "expected"), [(SCORES, False), (MORE, True)])
-def test_workers_have_memory_for_distances_where_they_are_asked_for(
-    monkeypatch, metrics, expected
+@pytest.mark.parametrize(
+    ("metrics", "problem", "expected"),
+    [
+        (SCORES, "", 2 * 50),
+        (SCORES, "it was not compiled", 5 * 50),
+        (MORE, "", 230 * 2**20 + 4 * 50),
+    ],
+)
+def test_workers_have_memory_for_maps_and_for_distances_where_they_are_asked_for(
+    monkeypatch, metrics, problem, expected
 ):
     said = []
     monkeypatch.setattr(
         "flare.evaluation.evaluate.default_workers",
-        lambda voxels, *, has_distances: said.append((voxels, has_distances)) or 1,
+        lambda case_bytes: said.append(case_bytes) or 1,
     )
+    monkeypatch.setattr("flare.evaluation.scoring.case.kernel_problem", lambda: problem)
+    monkeypatch.setattr("flare.evaluation.evaluate.attempt_case", lambda *_, **__: None)
     rules = replace(flare.read_challenge("flare21"), metrics=metrics)
-    assert not list(score_cases((), rules, workers=None, check_only=False))
-    assert said == [(0, expected)]
+    pairs = [SimpleNamespace(case=str(size), voxels=size) for size in (20, 50, 30)]
+    assert len([*score_cases(pairs, rules, workers=None, check_only=False)]) == 3
+    assert said == [expected]
