@@ -445,10 +445,11 @@ class PhaseSettingsError(AboutFile, OrganiserError):
 
 
 class UploadError(HostError):
-    """The platform would not take what is to be rehearsed.
+    """The platform would not take what is to be rehearsed or uploaded.
 
-    In a rehearsal: the platform would not take this file as a submission, or this
-    tarball as its ground truth.
+    In a rehearsal: the platform would not take this file as a submission, this tarball
+    as its ground truth, or this bundle. A bundle cannot be made, or would not work
+    there: the message has the numbers, and `docs/organisers/codabench.md` the limits.
     """
 
     code = "H06"

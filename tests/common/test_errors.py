@@ -53,7 +53,6 @@ EXAMPLES = {
     "G05": ("a/metrics.json", "it is not JSON"),
     "G06": ("results.csv", "line 3 and line 7 are both a case_1 dsc"),
     "G07": ("cases.csv", "line 3: there is no case case_9"),
-    "G08": ("bundle.zip", "its references have 16.2 GB, of 15 GB that the site gives"),
     "H01": ("/input: there is no such folder",),
     "H02": ("/output: metrics.json cannot be written here (read-only)",),
     "H03": ("The evaluation ran out of memory",),

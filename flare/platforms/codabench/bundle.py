@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from operator import attrgetter
 from pathlib import Path
 from string import Template
-from typing import IO, Literal
+from typing import Literal
 
 from flare.challenge.metrics import METRICS
 from flare.challenge.reading import challenge_names, challenge_summary, read_challenge
@@ -20,9 +19,10 @@ from flare.challenge.rules import Challenge
 from flare.common.errors import unwritable
 from flare.common.options import challenge_option, option, positive
 from flare.common.schema import dump
-from flare.common.text import printable
+from flare.common.text import printable, safe
 from flare.evaluation.answers import answer_reference_files
 from flare.evaluation.check import check_references
+from flare.evaluation.errors import UploadError
 from flare.evaluation.plan import prepare
 from flare.evaluation.scoring.case import attempt_case
 from flare.evaluation.submission.find import Folder, find_references
@@ -33,7 +33,6 @@ from flare.platforms.codabench.competition import (
     board_metrics,
     leaderboard_for,
 )
-from flare.platforms.codabench.errors import BundleError
 from flare.platforms.codabench.packages import program_files
 
 TEMPLATE = Path(__file__).with_name("template")
@@ -45,12 +44,9 @@ PROGRAM, REFERENCES = "scoring_program.zip", "reference_data.zip"
 QUOTA_BYTES, LARGEST_BYTES = 15 * 10**9, 10**9
 """An organiser's room on the site; and the largest upload, as larger ones may hang."""
 
-CPUS, START_S = 2, 2.0
-"""Of a worker of the site, as far as this program supposes; and the time until the
-first case, with that of the page."""
-
-PLAIN_FACTOR = 8
-"""So many times longer it takes to count without the kernel."""
+CPUS, START_S, PLAIN_FACTOR = 2, 2.0, 8
+"""Of an evaluation on the site, as far as it is known: CPUs, the time beside that of
+cases, and how many times longer they take without the kernel."""
 
 OWN_SHARE = 0.9
 """Of the phase's limit, after which the scoring program stops itself: that of the site
@@ -65,7 +61,7 @@ By hand, in the bundle or in the site's editor:
 
 NO_KERNEL = (
     "It has no compiled kernel, and counts by NumPy, more slowly. To have one, run this"
-    " on Linux with gcc, or install ziglang."
+    " on Linux with a C compiler."
 )
 
 
@@ -135,31 +131,30 @@ class BundleOptions:
 def write_bundle(options: BundleOptions) -> tuple[str, ...]:
     """Write the bundle, whole or not at all, and return what to tell its organiser.
 
-    Errors are those of `read_challenge` and `check_references`. A BundleError is raised
+    Errors are those of `read_challenge` and `check_references`. A UploadError is raised
     if it would not work, and an OutputError if it cannot be written.
     """
     challenge = read_challenge(options.challenge)
     text = check_references(options.ground_truth, challenge)
-    references = dict(_references(options.ground_truth, challenge))
+    references = _references(options.ground_truth, challenge)
     board = leaderboard_for(challenge)
-    files, is_plain = program_files(challenge, options.python)
+    program, is_plain = program_files(challenge, options.python)
+    program |= _own_files(options, challenge, board)
     seconds = _expected_s(options.ground_truth, challenge, is_plain=is_plain)
     _check(options, sum(file.stat().st_size for file in references.values()), seconds)
-    program = {**files, **_own_files(options, challenge, board)}
     part = options.output.with_name(f".{options.output.name}.part")
     try:
         part.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(part, "w") as bundle:
-            _add(bundle, _texts(options, challenge, board).items())
-            for name, contents in ((PROGRAM, program), (REFERENCES, references)):
-                with _entry(bundle, name) as stream, zipfile.ZipFile(stream, "w") as z:
-                    _add(z, contents.items())
-            size = bundle.getinfo(PROGRAM).file_size
-        if part.stat().st_size > LARGEST_BYTES:
-            problem = (
-                f"{part.stat().st_size / 1e9:.1f} GB, and uploads of more than 1 GB"
-            )
-            raise BundleError(options.output.name, f"it would have {problem} hang")
+            for name, content in _texts(options, challenge, board).items():
+                bundle.writestr(name, content)
+            _nest(bundle, PROGRAM, program.items())
+            contents = ((name, file.read_bytes()) for name, file in references.items())
+            _nest(bundle, REFERENCES, contents)
+            program_mb = bundle.getinfo(PROGRAM).file_size / 1e6
+        if (size := part.stat().st_size) > LARGEST_BYTES:
+            problem = f"it would have {size / 1e9:.1f} GB; above 1 GB, uploads may hang"
+            raise _would_fail(options, problem, "Compress the references, as .nii.gz.")
         part.replace(options.output)
     except OSError as error:
         raise unwritable(options.output, error) from error
@@ -167,23 +162,20 @@ def write_bundle(options: BundleOptions) -> tuple[str, ...]:
         part.unlink(missing_ok=True)
     return (
         f"{text}\n\nWrote {printable(options.output)}.",
-        f"Each submission fetches the scoring program, {size / 1e6:.0f} MB, and is"
+        f"Each submission fetches the scoring program, {program_mb:.0f} MB, and is"
         f" evaluated in about {seconds:.0f} s of {options.time_limit_s} s.",
-        *([NO_KERNEL] if is_plain else []),
+        *([NO_KERNEL] if is_plain and challenge.organs else []),
         BY_HAND,
     )
 
 
-def _references(ground_truth: Path, challenge: Challenge) -> Iterator[tuple[str, Path]]:
+def _references(ground_truth: Path, challenge: Challenge) -> dict[str, Path]:
     """The files with references, and nothing else that lies beside them."""
+    files = {f.name: f for _, f in answer_reference_files(ground_truth, challenge)}
     if challenge.organs:
         for reference in find_references(ground_truth, challenge):
-            yield reference.name, reference.path
-    for _, file in answer_reference_files(ground_truth, challenge):
-        yield file.name, file
-
-
-# --- What would not work ------------------------------------------------------------
+            files[reference.name] = reference.path
+    return files
 
 
 def _expected_s(ground_truth: Path, challenge: Challenge, *, is_plain: bool) -> float:
@@ -200,27 +192,37 @@ def _expected_s(ground_truth: Path, challenge: Challenge, *, is_plain: bool) -> 
 
 def _check(options: BundleOptions, size: int, seconds: float) -> None:
     """Refuse references and evaluations that the site has no room or time for."""
-    name, limit_s = options.output.name, options.time_limit_s
     if size > QUOTA_BYTES:
-        problem = (
-            f"its references have {size / 1e9:.1f} GB, of 15 GB that the site gives"
-        )
-        raise BundleError(name, problem)
-    if seconds > limit_s / 2:
+        problem = f"its references have {size / 1e9:.1f} GB, and the site gives 15 GB"
+        raise _would_fail(options, problem, "Take fewer cases.")
+    if seconds > options.time_limit_s / 2:
         problem = f"an evaluation takes about {seconds:.0f} s, more than half of"
         remedy = "Take fewer cases, or a queue of your own and its --time-limit."
-        raise BundleError(name, f"{problem} {limit_s} s", remedy)
+        raise _would_fail(options, f"{problem} {options.time_limit_s} s", remedy)
 
 
-# --- The files ----------------------------------------------------------------------
+def _would_fail(options: BundleOptions, problem: str, remedy: str) -> UploadError:
+    return UploadError(f"{safe(options.output.name)}: {problem}", remedy)
 
 
 def _texts(
     options: BundleOptions, challenge: Challenge, board: Leaderboard
 ) -> dict[str, bytes]:
-    """The files of the template, filled in, and the page of the rules."""
-    files = {file.name: file.read_bytes() for file in sorted(TEMPLATE.iterdir())}
+    """The files of the template, filled in."""
     title = printable(options.title or challenge.name)
+    definitions = []
+    for name in challenge.metrics if challenge.organs else ():
+        definitions.append(f"{METRICS[name].title} is {METRICS[name].definition}.\n")
+    values = {
+        "title": title,
+        "files": files_text(challenge),
+        "first": board.ordering[0].title,
+        "definitions": "\n".join(definitions),
+        "summary": challenge_summary(challenge),
+    }
+    files = {file.name: file.read_bytes() for file in sorted(TEMPLATE.iterdir())}
+    for name in ("overview.md", "rules.md"):
+        files[name] = Template(files[name].decode()).substitute(values).encode()
     settings = json.loads(files[COMPETITION_YAML])
     settings |= {"title": title, "docker_image": options.image}
     settings["phases"][0] |= {
@@ -231,62 +233,40 @@ def _texts(
     settings["leaderboards"][0] |= dump(board)
     # JSON is YAML; letters stay as they are, as YAML has no pairs of surrogates.
     text = json.dumps(settings, indent=2, ensure_ascii=False)
-    values = {"title": title, "files": files_text(challenge)}
-    values["first"] = board.ordering[0].title
-    overview = Template(files["overview.md"].decode()).substitute(values)
-    rules = [f"```text\n{challenge_summary(challenge)}\n```\n"]
-    for name in challenge.metrics if challenge.organs else ():
-        rules.append(f"{METRICS[name].title} is {METRICS[name].definition}.\n")
-    return files | {
-        COMPETITION_YAML: text.encode(),
-        "overview.md": overview.encode(),
-        "rules.md": "\n".join(rules).encode(),
-    }
+    return files | {COMPETITION_YAML: text.encode()}
 
 
 def _own_files(
     options: BundleOptions, challenge: Challenge, board: Leaderboard
 ) -> dict[str, bytes]:
     """The program that the site runs, its settings, and an own challenge file."""
-    name, files = options.challenge, {}
+    files = {
+        "metadata.yaml": b"command: python3 /app/program/score.py\n",
+        "score.py": Path(__file__).with_name("score.py").read_bytes(),
+    }
+    name = options.challenge
     if name not in challenge_names():
         name = Path(name).name
         files[name] = Path(options.challenge).read_bytes()
     columns = []
     for column, metric in zip(board.columns, board_metrics(challenge), strict=True):
-        value, decimals = key_of(metric), column.precision
-        columns.append({"key": column.key, "value": value, "decimals": decimals})
+        columns.append((column.key, key_of(metric), column.precision))
     settings = {
         "challenge": name,
         "columns": columns,
         "page": options.page,
         "time_limit_s": OWN_SHARE * options.time_limit_s,
     }
-    return files | {
-        "metadata.yaml": b"command: python3 /app/program/score.py\n",
-        "score.py": Path(__file__).with_name("score.py").read_bytes(),
-        "settings.json": json.dumps(settings, indent=2).encode(),
-    }
+    return files | {"settings.json": json.dumps(settings, indent=2).encode()}
 
 
-def _entry(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
-    """Open an entry without a time of writing, so that the same files are the same zip.
-
-    What is compressed is stored as it is.
-    """
-    info = zipfile.ZipInfo(name)
-    is_compressed = name.endswith((".gz", ".npz", ".zip"))
-    info.compress_type = zipfile.ZIP_STORED if is_compressed else zipfile.ZIP_DEFLATED
-    info.external_attr = 0o644 << 16
-    return archive.open(info, "w", force_zip64=True)
-
-
-def _add(archive: zipfile.ZipFile, files: Iterable[tuple[str, bytes | Path]]) -> None:
-    """Add files, given by their contents or their paths."""
-    for name, content in files:
-        with _entry(archive, name) as entry:
-            if isinstance(content, bytes):
-                entry.write(content)
-            else:
-                with content.open("rb") as stream:
-                    shutil.copyfileobj(stream, entry)
+def _nest(
+    bundle: zipfile.ZipFile, name: str, files: Iterable[tuple[str, bytes]]
+) -> None:
+    """Add a zip to a zip."""
+    with (
+        bundle.open(name, "w", force_zip64=True) as stream,
+        zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for path, content in files:
+            archive.writestr(path, content)

@@ -19,6 +19,7 @@ from flare.challenge.metrics import Better, Metric
 from flare.challenge.rules import Challenge
 from flare.common.schema import Count, Positive, build
 from flare.common.text import safe, why
+from flare.evaluation.errors import UploadError
 from flare.platforms.board import (
     key_of,
     organ_metrics,
@@ -26,7 +27,6 @@ from flare.platforms.board import (
     title_of,
     total_metrics,
 )
-from flare.platforms.codabench.errors import BundleError
 
 COMPETITION_YAML = "competition.yaml"
 
@@ -185,7 +185,7 @@ def _column_of(metric: Metric, index: int, decimals: int | None) -> Column:
 def read_competition(bundle: Path) -> Competition:
     """Read the settings of a bundle; keys that are none of `Competition` are ignored.
 
-    A BundleError is raised if it has none, or they are not JSON any more.
+    A UploadError is raised if it has none, or they are not JSON any more.
     """
     try:
         with zipfile.ZipFile(bundle) as archive:
@@ -195,4 +195,4 @@ def read_competition(bundle: Path) -> Competition:
         reason = why(error) if isinstance(error, OSError) else str(error)
         problem = f"{COMPETITION_YAML} cannot be used ({safe(reason)})"
         remedy = "Make it anew with flare bundle codabench, and keep it JSON."
-        raise BundleError(str(bundle), problem, remedy) from error
+        raise UploadError(f"{safe(bundle)}: {problem}", remedy) from error

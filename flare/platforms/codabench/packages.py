@@ -8,14 +8,13 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 from flare.challenge.metrics import METRICS
 from flare.challenge.rules import Challenge
 from flare.common.environment import PACKAGE
 from flare.common.text import safe
-from flare.platforms.codabench.errors import BundleError
+from flare.evaluation.errors import UploadError
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 """The packages, pinned with the hashes of their files."""
@@ -35,41 +34,28 @@ _LEFT_OUT = (".c", ".gz", ".pyc", ".so")
 def program_files(challenge: Challenge, python: str) -> tuple[dict[str, bytes], bool]:
     """The files that are loaded, and whether metrics are counted by NumPy.
 
-    The kernel is the one of this copy of the kit, or compiled by ziglang. A BundleError
-    is raised if pip, which runs as it is set up here, does not get all wheels.
+    A UploadError is raised if pip, which runs as it is set up here, does not get all
+    wheels.
     """
     files = {}
     for file in sorted(PACKAGE.rglob("*")):
         if file.is_file() and file.suffix not in _LEFT_OUT:
             files[str(file.relative_to(PACKAGE.parent))] = file.read_bytes()
-    names = ["click", "jinja2", "markupsafe", "numpy"]
-    is_plain = False
-    if challenge.organs:
-        kernel = _kernel()
-        files |= {KERNEL: kernel} if kernel else {}
-        is_plain = not kernel
-        names += ["surface-distance", "zlib-ng"]
-        metrics = [METRICS[name] for name in challenge.metrics]
-        if is_plain or any(metric.needs_distances for metric in metrics):
-            names.append("scipy")
+    kernel = PACKAGE.parent / KERNEL
+    is_plain = not (kernel.exists() and is_loadable(kernel.read_bytes()))
+    files |= {} if is_plain else {KERNEL: kernel.read_bytes()}
+    names = _package_names(challenge, is_plain=is_plain)
     return files | dict(wheel_files(names, python)), is_plain
 
 
-def _kernel() -> bytes:
-    """The kernel for linux/amd64; empty if there is none that an image loads."""
-    file = PACKAGE.parent / KERNEL
-    if file.exists() and is_loadable(file.read_bytes()):
-        return file.read_bytes()
-    source = file.with_name("kernel.c")
-    if not (source.exists() and find_spec("ziglang")):
-        return b""
-    glibc = ".".join(map(str, OLDEST_GLIBC))
-    with tempfile.NamedTemporaryFile(suffix=".so") as target:
-        command = [sys.executable, "-m", "ziglang", "cc", "-shared", "-fPIC", "-s"]
-        command += ["-target", f"x86_64-linux-gnu.{glibc}", "-std=c11", "-O3"]
-        command += ["-ffp-contract=off", "-fvisibility=hidden"]
-        subprocess.run([*command, "-o", target.name, str(source)], check=False)
-        return Path(target.name).read_bytes()
+def _package_names(challenge: Challenge, *, is_plain: bool) -> list[str]:
+    """The packages that an evaluation and its page load."""
+    names = ["click", "jinja2", "markupsafe", "numpy"]
+    if challenge.organs:
+        names += ["surface-distance", "zlib-ng"]
+        if is_plain or any(METRICS[name].needs_distances for name in challenge.metrics):
+            names.append("scipy")
+    return names
 
 
 def is_loadable(library: bytes) -> bool:
@@ -100,20 +86,15 @@ def wheel_files(names: list[str], python: str) -> Iterator[tuple[str, bytes]]:
         command += ["--dest", folder, "--requirement", str(requirements)]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         if run.returncode:
-            raise _no_wheels(python, run.stderr)
+            reason = (run.stderr.strip() or "no reason").splitlines()[-1]
+            problem = f"pip gets no wheels for Python {python} on linux/amd64"
+            remedy = (
+                f"Run it where {safe(sys.executable)} -m pip reaches an index of"
+                " packages, or set PIP_INDEX_URL."
+            )
+            raise UploadError(f"{problem} ({safe(reason)})", remedy)
         for wheel in sorted(Path(folder).glob("*.whl")):
             with zipfile.ZipFile(wheel) as archive:
                 for name in archive.namelist():
                     if not name.endswith("/") and "/tests/" not in name:
                         yield f"packages/{name}", archive.read(name)
-
-
-def _no_wheels(python: str, errors: str) -> BundleError:
-    """The error of packages that pip does not get, with its reason."""
-    reasons = re.findall(r"^ERROR: (.*)", errors, re.MULTILINE) or [errors]
-    return BundleError(
-        "The scoring program",
-        f"pip gets no wheels for Python {python} on linux/amd64 ({safe(reasons[-1])})",
-        f"Run it where {safe(sys.executable)} -m pip reaches an index of packages, or"
-        " set PIP_INDEX_URL.",
-    )

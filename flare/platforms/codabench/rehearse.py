@@ -41,9 +41,9 @@ STATUS = "elapsedTime: null\nexitCode: null\ningestionElapsedTime: null\n"
 def rehearse(options: SubmissionOptions, bundle: Path) -> Verdict:
     """Run both steps for a submission, by the competition of a bundle.
 
-    A BundleError is raised if the bundle cannot be used, a UploadError if the
-    worker would not take the submission for results, or it cannot be unpacked, and an
-    EngineError if the engine, or the image, cannot be used.
+    A UploadError is raised if the bundle cannot be used, or the worker would not take
+    the submission for results, or unpack it, and an EngineError if the engine, or the
+    image, cannot be used.
     """
     competition = read_competition(bundle)
     with tempfile.TemporaryDirectory(

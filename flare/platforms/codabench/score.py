@@ -42,23 +42,20 @@ class Failure(Exception):  # noqa: N818  an outcome, and no fault of this progra
 def score(settings: dict[str, Any], work: str) -> dict[str, float]:
     """Evaluate the submission, write its page, and return the scores of the board."""
     end = time.monotonic() + settings["time_limit_s"]
-    challenge = settings["challenge"]
-    if (PROGRAM / challenge).is_file():
-        challenge = str(PROGRAM / challenge)
-    words = [f"--challenge={challenge}", f"--ground-truth={INPUT / 'ref'}"]
+    words = [f"--challenge={settings['challenge']}", f"--ground-truth={INPUT / 'ref'}"]
     run_kit(end, "evaluate", f"--output={work}", *words)
     metrics = Path(work, "metrics.json")
-    page = [f"--page={settings['page']}", f"--output={OUTPUT / PAGE}"]
-    run_kit(end, "report", str(metrics), *page)
+    words = [f"--page={settings['page']}", f"--output={OUTPUT / PAGE}"]
+    run_kit(end, "report", str(metrics), *words)
     aggregates = json.loads(metrics.read_text(encoding="utf-8"))["aggregates"]
     scores = {}
-    for column in settings["columns"]:
-        value = aggregates.get(column["value"])
+    for key, name, decimals in settings["columns"]:
+        value = aggregates.get(name)
         # With NaN the site keeps no scores at all; a missing one is the best to it.
         if not (isinstance(value, int | float) and math.isfinite(value)):
-            text = "The evaluation has no number for {}. Please tell the organisers."
-            raise Failure(text.format(column["value"]))
-        scores[column["key"]] = round(value, column["decimals"])
+            text = f"The evaluation has no number for {name}."
+            raise Failure(f"{text} Please tell the organisers.")
+        scores[key] = round(value, decimals)
     return scores
 
 
@@ -71,6 +68,7 @@ def run_kit(end: float, *words: str) -> None:
     }
     process = subprocess.Popen(
         [sys.executable, "-m", "flare", *words],
+        cwd=PROGRAM,
         env={**os.environ, **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

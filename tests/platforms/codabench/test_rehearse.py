@@ -22,7 +22,6 @@ from flare.platforms.codabench.competition import (
     SubmissionRule,
     Task,
 )
-from flare.platforms.codabench.errors import BundleError
 from flare.platforms.codabench.rehearse import rehearse
 from flare.platforms.codabench.verdict import Verdict
 from flare.platforms.rehearsal import SubmissionOptions
@@ -174,8 +173,8 @@ def test_a_failure_has_the_site_s_state(status, outputs, message):
             UploadError,
             "its metadata.yaml makes it a program to Codabench, no results",
         ),
-        ({"bundle": b"no zip"}, BundleError, "competition.yaml cannot be used"),
-        ({"bundle": zip_of()}, BundleError, "competition.yaml cannot be used"),
+        ({"bundle": b"no zip"}, UploadError, "competition.yaml cannot be used"),
+        ({"bundle": zip_of()}, UploadError, "competition.yaml cannot be used"),
         ({"status": 125}, EngineError, "python:3.13-slim: it cannot be run (no room)"),
     ],
 )
