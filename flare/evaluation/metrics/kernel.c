@@ -19,7 +19,7 @@
 
 typedef uint64_t Word; /* 64 corners of a row, or 64 voxels: the first in the lowest bit */
 
-enum { VERSION = 239787219, BITS = 64, CODES = 256, LANES = 8, X_BITS = 24 };
+enum { VERSION = 26816461, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
 
 /* What packed.py asks for first: with a kernel of another version, the plain way is taken. A
  * test computes it from this file, so that no old kernel is called by a newer packed.py. */
@@ -27,12 +27,13 @@ API int kernel_version(void) { return VERSION; }
 
 /* --- Packed label maps --------------------------------------------------------------
  * Row r has the items starts[r] to starts[r + 1]. Each is a label and the place from which
- * on the row has it: label << 24 | x. A row that would need as many items as hold its
- * voxels is stored as its voxels, so no map takes more than they do.
+ * on the row has it: label << 24 | x. A row of nothing but background has none, as most
+ * have. One that would need as many items as hold its voxels is stored as its voxels, so no
+ * map takes more than they do.
  */
 typedef struct {
     const uint32_t *items;
-    const uint64_t *starts;
+    const uint32_t *starts;
     int64_t item_count, row_count;
 } Map;
 
@@ -46,9 +47,9 @@ static int64_t items_of_voxels(int64_t width) { return (width + 3) / 4; }
 static int64_t items_of_row(Map map, int64_t row, int64_t width)
 {
     if (row < 0 || row >= map.row_count) return -1;
-    const uint64_t start = map.starts[row], end = map.starts[row + 1];
-    if (start > end || end > (uint64_t)map.item_count) return -1;
-    return end - start > (uint64_t)items_of_voxels(width) ? -1 : (int64_t)(end - start);
+    const uint32_t start = map.starts[row], end = map.starts[row + 1];
+    if (start > end || end > map.item_count) return -1;
+    return end - start > items_of_voxels(width) ? -1 : (int64_t)(end - start);
 }
 
 /* Where the run of an item begins, and where it ends: the next one begins there. */
@@ -60,26 +61,51 @@ static int64_t end_of(const uint32_t *items, int64_t i, int64_t count, int64_t w
     return end < width ? end : width;
 }
 
-/* Whether each of `count` voxels, a multiple of 8, equals the one before it. */
-static int is_even(const uint8_t *voxels, int count)
+/* How many of the lowest bits are 0, of a word that has others. */
+static int lowest(Word bits)
 {
-    uint64_t here, before, differences = 0;
-    for (int i = 0; i < count; i += 8) {
-        memcpy(&here, voxels + i, 8);
-        memcpy(&before, voxels + i - 1, 8);
-        differences |= here ^ before;
+#ifdef __GNUC__
+    return __builtin_ctzll(bits);
+#else
+    int place = 0;
+    while (!(bits >> place & 1)) place++;
+    return place;
+#endif
+}
+
+/* Eight voxels as a word, the first in the lowest byte. */
+static Word eight(const uint8_t *v)
+{
+    return (Word)v[0] | (Word)v[1] << 8 | (Word)v[2] << 16 | (Word)v[3] << 24 | (Word)v[4] << 32
+        | (Word)v[5] << 40 | (Word)v[6] << 48 | (Word)v[7] << 56;
+}
+
+/* The first of the voxels from one place to another that has not a label. */
+static int64_t end_of_label(const uint8_t *voxels, int64_t at, int64_t end, uint8_t label)
+{
+    const Word even = label * (Word)0x0101010101010101u;
+    for (; at + 32 <= end; at += 32) {
+        Word differences[4];
+        for (int i = 0; i < 4; i++) differences[i] = eight(voxels + at + 8 * i) ^ even;
+        if (!(differences[0] | differences[1] | differences[2] | differences[3])) continue;
+        int i = 0;
+        while (!differences[i]) i++;
+        return at + 8 * i + lowest(differences[i]) / 8;
     }
-    return !differences;
+    while (at < end && voxels[at] == label) at++;
+    return at;
 }
 
 /* The end of the run of equal voxels that one of `size` voxels lies in. */
 static int64_t end_of_run(const uint8_t *voxels, int64_t at, int64_t size)
 {
-    const uint8_t label = voxels[at++];
-    while (at + 64 <= size && is_even(voxels + at, 64)) at += 64;
-    while (at + 8 <= size && is_even(voxels + at, 8)) at += 8;
-    while (at < size && voxels[at] == label) at++;
-    return at;
+    const int64_t step = 1024, few = at + step < size ? at + step : size;
+    const uint8_t label = voxels[at];
+    at = end_of_label(voxels, at + 1, few, label);
+    if (at < few) return at;
+    /* Of many, this is quicker. */
+    while (at + step <= size && !memcmp(voxels + at - step, voxels + at, (size_t)step)) at += step;
+    return end_of_label(voxels, at, size, label);
 }
 
 static void enlarge(Box *box, int64_t z, int64_t y, int64_t x, int64_t end)
@@ -95,26 +121,35 @@ static void enlarge(Box *box, int64_t z, int64_t y, int64_t x, int64_t end)
  * grow. starts: of these rows and of the one behind them, the first of which is there.
  * Returns 0, or -1 if the items may have no room. */
 API int pack_rows(const uint8_t *voxels, int64_t row, int64_t rows, int64_t height,
-                  int64_t width, uint32_t *items, int64_t room, uint64_t *starts,
+                  int64_t width, uint32_t *items, int64_t room, uint32_t *starts,
                   Box boxes[CODES])
 {
     const int64_t most = items_of_voxels(width);
     if (width < 1 || width >> X_BITS || height < 1 || rows < 0) return -1;
     if (row < 0 || room / most < rows) return -1;
-    const uint64_t before = starts[0]; /* items of the rows that were packed earlier */
+    const uint32_t before = starts[0]; /* items of the rows that were packed earlier */
+    if (rows * most > UINT32_MAX - before) return -1;
     int64_t run = 0; /* ends here; a run of the background goes on through many rows */
-    for (int64_t first = 0; first < rows * width; first += width, row++, starts++) {
-        uint32_t *const into = items + (starts[0] - before);
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t first = r * width;
+        if (run <= first) run = end_of_run(voxels, first, rows * width);
+        if (!voxels[first] && run - first >= width) {
+            for (const int64_t end = run / width; r < end; r++) starts[r + 1] = starts[r];
+            r--;
+            continue;
+        }
+        const int64_t z = (row + r) / height, y = (row + r) % height;
+        uint32_t *const into = items + (starts[r] - before);
         int64_t count = 0, end;
         for (int64_t x = 0; x < width; x = end, count++) {
             const uint8_t label = voxels[first + x];
             if (run <= first + x) run = end_of_run(voxels, first + x, rows * width);
             end = run - first < width ? run - first : width;
             if (count < most) into[count] = (uint32_t)label << X_BITS | (uint32_t)x;
-            if (label) enlarge(&boxes[label], row / height, row % height, x, end);
+            if (label) enlarge(&boxes[label], z, y, x, end);
         }
         if (count >= most) memcpy(into, voxels + first, (size_t)width), count = most;
-        starts[1] = starts[0] + (uint64_t)count;
+        starts[r + 1] = starts[r] + (uint32_t)count;
     }
     return 0;
 }
@@ -126,6 +161,7 @@ API int unpack_rows(Map map, int64_t row, int64_t rows, int64_t width, uint8_t *
         const int64_t count = items_of_row(map, row, width);
         if (count < 0) return -1;
         const uint32_t *items = map.items + map.starts[row];
+        if (!count) memset(voxels, 0, (size_t)width);
         if (count == items_of_voxels(width)) {
             memcpy(voxels, items, (size_t)width);
             continue;
@@ -162,11 +198,11 @@ static int64_t count_bits(Word bits)
 }
 
 /* Set the bits of the wanted labels in one row of a map, from the box's first x on. Returns
- * whether the row has any, or -1 if the map is broken. */
-static int unpack_bits(Map map, int64_t row, int64_t width, const uint8_t wanted[CODES],
+ * how many voxels these are, or -1 if the map is broken. */
+static int64_t unpack_bits(Map map, int64_t row, int64_t width, const uint8_t wanted[CODES],
                        const Box *box, Word *bits)
 {
-    int has_any = 0;
+    int64_t voxels_set = 0;
     const int64_t count = items_of_row(map, row, width);
     const int64_t first = box->from[2], end = box->to[2];
     if (count < 0) return -1;
@@ -176,18 +212,18 @@ static int unpack_bits(Map map, int64_t row, int64_t width, const uint8_t wanted
         for (int64_t x = first; x < end; x++) {
             const int is_wanted = wanted[voxels[x]] != 0;
             bits[(x - first) / BITS] |= (Word)is_wanted << ((x - first) % BITS);
-            has_any |= is_wanted;
+            voxels_set += is_wanted;
         }
-        return has_any;
+        return voxels_set;
     }
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count && start_of(items[i]) < end; i++) {
         if (!wanted[items[i] >> X_BITS]) continue;
         int64_t from = start_of(items[i]), to = end_of(items, i, count, width);
         if (from < first) from = first;
         if (to > end) to = end;
-        if (from < to) set_bits(bits, from - first, to - first), has_any = 1;
+        if (from < to) set_bits(bits, from - first, to - first), voxels_set += to - from;
     }
-    return has_any;
+    return voxels_set;
 }
 
 /* The bits of a row moved by some places, towards higher places if `up`; word w of them. */
@@ -232,35 +268,62 @@ typedef struct {
 
 static Word one_back(const Word *row, int64_t w) { return row[w] << 1 | (w ? row[w - 1] >> 63 : 0); }
 
-static Word surfels_at(Around around, int64_t w)
+/* Find the surfels of a row; returns whether there are any. */
+static int find_surfels(Around around, int64_t words, Word *surfels)
 {
-    Word any = 0, all = ~(Word)0;
-    for (int i = 0; i < 4; i++) {
-        const Word here = around.rows[i][w], before = one_back(around.rows[i], w);
-        any |= here | before;
-        all &= here & before;
+    const Word *const *rows = around.rows;
+    Word any_before = 0, all_before = 0, found = 0;
+    for (int64_t w = 0; w < words; w++) {
+        const Word any = rows[0][w] | rows[1][w] | rows[2][w] | rows[3][w];
+        const Word all = rows[0][w] & rows[1][w] & rows[2][w] & rows[3][w];
+        surfels[w] = (any | any << 1 | any_before >> 63) & ~(all & (all << 1 | all_before >> 63));
+        found |= surfels[w];
+        any_before = any, all_before = all;
     }
-    return any & ~all;
+    return found != 0;
 }
 
-/* Count the codes of those corners of a word whose bits are set; code 0 may count others.
- * Eight at a time: the bits of eight corners in eight words become eight codes. */
+/* The bits of a byte, four apart. */
+#define SPREAD_1(b) ((b) & 1) | ((b) & 2) << 3 | ((b) & 4) << 6 | ((b) & 8) << 9 \
+    | ((b) & 16) << 12 | ((b) & 32) << 15 | ((b) & 64) << 18 | ((b) & 128u) << 21
+#define SPREAD_4(b) SPREAD_1(b), SPREAD_1(b + 1), SPREAD_1(b + 2), SPREAD_1(b + 3)
+#define SPREAD_16(b) SPREAD_4(b), SPREAD_4(b + 4), SPREAD_4(b + 8), SPREAD_4(b + 12)
+#define SPREAD_64(b) SPREAD_16(b), SPREAD_16(b + 16), SPREAD_16(b + 32), SPREAD_16(b + 48)
+static const uint32_t SPREAD[256] = {SPREAD_64(0), SPREAD_64(64), SPREAD_64(128), SPREAD_64(192)};
+
+/* Count the codes of those corners of a word whose bits are set. Eight voxels of each row
+ * become four bits of each voxel; those of two neighbours are the code of the corner between
+ * them, whose bits are sorted by `code_of` at the end. */
 static void count_codes(Around around, int64_t w, Word corners, int64_t (*counts)[CODES])
 {
-    Word planes[8];
-    for (int i = 0; i < 4; i++) {
-        planes[2 * i] = around.rows[i][w] & corners;
-        planes[2 * i + 1] = one_back(around.rows[i], w) & corners;
+    Word back[4];
+    for (int i = 0; i < 4; i++) back[i] = one_back(around.rows[i], w);
+    while (corners) {
+        const int first = lowest(corners);
+        uint32_t voxels = 0; /* from the one before the first corner on */
+        for (int i = 0; i < 4; i++) {
+            const Word row = first ? around.rows[i][w] >> (first - 1) : back[i];
+            voxels |= SPREAD[row & 0xff] << i;
+        }
+        Word here = corners >> first & 0x7f;
+        corners &= ~((Word)0x7f << first);
+        if (here == 0x7f && voxels == (voxels & 0xf) * 0x11111111u) { /* on a plane */
+            counts[0][voxels & 0xff] += 7;
+            continue;
+        }
+        for (; here; here &= here - 1) {
+            const int corner = lowest(here);
+            counts[corner % LANES][voxels >> (4 * corner) & 0xff]++;
+        }
     }
-    for (int shift = 0; shift < BITS; shift += 8) {
-        if (!(corners >> shift & 0xff)) continue;
-        Word square = 0, swap; /* 8 x 8 bits, to be transposed */
-        for (int i = 0; i < 8; i++) square |= (planes[i] >> shift & 0xff) << (8 * i);
-        swap = (square ^ square >> 7) & 0x00aa00aa00aa00aau, square ^= swap ^ swap << 7;
-        swap = (square ^ square >> 14) & 0x0000cccc0000ccccu, square ^= swap ^ swap << 14;
-        swap = (square ^ square >> 28) & 0x00000000f0f0f0f0u, square ^= swap ^ swap << 28;
-        for (int lane = 0; lane < LANES; lane++) counts[lane][square >> (8 * lane) & 0xff]++;
-    }
+}
+
+/* The code of a corner by the bits of the four voxels before it and of the four behind. */
+static int code_of(int bits)
+{
+    int code = 0;
+    for (int i = 0; i < 4; i++) code |= (bits >> (i + 4) & 1) << (2 * i) | (bits >> i & 1) << (2 * i + 1);
+    return code;
 }
 
 /* --- Windows of slices --------------------------------------------------------------- */
@@ -342,9 +405,11 @@ static void find_rest(const Window *window, int64_t from, int64_t to, const Ball
         const int32_t half_width = ball[start].half_width;
         for (end = start + 1; end < size && ball[end].half_width == half_width; end++) {}
         for (int64_t at = from * rows; at < to * rows; at++) {
+            if (!left[at]) continue;
             Word *rest = window->rest + at * words;
+            const int64_t z = at / rows, y = at % rows;
             for (int64_t i = start; left[at] && i < end; i++) {
-                const int64_t plane = at / rows + ball[i].z, row = at % rows + ball[i].y;
+                const int64_t plane = z + ball[i].z, row = y + ball[i].y;
                 if (plane < 0 || plane >= window->planes || row < 0 || row >= rows) continue;
                 if (!(has[plane * rows + row] >> (1 - side) & 1)) continue;
                 const Word *near = widened(window, 1 - side, plane * rows + row, half_width);
@@ -357,15 +422,15 @@ static void find_rest(const Window *window, int64_t from, int64_t to, const Ball
 }
 
 /* How many places a bit of a row is from the nearest one that is set, or -1 if none is in
- * the words beside it. A lowest bit minus 1 has as many bits as there are zeros below. */
+ * the words beside it. */
 static int64_t steps_to(const Word *row, int64_t words, int64_t w, int bit)
 {
     Word above = row[w] >> bit, below = row[w] << (BITS - 1 - bit);
     int64_t best = -1;
     if (above)
-        best = count_bits((above & -above) - 1);
+        best = lowest(above);
     else if (w + 1 < words && row[w + 1])
-        best = BITS - bit + count_bits((row[w + 1] & -row[w + 1]) - 1);
+        best = BITS - bit + lowest(row[w + 1]);
     int64_t behind = bit + 1; /* how far the word before is */
     if (below) behind = 0;
     else if (w && row[w - 1]) below = row[w - 1];
@@ -421,9 +486,8 @@ static void list_row(const Window *window, int side, int64_t plane, int64_t row,
     const int64_t words = window->words, at = plane * window->rows + row;
     const Word *surfels = window->surfels[side] + at * words, *rest = window->rest + at * words;
     for (int64_t w = 0; w < words; w++) {
-        int bit = 0;
-        for (Word left = surfels[w]; left; left >>= 1, bit++) {
-            if (!(left & 1)) continue;
+        for (Word left = surfels[w]; left; left &= left - 1) {
+            const int bit = lowest(left);
             const uint8_t code = code_at(around, w, bit);
             if (search) {
                 const int64_t rank = rank_of(window, side, plane, row, w, bit, search);
@@ -481,17 +545,15 @@ static int fill_window(Window *window, const Map maps[2], const uint8_t wanted[C
         for (int64_t y = box->from[1]; y < box->to[1]; y++) {
             const int64_t at = plane * rows + y - box->from[1] + 1;
             Word *bits[2] = {window->voxels[0] + at * words, window->voxels[1] + at * words};
+            const int is_counted = z >= counted_from && z < counted_to;
             for (int side = 0; side < 2; side++) {
-                const int has_any = unpack_bits(maps[side], z * height + y, width, wanted, box, bits[side]);
-                if (has_any < 0) return -1;
-                window->has_voxels[at] |= (uint8_t)(has_any << side);
+                const int64_t count = unpack_bits(maps[side], z * height + y, width, wanted, box, bits[side]);
+                if (count < 0) return -1;
+                window->has_voxels[at] |= (uint8_t)((count > 0) << side);
+                if (is_counted) voxels[side] += count;
             }
-            if (!window->has_voxels[at] || z < counted_from || z >= counted_to) continue;
-            for (int64_t w = 0; w < words; w++) {
-                voxels[0] += count_bits(bits[0][w]);
-                voxels[1] += count_bits(bits[1][w]);
-                voxels[2] += count_bits(bits[0][w] & bits[1][w]);
-            }
+            if (window->has_voxels[at] < 3 || !is_counted) continue;
+            for (int64_t w = 0; w < words; w++) voxels[2] += count_bits(bits[0][w] & bits[1][w]);
         }
     }
     for (int64_t plane = 0; plane < window->planes; plane++)
@@ -502,10 +564,8 @@ static int fill_window(Window *window, const Map maps[2], const uint8_t wanted[C
             for (int side = 0; side < 2; side++) {
                 if (!(has_any >> side & 1)) continue;
                 const Around around = around_row(window, side, plane, row);
-                Word any = 0;
-                for (int64_t w = 0; w < words; w++)
-                    any |= window->surfels[side][at * words + w] = surfels_at(around, w);
-                if (any) window->has_surfels[at] |= (uint8_t)(1 << side);
+                if (find_surfels(around, words, window->surfels[side] + at * words))
+                    window->has_surfels[at] |= (uint8_t)(1 << side);
             }
         }
     return 0;
@@ -588,10 +648,10 @@ API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t wi
                 }
         }
     }
-    for (int lane = 0; lane < LANES; lane++)
-        for (int code = 1; code < CODES - 1; code++) {
-            counts[0][code] += all[lane][code];
-            counts[1][code] += beyond[lane][code];
+    for (int bits = 0; bits < CODES; bits++)
+        for (int lane = 0; lane < LANES; lane++) {
+            counts[0][code_of(bits)] += all[lane][bits];
+            counts[1][code_of(bits)] += beyond[lane][bits];
         }
     return 0;
 }

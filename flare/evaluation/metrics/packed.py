@@ -31,7 +31,7 @@ from flare.evaluation.metrics.ring import ring_of
 from flare.evaluation.metrics.tally import Near, Surfels, Tally, Voxels
 from flare.evaluation.metrics.tolerance import Ball
 
-VERSION = 239787219
+VERSION = 26816461
 """Of the kernel that this file knows how to call, as in ``kernel.c``."""
 
 WIDEST = 2**24 - 1
@@ -142,7 +142,8 @@ class PackedMap:
         self._items_of_row = (width + 3) // 4
         self._parts: list[npt.NDArray[np.uint32]] = []
         self._items = np.empty(0, dtype=np.uint32)
-        self._starts = np.zeros(self._rows + 1, dtype=np.uint64)
+        self._starts = np.empty(self._rows + 1, dtype=np.uint32)
+        self._starts[0] = 0
         self._filled = 0
         self._boxes = np.tile(np.array(_NOWHERE), (256, 1))
 
