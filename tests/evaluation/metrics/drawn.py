@@ -13,6 +13,18 @@ import numpy as np
 
 import flare
 
+SPACINGS = (
+    (1.0, 1.0, 1.0),
+    (2.5, 0.8, 0.8),
+    (0.5, 0.5, 2.5),
+    (5.0, 0.7, 0.9),
+    # Distances of exactly 1 mm: 0.6, 0.8, 1; and five times 0.2, which is more than 1
+    # once a header has stored it as a 32-bit number.
+    (2.5, 0.6, 0.8),
+    (0.6, 1.0, 0.8),
+    (1.0, *(float(np.float32(0.2)),) * 2),
+    (1 / 3, 1 / 3, 1.0),
+)
 PAIRS = 1200
 BLOCK = 100  # pairs share a digest
 
@@ -48,6 +60,17 @@ def draw(number):
     if number % 3 == 0:
         tolerance = float(random.uniform(10, 70)) * spacing[2]
     return *pair, spacing, tolerance
+
+
+def small_pairs(numbers):
+    """Drawn masks that both have something; by turns, distances equal tolerances."""
+    for number in numbers:
+        first, second, spacing, tolerance = draw(number)
+        if number % 2:
+            spacing = SPACINGS[number // 2 % len(SPACINGS)]
+            tolerance = (0.5, 1.0, 2.0, 7.0)[number // 16 % 4]
+        if first.any() and second.any() and first.size < 2400:
+            yield first, second, spacing, tolerance
 
 
 def values(number):

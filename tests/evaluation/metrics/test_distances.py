@@ -1,4 +1,4 @@
-"""Distances of surfaces: by hand, by brute force, and by surface-distance."""
+"""Distances of surfaces: by hand, and by surface-distance."""
 
 import tracemalloc
 from pathlib import Path
@@ -9,24 +9,14 @@ import pytest
 import scipy.spatial
 import surface_distance
 
-from flare.evaluation.metrics import distances, far_surfels, packed, ring, sides
+from flare.evaluation.metrics import packed, ring, sides
 from flare.evaluation.metrics.comparison import compare_labels
 from flare.evaluation.metrics.hd95_and_assd import assd, hd95
 from tests.builders.maps import map_pair
-from tests.evaluation.metrics.test_dsc_nsd import SPACINGS, box, random_pair
-from tests.oracles import squares, surfels
+from tests.evaluation.metrics.drawn import small_pairs
+from tests.evaluation.metrics.test_dsc_nsd import box
 
 CLOSE = 1e-9
-MODULES = {
-    **dict.fromkeys(("BEARABLE", "CROWD", "DENSE", "PLANE_BYTES"), far_surfels),
-    **dict.fromkeys(("FEW", "TREE"), distances),
-    "KEPT": sides,
-    "LOOK_UPS": packed,
-    "NEAR": ring,
-}
-"""The module of each limit."""
-
-KINDS = ("noise", "voxels", "sheets", "boxes", "full")
 
 
 def found(reference, prediction, spacing):
@@ -47,29 +37,15 @@ def of_package(reference, prediction, spacing):
     )
 
 
-def by_brute_force(reference, prediction, spacing):
-    """Both by the distance of every surfel to every other."""
-    first, second = surfels(reference, spacing), surfels(prediction, spacing)
-    apart = np.sqrt(squares(list(first), list(second), spacing))
-    worst, moment, total = [], 0.0, 0.0
-    for own, nearest in ((first, apart.min(axis=1)), (second, apart.min(axis=0))):
-        areas = np.array(list(own.values()))
-        order = np.argsort(nearest)
-        reached = np.cumsum(areas[order]) / areas.sum()
-        worst.append(nearest[order][np.argmax(reached >= 0.95 - 1e-12)])
-        moment += nearest @ areas
-        total += areas.sum()
-    return max(worst), moment / total
-
-
 @pytest.fixture
 def set_limits(monkeypatch):
     """Give limits other values; what was made with them is forgotten."""
     caches = ring.ring_of, packed._search_rows
 
     def change(limits):
-        for name, value in limits.items():
-            monkeypatch.setattr(MODULES[name], name, value)
+        for limit in limits.split():
+            name, value = limit.split("=")
+            monkeypatch.setattr(f"flare.evaluation.metrics.{name}", int(value))
         for cache in caches:
             cache.cache_clear()
 
@@ -78,28 +54,19 @@ def set_limits(monkeypatch):
         cache.cache_clear()
 
 
-def pairs(number, seed=0):
-    """Pairs of masks that both have something, of all kinds, and their spacing."""
-    for n in range(number):
-        random = np.random.default_rng((seed, n))
-        shape = tuple(random.integers(1, 14, size=3))
-        pair = random_pair(KINDS[n % len(KINDS)], (seed, n), shape)
-        if pair[0].any() and pair[1].any():
-            yield *pair, SPACINGS[n % len(SPACINGS)]
-
-
-def test_single_voxels_five_steps_apart():
+@pytest.mark.parametrize("mm", [1.0, 1e-30, 1e30])
+def test_single_voxels_five_steps_apart_however_small_or_large_they_are(mm):
     """Eight corners each, of equal areas; the near ones are 4 mm from a far one's."""
-    reference, prediction = box((0, 1), (0, 1), (0, 1)), box((0, 1), (0, 1), (5, 6))
-    assert found(reference, prediction, (1.0, 1.0, 1.0)) == (5.0, 4.5)
+    pair = box((0, 1), (0, 1), (0, 1)), box((0, 1), (0, 1), (5, 6))
+    assert found(*pair, (mm, mm, mm)) == pytest.approx((5.0 * mm, 4.5 * mm), rel=1e-15)
 
 
 @pytest.mark.parametrize(
     ("limits", "lengths"),
     [
-        pytest.param({}, [1] * 8 + [2] * 8, id="few"),
-        pytest.param({"KEPT": 16}, [1] * 8 + [2] * 8, id="as many as are kept"),
-        pytest.param({"KEPT": 15}, [1] * 6 + [2] * 6, id="one more than are kept"),
+        pytest.param("", [1] * 8 + [2] * 8, id="few"),
+        pytest.param("sides.KEPT=16", [1] * 8 + [2] * 8, id="as many as are kept"),
+        pytest.param("sides.KEPT=15", [1] * 6 + [2] * 6, id="one more than are kept"),
     ],
 )
 def test_each_surfel_has_an_entry_of_its_own_unless_there_are_too_many(
@@ -113,33 +80,28 @@ def test_each_surfel_has_an_entry_of_its_own_unless_there_are_too_many(
     pair = box((0, 3), (0, 1), (0, 1)), box((0, 3), (0, 1), (2, 3))
     labels = (mask.astype(np.uint8) for mask in pair)
 
-    agreement = compare_labels(
-        map_pair(*labels, (1, 1, 1)), {1: 1.0}, has_distances=True
-    )[1]
+    pair = map_pair(*labels, (1, 1, 1))
+    agreement = compare_labels(pair, {1: 1.0}, has_distances=True)[1]
 
     assert [side.distances.tolist() for side in agreement.distances] == [lengths] * 2
-
-
-def test_distances_equal_brute_force_on_drawn_pairs():
-    for pair in pairs(40, seed=1):
-        assert found(*pair) == pytest.approx(by_brute_force(*pair), abs=CLOSE), pair
 
 
 @pytest.mark.parametrize(
     "limits",
     [
-        pytest.param({"NEAR": 6}, id="tree"),
-        pytest.param({"NEAR": 6, "FEW": 0}, id="planes"),
-        pytest.param({"NEAR": 6, "CROWD": 0, "BEARABLE": 0}, id="planes of a crowd"),
-        pytest.param({"NEAR": 6, "TREE": 0, "DENSE": 0}, id="planes of a few"),
-        pytest.param({"NEAR": 6, "FEW": 0, "PLANE_BYTES": 1}, id="row by row"),
-        pytest.param({"NEAR": 6, "FEW": 0, "KEPT": 50}, id="the farthest are kept"),
-        pytest.param({"LOOK_UPS": 0, "FEW": 0, "KEPT": 9}, id="nothing is looked up"),
+        "",
+        "ring.NEAR=6",
+        "ring.NEAR=6 distances.FEW=0",
+        "ring.NEAR=6 far_surfels.CROWD=0 far_surfels.BEARABLE=0",
+        "ring.NEAR=6 distances.TREE=0 far_surfels.DENSE=0",
+        "ring.NEAR=6 distances.FEW=0 far_surfels.PLANE_BYTES=1",
+        "ring.NEAR=6 distances.FEW=0 sides.KEPT=50",
+        "packed.LOOK_UPS=0 plain.LOOK_UPS=0 distances.FEW=0 sides.KEPT=9",
     ],
 )
 def test_far_surfels_are_found_alike_however_many(set_limits, limits):
     set_limits(limits)
-    for pair in pairs(30, seed=2):
+    for *pair, _ in small_pairs(range(100, 130)):
         assert found(*pair) == pytest.approx(of_package(*pair), abs=CLOSE), pair
 
 
@@ -163,11 +125,10 @@ def test_an_organ_within_a_sphere_needs_no_tree(monkeypatch):
 def test_the_distance_to_an_empty_mask_is_the_diagonal_of_the_grid():
     """The diagonal of 8 x 8 x 8 voxels of 1.5, 2 and 6 mm: 8 times 6.5 mm."""
     full, none = box((0, 8), (0, 8), (0, 8)), box((0, 0), (0, 0), (0, 0))
+    pairs = (none, none), (full, full), (full, none), (none, full)
     for metric in (hd95, assd):
-        assert metric(none, none, (1.5, 2.0, 6.0)) == 0.0
-        assert metric(full, full, (1.5, 2.0, 6.0)) == 0.0
-        assert metric(full, none, (1.5, 2.0, 6.0)) == 52.0
-        assert metric(none, full, (1.5, 2.0, 6.0)) == 52.0
+        values = [metric(*pair, (1.5, 2.0, 6.0)) for pair in pairs]
+        assert values == [0.0, 0.0, 52.0, 52.0]
 
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "flare21"
@@ -193,14 +154,13 @@ def test_memory_of_a_hostile_map_is_bounded(set_limits):
 
     NumPy holds the places of all surfels of the box: three times as much.
     """
-    set_limits({"PLANE_BYTES": 2**18, "KEPT": 2**14})
+    set_limits("far_surfels.PLANE_BYTES=262144 sides.KEPT=16384")
     organ, noise = np.zeros((2, 40, 96, 96), dtype=np.uint8)
     organ[:2, :2, :2] = 1
     noise[:, ::2, ::2] = np.random.default_rng(3).integers(0, 2, (40, 48, 48))
     tracemalloc.start()
-    agreement = compare_labels(
-        map_pair(organ, noise, (1, 1, 1)), {1: 1.0}, has_distances=True
-    )[1]
+    pair = map_pair(organ, noise, (1, 1, 1))
+    agreement = compare_labels(pair, {1: 1.0}, has_distances=True)[1]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert agreement.distances[1].distances.size < 60_000  # of 380,000 surfels
@@ -214,19 +174,11 @@ def test_nearer_surfels_decide_where_the_farthest_have_too_little_area(set_limit
     Those that are remembered first have too little area to decide; as many more as fit
     are forgotten, and the near ones must not be among them.
     """
-    set_limits({"KEPT": 5})
+    set_limits("sides.KEPT=5")
     farthest = sides.Farthest(100.0)
-
     farthest.add(np.arange(1.0, 7.0), np.full(6, 0.5))
     farthest.add(np.array([0.9]), np.array([10.0]))
     farthest.add(np.array([0.0]), np.array([87.0]))
-
     lengths, areas = farthest.all()
     assert areas[lengths >= 0.9].sum() == 13.0
     assert farthest.left_out <= 87.0
-
-
-@pytest.mark.parametrize("spacing", [(1e-30,) * 3, (1e30,) * 3])
-def test_however_small_or_large_voxels_are(spacing):
-    masks = box((0, 1), (0, 1), (0, 1)), box((0, 1), (0, 1), (5, 6))
-    assert found(*masks, spacing)[0] == pytest.approx(5 * spacing[0])

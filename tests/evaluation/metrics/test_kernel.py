@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from flare.evaluation.metrics import packed
+from flare.evaluation.metrics.arrays import extent_of
 from flare.evaluation.metrics.packed import PackedMap, PackedPair
 from flare.evaluation.metrics.pairs import box_around, map_of
 from flare.evaluation.metrics.plain import PlainMap, PlainPair
@@ -39,15 +40,8 @@ def maps_of(labels):
     maps = PackedMap(labels.shape), PlainMap(labels.shape)
     for label_map in maps:
         for plane in labels:
-            label_map.add(plane.reshape(-1))
+            label_map.add(plane.reshape(-1).astype(np.uint8))
     return maps
-
-
-def labels_of(masks, random):
-    """Two label maps in which the masks have a label, among others."""
-    label = int(random.integers(1, 256))
-    maps = [np.where(mask, label, random.integers(0, 4)) for mask in masks]
-    return label, [labels.astype(np.uint8) for labels in maps]
 
 
 @needs_kernel
@@ -55,12 +49,13 @@ def test_pairs_are_counted_as_by_numpy():
     """Voxels, surfels, their places, what is beyond, and what is how near."""
     for number in range(PAIRS):
         *masks, spacing, tolerance = draw(number)
-        label, arrays = labels_of(masks, np.random.default_rng(number))
+        random = np.random.default_rng(number)
+        label = int(random.integers(1, 256))  # among others
+        arrays = [np.where(mask, label, random.integers(0, 4)) for mask in masks]
         (first, first_plain), (second, second_plain) = map(maps_of, arrays)
         box = box_around(first.box(label), second.box(label))
         assert box == box_around(first_plain.box(label), second_plain.box(label))
-        extent = tuple(part.stop - part.start for part in box)
-        ball = ball_rows(spacing, tolerance, extent)
+        ball = ball_rows(spacing, tolerance, extent_of(box))
         pairs = PackedPair(first, second), PlainPair(first_plain, second_plain)
         results = [[*pair.tally(label, box, ball)] for pair in pairs]
         if number % 12 == 0:  # NumPy takes a while

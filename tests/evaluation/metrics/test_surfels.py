@@ -4,20 +4,16 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from surface_distance.lookup_tables import create_table_neighbour_code_to_surface_area
 
 from flare.evaluation.metrics.pairs import pair_of_masks
 from flare.evaluation.metrics.surfels import locate_surfels, surfel_areas
+from tests.evaluation.metrics.drawn import SPACINGS, small_pairs
 from tests.oracles import brute_force_nsd, squares
 from tests.oracles import surfels as all_surfels
 
 
-@pytest.mark.parametrize(
-    "spacing",
-    [(1.0, 1.0, 1.0), (2.5, 0.8, 0.8), (5.0, 0.7, 0.9), (0.1, 3.0, 12.0)],
-)
+@pytest.mark.parametrize("spacing", [*SPACINGS, (0.1, 3.0, 12.0)])
 def test_areas_equal_those_of_the_package(spacing):
     expected = create_table_neighbour_code_to_surface_area(spacing)
 
@@ -32,30 +28,10 @@ def test_a_single_voxel_inside_has_a_triangle_of_half_voxels():
     assert areas[0] == areas[255] == 0
 
 
-SPACINGS = ((1.0, 1.0, 1.0), (2.5, 0.8, 0.8), (5.0, 0.7, 0.9), (0.6, 1.0, 0.8))
-
-
-def located(reference, prediction, spacing, tolerance):
-    """The surfaces of two masks."""
-    return locate_surfels(pair_of_masks(reference, prediction, spacing), tolerance)
-
-
-@settings(max_examples=40)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    spacing=st.sampled_from(SPACINGS),
-    tolerance=st.sampled_from([0.5, 1.0, 2.0, 3.0]),
-    share=st.sampled_from([0.02, 0.3, 0.6]),
-)
-def test_places_areas_and_what_is_beyond_are_those_of_the_oracle(
-    seed, spacing, tolerance, share
-):
-    random = np.random.default_rng(seed)
-    masks = [random.random((4, 6, 5)) < share for _ in range(2)]
-    for mask in masks:
-        mask[tuple(random.integers(0, mask.shape))] = True
-
-    found = located(*masks, spacing, tolerance)
+@pytest.mark.parametrize("pair", [*small_pairs(range(60))])
+def test_places_areas_and_what_is_beyond_are_those_of_the_oracle(pair):
+    *masks, spacing, tolerance = pair
+    found = locate_surfels(pair_of_masks(*masks, spacing), tolerance)
 
     expected = [all_surfels(mask, spacing) for mask in masks]
     apart = np.sqrt(squares(*(list(own) for own in expected), spacing))
