@@ -11,12 +11,15 @@ anything about another computer.
   the same with `flare evaluate` once for each team, and a second run, in which nothing
   has changed.
 - 8 teams x 12 of these cases, as folders and as zips: processor time, beside that of
-  `flare evaluate` once for each team, which reads each reference again.
+  `flare evaluate` once for each team, which reads each reference again; and both times
+  beside those of another checkout, if one is given by `--beside FOLDER`.
 - What Dask adds to a case: one worker of it, beside no Dask at all.
 - 10,000 small cases of a team, and 50 teams x 100: memory, beside a tenth of it.
 - A ranking of 200 teams on 500 cases: processor time and memory.
-- A report of 100 teams on 500 cases for organisers, beside that of another checkout, if
-  one is given by `--beside FOLDER`, else beside the ranking alone: processor time.
+- A report of 100 teams on 500 cases for organisers, beside that of the other checkout,
+  else beside the ranking alone: processor time.
+
+`--only score` or `--only report` measures these alone.
 """
 
 from __future__ import annotations
@@ -120,10 +123,10 @@ def lay_out(source: Path, folder: Path, teams: int, cases: int) -> Path:
     return folder
 
 
-def score(data: Path, results: Path, *words: object) -> Cost:
+def score(data: Path, results: Path, *words: object, root: Path = ROOT) -> Cost:
     """Run flare score."""
     folders = ("--ground-truth", data / "labels", "--output", results)
-    return flare("score", data / "teams", *folders, *words)
+    return flare("score", data / "teams", *folders, *words, root=root)
 
 
 def evaluate_all(data: Path, results: Path, workers: int) -> Cost:
@@ -169,6 +172,25 @@ def all_teams(
         Row(f"**{title}**", ratios["two"], at_least=1.7),
         Row(f"{what}: `flare score` / a loop of `flare evaluate`", ratios["loop"]),
         Row(f"**{what}: the second run / the first one**", ratios["again"]),
+    ]
+
+
+def first_score(source: Path, work: Path, rounds: int, beside: Path) -> list[Row]:
+    """Rows of a first run, beside that of another checkout, by turns."""
+    data = lay_out(source, work / "first_score", 8, 12)
+    wall_s, cpu_s = [], []
+    for _ in range(rounds):
+        costs = []
+        for root in (ROOT, beside):
+            shutil.rmtree(work / "first", ignore_errors=True)
+            costs.append(score(data, work / "first", "--workers", 1, root=root))
+        now, other = costs
+        wall_s.append(now.wall_s / other.wall_s)
+        cpu_s.append(now.cpu_s / other.cpu_s)
+    what = "8 teams x 12 cases: a first `flare score` / that of the other checkout"
+    return [
+        Row(f"**{what}: wall time**", wall_s, at_most=0.5),
+        Row(f"**{what}: processor time**", cpu_s, at_most=0.5),
     ]
 
 
@@ -292,6 +314,27 @@ def report(work: Path, size: tuple[int, int], rounds: int, beside: Path | None) 
     return Row(f"**{what} / {than}**", ratios, at_most=most)
 
 
+def measured(work: Path, options: argparse.Namespace) -> list[Row]:
+    """All rows that were asked for."""
+    rounds, beside, rows = options.rounds, options.beside, list[Row]()
+    if options.only != "report":
+        full = generate(work / "full", 6, 100)
+        if beside:
+            rows += first_score(full, work, rounds, beside)
+    if not options.only:
+        small = generate(work / "tiny", 3, 4)
+        rows += all_teams(full, work, (options.teams, options.cases), rounds)
+        rows += processor_time(full, work, rounds)
+        rows.append(with_dask(work, lambda: engine(full, work, options.cases, rounds)))
+        most = options.small
+        sizes = [(1, most // 10), (1, most), (5, most // 100), (50, most // 100)]
+        rows += memory(small, work, sizes)
+        rows += ranking(work, (200, 500), rounds)
+    if options.only != "score":
+        rows.append(report(work, (100, 500), rounds, beside))
+    return rows
+
+
 def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -300,23 +343,12 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=30)
     parser.add_argument("--small", type=int, default=10_000)
     parser.add_argument("--beside", type=Path)
+    parser.add_argument("--only", choices=("score", "report"))
     options = parser.parse_args()
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        full = generate(work / "full", 6, 100)
-        small = generate(work / "tiny", 3, 4)
-        size = (options.teams, options.cases)
-        rows = all_teams(full, work, size, options.rounds)
-        rows += processor_time(full, work, options.rounds)
-        rows.append(
-            with_dask(work, lambda: engine(full, work, options.cases, options.rounds))
-        )
-        most = options.small
-        sizes = [(1, most // 10), (1, most), (5, most // 100), (50, most // 100)]
-        rows += memory(small, work, sizes)
-        rows += ranking(work, (200, 500), options.rounds)
-        rows.append(report(work, (100, 500), options.rounds, options.beside))
+        rows = measured(work, options)
     system = f"{platform.system()} {platform.machine()}"
     print(
         f"Measured {date.today()} by `benchmarks/many.py`, {options.rounds} rounds, on"
