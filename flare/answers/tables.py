@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +17,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from flare.answers.cells import json_value
+from flare.answers.cells import json_value, word
+from flare.challenge.answers import AnswerRules
+from flare.challenge.formats import case_of
 from flare.common.files import open_regular
 from flare.common.tables import NOT_TEXT, check_is_text, csv_rows
-from flare.common.text import listing, printable, safe, why
+from flare.common.text import listing, nearest, printable, safe, why
 
 MOST_BYTES = 2**24
 """A file of answers has at most this many: JSON takes some thirty times its size."""
@@ -236,3 +240,58 @@ def _chains(questions: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
     for question in ordered:
         chains.setdefault(roots[question["id"]], []).append(question["answer"])
     return chains
+
+
+# --- The rows that are answers -------------------------------------------------------
+
+
+def rows_that_count(
+    rules: AnswerRules, columns: Sequence[str], rows: Sequence[TableRow]
+) -> Iterator[TableRow]:
+    """The rows with the values of `only`, each of which has all columns.
+
+    A ValueError is raised if a column is missing, or no row counts.
+    """
+    has_any = False
+    for row in rows:
+        if is_counted(rules, row):
+            _check_columns([*rules.case, *columns], row)
+            has_any = True
+            yield row
+    if not has_any:
+        values = [f"{column} is {value}" for column, value in rules.only.items()]
+        raise ValueError(f"it has no row whose {listing(values)}")
+
+
+def is_counted(rules: AnswerRules, row: TableRow) -> bool:
+    """Whether a row has the values of `only`, as far as it has their columns."""
+    return not rules.only or all(
+        word(row.cells.get(column, value)) == word(value)
+        for column, value in rules.only.items()
+    )
+
+
+def _check_columns(columns: Sequence[str], row: TableRow) -> None:
+    absent = [column for column in columns if column not in row.cells]
+    if absent:
+        names = [name for name in row.cells if name and name not in columns]
+        hint = nearest(absent[0], names) if names else ""
+        hint = hint.replace(", expected", "; it has")
+        is_entry = row.place.startswith("entry")
+        where = f"{row.place} has no key" if is_entry else "it has no column"
+        raise ValueError(f"{where} {listing(absent)}{hint}")
+
+
+_DECIMAL = re.compile(r"^(\d+)\.0$")
+_BACKSLASH = re.compile(r"\\(?!x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
+"""One between folders of Windows, and none of a sign that cannot be printed."""
+
+
+def case_of_row(rules: AnswerRules, row: TableRow) -> str:
+    """The case of a row; of several columns, their texts with blanks between."""
+    # pandas writes the whole numbers of a column as 3.0 if one of its cells is empty.
+    texts = [_DECIMAL.sub(r"\1", row.cells[name]) for name in rules.case]
+    if not texts[0]:
+        raise ValueError(f"{row.place} has an empty {rules.case[0]}")
+    name = " ".join([case_of(_BACKSLASH.sub("/", texts[0])), *texts[1:]])
+    return unicodedata.normalize("NFC", name)  # a Mac takes letters apart

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
-import unicodedata
-from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from flare.answers.cells import word
-from flare.answers.tables import TableRow, read_table
+from flare.answers.tables import TableRow, case_of_row, read_table, rows_that_count
 from flare.answers.values import (
     answer_values,
     cells_text,
@@ -20,7 +16,7 @@ from flare.answers.values import (
     reference_value,
 )
 from flare.challenge.answers import KINDS, AnswerRules
-from flare.challenge.formats import CHANNEL, case_of
+from flare.challenge.formats import CHANNEL
 from flare.challenge.metrics import metric_named
 from flare.challenge.rules import Challenge
 from flare.common.errors import SubmissionError
@@ -34,16 +30,11 @@ from flare.evaluation.errors import (
 )
 from flare.evaluation.submission.find import (
     JOBS_FILE_NAME,
-    TABLE_FILE_NAME,
+    answer_files_in,
     is_demonstration_set,
-    is_of_others,
     walk,
 )
-from flare.evaluation.submission.jobs import (
-    INPUTS_FILE_NAME,
-    TABLE_SOCKET,
-    read_sockets,
-)
+from flare.evaluation.submission.jobs import INPUTS_FILE_NAME, submitted_answer_files
 from flare.results.answers_csv import AnswerRow
 from flare.results.scores import AnswerScore, LowScores
 
@@ -133,7 +124,7 @@ def read_sheets(
     files: Mapping[str, Sequence[Path]] = {}
     unasked_tables: Sequence[str] = ()
     if predictions:
-        files = _submitted_files(predictions, challenge)
+        files = submitted_answer_files(predictions, challenge)
         unasked_tables = _other_tables(predictions, challenge, files)
     sheets = []
     for rules in challenge.answers:
@@ -146,43 +137,6 @@ def read_sheets(
             )
         sheets.append(_sheet(rules, file, texts, answers))
     return tuple(sheets)
-
-
-def answer_files_in(
-    folder: Path, challenge: Challenge, *, is_reference: bool
-) -> dict[str, list[Path]]:
-    """The files of answers in a folder and its subfolders, by their names."""
-    files: dict[str, list[Path]] = {name: [] for name in challenge.answer_files}
-    for path in walk(folder, follow_links=is_reference):
-        is_link = path.is_symlink() and not is_reference
-        if path.name in files and not is_of_others(path.relative_to(folder)):
-            if not is_link:
-                files[path.name].append(path)
-    return files
-
-
-def _submitted_files(predictions: Path, challenge: Challenge) -> dict[str, list[Path]]:
-    """The files of answers in a submission, by their names.
-
-    A table that was submitted by itself has the name that the platform gives it, and
-    so has JSON.
-    """
-    predictions = predictions.resolve()  # a file is read if no link is in its path
-    files = answer_files_in(predictions, challenge, is_reference=False)
-    names = {rules.file for rules in challenge.answers}
-    is_table = TABLE_SOCKET in read_sockets(predictions / INPUTS_FILE_NAME)
-    if is_table and len(names) == 1:
-        (name,) = names
-        file = predictions / TABLE_FILE_NAME
-        if name.endswith(file.suffix) or _begins_as_json(file):
-            files[name] = [file]
-    return files
-
-
-def _begins_as_json(file: Path) -> bool:
-    with file.open("rb") as stream:
-        beginning = stream.read(2**11).removeprefix(BOM_UTF8)
-    return beginning.lstrip().startswith((b"[", b"{"))
 
 
 def _sheet(
@@ -276,61 +230,6 @@ def check_cases(sheets: Sequence[Sheet], cases: Collection[str]) -> None:
         if strangers and len(sheet.rules.case) == 1:
             problem = f"no label map is called {listing(strangers)}"
             raise GroundTruthError(f"{safe(sheet.file.name)}: {problem}")
-
-
-# --- The rows of a file --------------------------------------------------------------
-
-
-def rows_that_count(
-    rules: AnswerRules, columns: Sequence[str], rows: Sequence[TableRow]
-) -> Iterator[TableRow]:
-    """The rows with the values of `only`, each of which has all columns.
-
-    A ValueError is raised if a column is missing, or no row counts.
-    """
-    has_any = False
-    for row in rows:
-        if is_counted(rules, row):
-            _check_columns([*rules.case, *columns], row)
-            has_any = True
-            yield row
-    if not has_any:
-        values = [f"{column} is {value}" for column, value in rules.only.items()]
-        raise ValueError(f"it has no row whose {listing(values)}")
-
-
-def is_counted(rules: AnswerRules, row: TableRow) -> bool:
-    """Whether a row has the values of `only`, as far as it has their columns."""
-    return not rules.only or all(
-        word(row.cells.get(column, value)) == word(value)
-        for column, value in rules.only.items()
-    )
-
-
-def _check_columns(columns: Sequence[str], row: TableRow) -> None:
-    absent = [column for column in columns if column not in row.cells]
-    if absent:
-        names = [name for name in row.cells if name and name not in columns]
-        hint = nearest(absent[0], names) if names else ""
-        hint = hint.replace(", expected", "; it has")
-        is_entry = row.place.startswith("entry")
-        where = f"{row.place} has no key" if is_entry else "it has no column"
-        raise ValueError(f"{where} {listing(absent)}{hint}")
-
-
-_DECIMAL = re.compile(r"^(\d+)\.0$")
-_BACKSLASH = re.compile(r"\\(?!x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
-"""One between folders of Windows, and none of a sign that cannot be printed."""
-
-
-def case_of_row(rules: AnswerRules, row: TableRow) -> str:
-    """The case of a row; of several columns, their texts with blanks between."""
-    # pandas writes the whole numbers of a column as 3.0 if one of its cells is empty.
-    texts = [_DECIMAL.sub(r"\1", row.cells[name]) for name in rules.case]
-    if not texts[0]:
-        raise ValueError(f"{row.place} has an empty {rules.case[0]}")
-    name = " ".join([case_of(_BACKSLASH.sub("/", texts[0])), *texts[1:]])
-    return unicodedata.normalize("NFC", name)  # a Mac takes letters apart
 
 
 def _place(row: TableRow, case: str, text: str) -> str:
@@ -477,7 +376,7 @@ def check_answers(
     answers there are.
     """
     read = _reader(is_real=True)
-    files = _submitted_files(predictions, challenge)
+    files = submitted_answer_files(predictions, challenge)
     unasked_tables = _other_tables(predictions, challenge, files)
     problems: list[SubmissionError] = []
     lines = []

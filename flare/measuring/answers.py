@@ -12,13 +12,19 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from flare.answers.tables import TableRow, read_table, table_text
+from flare.answers.tables import (
+    TableRow,
+    case_of_row,
+    is_counted,
+    read_table,
+    table_text,
+)
 from flare.challenge.answers import AnswerRules
 from flare.challenge.formats import CHANNEL
 from flare.challenge.rules import Challenge
 from flare.common.files import write_whole
 from flare.common.text import safe
-from flare.evaluation.answers import answer_files_in, case_of_row, is_counted
+from flare.evaluation.submission.find import answer_files_in
 from flare.measuring.exchange import MOST_ANSWER_BYTES, WrongOutputError
 from flare.results.errors import MeasurementError
 from flare.results.team_folder import PREDICTIONS

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flare.answers.tables import read_table, table_text
+from flare.answers.tables import is_counted, read_table, table_text
 from flare.challenge.reading import challenge_names, read_challenge
 from flare.common.files import remove_tree
-from flare.evaluation.answers import is_counted
 from flare.measuring.answers import CaseAnswers, keep_answers, read_case_answers
 from flare.measuring.exchange import WrongOutputError
 from flare.measuring.trial import check_output

@@ -195,6 +195,19 @@ def is_demonstration_set(folder: Path) -> bool:
     return bool(files) and all(is_demonstration(file.case) for file in files)
 
 
+def answer_files_in(
+    folder: Path, challenge: Challenge, *, is_reference: bool
+) -> dict[str, list[Path]]:
+    """The files of answers in a folder and its subfolders, by their names."""
+    files: dict[str, list[Path]] = {name: [] for name in challenge.answer_files}
+    for path in walk(folder, follow_links=is_reference):
+        is_link = path.is_symlink() and not is_reference
+        if path.name in files and not is_of_others(path.relative_to(folder)):
+            if not is_link:
+                files[path.name].append(path)
+    return files
+
+
 def find_references(
     folder: Path, challenge: Challenge | None = None
 ) -> tuple[LabelMapFile, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,8 +27,10 @@ from flare.evaluation.errors import (
 from flare.evaluation.submission.find import (
     JOBS_FILE_NAME,
     OTHER_SUFFIXES,
+    TABLE_FILE_NAME,
     Folder,
     LabelMapFile,
+    answer_files_in,
 )
 
 FILE_BYTES = 2**25
@@ -80,6 +83,32 @@ def read_sockets(file: Path) -> set[str]:
         return {_text(_socket(value)["slug"]) for value in _read(file)}
     except (JobsFileError, TypeError, AttributeError, KeyError):
         return set()
+
+
+def submitted_answer_files(
+    predictions: Path, challenge: Challenge
+) -> dict[str, list[Path]]:
+    """The files of answers in a submission, by their names.
+
+    A table that was submitted by itself has the name that the platform gives it, and
+    so has JSON.
+    """
+    predictions = predictions.resolve()  # a file is read if no link is in its path
+    files = answer_files_in(predictions, challenge, is_reference=False)
+    names = {rules.file for rules in challenge.answers}
+    is_table = TABLE_SOCKET in read_sockets(predictions / INPUTS_FILE_NAME)
+    if is_table and len(names) == 1:
+        (name,) = names
+        file = predictions / TABLE_FILE_NAME
+        if name.endswith(file.suffix) or _begins_as_json(file):
+            files[name] = [file]
+    return files
+
+
+def _begins_as_json(file: Path) -> bool:
+    with file.open("rb") as stream:
+        beginning = stream.read(2**11).removeprefix(BOM_UTF8)
+    return beginning.lstrip().startswith((b"[", b"{"))
 
 
 def has_jobs(folder: Path) -> bool:
