@@ -44,15 +44,17 @@ def program_files(challenge: Challenge, python: str) -> tuple[dict[str, bytes], 
     kernel = PACKAGE.parent / KERNEL
     is_plain = not (kernel.exists() and is_loadable(kernel.read_bytes()))
     files |= {} if is_plain else {KERNEL: kernel.read_bytes()}
-    names = _package_names(challenge, is_plain=is_plain)
+    names = package_names(challenge, is_plain=is_plain)
     return files | dict(wheel_files(names, python)), is_plain
 
 
-def _package_names(challenge: Challenge, *, is_plain: bool) -> list[str]:
-    """The packages that an evaluation and its page load."""
+def package_names(challenge: Challenge, *, is_plain: bool) -> list[str]:
+    """The packages that an evaluation, what it refuses, and its page load."""
     names = ["click", "jinja2", "markupsafe", "numpy"]
     if challenge.organs:
         names += ["surface-distance", "zlib-ng"]
+        # Headers that are unusual, and messages about places; with what it needs.
+        names += ["nibabel", "importlib-resources", "packaging", "typing-extensions"]
         if is_plain or any(METRICS[name].needs_distances for name in challenge.metrics):
             names.append("scipy")
     return names
