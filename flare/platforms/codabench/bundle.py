@@ -23,6 +23,7 @@ from flare.common.text import printable, safe
 from flare.evaluation.answers import answer_reference_files
 from flare.evaluation.check import check_references
 from flare.evaluation.errors import UploadError
+from flare.evaluation.metrics.packed import kernel_problem
 from flare.evaluation.plan import prepare
 from flare.evaluation.scoring.case import attempt_case
 from flare.evaluation.submission.find import Folder, find_references
@@ -44,7 +45,7 @@ PROGRAM, REFERENCES = "scoring_program.zip", "reference_data.zip"
 QUOTA_BYTES, LARGEST_BYTES = 15 * 10**9, 10**9
 """An organiser's room on the site; and the largest upload, as larger ones may hang."""
 
-CPUS, START_S, PLAIN_FACTOR = 2, 2.0, 8
+CPUS, START_S, PLAIN_FACTOR = 2, 2.0, 10
 """Of an evaluation on the site, as far as it is known: CPUs, the time beside that of
 cases, and how many times longer they take without the kernel."""
 
@@ -187,7 +188,8 @@ def _expected_s(ground_truth: Path, challenge: Challenge, *, is_plain: bool) -> 
     largest = max(pairs, key=attrgetter("voxels"))
     seconds = attempt_case(largest, challenge=challenge, check_only=False).seconds
     cases = sum(pair.voxels for pair in pairs) / largest.voxels
-    return START_S + seconds * cases / CPUS * (PLAIN_FACTOR if is_plain else 1)
+    is_slower = is_plain and not kernel_problem()  # than here
+    return START_S + seconds * cases / CPUS * (PLAIN_FACTOR if is_slower else 1)
 
 
 def _check(options: BundleOptions, size: int, seconds: float) -> None:

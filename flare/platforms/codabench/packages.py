@@ -50,9 +50,9 @@ def program_files(challenge: Challenge, python: str) -> tuple[dict[str, bytes], 
 
 def package_names(challenge: Challenge, *, is_plain: bool) -> list[str]:
     """The packages that an evaluation, what it refuses, and its page load."""
-    names = ["click", "jinja2", "markupsafe", "numpy"]
+    names = ["click", "jinja2", "markupsafe", "numpy", "zlib-ng"]
     if challenge.organs:
-        names += ["surface-distance", "zlib-ng"]
+        names.append("surface-distance")
         # Headers that are unusual, and messages about places; with what it needs.
         names += ["nibabel", "importlib-resources", "packaging", "typing-extensions"]
         if is_plain or any(METRICS[name].needs_distances for name in challenge.metrics):

@@ -1,17 +1,54 @@
-"""A bundle: its settings, its pages, and what is in its zips."""
+"""A bundle: its settings, its pages, what is in its zips, and what would not work."""
 
+import json
 import zipfile
 
 import pytest
 import yaml
 
-from tests.builders import case_names, organ_boxes, write_cases
+from flare.challenge.reading import read_challenge
+from flare.evaluation.errors import UploadError
+from flare.platforms.codabench import bundle as bundle_module
+from flare.platforms.codabench import packages
+from flare.platforms.codabench.bundle import BundleOptions, write_bundle
+from flare.platforms.codabench.competition import leaderboard_for
+from flare.platforms.codabench.packages import KERNEL, package_names, wheel_files
+from tests.builders import case_names, error_of, organ_boxes, write_cases
 from tests.builders.codabench import inner_zip, write_light_bundle
+
+OWN = """
+name = "Mine"
+metrics = ["dsc", "nsd", "hd95", "volume_difference"]
+organs = [{ label = 1, name = "left_adrenal_gland_with_a_long_name", tolerance_mm = 1 }]
+[unknown_labels]
+reference = "ignore"
+[[answers]]
+name = "age"
+kind = "number"
+file = "ages.csv"
+reference_file = "true.csv"
+case = ["case"]
+prediction = ["age"]
+reference = ["age"]
+metrics = ["mean_absolute_error"]
+[[ranking]]
+metric = "nsd"
+better = "higher"
+"""
 
 
 @pytest.fixture
 def labels(tmp_path):
-    return write_cases(tmp_path / "labels", case_names(2), labels=organ_boxes())
+    labels = write_cases(tmp_path / "labels", case_names(2), labels=organ_boxes())
+    (labels / "notes.txt").write_text("of nobody's concern")
+    return labels
+
+
+@pytest.fixture
+def own(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(OWN)
+    return file
 
 
 @pytest.fixture
@@ -40,8 +77,94 @@ def test_the_settings_are_yaml_that_names_what_closes_a_trap(bundle):
     assert files == {*named, "competition.yaml"}
 
 
-def test_the_references_are_label_maps_alone(bundle, labels):
+def test_columns_are_of_what_participants_may_know(own):
+    """The site has room for 36 characters of a title or a key."""
+    board = leaderboard_for(read_challenge(own))
+
+    assert board.primary_index == 1
+    assert [
+        (c.index, c.title, c.key, c.sorting.value, c.precision) for c in board.columns
+    ] == [
+        (0, "Mean DSC", "dsc_mean", "desc", 4),
+        (1, "Mean NSD", "nsd_mean", "desc", 4),
+        (2, "Mean HD95 (mm)", "hd95_mean", "asc", 3),
+        (3, "Age MAE", "mean_absolute_error_age", "asc", 4),
+        (4, "Left adrenal gland with a long na...", "column_4", "desc", 4),
+        (5, "Left adrenal gland with a long na...", "column_5", "desc", 4),
+        (6, "Left adrenal gland with a long na...", "column_6", "asc", 3),
+    ]
+
+
+def test_the_references_are_what_is_scored_alone(bundle, labels):
     archive = inner_zip(bundle, "reference_data.zip")
-    files = {file.name: file.read_bytes() for file in labels.iterdir()}
+    files = {file.name: file.read_bytes() for file in labels.glob("*.nii.gz")}
 
     assert {name: archive.read(name) for name in archive.namelist()} == files
+
+
+def test_a_program_has_an_own_challenge_and_no_kernel_that_is_too_new(
+    monkeypatch, labels, own, tmp_path
+):
+    monkeypatch.setattr(packages, "is_loadable", lambda library: False)
+    (labels / "true.csv").write_text("case,age\nvalidation_001,4\nvalidation_002,5\n")
+
+    file = tmp_path / "plain.zip"
+    write_light_bundle(monkeypatch, file, labels, challenge=str(own))
+
+    program = inner_zip(file, "scoring_program.zip")
+    assert program.read("mine.toml").decode() == OWN
+    assert json.loads(program.read("settings.json"))["challenge"] == "mine.toml"
+    assert program.read("metadata.yaml") == b"command: python3 /app/program/score.py\n"
+    assert KERNEL not in program.namelist()
+    assert "true.csv" in inner_zip(file, "reference_data.zip").namelist()
+    names = package_names(read_challenge("flare22"), is_plain=True)
+    assert {*names} - {*package_names(read_challenge("flare22"), is_plain=False)} == {
+        "scipy"
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "options", "problem"),
+    [
+        ("QUOTA_BYTES", 100, {}, "its references have 0.0 GB, and"),
+        ("LARGEST_BYTES", 500, {}, "it would have 0.0 GB; above 1 GB"),
+        ("START_S", 2.0, {"time_limit_s": 3}, "takes about 2 s, more than half of 3 s"),
+        ("PLAIN_FACTOR", 1e9, {}, "more than half of 600 s"),
+    ],
+)
+def test_what_would_not_work_is_not_written(
+    monkeypatch, labels, tmp_path, name, value, options, problem
+):
+    if name == "PLAIN_FACTOR":
+        monkeypatch.setattr(packages, "is_loadable", lambda library: False)
+        monkeypatch.setattr(bundle_module, "kernel_problem", lambda: "")
+    monkeypatch.setattr(bundle_module, name, value)
+    monkeypatch.setattr(packages, "wheel_files", lambda names, python: ())
+    file = tmp_path / "new" / "bundle.zip"
+
+    options = BundleOptions(ground_truth=labels, output=file, **options)
+
+    assert problem in str(error_of(UploadError, write_bundle, options))
+    assert not [*tmp_path.glob("new/*")]
+
+
+def test_without_an_index_it_is_said_what_pip_says(monkeypatch):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+
+    error = error_of(UploadError, lambda: [*wheel_files(["click"], "3.13")])
+
+    assert "no wheels for Python 3.13 on linux/amd64 (ERROR: No matching" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"start": "31.5.2026"}, "'31.5.2026' is no date, such as 2026-05-31"),
+        ({"start": "2026-05-31", "end": "2026-05-31"}, "is not after 2026-05-31"),
+        ({"image": "debian:13"}, "'debian:13' is not like python:3.13-slim"),
+    ],
+)
+def test_options_that_no_bundle_can_have(tmp_path, options, problem):
+    with pytest.raises(ValueError, match=problem):
+        BundleOptions(ground_truth=tmp_path, output=tmp_path / "b.zip", **options)

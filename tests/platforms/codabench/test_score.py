@@ -1,52 +1,145 @@
 """The scoring program, in folders as the site lays them out."""
 
 import json
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import files
 
 import pytest
 
-from tests.builders import case_names, organ_boxes, write_cases
+from flare.challenge.reading import read_challenge
+from flare.platforms.codabench.packages import package_names
+from tests.builders import ROOT, case_names, organ_boxes, read_metrics, write_cases
 from tests.builders.codabench import lay_out, run_scoring, write_light_bundle
+from tests.evaluation.refusals import MESSAGES, REFUSALS
+
+PAGE = "detailed_results.html"
 
 
 @pytest.fixture
-def app(monkeypatch, tmp_path):
-    labels = write_cases(tmp_path / "labels", case_names(2), labels=organ_boxes())
-    bundle = write_light_bundle(monkeypatch, tmp_path / "bundle.zip", labels)
-    lay_out(bundle, tmp_path / "app")
-    return tmp_path / "app"
+def make_app(monkeypatch, tmp_path):
+    """Lay out a bundle of two cases, of the liver alone beside tables."""
+
+    def make(tables=(), **options):
+        label_map = organ_boxes() == 1 if tables else organ_boxes()
+        labels = write_cases(tmp_path / "labels", case_names(2), labels=label_map)
+        for name, text in dict(tables).items():
+            (labels / name).write_text(text)
+        bundle = tmp_path / "bundle.zip"
+        write_light_bundle(monkeypatch, bundle, labels, **options)
+        lay_out(bundle, tmp_path / "app")
+        return tmp_path / "app"
+
+    return make
 
 
-def test_scores_are_means_with_a_decimal_more_than_on_the_page(app):
-    """The liver has 6 x 7 x 7 voxels in both, of which a shift by 1 shares 6 / 7."""
-    shifted = organ_boxes(shift=1)
-    write_cases(app / "input" / "res" / "mine", case_names(2), labels=shifted)
+def write_shifted(app):
+    """Predict the liver a voxel too far: 6 of its 7 columns along x are right."""
+    folder = app / "input" / "res" / "mine"
+    write_cases(folder, case_names(2), labels=organ_boxes(shift=1))
+
+
+def outputs(app):
+    return {file.name: file.read_text() for file in (app / "output").iterdir()}
+
+
+def test_scores_are_means_with_a_decimal_more_than_on_the_page(make_app):
+    app = make_app()
+    write_shifted(app)
     (app / "input" / "res" / "metadata").write_text("exitCode: 0\n")
     (app / "input" / "res" / "__MACOSX").mkdir()
     (app / "input" / "res" / "__MACOSX" / "._case_1.nii.gz").write_text("junk")
 
     run = run_scoring(app)
 
-    scores = json.loads((app / "output" / "scores.json").read_text())
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+    assert {*outputs(app)} == {"scores.json", PAGE}
+    scores = json.loads(outputs(app)["scores.json"])
     assert scores["dsc_liver_mean"] == 0.8571
     assert scores["dsc_mean"] == round((3 + 6 / 7) / 4, 4)
-    assert {f.name for f in (app / "output").iterdir()} == {
-        "scores.json",
-        "detailed_results.html",
-    }
-    page = (app / "output" / "detailed_results.html").read_text()
-    assert "For the participant" in page
+    assert "validation_001" in outputs(app)[PAGE]
+    assert "0.857142" not in outputs(app)[PAGE]
 
 
-def test_a_refused_submission_has_a_page_with_its_line(app):
-    write_cases(app / "input" / "res", case_names(1), labels=organ_boxes())
+def test_means_alone_leave_single_cases_out(make_app):
+    app = make_app(page="means")
+    write_shifted(app)
+
+    assert run_scoring(app).returncode == 0
+
+    assert "0.857" in outputs(app)[PAGE]
+    assert "validation_001" not in outputs(app)[PAGE]
+
+
+def test_label_maps_and_answers_have_the_scores_of_an_evaluation(make_app, tmp_path):
+    """Of two answers, one is right."""
+    table = "identifier,{}\nvalidation_001,1\nvalidation_002,0\n"
+    app = make_app(
+        {"reference.csv": table.format("label")}, challenge="flare26-automsc"
+    )
+    write_cases(app / "input" / "res", case_names(2), labels=organ_boxes() == 1)
+    (app / "input" / "res" / "results.csv").write_text(table.format("probs"))
+
+    assert run_scoring(app).returncode == 0
+
+    words = [
+        "--challenge",
+        "flare26-automsc",
+        "--ground-truth",
+        str(tmp_path / "labels"),
+    ]
+    command = [sys.executable, "-m", "flare", "evaluate", str(app / "input" / "res")]
+    subprocess.run([*command, *words, "--output", str(tmp_path)], check=True)
+    expected = read_metrics(tmp_path)["aggregates"]
+    scores = json.loads(outputs(app)["scores.json"])
+    assert scores["auroc_diagnosis"] == 1.0
+    assert scores == {key: round(expected[key], 4) for key in scores}
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({}, r"Missing 1 of 2 cases: validation_002.nii.gz\..*\[F05\]"),
+        ({"time_limit_s": 0}, "The evaluation was not done in its time"),
+        ({"columns": [("dsc", "dsc_x", 4)]}, "The evaluation has no number for dsc_x"),
+    ],
+    ids=["refused", "late", "no number"],
+)
+def test_without_scores_there_is_a_page_with_the_reason(make_app, settings, line):
+    app = make_app()
+    count = 2 if "columns" in settings else 1
+    write_cases(app / "input" / "res", case_names(count), labels=organ_boxes())
+    file = app / "program" / "settings.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
 
     run = run_scoring(app)
 
-    page = (app / "output" / "detailed_results.html").read_text()
     assert run.returncode == 1
-    assert "[F05]" in run.stderr
-    assert run.stderr.strip() in page
-    assert [file.name for file in (app / "output").iterdir()] == [
-        "detailed_results.html"
-    ]
+    assert re.match(line, run.stderr)
+    assert {*outputs(app)} == {PAGE}
+    assert f"<p>{run.stderr.strip()}</p>" in outputs(app)[PAGE]
+
+
+@pytest.mark.parametrize("key", ["reoriented", "probabilities", "missing"])
+def test_no_refusal_needs_a_package_that_bundles_lack(tmp_path, key):
+    names = [f"validation_{number:03}" for number in (1, 2, 3)]
+    labels = write_cases(tmp_path / "labels", names, labels=organ_boxes())
+    submission = write_cases(tmp_path / "submission", names, labels=organ_boxes())
+    REFUSALS[key](submission)
+    (tmp_path / "packages").mkdir()
+    for package in package_names(read_challenge("flare21"), is_plain=False):
+        if package in ("importlib-resources", "typing-extensions"):
+            continue  # which later versions of Python have
+        for top in {file.parts[0] for file in files(package)} - {"..", "__pycache__"}:
+            place = files(package)[0].locate().parents[len(files(package)[0].parts) - 1]
+            (tmp_path / "packages" / top).symlink_to(place / top)
+
+    command = [sys.executable, "-S", "-m", "flare", "evaluate"]
+    command += [f"--ground-truth={labels}", f"--output={tmp_path / 'output'}"]
+    path = os.pathsep.join([str(ROOT), str(tmp_path / "packages")])
+    environment = {"PYTHONPATH": path, "FLARE_INPUT": str(submission)}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    assert run.stderr.strip() == MESSAGES[key]
