@@ -14,6 +14,7 @@ from flare.cli.main import main
 from flare.common.errors import EngineError
 from flare.common.schema import dump
 from flare.evaluation.errors import UploadError
+from flare.platforms.codabench.bundle import BundleOptions, write_bundle
 from flare.platforms.codabench.competition import (
     Column,
     Competition,
@@ -25,7 +26,7 @@ from flare.platforms.codabench.competition import (
 from flare.platforms.codabench.rehearse import rehearse
 from flare.platforms.codabench.verdict import Verdict
 from flare.platforms.rehearsal import SubmissionOptions
-from tests.builders import error_of
+from tests.builders import ROOT, error_of, read_metrics, run_evaluate
 
 BOARD = Leaderboard(
     submission_rule=SubmissionRule.FORCE_BEST,
@@ -209,3 +210,24 @@ def test_the_command_shows_the_row_or_the_page(
     assert (status, stderr[: len(line)]) == (bool(line), line)
     assert shown in stdout
     assert (tmp_path / "out" / "detailed_results.html").read_text() == "<p>bad</p>"
+
+
+@pytest.mark.slow
+@pytest.mark.docker
+def test_a_whole_bundle_gives_the_scores_of_metrics_json(docker, tmp_path):
+    """The bundled predictions, in folders and with what macOS adds."""
+    bundle, submission = tmp_path / "bundle.zip", tmp_path / "submission.zip"
+    references, predictions = ROOT / "ground-truth", ROOT / "examples" / "predictions"
+    files = {f"s/{file.name}": file.read_bytes() for file in predictions.iterdir()}
+    submission.write_bytes(zip_of(**files, **{"__MACOSX/s/._demo_001.nii.gz": "x"}))
+    write_bundle(BundleOptions(ground_truth=references, output=bundle))
+    run_evaluate(predictions, references, tmp_path / "out")
+
+    verdict = rehearse(SubmissionOptions(submission=submission), bundle)
+
+    aggregates = read_metrics(tmp_path / "out")["aggregates"]
+    assert verdict.is_ranked
+    assert verdict.scores == {
+        column.key: round(aggregates[column.key], column.precision)
+        for column in verdict.competition.leaderboards[0].columns
+    }
