@@ -269,10 +269,19 @@ def rules_key(rules: Challenge, *, check_only: bool) -> str:
         "commit": source_commit(),
         "libraries": list(library_versions().values()),
     }
-    return json_sha256(parts)
+    return _json_sha256(parts)
 
 
-def json_sha256(content: Any) -> str:
+def outcome_key(key_of_rules: str, pair: CasePair, digests: tuple[str, str]) -> str:
+    """The key under which the outcome of a case is kept: its digests are a part of it.
+
+    So are the names of its files, as messages about the case have them.
+    """
+    names = [pair.case, pair.reference.name, pair.prediction.name]
+    return _json_sha256([key_of_rules, *digests, names])
+
+
+def _json_sha256(content: Any) -> str:
     """SHA-256 of what JSON can hold."""
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 

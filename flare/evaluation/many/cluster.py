@@ -1,16 +1,22 @@
-"""Scores on the workers of a Dask scheduler that runs already."""
+"""Scores on the workers of a Dask scheduler that runs already, where one is given."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from flare.common.environment import __version__, install_remedy, source_commit
+from flare.common.environment import (
+    __version__,
+    available_cpus,
+    install_remedy,
+    source_commit,
+)
+from flare.common.executor import LocalPool, Pool
 from flare.common.text import listing, safe
 from flare.evaluation.errors import ClusterError
 
@@ -27,6 +33,24 @@ ENCRYPTED = ("tls://", "wss://")
 
 UNLINKED_FOLDERS = ("teams",)
 """The folders that must not be links on a worker: it scores nothing behind a link."""
+
+
+@contextmanager
+def opened_pool(
+    workers: int | None,
+    address: str | None,
+    folders: Mapping[str, Path],
+    on_start: Callable[[str], None] | None,
+) -> Iterator[Pool]:
+    """Workers: processes here, or those of a scheduler, which see the same folders."""
+    if address is None:
+        yield LocalPool(workers or available_cpus())
+        return
+    with connected(address) as client:
+        check_workers(client, folders)
+        if on_start:
+            on_start(client.dashboard_link)
+        yield ClusterPool(client)
 
 
 class ClusterPool:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from flare.answers.tables import MOST_BYTES
 from flare.challenge.answers import ANSWER_SUFFIXES
 from flare.challenge.formats import ALL_SUFFIXES, SUFFIXES
 from flare.challenge.reading import as_challenge
 from flare.challenge.rules import Challenge
-from flare.common.environment import available_cpus
 from flare.common.errors import FlareError, InputError, OrganiserError, OutputError
-from flare.common.executor import Done, LocalPool, Pool, bulkhead, completed
+from flare.common.executor import Done, Pool, bulkhead, completed
 from flare.common.files import is_folder, remove_tree
 from flare.common.text import safe
 from flare.evaluation.errors import GroundTruthError
@@ -32,11 +29,12 @@ from flare.evaluation.many.cases import (
     TeamCase,
     attempts_of,
     digest_of,
-    json_sha256,
+    outcome_key,
     rules_key,
     score_batch,
     split,
 )
+from flare.evaluation.many.cluster import opened_pool
 from flare.evaluation.many.teams import (
     UNPACKED,
     OpenTeam,
@@ -47,13 +45,12 @@ from flare.evaluation.many.teams import (
     TeamTables,
     explanation_lines,
     find_submissions,
+    most_bytes,
     opened_submission,
 )
 from flare.evaluation.options import EvaluationOptions, check_count
 from flare.evaluation.plan import file_checksum, plan_evaluation, with_options
 from flare.evaluation.scoring.case import Attempt
-from flare.evaluation.submission.find import find_references
-from flare.evaluation.submission.match import CasePair
 from flare.evaluation.submission.unpack import NoRoomError
 from flare.results.answers_csv import ANSWERS_CSV
 from flare.results.archives_csv import Flag, Refusal
@@ -151,7 +148,6 @@ def evaluate_many(
 
     with FolderLock(output, USE), KeptScores(output / SCORES_SQLITE) as kept_scores:
         run = _Run(
-            teams=teams,
             ground_truth=ground_truth,
             output=output,
             challenge=challenge,
@@ -160,7 +156,8 @@ def evaluate_many(
             on_progress=on_progress,
             on_team=on_team,
         )
-        open_pool = partial(_open_pool, run, workers, cluster, on_start)
+        folders = {"teams": teams, "reference labels": ground_truth, "results": output}
+        open_pool = partial(opened_pool, workers, cluster, folders, on_start)
         outcomes = run.score(submissions, open_pool)
     submitting_teams = {submission.team for submission in submissions}
     not_submitted = []
@@ -173,36 +170,10 @@ def evaluate_many(
     )
 
 
-@contextmanager
-def _open_pool(
-    run: _Run,
-    workers: int | None,
-    cluster: str | None,
-    on_start: Callable[[str], None] | None,
-) -> Iterator[Pool]:
-    """Workers: processes here, or those of a scheduler, which see the same folders."""
-    if cluster is None:
-        yield LocalPool(workers or available_cpus())
-        return
-    from flare.evaluation.many.cluster import ClusterPool, check_workers, connected
-
-    folders = {
-        "teams": run.teams,
-        "reference labels": run.ground_truth,
-        "results": run.output,
-    }
-    with connected(cluster) as client:
-        check_workers(client, folders)
-        if on_start:
-            on_start(client.dashboard_link)
-        yield ClusterPool(client)
-
-
 @dataclass(kw_only=True)
 class _Run:
     """One run over all teams, whose folder of results is locked."""
 
-    teams: Path
     ground_truth: Path
     output: Path
     challenge: Challenge
@@ -215,7 +186,8 @@ class _Run:
         """Begin with no team."""
         # All teams have the same references: each file is read only once for these two.
         self._checksum = cache(file_checksum)
-        self._most_bytes = cache(self._most_bytes_unpacked)
+        self._rules = with_options(self.challenge, self.options)
+        self._most_bytes = cache(partial(most_bytes, self.ground_truth, self._rules))
         self._tables = TeamTables(self.output)
         self._open_teams: dict[str, OpenTeam] = {}
         self._waiting: list[Submission] = []
@@ -240,7 +212,9 @@ class _Run:
             if first_batch:
                 with open_pool() as pool:
                     self._work(pool, chain([first_batch], batches), len(submissions))
-                    self._work_on_waiting(pool, len(submissions))
+                    while self._waiting:  # some may have to do so several times
+                        batches, self._waiting = self._batches(self._waiting), []
+                        self._work(pool, batches, len(submissions))
         finally:
             for team in self._open_teams.values():
                 team.open_files.close()
@@ -248,13 +222,6 @@ class _Run:
             remove_tree(self.output / UNPACKED)
             self._tables.write()
         return tuple(sorted(self._outcomes, key=lambda outcome: outcome.team))
-
-    def _work_on_waiting(self, pool: Pool, team_count: int) -> None:
-        """Score the teams that had to wait; some may have to do so several times."""
-        while self._waiting:
-            batches = self._batches(self._waiting)
-            self._waiting = []
-            self._work(pool, batches, team_count)
 
     def _work(self, pool: Pool, batches: Iterable[Batch], team_count: int) -> None:
         """Score batches, and tell the progress of a run over all teams."""
@@ -325,9 +292,8 @@ class _Run:
                 if pair.case not in team.attempts:
                     case = TeamCase(team=name, pair=pair, check_only=check_only)
                     groups[pair.case].append(case)
-        rules = with_options(self.challenge, self.options)
         for cases in split(groups.values()):
-            yield Batch(cases=cases, challenge=rules)
+            yield Batch(cases=cases, challenge=self._rules)
 
     def _refusing(
         self, submission: Submission, team: OpenTeam | None = None
@@ -351,19 +317,6 @@ class _Run:
         self._started_teams -= 1  # it will be started anew
         return None
 
-    def _most_bytes_unpacked(self) -> int:
-        """The most bytes that a team's label maps have when they are not compressed.
-
-        No number type takes more than 16 bytes for a voxel; a header takes little.
-        """
-        rules = with_options(self.challenge, self.options)
-        shapes: list[tuple[int, ...]] = []
-        if rules.organs:
-            references = find_references(self.ground_truth, rules)
-            shapes = [file.read_grid().shape for file in references]
-        answer_bytes = MOST_BYTES * len({answers.file for answers in rules.answers})
-        return answer_bytes + sum(16 * math.prod(shape) + 2**20 for shape in shapes)
-
     def _open_team(self, submission: Submission) -> OpenTeam:
         """A team, with the outcomes of its cases that an earlier run has kept."""
         label_maps = ALL_SUFFIXES if self.challenge.npz.prediction else SUFFIXES
@@ -382,7 +335,8 @@ class _Run:
             key_of_rules = rules_key(plan.rules, check_only=plan.check_only)
             team = OpenTeam(submission=submission, plan=plan, rules_key=key_of_rules)
             for pair in plan.prepared.pairs:
-                key = self._outcome_key(team, pair, digest_of(pair))
+                digests = self._checksum(pair.reference.path), digest_of(pair)
+                key = outcome_key(team.rules_key, pair, digests)
                 attempt = self.kept_scores.find(pair, key)
                 if attempt:
                     team.attempts[pair.case] = attempt
@@ -390,17 +344,6 @@ class _Run:
             # From here on, the team closes its files; an error has closed them so far.
             team.open_files = open_files.pop_all()
         return team
-
-    def _outcome_key(
-        self, team: OpenTeam, pair: CasePair, prediction_sha256: str
-    ) -> str:
-        """The key under which the outcome of a case is kept.
-
-        The names of files are a part of it, as messages about the case have them.
-        """
-        reference_sha256 = self._checksum(pair.reference.path)
-        names = [pair.case, pair.reference.name, pair.prediction.name]
-        return json_sha256([team.rules_key, reference_sha256, prediction_sha256, names])
 
     def _take(self, done: Done[Batch, tuple[Attempt, ...]]) -> None:
         """Take and keep the outcomes of a batch; finish teams whose last one it was.
@@ -418,10 +361,10 @@ class _Run:
             self._check_reference(attempt)
             team.attempts[attempt.pair.case] = attempt
             self._scored_cases += 1
-            _, prediction_sha256 = attempt.digests
-            key = self._outcome_key(team, attempt.pair, prediction_sha256)
+            key = outcome_key(team.rules_key, attempt.pair, attempt.digests)
             if key not in outcomes:  # of equal files of several teams, one was scored
                 team.scored += 1
+            _, prediction_sha256 = attempt.digests
             if prediction_sha256:
                 outcomes[key] = attempt
         self.kept_scores.keep(outcomes.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,14 +12,16 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from flare.answers.tables import MOST_BYTES
 from flare.challenge.formats import suffix_of
+from flare.challenge.rules import Challenge
 from flare.common.errors import FlareError, InputError
 from flare.common.executor import FAULTS
 from flare.common.files import is_file, is_folder, remove_tree
 from flare.common.text import count, listing, safe, why
 from flare.evaluation.plan import Plan
 from flare.evaluation.scoring.case import Attempt
-from flare.evaluation.submission.find import ARCHIVE_SUFFIXES
+from flare.evaluation.submission.find import ARCHIVE_SUFFIXES, find_references
 from flare.evaluation.submission.unpack import unpack_zip
 from flare.results.archives_csv import EXPLAINED, Flag, Refusal, replace_rows
 from flare.results.metrics_json import METRICS_JSON
@@ -108,6 +111,19 @@ def _paths_by_team(entries: Iterable[Path]) -> Mapping[str, list[Path]]:
         elif entry.is_symlink() and not is_file(entry):
             usable_paths[entry.name].append(entry)
     return other_archives | usable_paths
+
+
+def most_bytes(ground_truth: Path, rules: Challenge) -> int:
+    """The most bytes that the files of a team have when they are not compressed.
+
+    No number type takes more than 16 bytes for a voxel; a header takes little.
+    """
+    shapes: list[tuple[int, ...]] = []
+    if rules.organs:
+        references = find_references(ground_truth, rules)
+        shapes = [file.read_grid().shape for file in references]
+    answer_bytes = MOST_BYTES * len({answers.file for answers in rules.answers})
+    return answer_bytes + sum(16 * math.prod(shape) + 2**20 for shape in shapes)
 
 
 @contextmanager
