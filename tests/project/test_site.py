@@ -71,7 +71,7 @@ QUESTIONS = {
     "what does F07 mean": "participants/messages.html#F07",
     "podman": "organisers/container.html",
     "tie": "organisers/ranking.html#the-rule",
-    "codabench": "organisers/index.html#off-the-platform",
+    "codabench": "organisers/codabench.html",
     "nan": "reference/answers.html#what-a-submission-has-to-look-like",
     "slurm": "organisers/machines.html#slurm",
     "cite": "organisers/index.html#8-write-the-paper",
