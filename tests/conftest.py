@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -58,6 +59,23 @@ def pytest_configure():
     """Let Ctrl-C reach what tests start, also where they run in the background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Begin with what needs an engine, which others can run beside: it mostly waits."""
+    items.sort(key=lambda item: not item.get_closest_marker("docker"))
+
+
+def pytest_collectstart():
+    """Look for no garbage among all tests and modules, which takes a tenth of a run."""
+    gc.disable()
+
+
+def pytest_collection_finish():
+    """From here on, look for what tests leave."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
