@@ -86,7 +86,7 @@ def naive_ranks(values, ties, missing):
 
 
 def exact_signed_ranks(steps):
-    """Effect and one-sided p of a signed-rank test, from differences as fractions.
+    """Effect and one-sided p of a signed-rank test, from exact differences.
 
     Everything is exact up to the last line, where p is the normal distribution's.
     """

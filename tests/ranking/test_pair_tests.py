@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -46,8 +45,8 @@ def test_ties_are_those_of_exact_fractions(decimals, rule, largest):
     generator, scale = np.random.default_rng(decimals), 10**decimals
     numbers = generator.integers(scale // 2, scale + 1, size=(64, 20))
     numbers[::9, 3] = largest * scale
-    exact = [[Fraction(int(n), scale) for n in row] for row in numbers]
-    values = {f"{n:02}": list(map(float, row)) for n, row in enumerate(exact)}
+    exact = numbers.tolist()  # whole numbers, of which values are fractions
+    values = {f"{n:02}": [own / scale for own in row] for n, row in enumerate(exact)}
 
     tests = by_pair(one_metric(values, rule))
 
