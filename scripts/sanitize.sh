@@ -20,7 +20,7 @@ trap 'rm -rf "$copy"' EXIT
 cp -R flare tests benchmarks pyproject.toml "$copy"
 cd "$copy"
 rm -f flare/evaluation/metrics/_kernel*
-gcc -std=c11 -O1 -g -Wall -Wextra -Werror -ffp-contract=off -fno-omit-frame-pointer \
+gcc -std=c11 -O2 -g -Wall -Wextra -Werror -ffp-contract=off -fno-omit-frame-pointer \
   -fsanitize=address,undefined -fno-sanitize-recover=all -shared -fPIC \
   -o flare/evaluation/metrics/_kernel.abi3.so flare/evaluation/metrics/kernel.c
 
