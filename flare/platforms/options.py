@@ -27,8 +27,3 @@ class PlatformOptions:
         """Check that a bundle is given where the platform has one."""
         if (self.platform == "codabench") != bool(self.bundle):
             raise ValueError("--platform codabench and --bundle need each other")
-
-    def check_alone(self, *are_usual: bool) -> None:
-        """Raise a ValueError if options stand beside a bundle, which says them."""
-        if self.bundle and not all(are_usual):
-            raise ValueError("--bundle is given with options of grand-challenge alone")

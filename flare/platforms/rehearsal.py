@@ -24,7 +24,10 @@ class SubmissionOptions:
         metavar="FOLDER|ZIP|TABLE.csv|JOBS_FOLDER",
     )
     output: Path | None = option(
-        "Folder that gets a copy of metrics.json.", default=None, metavar="DIR"
+        "Folder that gets metrics.json, or what Codabench gets: scores.json and the"
+        " page.",
+        default=None,
+        metavar="DIR",
     )
     engine: str = option(
         "Run it by docker or podman (default: $FLARE_ENGINE, else docker).",

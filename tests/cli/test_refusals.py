@@ -112,9 +112,9 @@ def test_each_option_refuses_what_it_cannot_be(command, param):
         ("rehearse x --platform codabench",
          "--platform codabench and --bundle need each other"),
         ("rehearse x --platform codabench --bundle b --ground-truth c",
-         "--bundle is given with options of grand-challenge alone"),
+         "'--bundle' is not allowed with '--ground-truth'"),
         ("leaderboard x --platform codabench --bundle b --phase test",
-         "--bundle is given with options of grand-challenge alone"),
+         "'--phase' is not allowed with '--bundle'"),
         ("score a --ground-truth b --output c --workers 1 --cluster d",
          "'--cluster' is not allowed with '--workers'"),
         ("serve --output x", "the following arguments are required: --phase or"

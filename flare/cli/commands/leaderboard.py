@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from flare.cli.command import takes
 from flare.cli.console import say
 from flare.common.text import safe
-from flare.platforms.codabench.competition import read_competition
+from flare.platforms.codabench.competition import Leaderboard, read_competition
 from flare.platforms.codabench.leaderboard import order_results
 from flare.platforms.grandchallenge.leaderboard import phase_of, rank_results
+from flare.platforms.grandchallenge.phase import Phase
 from flare.platforms.grandchallenge.phase_settings import PhaseOptions
 from flare.platforms.leaderboard import (
-    Board,
     BoardOptions,
     leaderboard_table,
     read_result,
@@ -30,20 +30,17 @@ class Request(BoardOptions):
     platform: PlatformOptions = field(default_factory=PlatformOptions)
     settings: PhaseOptions
 
-    def __post_init__(self) -> None:
-        """Check that a bundle is alone."""
-        self.platform.check_alone(self.settings == PhaseOptions())
 
-
-@takes(Request)
+@takes(Request, exclusive=("bundle", "phase"))
 def command(request: Request) -> None:
     results = [read_result(file) for file in request.files]
+    board: Leaderboard | Phase
     if bundle := request.platform.bundle:
-        board: Board = (leaderboard := read_competition(bundle).leaderboards[0])
-        rows, left_out = order_results(results, leaderboard)
+        board = read_competition(bundle).leaderboards[0]
+        rows, left_out = order_results(results, board)
     else:
-        board = phase = phase_of(results, request.settings)
-        rows, left_out = rank_results(results, phase)
+        board = phase_of(results, request.settings)
+        rows, left_out = rank_results(results, board)
     if request.output:
         write_leaderboard(rows, board, request.output)
     say(leaderboard_table(rows, board))

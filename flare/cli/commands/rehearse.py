@@ -10,12 +10,7 @@ from flare.cli.console import OutcomeError, say
 from flare.common.files import at
 from flare.platforms.codabench import rehearse as codabench
 from flare.platforms.codabench.verdict import Verdict as CodabenchVerdict
-from flare.platforms.grandchallenge.phase_settings import PhaseOptions
-from flare.platforms.grandchallenge.rehearse import (
-    TIME_LIMIT_S,
-    RehearsalOptions,
-    rehearse,
-)
+from flare.platforms.grandchallenge.rehearse import RehearsalOptions, rehearse
 from flare.platforms.grandchallenge.verdict import Verdict
 from flare.platforms.options import PlatformOptions
 from flare.results.metrics_json import prepare_output
@@ -29,16 +24,8 @@ class Request(RehearsalOptions):
 
     platform: PlatformOptions = field(default_factory=PlatformOptions)
 
-    def __post_init__(self) -> None:
-        """Check that a bundle is alone."""
-        is_usual_time = self.time_limit_s == TIME_LIMIT_S
-        has_usual_settings = self.settings == PhaseOptions()
-        self.platform.check_alone(
-            self.ground_truth is None, is_usual_time, has_usual_settings
-        )
 
-
-@takes(Request)
+@takes(Request, exclusive=("bundle", "ground_truth"))
 def command(request: Request) -> None:
     bundle = request.platform.bundle
     verdict = _of_bundle(request, bundle) if bundle else _of_phase(request)

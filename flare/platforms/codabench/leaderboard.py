@@ -31,17 +31,15 @@ def order_results(
     """
     on_board = [Result(name=r.name, metrics=_scores(r.metrics)) for r in results]
     left_out: list[tuple[str, str]] = []
-    if board.submission_rule is SubmissionRule.FORCE_LAST:
-        newest_first = on_board[::-1]
-        newest_first, left_out = first_of_each(newest_first, "a later result is there")
-        on_board = newest_first[::-1]
-    if board.submission_rule is SubmissionRule.FORCE_BEST:
-        # By hidden columns, too, which do not order the board.
-        first = board.primary_index
-        columns = sorted(board.columns, key=lambda c: (c.index != first, c.index))
-        best_first = _ordered(on_board, columns)
-        best, left_out = first_of_each(best_first, "a better result is there")
-        chosen = {id(result) for result in best}
+    rule, first = board.submission_rule, board.primary_index
+    if rule in (SubmissionRule.FORCE_BEST, SubmissionRule.FORCE_LAST):
+        candidates, why = on_board[::-1], "a later result is there"
+        if rule is SubmissionRule.FORCE_BEST:
+            # By hidden columns, too, which do not order the board.
+            columns = sorted(board.columns, key=lambda c: (c.index != first, c.index))
+            candidates, why = _ordered(on_board, columns), "a better result is there"
+        firsts, left_out = first_of_each(candidates, why)
+        chosen = {id(result) for result in firsts}
         on_board = [result for result in on_board if id(result) in chosen]
     best_first = _ordered(on_board, board.ordering)
     return [(rank, rank, row) for rank, row in enumerate(best_first, start=1)], left_out

@@ -61,9 +61,8 @@ def rehearse(options: SubmissionOptions, bundle: Path) -> Verdict:
         (results / PROGRAMS[1]).write_text(STATUS, encoding="utf-8")
         _unpack(bundle, folder / "bundle")
         task = competition.tasks[0]
-        _place(folder / "bundle" / task.scoring_program, folder / "program")
-        if task.reference_data:
-            _place(folder / "bundle" / task.reference_data, folder / "input" / "ref")
+        _unpack(folder / "bundle" / task.scoring_program, folder / "program")
+        _unpack(folder / "bundle" / task.reference_data, folder / "input" / "ref")
         return _run(Docker(options.engine), competition, folder)
 
 
@@ -79,14 +78,6 @@ def _unpack(file: Path, target: Path) -> None:
     except Exception as error:  # zipfile lets many kinds through, from zlib and others
         problem = 'the participant would read "Bad or empty zip file"'
         raise UploadError(f"{safe(file)}: {problem} ({safe(str(error))})") from error
-
-
-def _place(part: Path, target: Path) -> None:
-    """Put a part of a bundle, a zip or a folder, where the worker unpacks it."""
-    if part.is_dir():
-        part.rename(target)
-    else:
-        _unpack(part, target)
 
 
 def _command(program: Path) -> list[str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from typing import Any
 
 from flare.common.text import listing
@@ -18,9 +19,6 @@ from flare.platforms.codabench.competition import Competition, Leaderboard
 from flare.platforms.codabench.score import PAGE
 from flare.platforms.leaderboard import SCORES_JSON
 from flare.platforms.rehearsal import outcome_text
-
-MOST = 1e10
-"""The site's database has no room for a score of this size."""
 
 _NO_WORDS = re.compile(r"(?is)<(style|script|title)\b.*?</\1>|<[^>]*>")
 
@@ -52,7 +50,7 @@ class Verdict:
             return "Could not decode scores json properly, it contains an error."
         # The worker cannot send NaN, nor the site keep what is no number.
         values = [*scores.values()] if isinstance(scores, dict) else [None]
-        if not all(isinstance(v, int | float) and abs(v) < MOST for v in values):
+        if not all(isinstance(v, int | float) and isfinite(v) for v in values):
             return "Finished, without scores: scores.json has other values than numbers"
         if "metadata" in self.outputs:
             return "Error, the output directory already contains a metadata file."
@@ -90,22 +88,22 @@ class Verdict:
         """Whether the result would be on the board by itself."""
         return self._board.is_automatic and self._board.ordering[0].key in self.scores
 
-    @cached_property
-    def warnings(self) -> tuple[str, ...]:
+    @property
+    def warnings(self) -> list[str]:
         """Lines about faults that the organiser should know, or repair."""
-        return tuple(self._warnings())
-
-    def _warnings(self) -> Iterator[str]:
         missing = [c.key for c in self._board.columns if c.key not in self.scores]
+        rule, lines = self._board.submission_rule.value, []
         if missing and not self.message:
-            yield f"scores.json lacks {listing(missing)}: the board would show n/a."
+            lines.append(f"scores.json lacks {listing(missing)}: the board shows n/a.")
         if not self._board.is_automatic:
-            rule = self._board.submission_rule.value
-            yield f"By the submission_rule {rule}, no result is there by itself."
+            lines.append(f"By the submission_rule {rule}, nothing is there by itself.")
         if not self.page_text:
-            yield "The participant sees no page, and so no reason of a failure."
+            lines.append("The participant sees no page, and so no reason of a failure.")
         if self.seconds * 2 > self._limit_s:
-            yield f"That is more than half of the {self._limit_s} s that it may take."
+            lines.append(
+                f"That is more than half of the time limit, {self._limit_s} s."
+            )
+        return lines
 
     def __str__(self) -> str:
         """Return what a rehearsal showed, for the organiser."""
