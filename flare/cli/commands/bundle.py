@@ -1,4 +1,4 @@
-"""Make what a platform needs to evaluate submissions, as one file to upload."""
+"""Make one file of what a platform needs for evaluations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLACE = ("For organisers", 13)
 
 @click.group("bundle", cls=Group)
 def command() -> None:
-    """Make what a platform needs to evaluate submissions, as one file to upload."""
+    """Make one file of what a platform needs for evaluations."""
 
 
 @command.add_command
