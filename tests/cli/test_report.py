@@ -97,6 +97,8 @@ BOTH = ("--ground-truth", "x", "--predictions", "x")
         ("mm", ("--groups", "x"), "--groups: only for one evaluation or the results of"
          " all teams"),
         ("m", ("--figures", "x"), "--figures: only with --audience organiser"),
+        ("m", ("--page", "means", *ORGANISER), "--page: only with --audience"
+         " participant"),
         ("m", BOTH, "--ground-truth: only with --audience organiser"),
         ("m", (*BOTH, "--audience", "participant"), "--ground-truth: only with"
          " --audience organiser"),

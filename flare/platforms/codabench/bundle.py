@@ -74,19 +74,13 @@ class BundleOptions:
     ground_truth: Path = option("Folder of the reference labels.", metavar="DIR")
     output: Path = option("Write the bundle into this file.", metavar="FILE.zip")
     title: str = option(
-        "Title of the competition (default: the challenge's name).",
-        default="",
-        metavar="TEXT",
+        "Title (default: the challenge's name).", default="", metavar="TEXT"
     )
     start: str = option(
-        "First day of the phase, in UTC (default: today).",
-        default="",
-        metavar="YYYY-MM-DD",
+        "First day, in UTC (default: today).", default="", metavar="YYYY-MM-DD"
     )
     end: str = option(
-        "Day at whose beginning it ends (default: none).",
-        default="",
-        metavar="YYYY-MM-DD",
+        "The day after the last (default: none).", default="", metavar="YYYY-MM-DD"
     )
     image: str = option(
         "Score in this image: Docker's python, with the version in its tag.",
@@ -143,19 +137,20 @@ def write_bundle(options: BundleOptions) -> tuple[str, ...]:
     program |= _own_files(options, challenge, board)
     seconds = _expected_s(options.ground_truth, challenge, is_plain=is_plain)
     _check(options, sum(file.stat().st_size for file in references.values()), seconds)
+    name = safe(options.output.name)
     part = options.output.with_name(f".{options.output.name}.part")
     try:
         part.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(part, "w") as bundle:
-            for name, content in _texts(options, challenge, board).items():
-                bundle.writestr(name, content)
+            for file, content in _texts(options, challenge, board).items():
+                bundle.writestr(file, content)
             _nest(bundle, PROGRAM, program.items())
-            contents = ((name, file.read_bytes()) for name, file in references.items())
+            contents = ((file, path.read_bytes()) for file, path in references.items())
             _nest(bundle, REFERENCES, contents)
             program_mb = bundle.getinfo(PROGRAM).file_size / 1e6
         if (size := part.stat().st_size) > LARGEST_BYTES:
             problem = f"it would have {size / 1e9:.1f} GB; above 1 GB, uploads may hang"
-            raise _would_fail(options, problem, "Compress the references, as .nii.gz.")
+            raise UploadError(f"{name}: {problem}", "Give references as .nii.gz.")
         part.replace(options.output)
     except OSError as error:
         raise unwritable(options.output, error) from error
@@ -194,17 +189,14 @@ def _expected_s(ground_truth: Path, challenge: Challenge, *, is_plain: bool) -> 
 
 def _check(options: BundleOptions, size: int, seconds: float) -> None:
     """Refuse references and evaluations that the site has no room or time for."""
+    name, limit_s = safe(options.output.name), options.time_limit_s
     if size > QUOTA_BYTES:
         problem = f"its references have {size / 1e9:.1f} GB, and the site gives 15 GB"
-        raise _would_fail(options, problem, "Take fewer cases.")
-    if seconds > options.time_limit_s / 2:
+        raise UploadError(f"{name}: {problem}", "Take fewer cases.")
+    if seconds > limit_s / 2:
         problem = f"an evaluation takes about {seconds:.0f} s, more than half of"
         remedy = "Take fewer cases, or a queue of your own and its --time-limit."
-        raise _would_fail(options, f"{problem} {options.time_limit_s} s", remedy)
-
-
-def _would_fail(options: BundleOptions, problem: str, remedy: str) -> UploadError:
-    return UploadError(f"{safe(options.output.name)}: {problem}", remedy)
+        raise UploadError(f"{name}: {problem} {limit_s} s", remedy)
 
 
 def _texts(

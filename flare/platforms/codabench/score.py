@@ -29,11 +29,6 @@ REFUSAL = """<!doctype html>
 """
 """The page of a submission without scores."""
 
-LATE = (
-    "The evaluation was not done in its time, and was stopped. Please tell the"
-    " organisers."
-)
-
 
 class Failure(Exception):  # noqa: N818  an outcome, and no fault of this program
     """The sentence that a participant gets in place of scores."""
@@ -78,7 +73,8 @@ def run_kit(end: float, *words: str) -> None:
         log, errors = process.communicate(timeout=max(0, end - time.monotonic()))
     except subprocess.TimeoutExpired as error:
         os.killpg(process.pid, signal.SIGKILL)
-        raise Failure(LATE) from error
+        line = "The evaluation was not done in its time. Please tell the organisers."
+        raise Failure(line) from error
     if process.returncode:
         line = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
         if not line or "[X" in line:  # a fault, of which the organisers need the log
