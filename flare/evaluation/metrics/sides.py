@@ -94,14 +94,16 @@ def side_of(
     farthest = Farthest(area)
     for surfels in far:
         farthest.add(surfels.distances, areas.take(surfels.codes))
+    # Complex numbers are sorted by both of their parts: by distance, then by area.
     far_distances, far_areas = farthest.all()
-    ones = np.ones(far_areas.size, dtype=np.int64)
-    counts = np.concatenate((near_counts, ones))
-    distances = np.concatenate((near.distances, far_distances))
-    areas = np.concatenate((areas.take(near.codes), far_areas))
-    keys = (areas, distances) if distances.size <= KEPT else (distances,)
-    order = np.lexsort(keys)
-    distances, areas, counts = distances[order], areas[order], counts[order]
+    far_pairs = np.sort(far_distances + 1j * far_areas)
+    near_pairs = near.distances + 1j * areas.take(near.codes)
+    order = np.argsort(near_pairs)
+    near_pairs, near_counts = near_pairs[order], near_counts[order]
+    places = np.searchsorted(far_pairs, near_pairs)
+    pairs = np.insert(far_pairs, places, near_pairs)
+    counts = np.insert(np.ones(far_pairs.size, dtype=np.int64), places, near_counts)
+    distances, areas = pairs.real, pairs.imag
     if totals.sum() > KEPT:
         areas = areas * counts
     else:
