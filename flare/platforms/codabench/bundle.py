@@ -118,8 +118,8 @@ class BundleOptions:
 
     @property
     def python(self) -> str:
-        """The version of Python in the image."""
-        match = re.search(r"\bpython:(3\.\d+)", self.image)
+        """The version of Python in the image, if that takes most wheels for Linux."""
+        match = re.search(r"\bpython:(3\.\d+)(?!.*alpine)", self.image)
         return match[1] if match else ""
 
 

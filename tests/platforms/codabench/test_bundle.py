@@ -163,6 +163,7 @@ def test_without_an_index_it_is_said_what_pip_says(monkeypatch):
         ({"start": "31.5.2026"}, "'31.5.2026' is no date, such as 2026-05-31"),
         ({"start": "2026-05-31", "end": "2026-05-31"}, "is not after 2026-05-31"),
         ({"image": "debian:13"}, "'debian:13' is not like python:3.13-slim"),
+        ({"image": "python:3.13-alpine"}, "is not like python:3.13-slim"),
     ],
 )
 def test_options_that_no_bundle_can_have(tmp_path, options, problem):
