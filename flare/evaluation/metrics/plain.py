@@ -186,13 +186,14 @@ def is_surfel(codes: Bytes) -> Mask:
 
 def find_beyond(first: Mask, second: Mask, ball: Ball) -> Mask:
     """The surfels of a first mask that have none of the second in the ball around."""
-    reach_z, reach_y, _ = np.abs(np.reshape(ball, (-1, 3))).max(axis=0, initial=0)
-    second = np.pad(second, ((reach_z, reach_z), (reach_y, reach_y), (0, 0)))
-    depth, height, width = second.shape
-    is_beyond = np.zeros_like(second)
-    inner = is_beyond[reach_z : depth - reach_z, reach_y : height - reach_y]
-    inner[:] = first
+    reach_z, reach_y, reach_x = np.reshape(ball, (-1, 3)).max(axis=0, initial=0)
+    # Empty places end each row, so no row is widened into the next one.
+    margins = ((reach_z, reach_z), (reach_y, reach_y), (0, reach_x))
+    is_beyond, second = np.pad(first, margins), np.pad(second, margins)
     is_beyond &= ~second
+    _, height, width = second.shape
+    inner = tuple(map(slice, first.shape))
+    surfels = is_beyond[reach_z:, reach_y:][inner]
     for half_width, rows in groupby(ball, key=lambda row: row.half_width):
         left = np.flatnonzero(is_beyond)
         if not left.size:
@@ -200,20 +201,20 @@ def find_beyond(first: Mask, second: Mask, ball: Ball) -> Mask:
         is_near = widen(second, half_width)
         if left.size * IN_A_ROW > is_beyond.size:
             for z, y, _ in rows:
-                moved = is_near[reach_z + z :, reach_y + y :]
-                inner &= ~moved[: inner.shape[0], : inner.shape[1]]
+                surfels &= ~is_near[reach_z + z :, reach_y + y :][inner]
         else:
             for z, y, _ in rows:
                 left = left[~is_near.reshape(-1)[left + (z * height + y) * width]]
             is_beyond[:] = False
             is_beyond.reshape(-1)[left] = True
-    return inner
+    return surfels
 
 
 def widen(mask: Mask, places: int) -> Mask:
-    """A mask widened along x, by some places on both sides."""
-    widened: Mask = mask.copy()
-    for step in range(1, min(places, mask.shape[2] - 1) + 1):
-        widened[..., step:] |= mask[..., :-step]
-        widened[..., :-step] |= mask[..., step:]
+    """A mask widened along x, by some places on both sides; so many end its rows."""
+    widened = mask.copy()
+    flat, flat_widened = mask.reshape(-1), widened.reshape(-1)
+    for step in range(1, places + 1):
+        flat_widened[step:] |= flat[:-step]
+        flat_widened[:-step] |= flat[step:]
     return widened
