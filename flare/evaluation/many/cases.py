@@ -51,10 +51,6 @@ IN_MEMORY_BYTES = 2**28
 """Predictions up to this size are read once as a whole, so that what is scored has the
 digest that is kept. No compressed label map is larger, and such a one is not kept."""
 
-REFERENCES_BYTES = 2**28
-"""So many bytes of references stay in a process: packed ones of 512 x 512 x 100 voxels
-take one or two million."""
-
 EXPLAINED_BELOW = 0.5
 """Of a case with a lower DSC it is asked what was done to it as a whole."""
 
@@ -144,7 +140,7 @@ def attempts_of(done: Done[Batch, tuple[Attempt, ...]]) -> tuple[Attempt, ...]:
 
 
 class References:
-    """The references that this process has used last, as many as have room.
+    """The references that were used last, as many as have room, which is in bytes.
 
     Teams that are scored later find them by the digests of their files. Threads of a
     worker of a cluster share them.
@@ -173,8 +169,8 @@ class References:
         self._label_maps.clear()
 
 
-REFERENCES = References(REFERENCES_BYTES)
-"""Those of all batches of this process."""
+REFERENCES = References(room=2**28)
+"""Those of this process: packed ones of 512 x 512 x 100 voxels take a million bytes."""
 
 
 def _bytes_of(label_map: LabelMap) -> int:

@@ -51,19 +51,18 @@ def ball_rows(spacing: Spacing, tolerance: float, extent: tuple[int, int, int]) 
     SciPy's to the last bit, so a distance of exactly the tolerance is decided as by the
     official scripts.
     """
-    reach_z, reach_y, reach_x = (
+    reach = (
         min(math.floor(tolerance / size) + 1, longest)
         for size, longest in zip(spacing, extent, strict=True)
     )
-    return _rows_within(spacing, tolerance, (reach_z, reach_y, reach_x))
+    return _rows_within(spacing, tolerance, *reach)
 
 
 @lru_cache(maxsize=256)
 def _rows_within(
-    spacing: Spacing, tolerance: float, reach: tuple[int, int, int]
+    spacing: Spacing, tolerance: float, reach_z: int, reach_y: int, reach_x: int
 ) -> Ball:
     """The rows of a ball, as far as it may reach."""
-    reach_z, reach_y, reach_x = reach
     z, y = np.ogrid[-reach_z : reach_z + 1, -reach_y : reach_y + 1]
     widths = np.zeros((2 * reach_z + 1, 2 * reach_y + 1), dtype=np.int64)
     for x in range(reach_x + 1):

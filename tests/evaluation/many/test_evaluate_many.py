@@ -115,7 +115,7 @@ def test_no_team_can_change_the_reference_of_the_others(tmp_path):
 
 
 def test_the_references_that_were_used_last_stay_as_far_as_they_have_room(monkeypatch):
-    """Two maps of 40 bytes, and not three; another file of the same name is read."""
+    """Two maps of 40 bytes, and not three."""
     read = []
 
     def read_labels(file, _):
@@ -124,10 +124,9 @@ def test_the_references_that_were_used_last_stay_as_far_as_they_have_room(monkey
         return LabelMap(grid=None, voxels=voxels, allowed=())
 
     monkeypatch.setattr(LabelMapFile, "read_labels", read_labels)
-    file = LabelMapFile(case="case_1", path=Path("case_1.nii"), name="case_1.nii")
     references = cases.References(room=100)
     for sha256 in "abaccab":
-        references.read(cases.SharedReference.of(file, sha256), [1])
+        references.read(SimpleNamespace(sha256=sha256, npz=None), [1])
     assert read == [*"abcb"]
 
 
