@@ -32,7 +32,7 @@ RUNS = {"interval_s": 0.02, "repeats": 1, "caches": Caches.WARM, "has_warm_up": 
 QUICK = ("--gpu", "none", "--caches", "warm", "--interval", "0.02", "--no-warm-up")
 """What commands are told to measure on anything, and soon."""
 
-LIMITS = Limits(timeout_s=0.6, memory="120m", shm_size="16m", output_size="8m")
+LIMITS = Limits(timeout_s=3, memory="120m", shm_size="16m", output_size="8m")
 
 
 class Archives(dict):

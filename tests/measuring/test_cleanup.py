@@ -251,7 +251,7 @@ def test_an_engine_that_hangs_lets_a_measurement_end(impatient, tmp_path, caplog
     with pytest.raises(LeftoverError, match=r"team: .*volume: no answer for 1 s\)"):
         measured(impatient, folder, "volume-rm")
 
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < 60
     (line,) = caplog.messages
     assert line.startswith("team: in the engine may remain what has the label flare.me")
     assert impatient.calls("image rm --force flare-measure-team-")
