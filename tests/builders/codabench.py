@@ -12,6 +12,7 @@ from flare.platforms.codabench.bundle import BundleOptions, write_bundle
 def write_light_bundle(monkeypatch, file, labels, **options):
     """Write a bundle that has no wheels: its program runs in this Python alone."""
     monkeypatch.setattr(packages, "wheel_files", lambda names, python: ())
+    monkeypatch.setattr(packages, "compiled", lambda files: {})  # it takes a second
     write_bundle(BundleOptions(ground_truth=labels, output=file, **options))
     return file
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import marshal
 import re
 import subprocess
 import sys
 import tempfile
+import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
 from pathlib import Path
 
 from flare.challenge.metrics import METRICS
@@ -45,7 +48,22 @@ def program_files(challenge: Challenge, python: str) -> tuple[dict[str, bytes], 
     is_plain = not (kernel.exists() and is_loadable(kernel.read_bytes()))
     files |= {} if is_plain else {KERNEL: kernel.read_bytes()}
     names = package_names(challenge, is_plain=is_plain)
-    return files | dict(wheel_files(names, python)), is_plain
+    files |= dict(wheel_files(names, python))
+    is_same = python == f"{sys.version_info.major}.{sys.version_info.minor}"
+    return files | (compiled(files) if is_same else {}), is_plain
+
+
+def compiled(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The modules among some files, as Python keeps what it has compiled."""
+    compiled_files = {}
+    for name in filter(lambda name: name.endswith(".py"), files):
+        source = files[name]
+        with warnings.catch_warnings(action="ignore"):  # of the code of packages
+            code = compile(source, f"/app/program/{name}", "exec", dont_inherit=True)
+        # 1: it is not held against its source, whose time is that of unpacking.
+        header = MAGIC_NUMBER + (1).to_bytes(4, "little") + source_hash(source)
+        compiled_files[cache_from_source(name)] = header + marshal.dumps(code)
+    return compiled_files
 
 
 def package_names(challenge: Challenge, *, is_plain: bool) -> list[str]:

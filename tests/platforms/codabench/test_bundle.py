@@ -1,7 +1,9 @@
 """A bundle: its settings, its pages, what is in its zips, and what would not work."""
 
 import json
+import sys
 import zipfile
+from importlib.machinery import SourcelessFileLoader
 
 import pytest
 import yaml
@@ -13,7 +15,7 @@ from flare.platforms.codabench import packages
 from flare.platforms.codabench.bundle import BundleOptions, write_bundle
 from flare.platforms.codabench.competition import leaderboard_for
 from flare.platforms.codabench.packages import KERNEL, package_names, wheel_files
-from tests.builders import case_names, error_of, organ_boxes, write_cases
+from tests.builders import case_names, error_of, organ_boxes, write_cases, write_file
 from tests.builders.codabench import inner_zip, write_light_bundle
 
 OWN = """
@@ -121,6 +123,16 @@ def test_a_program_has_an_own_challenge_and_no_kernel_that_is_too_new(
     assert {*names} - {*package_names(read_challenge("flare22"), is_plain=False)} == {
         "scipy"
     }
+
+
+def test_modules_are_compiled_for_the_place_where_they_run(tmp_path):
+    """Python loads them, whatever the time of the source."""
+    ((name, content),) = packages.compiled({"flare/mine.py": b"VALUE = 3\n"}).items()
+
+    file = write_file(tmp_path / name, content)
+    code = SourcelessFileLoader("mine", str(file)).get_code("mine")
+    assert name == f"flare/__pycache__/mine.{sys.implementation.cache_tag}.pyc"
+    assert (code.co_filename, code.co_consts[0]) == ("/app/program/flare/mine.py", 3)
 
 
 @pytest.mark.parametrize(
