@@ -43,7 +43,7 @@ from cases import label_maps
 from worst import KINDS, ORGANS, spheres
 
 from flare.evaluation.metrics.comparison import compare_labels
-from flare.evaluation.metrics.packed import kernel_problem
+from flare.evaluation.metrics.kernel import kernel_problem
 from flare.evaluation.metrics.pairs import MapPair, map_of
 
 assert not kernel_problem(), kernel_problem()

@@ -314,7 +314,7 @@ def version_option() -> click.Option:
 
     def tell(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
         if is_asked:
-            from flare.evaluation.metrics.packed import slow_text
+            from flare.evaluation.metrics.kernel import slow_text
 
             click.echo("\n".join(filter(None, (version_text(), slow_text()))))
             ctx.exit()

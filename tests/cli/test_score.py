@@ -14,7 +14,7 @@ from contextlib import closing
 import pytest
 
 from flare.common.text import safe
-from flare.evaluation.metrics.packed import kernel_problem
+from flare.evaluation.metrics.kernel import kernel_problem
 from tests.builders import ROOT, run_command, run_flare, write_file
 from tests.builders.errors import told
 from tests.builders.many import write_teams

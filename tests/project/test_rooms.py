@@ -12,7 +12,7 @@ import pytest
 import flare
 from flare.challenge.answers import KINDS
 from flare.challenge.metrics import ANSWER_METRICS
-from flare.evaluation.metrics.packed import kernel_problem
+from flare.evaluation.metrics.kernel import kernel_problem
 from tests.builders import ROOT, run_command
 
 LEVELS = (

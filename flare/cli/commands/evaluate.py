@@ -86,7 +86,7 @@ def command(request: EvaluationRequest) -> None:
         from flare.challenge.reading import read_challenge
         from flare.common.environment import reuse_freed_memory
         from flare.evaluation.evaluate import evaluate_folder, submitted_folder
-        from flare.evaluation.metrics.packed import slow_text
+        from flare.evaluation.metrics.kernel import slow_text
         from flare.evaluation.submission.find import usual_references
         from flare.results.metrics_json import prepare_output, write_metrics
         from flare.results.scores import results_table

@@ -8,8 +8,8 @@ Each file is about one noun of the method. To be read in this order:
 - ``plain.py``: which corners of the voxel grid lie on a surface, with a drawing; the
   surfels that sit on them, and which have none of the other mask nearby. It is the
   definition, in NumPy, and counts where no kernel was compiled;
-- ``kernel.c``: the same on bits, and ``packed.py``, which calls it: a label map is
-  packed into runs row by row while its file is read, and never held otherwise;
+- ``kernel.c``: the same on bits; ``kernel.py`` finds it, and ``packed.py`` calls it: a
+  label map is packed into runs while its file is read, and never held otherwise;
 - ``tally.py``: what either of them counts; ``tolerance.py``: the ball around a corner
   in which a surfel counts as near;
 - ``pairs.py``: the two label maps of a case, one label in both, and the choice of the

@@ -19,10 +19,10 @@
 
 typedef uint64_t Word; /* 64 corners of a row, or 64 voxels: the first in the lowest bit */
 
-enum { VERSION = 26816461, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
+enum { VERSION = 100693966, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
 
-/* What packed.py asks for first: with a kernel of another version, the plain way is taken. A
- * test computes it from this file, so that no old kernel is called by a newer packed.py. */
+/* What kernel.py asks for first: with a kernel of another version, the plain way is taken. A
+ * test computes it from this file, so that no old kernel is called by a newer kernel.py. */
 API int kernel_version(void) { return VERSION; }
 
 /* --- Packed label maps --------------------------------------------------------------

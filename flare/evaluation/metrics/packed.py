@@ -1,19 +1,14 @@
 """Label maps packed into runs, and their labels counted by compiled code.
 
-``kernel.c`` beside this file says what a packed label map is. It was compiled if there
-was a C compiler when this package was installed; `kernel_problem` tells. Without it,
-`flare.evaluation.metrics.plain` counts the same, bit by bit, from arrays.
+``kernel.c`` beside this file says what a packed label map is.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
-from ctypes import POINTER, Structure, c_double, c_int64, c_void_p
+from ctypes import c_double, c_int64, c_void_p
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -27,18 +22,19 @@ from flare.evaluation.metrics.arrays import (
     box_of,
     ends_of,
 )
+from flare.evaluation.metrics.kernel import (
+    KernelList,
+    KernelMap,
+    KernelSearch,
+    address,
+    kernel,
+)
 from flare.evaluation.metrics.ring import ring_of
 from flare.evaluation.metrics.tally import Near, Surfels, Tally, Voxels
 from flare.evaluation.metrics.tolerance import Ball
 
-VERSION = 26816461
-"""Of the kernel that this file knows how to call, as in ``kernel.c``."""
-
 WIDEST = 2**24 - 1
 """Rows of more voxels cannot be packed."""
-
-PLAIN = "FLARE_PLAIN"
-"""The variable of the environment that chooses NumPy, if it is not empty."""
 
 LOOK_UPS = 2**23
 """So many rows are looked up for near surfels; of an organ, a million at most are."""
@@ -46,90 +42,7 @@ LOOK_UPS = 2**23
 _NOWHERE = (2**62,) * 3 + (0,) * 3
 
 
-class _Map(Structure):
-    _fields_ = (
-        *(("items", c_void_p), ("starts", c_void_p)),
-        *(("item_count", c_int64), ("row_count", c_int64)),
-    )
-
-
-class _List(Structure):
-    _fields_ = (
-        *(("corners", c_void_p), ("codes", c_void_p), ("is_beyond", c_void_p)),
-        *(("room", c_int64), ("size", c_int64)),
-    )
-
-
-class _Search(Structure):
-    _fields_ = (
-        *(("rows", c_void_p), ("size", c_int64)),
-        *(("radius", c_double), ("spacing", c_double * 3)),
-        *(("ranks", c_void_p), ("reach", c_int64 * 3)),
-        *(("distances", c_int64), ("look_ups", c_int64), ("counts", c_void_p * 2)),
-    )
-
-
 _SEARCH_ROW = np.dtype([("z", np.int32), ("y", np.int32), ("square", np.float64)])
-
-
-@cache
-def _library() -> ctypes.CDLL | str:
-    """The compiled kernel, or why it is not used."""
-    if os.environ.get(PLAIN):
-        return f"{PLAIN} is set"
-    folder = Path(__file__).parent
-    for suffix in EXTENSION_SUFFIXES:
-        file = folder / f"_kernel{suffix}"
-        if file.exists():
-            break
-    else:
-        return "it was not compiled"
-    try:
-        library = ctypes.CDLL(str(file))
-        version = library.kernel_version()
-    except (OSError, AttributeError) as error:
-        return f"it cannot be loaded ({error})"
-    if version != VERSION:
-        return f"it is of version {version}, expected {VERSION}"
-    array, size = c_void_p, c_int64
-    library.pack_rows.argtypes = (
-        *(array, size, size, size, size, array, size, array, array),
-    )
-    library.unpack_rows.argtypes = (_Map, size, size, size, array)
-    library.words_needed.argtypes = (array, size)
-    library.words_needed.restype = c_int64
-    library.compare_labels.argtypes = (
-        *(_Map, _Map, size, size, array, array, array, size, array, size),
-        *(array, array, POINTER(_List), POINTER(_Search)),
-    )
-    return library
-
-
-def kernel_problem() -> str:
-    """Why the kernel is not used, in words of a sentence; empty if it is."""
-    library = _library()
-    return library if isinstance(library, str) else ""
-
-
-def slow_text() -> str:
-    """Return a sentence for where NumPy counts in place of the kernel, else nothing."""
-    problem = kernel_problem()
-    if not problem:
-        return ""
-    return (
-        f"Metrics are counted by NumPy, more slowly: no compiled kernel, as {problem}."
-        " To have it: sudo apt install gcc, and install this package anew."
-    )
-
-
-def _kernel() -> ctypes.CDLL:
-    library = _library()
-    assert not isinstance(library, str), library
-    return library
-
-
-def _at(array: npt.NDArray[np.generic]) -> int:
-    return array.ctypes.data
 
 
 class PackedMap:
@@ -158,16 +71,16 @@ class PackedMap:
             self._items = np.empty(room, dtype=np.uint32)
         starts = self._starts[self._filled : self._filled + rows + 1]
         voxels = np.ascontiguousarray(voxels, dtype=np.uint8)
-        if _kernel().pack_rows(
-            _at(voxels),
+        if kernel().pack_rows(
+            address(voxels),
             self._filled,
             rows,
             height,
             width,
-            _at(self._items),
+            address(self._items),
             room,
-            _at(starts),
-            _at(self._boxes),
+            address(starts),
+            address(self._boxes),
         ):
             raise ValueError(f"a label map of shape {self.shape} cannot be packed")
         self._parts.append(self._items[: int(starts[-1] - starts[0])].copy())
@@ -182,8 +95,8 @@ class PackedMap:
         start, stop, _ = part.indices(depth)
         labels: Labels = np.empty((max(0, stop - start), height, width), dtype=np.uint8)
         rows = len(labels) * height
-        if _kernel().unpack_rows(
-            self.as_parameter(), start * height, rows, width, _at(labels)
+        if kernel().unpack_rows(
+            self.as_parameter(), start * height, rows, width, address(labels)
         ):
             raise ValueError("a packed label map is broken")
         return labels
@@ -197,11 +110,16 @@ class PackedMap:
         """The labels that it has, without 0."""
         return tuple(np.flatnonzero(self._boxes[:, 3]).tolist())
 
-    def as_parameter(self) -> _Map:
+    def as_parameter(self) -> KernelMap:
         """The map as the kernel gets it, once it is full."""
         if self._filled != self._rows:
             raise ValueError("a packed label map is compared when all rows are there")
-        return _Map(_at(self._items), _at(self._starts), self._items.size, self._rows)
+        return KernelMap(
+            address(self._items),
+            address(self._starts),
+            self._items.size,
+            self._rows,
+        )
 
 
 class PackedPair:
@@ -229,16 +147,16 @@ class PackedPair:
         distances = ring_of(spacing).distances
         counts: Counts = np.zeros((2, distances.size + 1, 256), dtype=np.int64)
         lists = _Lists.of(room)
-        search = _Search(
-            rows=_at(rows),
+        search = KernelSearch(
+            rows=address(rows),
             size=len(rows),
             radius=distances[-1],
             spacing=(c_double * 3)(*spacing),
-            ranks=_at(ranks),
+            ranks=address(ranks),
             reach=(c_int64 * 3)(*np.subtract(ranks.shape, 1).tolist()),
             distances=distances.size,
             look_ups=LOOK_UPS,
-            counts=(c_void_p * 2)(_at(counts[0]), _at(counts[1])),
+            counts=(c_void_p * 2)(address(counts[0]), address(counts[1])),
         )
         self._compare(label, box, (), lists, search)
         first, second = lists.first(0), lists.first(1)
@@ -250,9 +168,9 @@ class PackedPair:
         box: Box,
         ball: Ball,
         lists: _Lists | None = None,
-        search: _Search | None = None,
+        search: KernelSearch | None = None,
     ) -> Tally:
-        kernel = _kernel()
+        library = kernel()
         _, height, width = self._maps[0].shape
         is_counted = np.zeros(256, dtype=np.uint8)
         is_counted[label] = 1
@@ -261,22 +179,22 @@ class PackedPair:
         reach = int(np.abs(rows[:, 0]).max(initial=0))
         if search is not None:
             reach = max(reach, search.reach[0])
-        memory = np.empty(kernel.words_needed(_at(ends), reach), dtype=np.uint64)
+        memory = np.empty(library.words_needed(address(ends), reach), dtype=np.uint64)
         voxels: Counts = np.zeros(3, dtype=np.int64)
         counts: Counts = np.zeros((2, 256), dtype=np.int64)
-        if kernel.compare_labels(
+        if library.compare_labels(
             self._maps[0].as_parameter(),
             self._maps[1].as_parameter(),
             height,
             width,
-            _at(is_counted),
-            _at(ends),
-            _at(rows),
+            address(is_counted),
+            address(ends),
+            address(rows),
             len(rows),
-            _at(memory),
+            address(memory),
             memory.size,
-            _at(voxels),
-            _at(counts),
+            address(voxels),
+            address(counts),
             lists.into if lists else None,
             search,
         ):
@@ -290,7 +208,7 @@ class _Lists:
     """Memory for the surfels of two maps, and where the kernel finds it."""
 
     surfels: tuple[Surfels, ...]
-    into: ctypes.Array[_List]
+    into: ctypes.Array[KernelList]
 
     @classmethod
     def of(cls, room: int) -> _Lists:
@@ -303,10 +221,13 @@ class _Lists:
             )
             for _ in range(2)
         )
-        into = (_List * 2)()
+        into = (KernelList * 2)()
         for side, memory in zip(into, surfels, strict=True):
-            side.corners, side.codes = _at(memory.corners), _at(memory.codes)
-            side.is_beyond, side.room = _at(memory.is_beyond), room
+            side.corners, side.codes = (
+                address(memory.corners),
+                address(memory.codes),
+            )
+            side.is_beyond, side.room = address(memory.is_beyond), room
         return cls(surfels, into)
 
     def first(self, side: int) -> Surfels:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics import packed
 from flare.evaluation.metrics.arrays import (
     EMPTY,
     Box,
@@ -26,7 +25,8 @@ from flare.evaluation.metrics.arrays import (
     ends_of,
     extent_of,
 )
-from flare.evaluation.metrics.packed import PackedMap, PackedPair
+from flare.evaluation.metrics.kernel import kernel_problem
+from flare.evaluation.metrics.packed import WIDEST, PackedMap, PackedPair
 from flare.evaluation.metrics.plain import PlainMap, PlainPair
 from flare.evaluation.metrics.tally import Near, Surfels, Tally
 from flare.evaluation.metrics.tolerance import Ball, ball_rows
@@ -44,7 +44,7 @@ class Array(Protocol):
 
 def empty_map(shape: tuple[int, int, int]) -> VoxelMap:
     """A label map that is to be filled row by row."""
-    if packed.kernel_problem() or shape[2] > packed.WIDEST or 0 in shape:
+    if kernel_problem() or shape[2] > WIDEST or 0 in shape:
         return PlainMap(shape)
     return PackedMap(shape)
 

@@ -18,7 +18,7 @@ from flare.evaluation.errors import DamagedFileError
 from flare.evaluation.labelmaps.grid import Grid
 from flare.evaluation.labelmaps.reading import LabelMap
 from flare.evaluation.metrics.comparison import Agreement, compare_labels
-from flare.evaluation.metrics.packed import kernel_problem
+from flare.evaluation.metrics.kernel import kernel_problem
 from flare.evaluation.metrics.pairs import MapPair
 from flare.evaluation.scoring.reading import read_prediction, read_reference
 from flare.evaluation.submission.find import LabelMapFile

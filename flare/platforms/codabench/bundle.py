@@ -23,7 +23,7 @@ from flare.common.text import printable, safe
 from flare.evaluation.answers import answer_reference_files
 from flare.evaluation.check import check_references
 from flare.evaluation.errors import UploadError
-from flare.evaluation.metrics.packed import kernel_problem
+from flare.evaluation.metrics.kernel import kernel_problem
 from flare.evaluation.plan import prepare
 from flare.evaluation.scoring.case import attempt_case
 from flare.evaluation.submission.find import Folder, find_references

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from flare.evaluation.metrics import packed, plain
+from flare.evaluation.metrics import kernel, packed, plain
 from flare.evaluation.metrics.plain import PlainMap, PlainPair
 from flare.evaluation.metrics.tolerance import ball_rows
 from tests.builders.maps import map_pair
@@ -81,7 +81,7 @@ def test_the_kernel_needs_memory_for_some_planes_however_many_there_are():
 
     def words(depth, reach):
         ends = np.array([(0, 0, 0), (depth, 512, 512)], dtype=np.int64)
-        return packed._kernel().words_needed(packed._at(ends), reach)
+        return kernel.kernel().words_needed(kernel.address(ends), reach)
 
     plane = 513 * 9
     assert words(100, 3) == words(100_000, 3)

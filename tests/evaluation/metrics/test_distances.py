@@ -9,7 +9,7 @@ import pytest
 import scipy.spatial
 import surface_distance
 
-from flare.evaluation.metrics import packed, ring, sides
+from flare.evaluation.metrics import kernel, packed, ring, sides
 from flare.evaluation.metrics.comparison import compare_labels
 from flare.evaluation.metrics.hd95_and_assd import assd, hd95
 from tests.builders.maps import map_pair
@@ -164,7 +164,7 @@ def test_memory_of_a_hostile_map_is_bounded(set_limits):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert agreement.distances[1].distances.size < 60_000  # of 380,000 surfels
-    limit = 56 if packed.kernel_problem() else 16
+    limit = 56 if kernel.kernel_problem() else 16
     assert peak < limit * organ.size  # SciPy's transform of the whole map takes 80
 
 

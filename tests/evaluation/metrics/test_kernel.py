@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flare.evaluation.metrics import packed
+from flare.evaluation.metrics import kernel, pairs
 from flare.evaluation.metrics.arrays import extent_of
 from flare.evaluation.metrics.packed import PackedMap, PackedPair
 from flare.evaluation.metrics.pairs import box_around, map_of
@@ -22,10 +22,10 @@ from tests.evaluation.metrics.drawn import BLOCK, PAIRS, digest, draw
 
 FORMER = json.loads(Path(__file__).with_name("former_values.json").read_text())
 SOURCE = ROOT / "flare" / "evaluation" / "metrics" / "kernel.c"
-STARTS = [0] if packed.kernel_problem() else range(0, PAIRS, 3 * BLOCK)
+STARTS = [0] if kernel.kernel_problem() else range(0, PAIRS, 3 * BLOCK)
 FLAGS = ("-std=c11", "-O2", "-g0", "-ffp-contract=off", "-fvisibility=hidden")
 
-needs_kernel = pytest.mark.skipif(bool(packed.kernel_problem()), reason="no kernel")
+needs_kernel = pytest.mark.skipif(bool(kernel.kernel_problem()), reason="no kernel")
 
 
 def compiled(request, file):
@@ -131,11 +131,11 @@ def test_rows_that_are_missing_or_too_many_are_refused():
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     """A folder in which the kernel is looked for anew."""
-    monkeypatch.delenv(packed.PLAIN, raising=False)
-    monkeypatch.setattr(packed, "__file__", str(tmp_path / "packed.py"))
-    packed._library.cache_clear()
+    monkeypatch.delenv(kernel.PLAIN, raising=False)
+    monkeypatch.setattr(kernel, "__file__", str(tmp_path / "kernel.py"))
+    kernel._library.cache_clear()
     yield tmp_path
-    packed._library.cache_clear()
+    kernel._library.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -147,32 +147,32 @@ def folder(monkeypatch, tmp_path):
     ],
 )
 def test_without_a_kernel_numpy_counts(folder, monkeypatch, content, variable, problem):
-    monkeypatch.setenv(packed.PLAIN, variable)
+    monkeypatch.setenv(kernel.PLAIN, variable)
     if content:
         (folder / "_kernel.abi3.so").write_bytes(content)
-    assert packed.kernel_problem().startswith(problem)
+    assert kernel.kernel_problem().startswith(problem)
     assert isinstance(map_of(np.zeros((1, 1, 1), dtype=np.uint8)), PlainMap)
 
 
 def test_a_kernel_of_another_version_is_not_used(request, folder, monkeypatch):
     compiled(request, folder / "_kernel.abi3.so")
-    assert packed.kernel_problem() == ""
-    packed._library.cache_clear()
-    monkeypatch.setattr(packed, "VERSION", packed.VERSION + 1)
-    problem = f"it is of version {packed.VERSION - 1}, expected {packed.VERSION}"
-    assert packed.kernel_problem() == problem
+    assert kernel.kernel_problem() == ""
+    kernel._library.cache_clear()
+    monkeypatch.setattr(kernel, "VERSION", kernel.VERSION + 1)
+    problem = f"it is of version {kernel.VERSION - 1}, expected {kernel.VERSION}"
+    assert kernel.kernel_problem() == problem
 
 
 def test_each_kernel_has_a_version_of_its_own():
     """So one that was compiled before a change is not used after it."""
     text = re.sub(r"VERSION = \d+", "VERSION", SOURCE.read_text("utf-8"))
     number = int(hashlib.sha256(text.encode()).hexdigest()[:7], 16)
-    assert number == packed.VERSION, f"write {number} into packed.py and kernel.c"
+    assert number == kernel.VERSION, f"write {number} into kernel.py and kernel.c"
     assert f"VERSION = {number}" in SOURCE.read_text("utf-8")
 
 
 def test_rows_too_wide_for_a_packed_map_are_counted_by_numpy(monkeypatch):
-    monkeypatch.setattr(packed, "WIDEST", 2)
+    monkeypatch.setattr(pairs, "WIDEST", 2)
     assert isinstance(map_of(np.zeros((1, 1, 3), dtype=np.uint8)), PlainMap)
 
 

@@ -1,0 +1,123 @@
+"""Finds the compiled kernel, and says how it is called.
+
+``kernel.c`` beside this file was compiled if there was a C compiler when this package
+was installed; `kernel_problem` tells. Without it, `flare.evaluation.metrics.plain`
+counts the same, bit by bit, from arrays.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, Structure, c_double, c_int64, c_void_p
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+VERSION = 100693966
+"""Of the kernel that this file can call, as in ``kernel.c``."""
+
+PLAIN = "FLARE_PLAIN"
+"""The variable of the environment that chooses NumPy, if it is not empty."""
+
+
+class KernelMap(Structure):
+    """A packed label map."""
+
+    _fields_ = (
+        *(("items", c_void_p), ("starts", c_void_p)),
+        *(("item_count", c_int64), ("row_count", c_int64)),
+    )
+
+
+class KernelList(Structure):
+    """Memory for the surfels of one map."""
+
+    _fields_ = (
+        *(("corners", c_void_p), ("codes", c_void_p), ("is_beyond", c_void_p)),
+        *(("room", c_int64), ("size", c_int64)),
+    )
+
+
+class KernelSearch(Structure):
+    """The ball in which distances are measured, and their numbers."""
+
+    _fields_ = (
+        *(("rows", c_void_p), ("size", c_int64)),
+        *(("radius", c_double), ("spacing", c_double * 3)),
+        *(("ranks", c_void_p), ("reach", c_int64 * 3)),
+        *(("distances", c_int64), ("look_ups", c_int64), ("counts", c_void_p * 2)),
+    )
+
+
+@cache
+def _library() -> ctypes.CDLL | str:
+    """The compiled kernel, or why it is not used."""
+    if os.environ.get(PLAIN):
+        return f"{PLAIN} is set"
+    files = (Path(__file__).with_name(f"_kernel{end}") for end in EXTENSION_SUFFIXES)
+    file = next(filter(Path.exists, files), None)
+    if not file:
+        return "it was not compiled"
+    try:
+        library = ctypes.CDLL(str(file))
+        version = library.kernel_version()
+    except (OSError, AttributeError) as error:
+        return f"it cannot be loaded ({error})"
+    if version != VERSION:
+        return f"it is of version {version}, expected {VERSION}"
+    array, size = c_void_p, c_int64
+    library.pack_rows.argtypes = (
+        *(array, size, size, size, size, array, size, array, array),
+    )
+    library.unpack_rows.argtypes = (KernelMap, size, size, size, array)
+    library.words_needed.argtypes = (array, size)
+    library.words_needed.restype = c_int64
+    library.compare_labels.argtypes = (
+        *(
+            KernelMap,
+            KernelMap,
+            size,
+            size,
+            array,
+            array,
+            array,
+            size,
+            array,
+            size,
+        ),
+        *(array, array, POINTER(KernelList), POINTER(KernelSearch)),
+    )
+    return library
+
+
+def kernel_problem() -> str:
+    """Why the kernel is not used, in words of a sentence; empty if it is."""
+    library = _library()
+    return library if isinstance(library, str) else ""
+
+
+def slow_text() -> str:
+    """Return a sentence for where NumPy counts in place of the kernel, else nothing."""
+    problem = kernel_problem()
+    if not problem:
+        return ""
+    return (
+        f"Metrics are counted by NumPy, more slowly: no compiled kernel, as {problem}."
+        " To have it: sudo apt install gcc, and install this package anew."
+    )
+
+
+def kernel() -> ctypes.CDLL:
+    """Return the compiled kernel, where there is no `kernel_problem`."""
+    library = _library()
+    assert not isinstance(library, str), library
+    return library
+
+
+def address(array: npt.NDArray[np.generic]) -> int:
+    """Return where the kernel finds an array, which its caller has to keep alive."""
+    return array.ctypes.data
