@@ -73,11 +73,7 @@ def score_labels(
         prediction.unknown and unknown_rules.prediction is UnknownLabels.ZERO
     ):
         return _worst_organs(challenge, reference.grid)
-    pair = MapPair(
-        reference=reference.voxels,
-        prediction=prediction.voxels,
-        spacing=reference.grid.spacing,
-    )
+    pair = MapPair(reference.voxels, prediction.voxels, reference.grid.spacing)
     agreements = compare_labels(
         pair,
         organ_tolerances(challenge),

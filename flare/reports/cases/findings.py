@@ -186,9 +186,7 @@ class _ScoredPart:
 
 
 def _pair_of(reference: Labels, prediction: Labels, spacing: Spacing) -> MapPair:
-    return MapPair(
-        reference=map_of(reference), prediction=map_of(prediction), spacing=spacing
-    )
+    return MapPair(map_of(reference), map_of(prediction), spacing)
 
 
 class _TurnedCase:
