@@ -52,10 +52,11 @@ def files_below(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(str(path.relative_to(folder)) for path in paths))
 
 
-def not_run(image: str, stderr: bytes) -> EngineError:
+def not_run(image: str, stderr: bytes, remedy: str = "") -> EngineError:
     """The error of an image that the engine cannot run, by the engine's last line."""
     lines = stderr.decode("utf-8", "replace").strip().splitlines()
-    return EngineError(f"{image}: it cannot be run ({safe(' '.join(lines[-1:]))})")
+    problem = f"{image}: it cannot be run ({safe(' '.join(lines[-1:]))})"
+    return EngineError(problem, remedy)
 
 
 def outcome_text(

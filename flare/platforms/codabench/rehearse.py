@@ -101,13 +101,19 @@ def _run(engine: Docker, competition: Competition, folder: Path) -> Verdict:
         words += ["--env", line]
     for place in ("program", "output", "shared", "input", "data:ro"):
         words += ["--volume", f"{folder}/{place.partition(':')[0]}:/app/{place}"]
-    words += [competition.docker_image, *_command(folder / "program")]
+    image = competition.docker_image
+    remedy = f"See whether {engine.program} pull {image} works here."
+    if not engine.inspect_image(image):  # its time is not counted there, either
+        pull = engine.run("pull", image, timeout_s=None)
+        if pull.returncode:
+            raise not_run(image, pull.stderr, remedy)
+    words += [image, *_command(folder / "program")]
     begin = time.monotonic()
     status, log = None, b""
     try:
         run = engine.run(*words, timeout_s=competition.phases[0].execution_time_limit)
         if run.returncode == NOT_STARTED:
-            raise not_run(competition.docker_image, run.stderr)
+            raise not_run(image, run.stderr, remedy)
         status, log = run.returncode, run.stdout + run.stderr
     except NoAnswerError:
         engine.kill(container)

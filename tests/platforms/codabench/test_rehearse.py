@@ -91,6 +91,7 @@ def engine(make_engine):
         return make_engine(
             "volumes = [w.rsplit(':', 1) for w in words if w.count(':') == 1]",
             "folders = {place: pathlib.Path(path) for path, place in volumes}",
+            "if words[0] == 'image': print('[{}]')",
             "if words[0] == 'run':",
             "    state['seen'] = sorted(str(p.relative_to(folders['/app/input']))",
             "        for p in folders['/app/input'].rglob('*') if p.is_file())",
@@ -115,7 +116,8 @@ def test_the_container_is_the_worker_s(engine, make_engine, bundle, submission):
     assert state["seen"] == [
         "ref/a.nii.gz", "res/__MACOSX/._a", "res/metadata", "res/s/a.nii.gz"
     ]  # fmt: skip
-    (command,) = state["calls"]
+    *others, command = state["calls"]
+    assert [words[0] for words in others] == ["image", "pull"]
     assert command[-3:] == ["python:3.13-slim", "python", "score.py"]
     assert "--cap-drop ALL --security-opt no-new-privileges" in " ".join(command)
 
