@@ -18,6 +18,7 @@ from flare.challenge.rules import Challenge
 from flare.common.environment import PACKAGE
 from flare.common.text import safe
 from flare.evaluation.errors import UploadError
+from flare.evaluation.metrics.kernel import kernel_problem
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 """The packages, pinned with the hashes of their files."""
@@ -45,7 +46,8 @@ def program_files(challenge: Challenge, python: str) -> tuple[dict[str, bytes], 
         if file.is_file() and file.suffix not in _LEFT_OUT:
             files[str(file.relative_to(PACKAGE.parent))] = file.read_bytes()
     kernel = PACKAGE.parent / KERNEL
-    is_plain = not (kernel.exists() and is_loadable(kernel.read_bytes()))
+    is_usable = not kernel_problem() and kernel.exists()
+    is_plain = not (is_usable and is_loadable(kernel.read_bytes()))
     files |= {} if is_plain else {KERNEL: kernel.read_bytes()}
     names = package_names(challenge, is_plain=is_plain)
     files |= dict(wheel_files(names, python))

@@ -104,10 +104,13 @@ def test_the_references_are_what_is_scored_alone(bundle, labels):
     assert {name: archive.read(name) for name in archive.namelist()} == files
 
 
-def test_a_program_has_an_own_challenge_and_no_kernel_that_is_too_new(
-    monkeypatch, labels, own, tmp_path
+@pytest.mark.parametrize(
+    ("name", "answer"), [("is_loadable", False), ("kernel_problem", "it is old")]
+)
+def test_a_program_has_an_own_challenge_and_no_kernel_that_is_of_no_use(
+    monkeypatch, labels, own, tmp_path, name, answer
 ):
-    monkeypatch.setattr(packages, "is_loadable", lambda library: False)
+    monkeypatch.setattr(packages, name, lambda *_: answer)
     (labels / "true.csv").write_text("case,age\nvalidation_001,4\nvalidation_002,5\n")
 
     file = tmp_path / "plain.zip"
