@@ -11,7 +11,7 @@ import os
 import shutil
 import tarfile
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,16 +119,6 @@ class Run:
     """Content of metrics.json, if there is one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Usage:
-    """The usage.json of `shim.py`; its fields are those of `Run`."""
-
-    status: int = KILLED
-    seconds: float = 0.0
-    process_bytes: int = 0
-    is_late: bool = False
-
-
 def rehearse(options: RehearsalOptions, phase: Phase) -> Run:
     """Run the image on a submission as the platform would, with a phase's memory.
 
@@ -201,14 +191,10 @@ def _read_run(folder: Path) -> Run:
         file = folder.joinpath(*names)
         return file.read_bytes() if file.is_file() else None
 
-    usage = build(_Usage, json.loads(content(RESULT, "usage.json") or b"{}"))
-    return Run(
-        status=usage.status,
+    return replace(
+        build(Run, json.loads(content(RESULT, "usage.json") or b"{}")),
         stdout=content(RESULT, "stdout") or b"",
         stderr=content(RESULT, "stderr") or b"",
-        seconds=usage.seconds,
-        process_bytes=usage.process_bytes,
-        is_late=usage.is_late,
         outputs=files_below(folder / OUTPUT),
         metrics=content(OUTPUT, METRICS_JSON),
     )
