@@ -1,6 +1,7 @@
 """A bundle: its settings, its pages, what is in its zips, and what would not work."""
 
 import json
+import re
 import sys
 import zipfile
 from importlib.machinery import SourcelessFileLoader
@@ -15,7 +16,14 @@ from flare.platforms.codabench import packages
 from flare.platforms.codabench.bundle import BundleOptions, write_bundle
 from flare.platforms.codabench.competition import leaderboard_for
 from flare.platforms.codabench.packages import KERNEL, package_names, wheel_files
-from tests.builders import case_names, error_of, organ_boxes, write_cases, write_file
+from tests.builders import (
+    ROOT,
+    case_names,
+    error_of,
+    organ_boxes,
+    write_cases,
+    write_file,
+)
 from tests.builders.codabench import inner_zip, write_light_bundle
 
 OWN = """
@@ -161,6 +169,15 @@ def test_what_would_not_work_is_not_written(
 
     assert problem in str(error_of(UploadError, write_bundle, options))
     assert not [*tmp_path.glob("new/*")]
+
+
+def test_packages_have_the_versions_of_the_other_containers():
+    """scripts/lock.sh writes both files."""
+    pins = re.findall(r"^\S+==\S+ ", packages.REQUIREMENTS.read_text(), re.MULTILINE)
+    other_pins = (ROOT / "scripts/container/requirements-service.txt").read_text()
+
+    assert len(pins) == 12
+    assert [pin for pin in pins if pin not in other_pins] == []
 
 
 def test_without_an_index_it_is_said_what_pip_says(monkeypatch):
