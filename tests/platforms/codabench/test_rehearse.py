@@ -7,6 +7,7 @@ of codalab/codabench at c7dbc756, its class Run, and the Docker engine.
 import io
 import json
 import zipfile
+from dataclasses import replace
 
 import pytest
 
@@ -26,7 +27,7 @@ from flare.platforms.codabench.competition import (
 from flare.platforms.codabench.rehearse import rehearse
 from flare.platforms.codabench.verdict import Verdict
 from flare.platforms.rehearsal import SubmissionOptions
-from tests.builders import ROOT, error_of, read_metrics, run_evaluate
+from tests.builders import ROOT, error_of, read_metrics, run_evaluate, write_file
 
 BOARD = Leaderboard(
     submission_rule=SubmissionRule.FORCE_BEST,
@@ -62,25 +63,26 @@ def zip_of(**files):
     return content.getvalue()
 
 
-@pytest.fixture
-def bundle(tmp_path):
+def bundle_of(competition):
     """A bundle whose scoring program tells what it sees."""
-    file = tmp_path / "bundle.zip"
     program = {"metadata.yaml": "command: python score.py", "score.py": PROGRAM}
     files = {
-        "competition.yaml": json.dumps(dump(COMPETITION)),
+        "competition.yaml": json.dumps(dump(competition)),
         "program.zip": zip_of(**program),
         "reference.zip": zip_of(**{"a.nii.gz": "reference"}),
     }
-    file.write_bytes(zip_of(**files))
-    return file
+    return zip_of(**files)
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    return write_file(tmp_path / "bundle.zip", bundle_of(COMPETITION))
 
 
 @pytest.fixture
 def submission(tmp_path):
-    file = tmp_path / "submission.zip"
-    file.write_bytes(zip_of(**{"s/a.nii.gz": "a", "__MACOSX/._a": ""}))
-    return file
+    content = zip_of(**{"s/a.nii.gz": "a", "__MACOSX/._a": ""})
+    return write_file(tmp_path / "submission.zip", content)
 
 
 @pytest.fixture
@@ -97,6 +99,7 @@ def engine(make_engine):
             "        for p in folders['/app/input'].rglob('*') if p.is_file())",
             f"    for name, text in {files!r}.items():",
             "        (folders['/app/output'] / name).write_text(text)",
+            f"    time.sleep({pause_s})",
             f"    print('the log'); sys.stderr.write({stderr!r}); sys.exit({status})",
         ).program
 
@@ -120,6 +123,19 @@ def test_the_container_is_the_worker_s(engine, make_engine, bundle, submission):
     assert [words[0] for words in others] == ["image", "pull"]
     assert command[-3:] == ["python:3.13-slim", "python", "score.py"]
     assert "--cap-drop ALL --security-opt no-new-privileges" in " ".join(command)
+
+
+def test_a_program_is_ended_at_the_time_limit(
+    engine, make_engine, tmp_path, submission
+):
+    competition = replace(COMPETITION, phases=(Phase(execution_time_limit=1),))
+    bundle = write_file(tmp_path / "bundle.zip", bundle_of(competition))
+    options = SubmissionOptions(submission=submission, engine=engine({}, pause_s=60))
+
+    verdict = rehearse(options, bundle)
+
+    assert verdict.message == "Execution Time Limit exceeded. Limit was 1 seconds"
+    assert make_engine.state()["calls"][-1][0] == "kill"
 
 
 @pytest.mark.docker
