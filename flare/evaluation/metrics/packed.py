@@ -59,6 +59,7 @@ class PackedMap:
         self._starts[0] = 0
         self._filled = 0
         self._boxes = np.tile(np.array(_NOWHERE), (256, 1))
+        self._parameter: KernelMap | None = None
 
     def add(self, voxels: Bytes) -> None:
         """Take the next whole rows: shape (rows * width,)."""
@@ -88,6 +89,8 @@ class PackedMap:
         if self._filled == self._rows:
             self._items = np.concatenate(self._parts)
             self._parts.clear()
+            addresses = address(self._items), address(self._starts)
+            self._parameter = KernelMap(*addresses, self._items.size, self._rows)
 
     def slices(self, part: slice) -> Labels:
         """The labels of some slices."""
@@ -112,14 +115,9 @@ class PackedMap:
 
     def as_parameter(self) -> KernelMap:
         """The map as the kernel gets it, once it is full."""
-        if self._filled != self._rows:
+        if not self._parameter:
             raise ValueError("a packed label map is compared when all rows are there")
-        return KernelMap(
-            address(self._items),
-            address(self._starts),
-            self._items.size,
-            self._rows,
-        )
+        return self._parameter
 
 
 class PackedPair:
@@ -158,7 +156,7 @@ class PackedPair:
             look_ups=LOOK_UPS,
             counts=(c_void_p * 2)(address(counts[0]), address(counts[1])),
         )
-        self._compare(label, box, (), lists, search)
+        self._compare(label, box, np.empty((0, 3), np.int32), lists, search)
         first, second = lists.first(0), lists.first(1)
         return Near(counts[0], first), Near(counts[1], second)
 
@@ -175,8 +173,7 @@ class PackedPair:
         is_counted = np.zeros(256, dtype=np.uint8)
         is_counted[label] = 1
         ends = ends_of(box)
-        rows = np.array(ball, dtype=np.int32).reshape(-1, 3)
-        reach = int(np.abs(rows[:, 0]).max(initial=0))
+        reach = int(ball[:, 0].max(initial=0))
         if search is not None:
             reach = max(reach, search.reach[0])
         memory = np.empty(library.words_needed(address(ends), reach), dtype=np.uint64)
@@ -189,8 +186,8 @@ class PackedPair:
             width,
             address(is_counted),
             address(ends),
-            address(rows),
-            len(rows),
+            address(ball),
+            len(ball),
             address(memory),
             memory.size,
             address(voxels),

@@ -186,7 +186,7 @@ def is_surfel(codes: Bytes) -> Mask:
 
 def find_beyond(first: Mask, second: Mask, ball: Ball) -> Mask:
     """The surfels of a first mask that have none of the second in the ball around."""
-    reach_z, reach_y, reach_x = np.reshape(ball, (-1, 3)).max(axis=0, initial=0)
+    reach_z, reach_y, reach_x = ball.max(axis=0, initial=0)
     # Empty places end each row, so no row is widened into the next one.
     margins = ((reach_z, reach_z), (reach_y, reach_y), (0, reach_x))
     is_beyond, second = np.pad(first, margins), np.pad(second, margins)
@@ -194,7 +194,7 @@ def find_beyond(first: Mask, second: Mask, ball: Ball) -> Mask:
     _, height, width = second.shape
     inner = tuple(map(slice, first.shape))
     surfels = is_beyond[reach_z:, reach_y:][inner]
-    for half_width, rows in groupby(ball, key=lambda row: row.half_width):
+    for half_width, rows in groupby(ball.tolist(), key=lambda row: row[2]):
         left = np.flatnonzero(is_beyond)
         if not left.size:
             break

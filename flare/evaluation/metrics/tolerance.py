@@ -6,7 +6,8 @@ corners of the grid, that are no longer than the tolerance. It is a stack of str
 rows along x, and a row is known by its half width. These are the five rows of one slice
 of the ball of 2 mm, with voxels of 1 mm:
 
->>> for _, y, half_width in sorted(ball_rows((1.0, 1.0, 1.0), 2.0, extent=(0, 9, 9))):
+>>> ball = ball_rows((1.0, 1.0, 1.0), 2.0, extent=(0, 9, 9))
+>>> for _, y, half_width in sorted(ball.tolist()):
 ...     print(f"y = {y:2}", ("#" * (2 * half_width + 1)).center(5), half_width)
 y = -2   #   0
 y = -1  ###  1
@@ -23,24 +24,16 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from flare.evaluation.metrics.arrays import Spacing
 from flare.evaluation.metrics.ring import lengths_of
 
-
-class BallRow(NamedTuple):
-    """A row of the tolerance ball: corners -half_width to +half_width along x."""
-
-    z: int
-    y: int
-    half_width: int
-
-
-Ball = tuple[BallRow, ...]
-"""Its rows, the widest and nearest first."""
+Ball = npt.NDArray[np.int32]
+"""Its rows, the widest and nearest first: shape (n, 3), of z, y and half width each. A
+row has the corners from -half width to +half width along x."""
 
 
 def ball_rows(spacing: Spacing, tolerance: float, extent: tuple[int, int, int]) -> Ball:
@@ -67,8 +60,9 @@ def _rows_within(
     widths = np.zeros((2 * reach_z + 1, 2 * reach_y + 1), dtype=np.int64)
     for x in range(reach_x + 1):
         widths += lengths_of((z, y, np.array(x)), spacing) <= tolerance
-    rows = [
-        BallRow(z - reach_z, y - reach_y, int(widths[z, y]) - 1)
-        for z, y in np.argwhere(widths).tolist()
-    ]
-    return tuple(sorted(rows, key=lambda row: -row.half_width))
+    places = np.argwhere(widths)
+    half_widths = widths[tuple(places.T)] - 1
+    rows = np.column_stack((places - (reach_z, reach_y), half_widths))
+    ball: Ball = rows[np.argsort(-half_widths, kind="stable")].astype(np.int32)
+    ball.setflags(write=False)  # it is used for many organs
+    return ball

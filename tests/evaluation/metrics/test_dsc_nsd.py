@@ -151,7 +151,7 @@ def test_the_ball_is_that_of_the_distance_transform_to_the_last_bit(seed):
 
 def test_a_ball_is_made_once_for_all_organs_that_are_wider():
     thin, wide, wider = (ball_rows((1.0, 0.8, 0.8), 2, (z, 9, 9)) for z in (0, 7, 8))
-    assert thin != wide
+    assert len(thin) < len(wide)
     assert wider is wide
 
 

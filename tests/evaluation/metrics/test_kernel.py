@@ -103,14 +103,14 @@ def test_a_broken_map_is_refused(broken):
     if broken == "starts":
         second._starts[8] = 2**31
     elif broken == "items":
-        second._items = second._items[:3]
+        second.as_parameter().item_count = 3
     elif broken == "rows":
-        second._rows = 5
+        second.as_parameter().row_count = 5
     else:
         box = (slice(0, 5), *box[1:])
 
-    with pytest.raises(ValueError, match=r"label 1 cannot be compared|all rows are"):
-        PackedPair(first, second).tally(1, box, ())
+    with pytest.raises(ValueError, match="label 1 cannot be compared"):
+        PackedPair(first, second).tally(1, box, np.empty((0, 3), dtype=np.int32))
 
 
 @needs_kernel
