@@ -19,7 +19,7 @@
 
 typedef uint64_t Word; /* 64 corners of a row, or 64 voxels: the first in the lowest bit */
 
-enum { VERSION = 100693966, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
+enum { VERSION = 223575557, BITS = 64, CODES = 256, LANES = 2, X_BITS = 24 };
 
 /* What kernel.py asks for first: with a kernel of another version, the plain way is taken. A
  * test computes it from this file, so that no old kernel is called by a newer kernel.py. */
@@ -41,6 +41,8 @@ typedef struct { /* where a label is; the end is the first place without it */
     int64_t from[3], to[3]; /* along z, y, x */
 } Box;
 
+static int64_t absolute(int64_t number) { return number < 0 ? -number : number; }
+
 static int64_t items_of_voxels(int64_t width) { return (width + 3) / 4; }
 
 /* The items of a row; -1 if the map does not have them. */
@@ -61,7 +63,7 @@ static int64_t end_of(const uint32_t *items, int64_t i, int64_t count, int64_t w
     return end < width ? end : width;
 }
 
-/* How many of the lowest bits are 0, of a word that has others. */
+/* The place of the lowest bit of a word that has any. */
 static int lowest(Word bits)
 {
 #ifdef __GNUC__
@@ -129,13 +131,12 @@ API int pack_rows(const uint8_t *voxels, int64_t row, int64_t rows, int64_t heig
     if (row < 0 || room / most < rows) return -1;
     const uint32_t before = starts[0]; /* items of the rows that were packed earlier */
     if (rows * most > UINT32_MAX - before) return -1;
-    int64_t run = 0; /* ends here; a run of the background goes on through many rows */
-    for (int64_t r = 0; r < rows; r++) {
+    int64_t run = 0, r = 0; /* a run ends here; one of the background may go through many rows */
+    while (r < rows) {
         const int64_t first = r * width;
         if (run <= first) run = end_of_run(voxels, first, rows * width);
         if (!voxels[first] && run - first >= width) {
             for (const int64_t end = run / width; r < end; r++) starts[r + 1] = starts[r];
-            r--;
             continue;
         }
         const int64_t z = (row + r) / height, y = (row + r) % height;
@@ -150,6 +151,7 @@ API int pack_rows(const uint8_t *voxels, int64_t row, int64_t rows, int64_t heig
         }
         if (count >= most) memcpy(into, voxels + first, (size_t)width), count = most;
         starts[r + 1] = starts[r] + (uint32_t)count;
+        r++;
     }
     return 0;
 }
@@ -231,10 +233,10 @@ static Word moved(const Word *row, int64_t words, int64_t w, int64_t by, int up)
 {
     const int64_t near = up ? w - by / BITS : w + by / BITS, far = up ? near - 1 : near + 1;
     const int shift = (int)(by % BITS);
-    Word bits = near < 0 || near >= words ? 0 : up ? row[near] << shift : row[near] >> shift;
-    if (shift && far >= 0 && far < words)
-        bits |= up ? row[far] >> (BITS - shift) : row[far] << (BITS - shift);
-    return bits;
+    const Word here = near >= 0 && near < words ? row[near] : 0;
+    const Word there = far >= 0 && far < words ? row[far] : 0;
+    if (!shift) return here;
+    return up ? here << shift | there >> (BITS - shift) : here >> shift | there << (BITS - shift);
 }
 
 /* Widen the bits of a row by some places on both sides; `other` is a row to work in. A step
@@ -283,17 +285,18 @@ static int find_surfels(Around around, int64_t words, Word *surfels)
     return found != 0;
 }
 
-/* The bits of a byte, four apart. */
-#define SPREAD_1(b) ((b) & 1) | ((b) & 2) << 3 | ((b) & 4) << 6 | ((b) & 8) << 9 \
-    | ((b) & 16) << 12 | ((b) & 32) << 15 | ((b) & 64) << 18 | ((b) & 128u) << 21
+/* The bits of a byte, four apart: bit i goes to bit 4 * i. */
+#define SPREAD_1(b) (((b) & 1) | ((b) & 2) << 3 | ((b) & 4) << 6 | ((b) & 8) << 9 \
+    | ((b) & 16) << 12 | ((b) & 32) << 15 | ((b) & 64) << 18 | ((b) & 128u) << 21)
 #define SPREAD_4(b) SPREAD_1(b), SPREAD_1(b + 1), SPREAD_1(b + 2), SPREAD_1(b + 3)
 #define SPREAD_16(b) SPREAD_4(b), SPREAD_4(b + 4), SPREAD_4(b + 8), SPREAD_4(b + 12)
 #define SPREAD_64(b) SPREAD_16(b), SPREAD_16(b + 16), SPREAD_16(b + 32), SPREAD_16(b + 48)
 static const uint32_t SPREAD[256] = {SPREAD_64(0), SPREAD_64(64), SPREAD_64(128), SPREAD_64(192)};
 
-/* Count the codes of those corners of a word whose bits are set. Eight voxels of each row
- * become four bits of each voxel; those of two neighbours are the code of the corner between
- * them, whose bits are sorted by `code_of` at the end. */
+/* Count the codes of those corners of a word whose bits are set, seven at a time: between
+ * eight voxels of each row. Of these, four bits for each voxel are made; those of two
+ * neighbours are the code of the corner between them, whose bits are sorted by `sorted_code`
+ * at the end. By turns two counters are taken, as one would have to wait for itself. */
 static void count_codes(Around around, int64_t w, Word corners, int64_t (*counts)[CODES])
 {
     Word back[4];
@@ -319,14 +322,22 @@ static void count_codes(Around around, int64_t w, Word corners, int64_t (*counts
 }
 
 /* The code of a corner by the bits of the four voxels before it and of the four behind. */
-static int code_of(int bits)
+static int sorted_code(int bits)
 {
     int code = 0;
     for (int i = 0; i < 4; i++) code |= (bits >> (i + 4) & 1) << (2 * i) | (bits >> i & 1) << (2 * i + 1);
     return code;
 }
 
-/* --- Windows of slices --------------------------------------------------------------- */
+/* --- Windows of slices ---------------------------------------------------------------
+ * A box is compared in windows of some planes of corners, whose bits stay in the CPU's cache.
+ * Those of a window are counted but for the outer ones, which the ball reaches into. A plane
+ * of corners lies between two slices of voxels, and a row of corners between two rows:
+ *
+ *     voxels[0] | planes[0] | voxels[1] | planes[1] | voxels[2]     slices of a window
+ *
+ * Around the box there are empty slices and rows, so each corner has eight voxels.
+ */
 
 typedef struct {
     int32_t z, y, half_width; /* a row of the ball of the tolerance */
@@ -357,9 +368,9 @@ typedef struct { /* the ball, and how many surfels of each map are how far from 
 typedef struct { /* the bits of both maps in some planes of corners */
     int64_t planes, rows, words; /* words of a row */
     Word *voxels[2]; /* one plane more: plane p + 1 is behind the corners of plane p */
-    Word *surfels[2], *rest, *wide, *spare;
+    Word *surfels[2], *beyond, *wide, *spare;
     int32_t *half_widths; /* of each row: how far it is widened */
-    uint8_t *has_rest, *has_voxels, *has_surfels; /* of each: bit 0 for the first map, 1 for the other */
+    uint8_t *has_beyond, *has_voxels, *has_surfels; /* of each: bit 0 for the first map, 1 for the other */
 } Window;
 
 static Around around_row(const Window *window, int side, int64_t plane, int64_t row)
@@ -383,22 +394,22 @@ static const Word *widened(const Window *window, int side, int64_t at, int32_t h
     return row;
 }
 
-/* Find the `rest`: surfels of one map that have none of the other within the ball, in the
- * planes that are counted. The ball's rows are tried one after the other, until nothing is
+/* Find what is `beyond`: surfels of one map that have none of the other within the ball, in
+ * the planes that are counted. The ball's rows are tried one after the other, until nothing is
  * left; rows of one half width together, as a row is widened once for all of them. */
-static void find_rest(const Window *window, int64_t from, int64_t to, const BallRow *ball,
+static void find_beyond(const Window *window, int64_t from, int64_t to, const BallRow *ball,
                       int64_t size, int side)
 {
     const int64_t rows = window->rows, words = window->words;
     const uint8_t *has = window->has_surfels;
-    uint8_t *left = window->has_rest;
+    uint8_t *left = window->has_beyond;
     for (int64_t at = 0; at < window->planes * rows; at++) window->half_widths[at] = 0;
     for (int64_t at = from * rows; at < to * rows; at++) {
         const Word *own = window->surfels[side] + at * words;
         const Word *other = window->surfels[1 - side] + at * words;
         Word any = 0;
         for (int64_t w = 0; has[at] >> side & 1 && w < words; w++)
-            any |= window->rest[at * words + w] = has[at] >> (1 - side) & 1 ? own[w] & ~other[w] : own[w];
+            any |= window->beyond[at * words + w] = has[at] >> (1 - side) & 1 ? own[w] & ~other[w] : own[w];
         left[at] = any != 0;
     }
     for (int64_t start = 0, end; start < size; start = end) {
@@ -406,7 +417,7 @@ static void find_rest(const Window *window, int64_t from, int64_t to, const Ball
         for (end = start + 1; end < size && ball[end].half_width == half_width; end++) {}
         for (int64_t at = from * rows; at < to * rows; at++) {
             if (!left[at]) continue;
-            Word *rest = window->rest + at * words;
+            Word *beyond = window->beyond + at * words;
             const int64_t z = at / rows, y = at % rows;
             for (int64_t i = start; left[at] && i < end; i++) {
                 const int64_t plane = z + ball[i].z, row = y + ball[i].y;
@@ -414,34 +425,38 @@ static void find_rest(const Window *window, int64_t from, int64_t to, const Ball
                 if (!(has[plane * rows + row] >> (1 - side) & 1)) continue;
                 const Word *near = widened(window, 1 - side, plane * rows + row, half_width);
                 Word any = 0;
-                for (int64_t w = 0; w < words; w++) any |= rest[w] &= ~near[w];
+                for (int64_t w = 0; w < words; w++) any |= beyond[w] &= ~near[w];
                 left[at] = any != 0;
             }
         }
     }
 }
 
+/* The place of the highest bit of a word that has any: all below it are set, and counted. */
+static int64_t highest(Word bits)
+{
+    for (int half = 1; half < BITS; half *= 2) bits |= bits >> half;
+    return count_bits(bits) - 1;
+}
+
 /* How many places a bit of a row is from the nearest one that is set, or -1 if none is in
  * the words beside it. */
 static int64_t steps_to(const Word *row, int64_t words, int64_t w, int bit)
 {
-    Word above = row[w] >> bit, below = row[w] << (BITS - 1 - bit);
-    int64_t best = -1;
-    if (above)
-        best = lowest(above);
-    else if (w + 1 < words && row[w + 1])
-        best = BITS - bit + lowest(row[w + 1]);
-    int64_t behind = bit + 1; /* how far the word before is */
-    if (below) behind = 0;
-    else if (w && row[w - 1]) below = row[w - 1];
-    else return best;
-    for (int half = 1; half < BITS; half *= 2) below |= below >> half;
-    behind += BITS - count_bits(below);
-    return best < 0 || behind < best ? behind : best;
+    const Word above = row[w] >> bit, below = row[w] << (BITS - 1 - bit);
+    int64_t ahead = -1, behind = -1;
+    if (above) ahead = lowest(above);
+    else if (w + 1 < words && row[w + 1]) ahead = BITS - bit + lowest(row[w + 1]);
+    if (below) behind = BITS - 1 - highest(below);
+    else if (w && row[w - 1]) behind = bit + BITS - highest(row[w - 1]);
+    if (ahead < 0 || behind < 0) return ahead < 0 ? behind : ahead;
+    return ahead < behind ? ahead : behind;
 }
 
-/* The rank of the distance of a surfel to the nearest of the other map.
- * Squares are products, added as SciPy adds them for the official scripts. */
+/* The rank of the distance of a surfel to the nearest of the other map. Rows are looked up,
+ * the nearest first, until the next one is farther than all that was seen. Squares are
+ * products, added as SciPy adds them for the official scripts; of equal ones, the first in
+ * the ring counts, as in plain.py. */
 static int64_t rank_of(const Window *window, int side, int64_t plane, int64_t row, int64_t w,
                        int bit, Search *search)
 {
@@ -449,21 +464,21 @@ static int64_t rank_of(const Window *window, int side, int64_t plane, int64_t ro
     int64_t rank = search->distances;
     for (int64_t i = 0; i < search->size && search->rows[i].square <= best; i++) {
         if (search->look_ups-- <= 0) return search->distances;
-        const int64_t p = plane + search->rows[i].z, r = row + search->rows[i].y;
-        if (p < 0 || p >= window->planes || r < 0 || r >= window->rows) continue;
-        const int64_t at = p * window->rows + r;
+        const int64_t other_plane = plane + search->rows[i].z, other_row = row + search->rows[i].y;
+        if (other_plane < 0 || other_plane >= window->planes) continue;
+        if (other_row < 0 || other_row >= window->rows) continue;
+        const int64_t at = other_plane * window->rows + other_row;
         if (!(window->has_surfels[at] >> (1 - side) & 1)) continue;
         const int64_t steps = steps_to(window->surfels[1 - side] + at * window->words, window->words, w, bit);
         if (steps < 0 || steps > search->reach[2]) continue;
-        const int64_t z = search->rows[i].z < 0 ? -search->rows[i].z : search->rows[i].z;
-        const int64_t y = search->rows[i].y < 0 ? -search->rows[i].y : search->rows[i].y;
+        const int64_t z = absolute(search->rows[i].z), y = absolute(search->rows[i].y);
         const double mm_x = (double)steps * search->spacing[2], mm_y = (double)y * search->spacing[1];
         const double mm_z = (double)z * search->spacing[0];
         const double square = mm_x * mm_x + mm_y * mm_y + mm_z * mm_z;
-        const int64_t found = search->ranks[(z * (search->reach[1] + 1) + y) * (search->reach[2] + 1) + steps];
-        if (square > best || found < 0 || found >= search->distances) continue;
-        if (square == best && found > rank) continue;
-        best = square, rank = found;
+        const int64_t seen = search->ranks[(z * (search->reach[1] + 1) + y) * (search->reach[2] + 1) + steps];
+        if (square > best || seen < 0 || seen >= search->distances) continue;
+        if (square == best && seen > rank) continue;
+        best = square, rank = seen;
     }
     return rank;
 }
@@ -484,7 +499,7 @@ static void list_row(const Window *window, int side, int64_t plane, int64_t row,
                      const int32_t place[3], Search *search, List *list)
 {
     const int64_t words = window->words, at = plane * window->rows + row;
-    const Word *surfels = window->surfels[side] + at * words, *rest = window->rest + at * words;
+    const Word *surfels = window->surfels[side] + at * words, *beyond = window->beyond + at * words;
     for (int64_t w = 0; w < words; w++) {
         for (Word left = surfels[w]; left; left &= left - 1) {
             const int bit = lowest(left);
@@ -499,7 +514,7 @@ static void list_row(const Window *window, int side, int64_t plane, int64_t row,
             corner[0] = place[0], corner[1] = place[1];
             corner[2] = (int32_t)(place[2] + w * BITS + bit);
             list->codes[list->size - 1] = code;
-            list->is_beyond[list->size - 1] = rest[w] >> bit & 1;
+            list->is_beyond[list->size - 1] = beyond[w] >> bit & 1;
         }
     }
 }
@@ -512,12 +527,14 @@ static int64_t plan(const Box *box, int64_t reach, int64_t *planes, Window *wind
     window->rows = box->to[1] - box->from[1] + 1;
     window->words = (box->to[2] - box->from[2]) / BITS + 1;
     const int64_t plane = window->rows * window->words;
-    *planes = budget / (6 * plane);
+    *planes = budget / (6 * plane); /* as many arrays of planes are in a window */
+    /* Outer planes are filled twice, so they must not be most of a window. */
     if (*planes < 4 * reach + 4) *planes = 4 * reach + 4;
     if (*planes > depth) *planes = depth;
     window->planes = *planes + 2 * reach < depth ? *planes + 2 * reach : depth;
     const int64_t voxels = (window->planes + 1) * (window->rows + 1) * window->words;
-    const int64_t flags = 7 * (window->planes + 1) * (window->rows + 1) / 8 + 1; /* bytes */
+    /* Of a row, the half width has four bytes, and each of three flags one. */
+    const int64_t flags = 7 * (window->planes + 1) * (window->rows + 1) / (int64_t)sizeof(Word) + 1;
     return 2 * voxels + 4 * window->planes * plane + window->words + flags;
 }
 
@@ -584,7 +601,7 @@ API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t wi
                        int64_t counts[2][CODES], List *lists, Search *search)
 {
     const Map maps[2] = {first_map, second_map};
-    int64_t all[LANES][CODES] = {{0}}, beyond[LANES][CODES] = {{0}};
+    int64_t all_codes[LANES][CODES] = {{0}}, beyond_codes[LANES][CODES] = {{0}};
     int64_t reach = 0, planes;
     Window window;
     memset(voxels, 0, 3 * sizeof *voxels);
@@ -597,14 +614,12 @@ API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t wi
         if (box->to[0] > maps[side].row_count / height) return -1;
     const int64_t depth = box->to[0] - box->from[0] + 1; /* planes of corners */
     for (int64_t i = 0; i < ball_size; i++) {
-        const int64_t z = ball[i].z < 0 ? -(int64_t)ball[i].z : ball[i].z;
         if (ball[i].half_width < 0) return -1;
-        if (z > reach) reach = z;
+        if (absolute(ball[i].z) > reach) reach = absolute(ball[i].z);
     }
     for (int64_t i = 0; search && i < search->size; i++) {
-        const int64_t z = search->rows[i].z < 0 ? -(int64_t)search->rows[i].z : search->rows[i].z;
-        if (z > search->reach[0] || search->rows[i].y > search->reach[1]) return -1;
-        if (-(int64_t)search->rows[i].y > search->reach[1]) return -1;
+        const int64_t z = absolute(search->rows[i].z), y = absolute(search->rows[i].y);
+        if (z > search->reach[0] || y > search->reach[1]) return -1;
         if (z > reach) reach = z;
     }
     if (reach > depth) reach = depth;
@@ -614,12 +629,12 @@ API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t wi
         window.voxels[side] = memory, memory += (most + 1) * (window.rows + 1) * window.words;
         window.surfels[side] = memory, memory += size;
     }
-    window.rest = memory, memory += size;
+    window.beyond = memory, memory += size;
     window.wide = memory, memory += size;
     window.spare = memory, memory += window.words;
     window.half_widths = (int32_t *)memory;
-    window.has_rest = (uint8_t *)(window.half_widths + most * window.rows);
-    window.has_surfels = window.has_rest + most * window.rows;
+    window.has_beyond = (uint8_t *)(window.half_widths + most * window.rows);
+    window.has_surfels = window.has_beyond + most * window.rows;
     window.has_voxels = window.has_surfels + most * window.rows;
     for (int64_t start = 0; start < depth; start += planes) {
         const int64_t end = start + planes < depth ? start + planes : depth;
@@ -629,17 +644,17 @@ API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t wi
         if (fill_window(&window, maps, wanted, height, width, box, box->from[0] + from,
                         box->from[0] + start, box->from[0] + end, voxels)) return -1;
         for (int side = 0; side < 2; side++) {
-            find_rest(&window, start - from, end - from, ball, ball_size, side);
+            find_beyond(&window, start - from, end - from, ball, ball_size, side);
             for (int64_t plane = start - from; plane < end - from; plane++)
                 for (int64_t row = 0; row < window.rows; row++) {
                     const int64_t at = plane * window.rows + row;
                     if (!(window.has_surfels[at] >> side & 1)) continue;
                     const Around around = around_row(&window, side, plane, row);
                     const Word *surfels = window.surfels[side] + at * window.words;
-                    const Word *rest = window.rest + at * window.words;
+                    const Word *beyond = window.beyond + at * window.words;
                     for (int64_t w = 0; w < window.words; w++) {
-                        if (surfels[w]) count_codes(around, w, surfels[w], all);
-                        if (window.has_rest[at] && rest[w]) count_codes(around, w, rest[w], beyond);
+                        if (surfels[w]) count_codes(around, w, surfels[w], all_codes);
+                        if (window.has_beyond[at] && beyond[w]) count_codes(around, w, beyond[w], beyond_codes);
                     }
                     if (!lists) continue;
                     const int32_t place[3] = {(int32_t)(box->from[0] + from + plane),
@@ -650,8 +665,8 @@ API int compare_labels(Map first_map, Map second_map, int64_t height, int64_t wi
     }
     for (int bits = 0; bits < CODES; bits++)
         for (int lane = 0; lane < LANES; lane++) {
-            counts[0][code_of(bits)] += all[lane][bits];
-            counts[1][code_of(bits)] += beyond[lane][bits];
+            counts[0][sorted_code(bits)] += all_codes[lane][bits];
+            counts[1][sorted_code(bits)] += beyond_codes[lane][bits];
         }
     return 0;
 }

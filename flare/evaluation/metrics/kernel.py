@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 100693966
+VERSION = 223575557
 """Of the kernel that this file can call, as in ``kernel.c``."""
 
 PLAIN = "FLARE_PLAIN"
@@ -105,9 +105,12 @@ def slow_text() -> str:
     problem = kernel_problem()
     if not problem:
         return ""
+    remedy = "sudo apt install gcc, and install this package anew"
+    if os.environ.get(PLAIN):
+        remedy = f"unset {PLAIN}"
     return (
         f"Metrics are counted by NumPy, more slowly: no compiled kernel, as {problem}."
-        " To have it: sudo apt install gcc, and install this package anew."
+        f" To have it: {remedy}."
     )
 
 
