@@ -31,8 +31,6 @@ from flare.platforms.grandchallenge.phase import (
     Column,
     Order,
     Phase,
-    Presence,
-    ResultDisplay,
     ScoringMethod,
     read_phase,
 )
@@ -40,56 +38,8 @@ from flare.platforms.grandchallenge.phase import (
 STANDARD = "flare21"
 """The challenge with the settings of phase-settings.json."""
 
-
-FILES = "one zip with {files}"
-"""The files of a submission, for its page."""
-
-VALIDATION = Phase(
-    title="Validation",
-    score_title="Mean DSC",
-    score_jsonpath="aggregates.dsc_mean",
-    score_error_jsonpath="aggregates.dsc_std",
-    result_display_choice=ResultDisplay.BEST,
-    display_all_metrics=False,
-    supplementary_file_choice=Presence.REQUIRED,
-    supplementary_file_label="Short paper",
-    supplementary_file_help_text="Your short paper as a PDF file.",
-    submissions_limit_per_user_per_period=5,
-    submission_limit_period=None,
-    submission_page_markdown=(
-        f"Submit {FILES} You have five submissions in all; those that fail do not"
-        " count. Please try your files in the sanity check first, and attach your short"
-        " paper."
-    ),
-)
-
-PHASES = {
-    "sanity": replace(
-        VALIDATION,
-        title="Sanity check",
-        score_error_jsonpath="",
-        supplementary_file_choice=Presence.OFF,
-        submissions_limit_per_user_per_period=10,
-        submission_limit_period=1,
-        submission_page_markdown=(
-            "Try out, as often as you like, whether your files are as the evaluation"
-            f" wants them: {FILES} These scores count for nothing."
-        ),
-    ),
-    "validation": VALIDATION,
-    "test": replace(
-        VALIDATION,
-        title="Test",
-        result_display_choice=ResultDisplay.MOST_RECENT,
-        submissions_limit_per_user_per_period=1,
-        submission_page_markdown=(
-            f"Submit {FILES} You have one submission, which is final; one that fails"
-            " does not count. Please attach your short paper."
-        ),
-        auto_publish_new_results=False,
-    ),
-}
-"""The settings that all challenges share; their columns and labels are filled in."""
+TEMPLATE = Path(__file__).with_name("template") / "phases.json"
+"""The settings that all challenges share; their columns and files are filled in."""
 
 
 def settings_for(challenge: Challenge) -> dict[str, Phase]:
@@ -106,7 +56,8 @@ def settings_for(challenge: Challenge) -> dict[str, Phase]:
         method = ScoringMethod.MEAN
     files = files_text(challenge)
     phases = {}
-    for name, phase in PHASES.items():
+    for name in ("sanity", "validation", "test"):
+        phase = read_phase(TEMPLATE, name)
         phase_columns = columns
         if not phase.score_error_jsonpath:  # a single case has no standard deviation
             phase_columns = [replace(column, error_path="") for column in columns]
@@ -193,7 +144,7 @@ def external_settings_for(challenge: Challenge, *, has_gpu: bool = True) -> Phas
     if challenge.answers:
         files = f"{files} Answers: {tables_text(challenge)}.".strip()
     return replace(
-        _with_columns(PHASES["test"], _ranking_by(ranked, metrics)),
+        _with_columns(read_phase(TEMPLATE, "test"), _ranking_by(ranked, metrics)),
         title="External test",
         scoring_method_choice=ScoringMethod.MEAN,
         submission_page_markdown=PAGE.format(files=files, model=MODEL_FOLDER),
