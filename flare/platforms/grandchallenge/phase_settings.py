@@ -113,15 +113,6 @@ def _columns(metrics: Iterable[Metric]) -> list[Column]:
     return columns
 
 
-PAGE = (
-    "Submit an algorithm. What its image reads and writes is said by the challenge."
-    " {files} Upload the image as a .tar.gz; its Dockerfile needs a `USER`,"
-    " as the platform refuses images that run as root. A model that is uploaded beside"
-    " the image is in `{model}`, where nothing can be written. The image is run on the"
-    " organisers' computer, without a network, and measured. A submission that fails"
-    " does not count."
-)
-
 EFFICIENCY = (MEASURED["runtime_s"], MEASURED["max_gpu_memory_mb"])
 """The measurements of ``flare serve``, the second only on a GPU."""
 
@@ -143,12 +134,11 @@ def external_settings_for(challenge: Challenge, *, has_gpu: bool = True) -> Phas
     files = f"Labels: {challenge.labels_text}." if challenge.organs else ""
     if challenge.answers:
         files = f"{files} Answers: {tables_text(challenge)}.".strip()
-    return replace(
-        _with_columns(read_phase(TEMPLATE, "test"), _ranking_by(ranked, metrics)),
-        title="External test",
-        scoring_method_choice=ScoringMethod.MEAN,
-        submission_page_markdown=PAGE.format(files=files, model=MODEL_FOLDER),
+    phase = _with_columns(
+        read_phase(TEMPLATE, "external"), _ranking_by(ranked, metrics)
     )
+    page = phase.submission_page_markdown.format(files=files, model=MODEL_FOLDER)
+    return replace(phase, submission_page_markdown=page)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
