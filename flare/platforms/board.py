@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from enum import Enum
 
 from flare.challenge.answers import KINDS
 from flare.challenge.formats import CASE, PLAIN_NAMES
-from flare.challenge.metrics import ANSWER_METRICS, METRICS, Metric
+from flare.challenge.metrics import ANSWER_METRICS, METRICS, Better, Metric
 from flare.challenge.rules import Challenge
 from flare.common.text import listing
+
+
+class Order(Enum):
+    """Which values of a metric come first."""
+
+    ASCENDING = "asc"
+    DESCENDING = "desc"
 
 
 def total_metrics(challenge: Challenge) -> list[Metric]:
@@ -60,6 +68,11 @@ def title_of(metric: Metric) -> str:
         return metric.heading
     heading = replace(metric, name=metric.base, part="").heading
     return f"{(metric.part_title or 'mean').capitalize()} {heading}"
+
+
+def order_of(metric: Metric) -> Order:
+    """The good end of its values comes first."""
+    return Order.DESCENDING if metric.better is Better.HIGHER else Order.ASCENDING
 
 
 def key_of(metric: Metric) -> str:

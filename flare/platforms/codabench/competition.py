@@ -15,13 +15,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from flare.challenge.metrics import Better, Metric
+from flare.challenge.metrics import Metric
 from flare.challenge.rules import Challenge
 from flare.common.schema import Count, Positive, build
 from flare.common.text import safe, why
 from flare.evaluation.errors import UploadError
 from flare.platforms.board import (
+    Order,
     key_of,
+    order_of,
     organ_metrics,
     ranked_metrics,
     title_of,
@@ -32,13 +34,6 @@ COMPETITION_YAML = "competition.yaml"
 
 TITLE_CHARACTERS = 36
 """The most of the title and of the key of a column that the site's database takes."""
-
-
-class Sorting(Enum):
-    """Which values of a column come first."""
-
-    ASCENDING = "asc"
-    DESCENDING = "desc"
 
 
 class SubmissionRule(Enum):
@@ -61,7 +56,7 @@ class Column:
     key: str
     """Its key in scores.json."""
     index: Count
-    sorting: Sorting = Sorting.DESCENDING
+    sorting: Order = Order.DESCENDING
     precision: Count = 2
     """Decimals that the board shows."""
     hidden: bool = False
@@ -89,7 +84,7 @@ class Leaderboard:
         return (*primary, *(c for c in shown if c not in primary and not c.hidden))
 
     @property
-    def ranked(self) -> Mapping[str, Sorting]:
+    def ranked(self) -> Mapping[str, Order]:
         """Keys of the scores that order the board."""
         return {column.key: column.sorting for column in self.ordering}
 
@@ -172,12 +167,11 @@ def _column_of(metric: Metric, index: int, decimals: int | None) -> Column:
     title, key = title_of(metric), key_of(metric)
     if len(title) > TITLE_CHARACTERS:
         title = f"{title[: TITLE_CHARACTERS - 3]}..."
-    is_higher_better = metric.better is Better.HIGHER
     return Column(
         title=title,
         key=key if len(key) <= TITLE_CHARACTERS else f"column_{index}",
         index=index,
-        sorting=Sorting.DESCENDING if is_higher_better else Sorting.ASCENDING,
+        sorting=order_of(metric),
         precision=metric.decimals + 1 if decimals is None else decimals,
     )
 

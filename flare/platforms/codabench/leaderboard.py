@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from flare.platforms.board import Order
 from flare.platforms.codabench.competition import (
     Column,
     Leaderboard,
-    Sorting,
     SubmissionRule,
 )
 from flare.platforms.leaderboard import Result, Row, first_of_each
@@ -64,9 +64,9 @@ def _ordered(results: Iterable[Result], columns: Sequence[Column]) -> list[Resul
     return sorted(results, key=key)
 
 
-def _key(score: float | None, sorting: Sorting) -> tuple[bool, float]:
+def _key(score: float | None, sorting: Order) -> tuple[bool, float]:
     """Place a score in its column; to PostgreSQL, no score is above all scores."""
-    is_descending = sorting is Sorting.DESCENDING
+    is_descending = sorting is Order.DESCENDING
     if score is None:
         return not is_descending, 0.0
     return is_descending, -score if is_descending else score

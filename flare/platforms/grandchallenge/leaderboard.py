@@ -16,8 +16,8 @@ from typing import Any
 from flare.challenge.reading import challenge_names
 from flare.common.text import listing
 from flare.evaluation.errors import PhaseSettingsError
+from flare.platforms.board import Order
 from flare.platforms.grandchallenge.phase import (
-    Order,
     Phase,
     ResultDisplay,
     ScoringMethod,

@@ -19,14 +19,8 @@ from typing import Annotated, Any, get_args, get_type_hints
 from flare.common.schema import Count, Is, Positive, build, check
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import PhaseSettingsError
+from flare.platforms.board import Order
 from flare.platforms.leaderboard import value_at
-
-
-class Order(Enum):
-    """Which values of a metric come first."""
-
-    ASCENDING = "asc"
-    DESCENDING = "desc"
 
 
 class ScoringMethod(Enum):

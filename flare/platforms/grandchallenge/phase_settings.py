@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flare.challenge.metrics import MEASURED, SCORES, Better, Metric
+from flare.challenge.metrics import MEASURED, SCORES, Metric
 from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.common.environment import PHASE_SETTINGS
@@ -21,6 +21,7 @@ from flare.measuring.options import MODEL_FOLDER
 from flare.platforms.board import (
     files_text,
     key_of,
+    order_of,
     organ_metrics,
     ranked_metrics,
     tables_text,
@@ -29,7 +30,6 @@ from flare.platforms.board import (
 )
 from flare.platforms.grandchallenge.phase import (
     Column,
-    Order,
     Phase,
     ScoringMethod,
     read_phase,
@@ -101,12 +101,11 @@ def _columns(metrics: Iterable[Metric]) -> list[Column]:
     columns = []
     for metric in metrics:
         error_path = f"aggregates.{metric.name}_std" if metric.is_of_each_case else ""
-        is_higher_better = metric.better is Better.HIGHER
         column = Column(
             title=title_of(metric),
             path=f"aggregates.{key_of(metric)}",
             error_path=error_path,
-            order=Order.DESCENDING if is_higher_better else Order.ASCENDING,
+            order=order_of(metric),
             exclude_from_ranking=True,
         )
         columns.append(column)

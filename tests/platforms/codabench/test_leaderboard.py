@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from flare.platforms.board import Order
 from flare.platforms.codabench.competition import (
     Column,
     Leaderboard,
-    Sorting,
     SubmissionRule,
 )
 from flare.platforms.codabench.leaderboard import order_results
@@ -24,7 +24,7 @@ BOARD = Leaderboard(
     submission_rule=ALL,
     columns=(
         Column(title="Secret", key="secret", index=3, hidden=True),
-        Column(title="HD95", key="hd95", index=2, sorting=Sorting.ASCENDING),
+        Column(title="HD95", key="hd95", index=2, sorting=Order.ASCENDING),
         Column(title="DSC", key="dsc", index=1, precision=4),
         Column(title="NSD", key="nsd", index=0),
     ),

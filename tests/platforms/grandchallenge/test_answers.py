@@ -10,8 +10,8 @@ from flare.challenge.reading import read_challenge
 from flare.challenge.rules import Challenge
 from flare.cli.main import main
 from flare.common.schema import dump
+from flare.platforms.board import Order
 from flare.platforms.grandchallenge.phase import (
-    Order,
     ScoringMethod,
     is_rankable,
     value_at,

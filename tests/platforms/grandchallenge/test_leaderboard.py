@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from flare.platforms.board import Order
 from flare.platforms.grandchallenge.leaderboard import rank_results
 from flare.platforms.grandchallenge.phase import (
     Column,
-    Order,
     Phase,
     ResultDisplay,
     ScoringMethod,

@@ -9,7 +9,8 @@ import pytest
 import flare
 from flare.common.text import safe
 from flare.evaluation.errors import PhaseSettingsError
-from flare.platforms.grandchallenge.phase import Order, read_phase, rounded
+from flare.platforms.board import Order
+from flare.platforms.grandchallenge.phase import read_phase, rounded
 from flare.platforms.leaderboard import value_at
 from flare.results.metrics_json import metrics_json
 from tests.builders import ROOT, error_of, run_program

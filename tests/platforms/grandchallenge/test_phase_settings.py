@@ -10,8 +10,8 @@ from flare.challenge.rules import RankedMetric
 from flare.cli.main import main
 from flare.common.schema import dump
 from flare.evaluation.errors import PhaseSettingsError
+from flare.platforms.board import Order
 from flare.platforms.grandchallenge.phase import (
-    Order,
     is_rankable,
     read_phase,
     value_at,
