@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flare.evaluation.metrics.pairs import LabelPair, MapPair
+from flare.evaluation.metrics.pairs import MapPair
 from flare.evaluation.metrics.surface_dice import surface_dice
+from flare.evaluation.metrics.tally import LabelPair
 
 if TYPE_CHECKING:
     from flare.evaluation.metrics.sides import Sides

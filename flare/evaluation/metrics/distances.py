@@ -16,11 +16,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from flare.evaluation.metrics.far_surfels import by_planes, by_tree
-from flare.evaluation.metrics.pairs import LabelPair
 from flare.evaluation.metrics.ring import ring_of
 from flare.evaluation.metrics.sides import Measured, Side, Sides, side_of
 from flare.evaluation.metrics.surfels import surfel_areas
-from flare.evaluation.metrics.tally import Near
+from flare.evaluation.metrics.tally import LabelPair, Near
 
 FEW = 2**14
 """At most this many surfels are looked for in a tree."""

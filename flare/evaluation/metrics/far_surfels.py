@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from flare.evaluation.metrics.arrays import Bytes, Floats, Mask, Spacing, extent_of
-from flare.evaluation.metrics.pairs import LabelPair
 from flare.evaluation.metrics.plain import codes_of, is_surfel
 from flare.evaluation.metrics.ring import lengths_of
 from flare.evaluation.metrics.sides import Measured
-from flare.evaluation.metrics.tally import Surfels
+from flare.evaluation.metrics.tally import LabelPair, Surfels
 
 SAMPLE = 8
 """For about this many surfels it is asked how much of a tree they have to look at."""

@@ -30,7 +30,7 @@ from flare.evaluation.metrics.kernel import (
     kernel,
 )
 from flare.evaluation.metrics.ring import ring_of
-from flare.evaluation.metrics.tally import Near, Surfels, Tally, Voxels
+from flare.evaluation.metrics.tally import LabelPair, Near, Surfels, Tally, Voxels
 from flare.evaluation.metrics.tolerance import Ball
 
 WIDEST = 2**24 - 1
@@ -120,59 +120,55 @@ class PackedMap:
         return self._parameter
 
 
-class PackedPair:
-    """Two packed label maps of one shape, whose labels are counted by the kernel."""
+@dataclass(frozen=True, slots=True)
+class PackedPair(LabelPair):
+    """One label in two packed label maps, counted by the kernel."""
 
-    def __init__(self, first: PackedMap, second: PackedMap) -> None:
-        self._maps = first, second
+    maps: tuple[PackedMap, PackedMap]
 
-    def tally(self, label: int, box: Box, ball: Ball) -> Tally:
-        """Count the voxels and surfels of a label in a box."""
-        return self._compare(label, box, ball)
+    def tally(self, tolerance: float) -> Tally:
+        """Count its voxels and surfels."""
+        return self._compare(self.ball(tolerance))
 
-    def surfels(self, label: int, box: Box, ball: Ball) -> tuple[Surfels, Surfels]:
-        """List the surfels of a label in a box, of both maps."""
-        most = int(self.tally(label, box, ball).surfels.sum())  # of both together
+    def surfels(self, tolerance: float) -> tuple[Surfels, Surfels]:
+        """List its surfels of both maps."""
+        most = int(self.tally(tolerance).surfels.sum())  # of both together
         lists = _Lists.of(most)
-        self._compare(label, box, ball, lists)
+        self._compare(self.ball(tolerance), lists)
         return lists.first(0), lists.first(1)
 
-    def near(
-        self, label: int, box: Box, spacing: Spacing, room: int
-    ) -> tuple[Near, Near]:
+    def near(self, room: int) -> tuple[Near, Near]:
         """How far the surfels of each map are from the other; `room` far ones."""
-        rows, ranks = _search_rows(spacing)
-        distances = ring_of(spacing).distances
+        rows, ranks = _search_rows(self.spacing)
+        distances = ring_of(self.spacing).distances
         counts: Counts = np.zeros((2, distances.size + 1, 256), dtype=np.int64)
         lists = _Lists.of(room)
         search = KernelSearch(
             rows=address(rows),
             size=len(rows),
             radius=distances[-1],
-            spacing=(c_double * 3)(*spacing),
+            spacing=(c_double * 3)(*self.spacing),
             ranks=address(ranks),
             reach=(c_int64 * 3)(*np.subtract(ranks.shape, 1).tolist()),
             distances=distances.size,
             look_ups=LOOK_UPS,
             counts=(c_void_p * 2)(address(counts[0]), address(counts[1])),
         )
-        self._compare(label, box, np.empty((0, 3), np.int32), lists, search)
+        self._compare(np.empty((0, 3), dtype=np.int32), lists, search)
         first, second = lists.first(0), lists.first(1)
         return Near(counts[0], first), Near(counts[1], second)
 
     def _compare(
         self,
-        label: int,
-        box: Box,
         ball: Ball,
         lists: _Lists | None = None,
         search: KernelSearch | None = None,
     ) -> Tally:
         library = kernel()
-        _, height, width = self._maps[0].shape
+        _, height, width = self.maps[0].shape
         is_counted = np.zeros(256, dtype=np.uint8)
-        is_counted[label] = 1
-        ends = ends_of(box)
+        is_counted[self.label] = 1
+        ends = ends_of(self.box)
         reach = int(ball[:, 0].max(initial=0))
         if search is not None:
             reach = max(reach, search.reach[0])
@@ -180,8 +176,8 @@ class PackedPair:
         voxels: Counts = np.zeros(3, dtype=np.int64)
         counts: Counts = np.zeros((2, 256), dtype=np.int64)
         if library.compare_labels(
-            self._maps[0].as_parameter(),
-            self._maps[1].as_parameter(),
+            self.maps[0].as_parameter(),
+            self.maps[1].as_parameter(),
             height,
             width,
             address(is_counted),
@@ -195,7 +191,7 @@ class PackedPair:
             lists.into if lists else None,
             search,
         ):
-            raise ValueError(f"label {label} cannot be compared")
+            raise ValueError(f"label {self.label} cannot be compared")
         reference, prediction, shared = voxels.tolist()
         return Tally(Voxels(reference, prediction, shared), counts[0], counts[1])
 

@@ -23,13 +23,11 @@ from flare.evaluation.metrics.arrays import (
     Spacing,
     box_of,
     ends_of,
-    extent_of,
 )
 from flare.evaluation.metrics.kernel import kernel_problem
 from flare.evaluation.metrics.packed import WIDEST, PackedMap, PackedPair
 from flare.evaluation.metrics.plain import PlainMap, PlainPair
-from flare.evaluation.metrics.tally import Near, Surfels, Tally
-from flare.evaluation.metrics.tolerance import Ball, ball_rows
+from flare.evaluation.metrics.tally import LabelPair
 
 VoxelMap: TypeAlias = PackedMap | PlainMap
 """The voxels of a label map, as they are held while it is compared."""
@@ -77,7 +75,12 @@ class MapPair(NamedTuple):
             start, stop, _ = slices.get(label, slice(None)).indices(reference.shape[0])
             z = slice(max(z.start, start), min(z.stop, stop))
             box = (z, y, x) if z.start < z.stop else EMPTY
-            yield LabelPair((reference, prediction), label, spacing, box)
+            if isinstance(reference, PackedMap) and isinstance(prediction, PackedMap):
+                yield PackedPair((reference, prediction), label, spacing, box)
+            else:
+                assert isinstance(reference, PlainMap)
+                assert isinstance(prediction, PlainMap)
+                yield PlainPair((reference, prediction), label, spacing, box)
 
 
 def box_around(first: Box, second: Box) -> Box:
@@ -86,52 +89,6 @@ def box_around(first: Box, second: Box) -> Box:
         return second if first == EMPTY else first
     starts, stops = zip(ends_of(first), ends_of(second), strict=True)
     return box_of(np.minimum(*starts), np.maximum(*stops))
-
-
-class LabelPair(NamedTuple):
-    """One label in two label maps on the same grid, or in some slices of them."""
-
-    maps: tuple[VoxelMap, VoxelMap]
-    label: int
-    spacing: Spacing
-    box: Box
-    """The part of the grid that has the label in either map."""
-
-    def tally(self, tolerance: float) -> Tally:
-        """Count voxels and surfels; those beyond a tolerance in mm are told apart."""
-        return self._pair.tally(self.label, self.box, self._ball(tolerance))
-
-    def surfels(self, tolerance: float) -> tuple[Surfels, Surfels]:
-        """List the surfels of both maps; those beyond a tolerance in mm are marked."""
-        return self._pair.surfels(self.label, self.box, self._ball(tolerance))
-
-    def near(self, room: int) -> tuple[Near, Near]:
-        """How far the surfels of each map are from the other.
-
-        Of those that are not near, at most `room` are listed.
-        """
-        return self._pair.near(self.label, self.box, self.spacing, room)
-
-    def masks(self, slices: slice) -> tuple[Mask, Mask]:
-        """The masks of the label in some slices of the box."""
-        _, y, x = self.box
-        first, second = (
-            label_map.slices(slices)[:, y, x] == self.label for label_map in self.maps
-        )
-        return first, second
-
-    @property
-    def _pair(self) -> PackedPair | PlainPair:
-        first, second = self.maps
-        if isinstance(first, PackedMap) and isinstance(second, PackedMap):
-            return PackedPair(first, second)
-        assert isinstance(first, PlainMap)
-        assert isinstance(second, PlainMap)
-        return PlainPair(first, second)
-
-    def _ball(self, tolerance: float) -> Ball:
-        """The ball of a tolerance in mm, as far as it may reach."""
-        return ball_rows(self.spacing, tolerance, extent_of(self.box))
 
 
 def pair_of_masks(reference: Array, prediction: Array, spacing: Spacing) -> LabelPair:

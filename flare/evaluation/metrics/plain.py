@@ -26,6 +26,7 @@ Each of the four voxels behind a corner counts for it; one before it, 16 times t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -36,12 +37,11 @@ from flare.evaluation.metrics.arrays import (
     Counts,
     Labels,
     Mask,
-    Spacing,
     box_of,
     ends_of,
 )
 from flare.evaluation.metrics.ring import Ring, ring_of
-from flare.evaluation.metrics.tally import Near, Surfels, Tally, Voxels
+from flare.evaluation.metrics.tally import LabelPair, Near, Surfels, Tally, Voxels
 from flare.evaluation.metrics.tolerance import Ball
 
 IN_A_ROW = 32
@@ -92,49 +92,42 @@ class PlainMap:
         return tuple((np.flatnonzero(self._stops[0, 1:]) + 1).tolist())
 
 
-class PlainPair:
-    """Two label maps of one shape, whose labels are counted from arrays."""
+@dataclass(frozen=True, slots=True)
+class PlainPair(LabelPair):
+    """One label in two label maps, counted from arrays."""
 
-    def __init__(self, first: PlainMap, second: PlainMap) -> None:
-        self._maps = first, second
+    maps: tuple[PlainMap, PlainMap]
 
-    def tally(self, label: int, box: Box, ball: Ball) -> Tally:
-        """Count the voxels and surfels of a label in a box."""
-        first, second = self.surfels(label, box, ball)
+    def tally(self, tolerance: float) -> Tally:
+        """Count its voxels and surfels."""
+        first, second = self.surfels(tolerance)
         codes = np.concatenate((first.codes, second.codes))
         are_beyond = np.concatenate((first.is_beyond, second.is_beyond))
         return Tally(
-            voxels=count_voxels(*self._masks(label, box)),
+            voxels=count_voxels(*self.masks(self.box[0])),
             surfels=np.bincount(codes, minlength=256),
             beyond=np.bincount(codes[are_beyond], minlength=256),
         )
 
-    def surfels(self, label: int, box: Box, ball: Ball) -> tuple[Surfels, Surfels]:
-        """List the surfels of a label in a box, of both maps."""
-        codes, other_codes = map(codes_of, self._masks(label, box))
+    def surfels(self, tolerance: float) -> tuple[Surfels, Surfels]:
+        """List its surfels of both maps."""
+        codes, other_codes = map(codes_of, self.masks(self.box[0]))
         first, second = is_surfel(codes), is_surfel(other_codes)
-        corner = ends_of(box)[0]
+        corner, ball = ends_of(self.box)[0], self.ball(tolerance)
         return (
             _listed(codes, first, find_beyond(first, second, ball), corner),
             _listed(other_codes, second, find_beyond(second, first, ball), corner),
         )
 
-    def near(
-        self, label: int, box: Box, spacing: Spacing, room: int
-    ) -> tuple[Near, Near]:
+    def near(self, room: int) -> tuple[Near, Near]:
         """How far the surfels of each map are from the other; `room` far ones."""
-        ring = ring_of(spacing)
+        ring = ring_of(self.spacing)
         reach = ring.offsets.max(axis=0)
-        margins, corner = np.column_stack((reach, reach)), ends_of(box)[0] - reach
-        masks = (np.pad(mask, margins) for mask in self._masks(label, box))
+        margins, corner = np.column_stack((reach, reach)), ends_of(self.box)[0] - reach
+        masks = (np.pad(mask, margins) for mask in self.masks(self.box[0]))
         first, second = map(codes_of, masks)
         far = _near(second, first, ring, room, corner)
         return _near(first, second, ring, room, corner), far
-
-    def _masks(self, label: int, box: Box) -> tuple[Mask, Mask]:
-        z, y, x = box
-        first, second = (label_map.slices(z)[:, y, x] for label_map in self._maps)
-        return first == label, second == label
 
 
 def count_voxels(reference: Mask, prediction: Mask) -> Voxels:

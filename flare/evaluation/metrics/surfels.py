@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flare.evaluation.metrics.arrays import Floats, Indices, Mask, Spacing
-from flare.evaluation.metrics.pairs import LabelPair
+from flare.evaluation.metrics.tally import LabelPair
 
 
 @lru_cache(maxsize=256)

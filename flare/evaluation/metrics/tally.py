@@ -1,16 +1,27 @@
-"""What is counted of one label in two label maps, and the lists of its surfels.
+"""One label in two label maps, and what is counted of it.
 
 ``kernel.c`` counts, or `flare.evaluation.metrics.plain` where that is not compiled.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from flare.evaluation.metrics.arrays import Bytes, Counts, Mask
+from flare.evaluation.metrics.arrays import (
+    Box,
+    Bytes,
+    Counts,
+    Labels,
+    Mask,
+    Spacing,
+    extent_of,
+)
+from flare.evaluation.metrics.tolerance import Ball, ball_rows
 
 
 class Voxels(NamedTuple):
@@ -58,3 +69,48 @@ class Tally(NamedTuple):
     """Numbers by code, of both masks together: shape (256,)."""
     beyond: Counts
     """Of those that have none of the other mask within the tolerance."""
+
+
+class Slices(Protocol):
+    """A label map, of which slices can be had."""
+
+    def slices(self, part: slice) -> Labels:
+        """The labels of some slices."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPair(ABC):
+    """One label in two label maps on the same grid, or in some slices of them."""
+
+    maps: tuple[Slices, Slices]
+    label: int
+    spacing: Spacing
+    box: Box
+    """The part of the grid that has the label in either map."""
+
+    @abstractmethod
+    def tally(self, tolerance: float) -> Tally:
+        """Count voxels and surfels; those beyond a tolerance in mm are told apart."""
+
+    @abstractmethod
+    def surfels(self, tolerance: float) -> tuple[Surfels, Surfels]:
+        """List the surfels of both maps; those beyond a tolerance in mm are marked."""
+
+    @abstractmethod
+    def near(self, room: int) -> tuple[Near, Near]:
+        """How far the surfels of each map are from the other.
+
+        Of those that are not near, at most `room` are listed.
+        """
+
+    def masks(self, slices: slice) -> tuple[Mask, Mask]:
+        """The masks of the label in some slices of the box."""
+        _, y, x = self.box
+        first, second = (
+            label_map.slices(slices)[:, y, x] == self.label for label_map in self.maps
+        )
+        return first, second
+
+    def ball(self, tolerance: float) -> Ball:
+        """The ball of a tolerance in mm, as far as it may reach."""
+        return ball_rows(self.spacing, tolerance, extent_of(self.box))

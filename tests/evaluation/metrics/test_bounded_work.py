@@ -54,7 +54,7 @@ def test_numpy_looks_at_a_corner_twice_at_most_for_a_row_of_the_ball(
     maps = PlainMap(SHAPE), PlainMap(SHAPE)
     for label_map, labels in zip(maps, (organ, prediction), strict=True):
         label_map.add(labels.astype(np.uint8).reshape(-1))
-    PlainPair(*maps).tally(1, BOX, ball)
+    PlainPair(maps, 1, (0.5, 0.5, 0.5), BOX).tally(tolerance)
 
     reach = np.abs(ball).max(axis=0) * (1, 1, 0)
     corners = np.prod(np.add(SHAPE, 1 + 2 * reach))

@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 from flare.evaluation.metrics import kernel, pairs
-from flare.evaluation.metrics.arrays import extent_of
 from flare.evaluation.metrics.packed import PackedMap, PackedPair
 from flare.evaluation.metrics.pairs import box_around, map_of
 from flare.evaluation.metrics.plain import PlainMap, PlainPair
-from flare.evaluation.metrics.tolerance import ball_rows
 from tests.builders import ROOT
 from tests.conftest import need_tool
 from tests.evaluation.metrics.drawn import BLOCK, PAIRS, digest, draw
@@ -55,13 +53,15 @@ def test_pairs_are_counted_as_by_numpy():
         (first, first_plain), (second, second_plain) = map(maps_of, arrays)
         box = box_around(first.box(label), second.box(label))
         assert box == box_around(first_plain.box(label), second_plain.box(label))
-        ball = ball_rows(spacing, tolerance, extent_of(box))
-        pairs = PackedPair(first, second), PlainPair(first_plain, second_plain)
-        results = [[*pair.tally(label, box, ball)] for pair in pairs]
+        pairs = (
+            PackedPair((first, second), label, spacing, box),
+            PlainPair((first_plain, second_plain), label, spacing, box),
+        )
+        results = [[*pair.tally(tolerance)] for pair in pairs]
         if number % 12 == 0:  # NumPy takes a while
             for pair, values in zip(pairs, results, strict=True):
-                values += chain.from_iterable(pair.surfels(label, box, ball))
-                for near in pair.near(label, box, spacing, room=99):
+                values += chain.from_iterable(pair.surfels(tolerance))
+                for near in pair.near(room=99):
                     values += [near.counts, *near.far]
         for of_kernel, of_numpy in zip(*results, strict=True):
             assert np.array_equal(of_kernel, of_numpy), number
@@ -110,7 +110,7 @@ def test_a_broken_map_is_refused(broken):
         box = (slice(0, 5), *box[1:])
 
     with pytest.raises(ValueError, match="label 1 cannot be compared"):
-        PackedPair(first, second).tally(1, box, np.empty((0, 3), dtype=np.int32))
+        PackedPair((first, second), 1, (1.0, 1.0, 1.0), box).tally(1.0)
 
 
 @needs_kernel
