@@ -37,7 +37,7 @@ static Map packed(int64_t rows, int64_t height, int64_t width, Box *boxes)
     const int64_t room = rows * items_of_voxels(width), size = rows * width;
     uint8_t *voxels = need(malloc((size_t)size)), *again = need(malloc((size_t)size));
     uint32_t *items = need(malloc((size_t)room * sizeof *items));
-    uint64_t *starts = need(calloc((size_t)rows + 1, sizeof *starts));
+    uint32_t *starts = need(calloc((size_t)rows + 1, sizeof *starts));
     if (fread(voxels, 1, (size_t)size, stdin) != (size_t)size) exit(4);
     if (pack_rows(voxels, 0, rows, height, width, items, room, starts, boxes)) exit(5);
     const Map map = {items, starts, (int64_t)starts[rows], rows};
@@ -88,7 +88,6 @@ import numpy as np
 
 from flare.evaluation.metrics.pairs import box_around
 from flare.evaluation.metrics.plain import PlainMap, PlainPair
-from flare.evaluation.metrics.tolerance import ball_rows
 from tests.evaluation.metrics.drawn import PAIRS, draw
 
 
@@ -106,12 +105,12 @@ with (folder / "pairs").open("wb") as pairs, (folder / "numpy").open("w") as cou
         voxels = [np.where(mask, label, number % 4).astype(np.uint8) for mask in masks]
         maps = [plain_map(labels) for labels in voxels]
         box = box_around(*(label_map.box(label) for label_map in maps))
-        ball = ball_rows(spacing, tolerance, tuple(part.stop - part.start for part in box))
-        rows = np.array(ball, dtype=int).reshape(-1, 3)
+        pair = PlainPair(tuple(maps), label, spacing, box)
+        rows = np.array(pair.ball(tolerance), dtype=int).reshape(-1, 3)
         head = [*voxels[0].shape, label, len(rows), *rows.ravel()]
         pairs.write(" ".join(map(str, head)).encode() + b"\n")
         pairs.write(b"".join(labels.tobytes() for labels in voxels))
-        tally = PlainPair(*maps).tally(label, box, ball)
+        tally = pair.tally(tolerance)
         values = [*tally.voxels, *tally.surfels.tolist(), *tally.beyond.tolist()]
         counts.write("".join(f"{value} " for value in values) + "\n")
 END_OF_PYTHON
