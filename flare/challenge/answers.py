@@ -7,18 +7,20 @@ answers are in `ANSWER_METRICS` of `metrics.py`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated
 
-from flare.challenge.metrics import ANSWER_METRICS, MOST
+from flare.challenge.metrics import ANSWER_METRICS, MOST, NAME_FORM
 from flare.common.schema import Checked, Is, Share, Text, check
 from flare.common.text import listing
 
 ANSWER_SUFFIXES = (".csv", ".json", ".jsonl")
 """The endings of files of answers."""
+
+Name = Annotated[str, Is(pattern="^[a-z][a-z0-9_]{0,39}$", form=NAME_FORM)]
+"""In keys of metrics.json: of an organ, of answers, or of a metric."""
 
 LARGEST = MOST // 10
 """A number of an answer is at most this: the error of none is above `MOST`."""
@@ -174,7 +176,7 @@ KINDS = {
 class AnswerRules(Checked):
     """Answers that are scored: their files, columns, kind and metrics."""
 
-    name: str
+    name: Name
     """As in the keys of metrics.json: lower case, digits and underscores."""
     kind: Annotated[str, Is(enum=KINDS)]
     """How the cells are read."""
@@ -208,12 +210,7 @@ class AnswerRules(Checked):
     worst: Annotated[float, Is(minimum=0, maximum=LARGEST)] | None = None
     """Absolute error of a missing number; null where no number may be missing."""
 
-    def __post_init__(self) -> None:
-        """Check what belongs together."""
-        Checked.__post_init__(self)
-        is_name = re.fullmatch(r"[a-z][a-z0-9_]{0,39}", self.name) is not None
-        expected = "lower-case letters, digits and underscores, a letter first"
-        check(is_name, "name", self.name, expected)
+    def _check_rules(self) -> None:
         self._check_files()
         for key in ("case", "prediction", "reference", "metrics", "iou"):
             check(bool(getattr(self, key)), key, [], "at least one")

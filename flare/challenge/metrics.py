@@ -387,7 +387,8 @@ ANSWER_METRICS = {
 }
 """All metrics of answers by name."""
 
-MetricName = Annotated[str, Is(pattern="^[a-z][a-z0-9_]*$")]
+NAME_FORM = "lower-case letters, digits and underscores, a letter first"
+MetricName = Annotated[str, Is(pattern="^[a-z][a-z0-9_]*$", form=NAME_FORM)]
 """In files of rankings: of a record here, of a column, or another one."""
 
 SCORES = ("dsc", "nsd")

@@ -7,12 +7,11 @@ explains every key.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any
 
-from flare.challenge.answers import AnswerRules
+from flare.challenge.answers import AnswerRules, Name
 from flare.challenge.formats import NO_NPZ, PLAIN_NAMES, FileNames, NpzRules
 from flare.challenge.metrics import (
     MEASURED,
@@ -72,13 +71,6 @@ RESERVED_ENDINGS = (*STATISTICS, FREE_CASES, LEFT_EMPTY)
 
 Decimals = Annotated[int, Is(minimum=0, maximum=15)]
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-
-
-def _check_name(key: str, value: str) -> None:
-    expected = "lower-case letters, digits and underscores, a letter first"
-    check(_NAME.fullmatch(value) is not None, key, value, expected)
-
 
 def _check_unique(table: str, key: str, values: list[Any]) -> None:
     for number, value in enumerate(values, start=1):
@@ -131,7 +123,7 @@ class Organ(Checked):
 
     label: Annotated[int, Is(minimum=1, maximum=255)]
     """Value of its voxels, 1 to 255."""
-    name: str
+    name: Name
     """Its name in the keys of metrics.json: lower case, digits and underscores."""
     tolerance_mm: Length
     """Tolerance of its NSD."""
@@ -142,7 +134,6 @@ class Organ(Checked):
     leaves empty."""
 
     def _check_rules(self) -> None:
-        _check_name("name", self.name)
         check(
             self.name not in STATISTICS,
             "name",
@@ -215,7 +206,6 @@ class RankedMetric(Checked):
         return metric_named(self.metric)
 
     def _check_rules(self) -> None:
-        _check_name("metric", self.metric)
         is_short = round(self.weight, 4) == self.weight
         check(is_short, "weight", self.weight, "at most four decimals")
 
@@ -224,13 +214,12 @@ class RankedMetric(Checked):
 class OtherValues(Checked):
     """Values of cases that others compute, such as by a language model."""
 
-    name: str
+    name: Name
     """Name of the metric, and of its table: RESULTS/TEAM/NAME.csv has case,value."""
     better: Better
     """Which end of it is the good one."""
 
     def _check_rules(self) -> None:
-        _check_name("name", self.name)
         is_new = not metric_named(self.name).is_scored and self.name not in _TABLES
         expected = "another name than a metric's here, or a table's of a team"
         check(is_new, "name", self.name, expected)

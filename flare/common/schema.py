@@ -16,6 +16,7 @@ import dataclasses
 import functools
 import math
 import operator
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -76,6 +77,8 @@ class Is:
         The name of the keys of a mapping without a record, and what its values mean.
     keys : str
         The pattern of such keys.
+    form : str
+        The words for the `pattern` of a text, which is checked if it has them.
     about : str
         The meaning of a value, where no text can stand below it.
     optional : collection of str or True
@@ -92,12 +95,14 @@ class Is:
         families: Sequence[Family] = (),
         entry: tuple[str, str] | None = None,
         keys: str = "",
+        form: str = "",
         about: str = "",
         optional: Collection[str] | Literal[True] = (),
         **keywords: Any,
     ) -> None:
         self.like, self.families, self.entry, self.keys = like, families, entry, keys
         self.about, self.optional, self.keywords = about, optional, keywords
+        self.form = form
 
 
 Text = Annotated[str, Is(minLength=1)]
@@ -154,6 +159,12 @@ def _check_value(value: Any, rules: Is, key: str) -> None:
     """Raise unless a value is among the allowed ones, and within its bounds."""
     if "enum" in rules.keywords:
         _member(value, [*rules.keywords["enum"]], key)
+    if most := rules.keywords.get("maxLength"):
+        least = rules.keywords.get("minLength", 0)
+        check(least <= len(value) <= most, key, value, f"{least} to {most} characters")
+    if rules.form:
+        has_form = re.fullmatch(rules.keywords["pattern"], value) is not None
+        check(has_form, key, value, rules.form)
     bounds = [name for name in rules.keywords if name in _BOUNDS]
     if not bounds:
         return

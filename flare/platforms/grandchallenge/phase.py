@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any
 
-from flare.common.schema import Count, Is, Positive, build, check
+from flare.common.schema import Checked, Count, Is, Positive, build
 from flare.common.text import listing, safe, why
 from flare.evaluation.errors import PhaseSettingsError
 from flare.platforms.board import Order
@@ -54,31 +53,13 @@ _KEYS = r"[^.$*\[\]]+(\.[^.$*\[\]]+)*"
 _Title = Annotated[str, Is(minLength=1, maxLength=64)]
 _Label = Annotated[str, Is(maxLength=32)]
 _Help = Annotated[str, Is(maxLength=128)]
-_Path = Annotated[str, Is(pattern=f"^{_KEYS}$", maxLength=255)]
-_PathOrEmpty = Annotated[str, Is(pattern=f"^({_KEYS})?$", maxLength=255)]
-
-
-def _check(record: Column | Phase) -> None:
-    """Hold the texts of a record against its schema; `build` checks numbers."""
-    for key, hint in get_type_hints(type(record), include_extras=True).items():
-        for part in (hint, *get_args(hint)):
-            for rules in getattr(part, "__metadata__", ()):
-                _check_text(getattr(record, key), key, rules.keywords)
-
-
-def _check_text(value: Any, key: str, keywords: Mapping[str, Any]) -> None:
-    """Hold a value against the keywords of JSON Schema that are for texts, if any."""
-    if "maxLength" in keywords:
-        least, most = keywords.get("minLength", 0), keywords["maxLength"]
-        has_length = least <= len(value) <= most
-        check(has_length, key, value, f"{least} to {most} characters")
-    if "pattern" in keywords:
-        is_match = bool(re.search(keywords["pattern"], value))
-        check(is_match, key, value, "keys with full stops between them")
+_FORM = "keys with full stops between them"
+_Path = Annotated[str, Is(pattern=f"^{_KEYS}$", form=_FORM, maxLength=255)]
+_PathOrEmpty = Annotated[str, Is(pattern=f"^({_KEYS})?$", form=_FORM, maxLength=255)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Column(Checked):
     """A column of the leaderboard beside the score."""
 
     title: _Title
@@ -92,16 +73,12 @@ class Column:
     exclude_from_ranking: bool = False
     """Whether the column is only shown."""
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        _check(self)
-
 
 _ClosedColumn = Annotated[Column, Is(optional=True, additionalProperties=False)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
+class Phase(Checked):
     """The settings of a phase that an organiser types in, by the platform's names."""
 
     score_title: _Title
@@ -161,10 +138,6 @@ class Phase:
     """What participants read on the page of submissions."""
     auto_publish_new_results: bool = True
     """Whether results are public at once."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        _check(self)
 
     @property
     def ranked(self) -> dict[str, Order]:
