@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache, partial
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from flare.common.schema import Is
 
@@ -167,63 +167,65 @@ class Metric:
         return ""
 
 
-METRICS = {
-    metric.name: metric
-    for metric in (
-        Metric(
-            name="dsc",
-            title="DSC",
-            definition="twice the shared volume, divided by the sum of both volumes",
-            bounds=(0.0, 0.5, 0.7, 0.8, 0.9, 0.95),
-        ),
-        Metric(
-            name="nsd",
-            title="NSD",
-            definition="the share of both surfaces that lies within the organ's"
-            " tolerance of the other surface",
-            bounds=(0.0, 0.3, 0.5, 0.6, 0.75, 0.9),
-        ),
-        Metric(
-            name="hd95",
-            title="HD95",
-            definition="the larger of two distances, within which 95 % of the area of"
-            " either surface are from the nearest surfel of the other one",
-            function="hd95_and_assd:hausdorff_95",
-            needs_distances=True,
-            unit="mm",
-            range=(0.0, math.inf),
-            better=Better.LOWER,
-            worst=None,
-            decimals=2,
-            bounds=(100.0, 50.0, 20.0, 10.0, 5.0, 2.0),
-        ),
-        Metric(
-            name="assd",
-            title="ASSD",
-            definition="the mean distance of all surfels of both surfaces from the"
-            " nearest surfel of the other one, weighted by area",
-            function="hd95_and_assd:average_distance",
-            needs_distances=True,
-            unit="mm",
-            range=(0.0, math.inf),
-            better=Better.LOWER,
-            worst=None,
-            decimals=2,
-            bounds=(50.0, 20.0, 10.0, 5.0, 2.0, 1.0),
-        ),
-        Metric(
-            name="volume_difference",
-            title="Volume difference",
-            definition="the volume of the prediction less that of the reference,"
-            " divided by that of the reference",
-            function="volume:volume_difference",
-            range=(-1.0, math.inf),
-            better=None,
-            worst=-1.0,
-            for_participants=False,
-        ),
-    )
-}
+_Kind = TypeVar("_Kind", bound=Metric)
+
+
+def _by_name(*metrics: _Kind) -> dict[str, _Kind]:
+    return {metric.name: metric for metric in metrics}
+
+
+_distance = partial(
+    Metric,
+    needs_distances=True,
+    unit="mm",
+    range=(0.0, math.inf),
+    better=Better.LOWER,
+    worst=None,
+    decimals=2,
+)
+
+METRICS = _by_name(
+    Metric(
+        name="dsc",
+        title="DSC",
+        definition="twice the shared volume, divided by the sum of both volumes",
+        bounds=(0.0, 0.5, 0.7, 0.8, 0.9, 0.95),
+    ),
+    Metric(
+        name="nsd",
+        title="NSD",
+        definition="the share of both surfaces that lies within the organ's"
+        " tolerance of the other surface",
+        bounds=(0.0, 0.3, 0.5, 0.6, 0.75, 0.9),
+    ),
+    _distance(
+        name="hd95",
+        title="HD95",
+        definition="the larger of two distances, within which 95 % of the area of"
+        " either surface are from the nearest surfel of the other one",
+        function="hd95_and_assd:hausdorff_95",
+        bounds=(100.0, 50.0, 20.0, 10.0, 5.0, 2.0),
+    ),
+    _distance(
+        name="assd",
+        title="ASSD",
+        definition="the mean distance of all surfels of both surfaces from the"
+        " nearest surfel of the other one, weighted by area",
+        function="hd95_and_assd:average_distance",
+        bounds=(50.0, 20.0, 10.0, 5.0, 2.0, 1.0),
+    ),
+    Metric(
+        name="volume_difference",
+        title="Volume difference",
+        definition="the volume of the prediction less that of the reference,"
+        " divided by that of the reference",
+        function="volume:volume_difference",
+        range=(-1.0, math.inf),
+        better=None,
+        worst=-1.0,
+        for_participants=False,
+    ),
+)
 """All metrics by name."""
 
 
@@ -241,150 +243,142 @@ class AnswerMetric(Metric):
     prediction of a case, and the one that makes the value of all rows."""
 
 
+_error = partial(AnswerMetric, range=(0.0, math.inf), better=Better.LOWER, worst=None)
 _ACCURACY = ("pairs:is_right", "agreement:mean")
 _MEAN_PRECISION = ("pairs:truths_and_scores", "agreement:mean_average_precision")
 _WEIGHTED_F1 = ("pairs:decisions", "agreement:weighted_f1")
 _WEIGHTED_PRECISION = ("pairs:decisions", "agreement:weighted_precision")
 _BALANCED = ("pairs:decisions", "agreement:balanced_accuracy")
 
-ANSWER_METRICS = {
-    metric.name: metric
-    for metric in (
-        AnswerMetric(
-            name="accuracy",
-            title="Accuracy",
-            definition="the share of cases whose class is right",
-            functions=dict.fromkeys(("binary", "classes", "choice"), _ACCURACY),
-        ),
-        AnswerMetric(
-            name="balanced_accuracy",
-            title="Balanced accuracy",
-            definition="the mean recall of the classes that the references have",
-            functions=dict.fromkeys(("binary", "classes", "choice"), _BALANCED),
-        ),
-        AnswerMetric(
-            name="auroc",
-            title="AUROC",
-            definition="the area under the ROC curve; of classes, each against the"
-            " others, weighted by their numbers of cases",
-            functions={
-                "binary": ("pairs:class_and_score", "agreement:auroc"),
-                "classes": ("pairs:class_and_score", "agreement:weighted_auroc"),
-            },
-        ),
-        AnswerMetric(
-            name="auprc",
-            title="AUPRC",
-            definition="the average precision, not interpolated; of classes, each"
-            " against the others, weighted by their numbers of cases",
-            functions={
-                "binary": ("pairs:class_and_score", "agreement:auprc"),
-                "classes": ("pairs:class_and_score", "agreement:weighted_auprc"),
-            },
-        ),
-        AnswerMetric(
-            name="sensitivity",
-            title="Sensitivity",
-            definition="the share of the positive cases that are called positive",
-            functions={"binary": ("pairs:decisions", "agreement:sensitivity")},
-        ),
-        AnswerMetric(
-            name="specificity",
-            title="Specificity",
-            definition="the share of the negative cases that are called negative",
-            functions={"binary": ("pairs:decisions", "agreement:specificity")},
-        ),
-        AnswerMetric(
-            name="precision",
-            title="Precision",
-            definition="the share of the positive answers that are right; of classes,"
-            " weighted by their numbers of cases; of words, the mean over cases",
-            functions={
-                "binary": ("pairs:decisions", "agreement:precision"),
-                "classes": _WEIGHTED_PRECISION,
-                "choice": _WEIGHTED_PRECISION,
-                "label_set": ("pairs:set_precision", "agreement:mean"),
-                "boxes": ("boxes:box_counts", "agreement:pooled_precision"),
-            },
-        ),
-        AnswerMetric(
-            name="recall",
-            title="Recall",
-            definition="the share of what the references have that is answered; of"
-            " words, the mean over cases",
-            functions={
-                "binary": ("pairs:decisions", "agreement:sensitivity"),
-                "label_set": ("pairs:set_recall", "agreement:mean"),
-                "boxes": ("boxes:box_counts", "agreement:pooled_recall"),
-            },
-        ),
-        AnswerMetric(
-            name="f1",
-            title="F1",
-            definition="the harmonic mean of precision and recall; of classes, weighted"
-            " by their numbers of cases; of words, the mean over cases",
-            functions={
-                "binary": ("pairs:decisions", "agreement:f1"),
-                "classes": _WEIGHTED_F1,
-                "choice": _WEIGHTED_F1,
-                "label_set": ("pairs:set_f1", "agreement:mean"),
-                "boxes": ("boxes:box_counts", "agreement:pooled_f1"),
-            },
-        ),
-        AnswerMetric(
-            name="micro_f1",
-            title="F1 (pooled)",
-            definition="the F1 of the words of all cases together",
-            functions={"label_set": ("pairs:set_counts", "agreement:pooled_f1")},
-        ),
-        AnswerMetric(
-            name="mean_average_precision",
-            title="mAP",
-            definition="the mean over classes or labels of the average precision, not"
-            " interpolated",
-            functions=dict.fromkeys(("classes", "labels"), _MEAN_PRECISION),
-        ),
-        AnswerMetric(
-            name="mean_absolute_error",
-            title="MAE",
-            definition="the mean absolute difference",
-            range=(0.0, math.inf),
-            better=Better.LOWER,
-            worst=None,
-            functions={"number": ("pairs:absolute_error", "agreement:mean")},
-        ),
-        AnswerMetric(
-            name="rmse",
-            title="RMSE",
-            definition="the root of the mean squared difference",
-            range=(0.0, math.inf),
-            better=Better.LOWER,
-            worst=None,
-            functions={"number": ("pairs:squared_error", "agreement:root_mean")},
-        ),
-        AnswerMetric(
-            name="c_index",
-            title="C-index",
-            definition="the share of pairs with different times that are predicted in"
-            " their order; equal predictions count as wrong",
-            functions={"time": ("pairs:both_numbers", "agreement:c_index")},
-        ),
-        AnswerMetric(
-            name="overlap",
-            title="Overlap",
-            definition="the number of right words divided by the larger of both numbers"
-            " of words, 1 if there are none; the mean over cases",
-            functions={"label_set": ("pairs:overlap", "agreement:mean")},
-        ),
-        AnswerMetric(
-            name="chain_accuracy",
-            title="Chain accuracy",
-            definition="the share of a chain's answers that are right, 0 if the first"
-            " is wrong; the mean over chains",
-            functions={"chain": ("pairs:chain_share", "agreement:mean")},
-        ),
-    )
-}
+ANSWER_METRICS = _by_name(
+    AnswerMetric(
+        name="accuracy",
+        title="Accuracy",
+        definition="the share of cases whose class is right",
+        functions=dict.fromkeys(("binary", "classes", "choice"), _ACCURACY),
+    ),
+    AnswerMetric(
+        name="balanced_accuracy",
+        title="Balanced accuracy",
+        definition="the mean recall of the classes that the references have",
+        functions=dict.fromkeys(("binary", "classes", "choice"), _BALANCED),
+    ),
+    AnswerMetric(
+        name="auroc",
+        title="AUROC",
+        definition="the area under the ROC curve; of classes, each against the"
+        " others, weighted by their numbers of cases",
+        functions={
+            "binary": ("pairs:class_and_score", "agreement:auroc"),
+            "classes": ("pairs:class_and_score", "agreement:weighted_auroc"),
+        },
+    ),
+    AnswerMetric(
+        name="auprc",
+        title="AUPRC",
+        definition="the average precision, not interpolated; of classes, each"
+        " against the others, weighted by their numbers of cases",
+        functions={
+            "binary": ("pairs:class_and_score", "agreement:auprc"),
+            "classes": ("pairs:class_and_score", "agreement:weighted_auprc"),
+        },
+    ),
+    AnswerMetric(
+        name="sensitivity",
+        title="Sensitivity",
+        definition="the share of the positive cases that are called positive",
+        functions={"binary": ("pairs:decisions", "agreement:sensitivity")},
+    ),
+    AnswerMetric(
+        name="specificity",
+        title="Specificity",
+        definition="the share of the negative cases that are called negative",
+        functions={"binary": ("pairs:decisions", "agreement:specificity")},
+    ),
+    AnswerMetric(
+        name="precision",
+        title="Precision",
+        definition="the share of the positive answers that are right; of classes,"
+        " weighted by their numbers of cases; of words, the mean over cases",
+        functions={
+            "binary": ("pairs:decisions", "agreement:precision"),
+            "classes": _WEIGHTED_PRECISION,
+            "choice": _WEIGHTED_PRECISION,
+            "label_set": ("pairs:set_precision", "agreement:mean"),
+            "boxes": ("boxes:box_counts", "agreement:pooled_precision"),
+        },
+    ),
+    AnswerMetric(
+        name="recall",
+        title="Recall",
+        definition="the share of what the references have that is answered; of"
+        " words, the mean over cases",
+        functions={
+            "binary": ("pairs:decisions", "agreement:sensitivity"),
+            "label_set": ("pairs:set_recall", "agreement:mean"),
+            "boxes": ("boxes:box_counts", "agreement:pooled_recall"),
+        },
+    ),
+    AnswerMetric(
+        name="f1",
+        title="F1",
+        definition="the harmonic mean of precision and recall; of classes, weighted"
+        " by their numbers of cases; of words, the mean over cases",
+        functions={
+            "binary": ("pairs:decisions", "agreement:f1"),
+            "classes": _WEIGHTED_F1,
+            "choice": _WEIGHTED_F1,
+            "label_set": ("pairs:set_f1", "agreement:mean"),
+            "boxes": ("boxes:box_counts", "agreement:pooled_f1"),
+        },
+    ),
+    AnswerMetric(
+        name="micro_f1",
+        title="F1 (pooled)",
+        definition="the F1 of the words of all cases together",
+        functions={"label_set": ("pairs:set_counts", "agreement:pooled_f1")},
+    ),
+    AnswerMetric(
+        name="mean_average_precision",
+        title="mAP",
+        definition="the mean over classes or labels of the average precision, not"
+        " interpolated",
+        functions=dict.fromkeys(("classes", "labels"), _MEAN_PRECISION),
+    ),
+    _error(
+        name="mean_absolute_error",
+        title="MAE",
+        definition="the mean absolute difference",
+        functions={"number": ("pairs:absolute_error", "agreement:mean")},
+    ),
+    _error(
+        name="rmse",
+        title="RMSE",
+        definition="the root of the mean squared difference",
+        functions={"number": ("pairs:squared_error", "agreement:root_mean")},
+    ),
+    AnswerMetric(
+        name="c_index",
+        title="C-index",
+        definition="the share of pairs with different times that are predicted in"
+        " their order; equal predictions count as wrong",
+        functions={"time": ("pairs:both_numbers", "agreement:c_index")},
+    ),
+    AnswerMetric(
+        name="overlap",
+        title="Overlap",
+        definition="the number of right words divided by the larger of both numbers"
+        " of words, 1 if there are none; the mean over cases",
+        functions={"label_set": ("pairs:overlap", "agreement:mean")},
+    ),
+    AnswerMetric(
+        name="chain_accuracy",
+        title="Chain accuracy",
+        definition="the share of a chain's answers that are right, 0 if the first"
+        " is wrong; the mean over chains",
+        functions={"chain": ("pairs:chain_share", "agreement:mean")},
+    ),
+)
 """All metrics of answers by name."""
 
 NAME_FORM = "lower-case letters, digits and underscores, a letter first"
@@ -414,24 +408,21 @@ def _other(
 
 _measured = partial(_other, is_told=True)  # it tells nothing of references
 
-MEASURED = {
-    metric.name: metric
-    for metric in (
-        _measured("runtime_s", "Running time", "s", 1),
-        _measured("max_gpu_memory_mb", "GPU memory", "MB", 0),
-        _measured("peak_gpu_memory_mb", "Peak of GPU memory", "MB", 0),
-        _measured("idle_gpu_memory_mb", "Idle GPU memory", "MB", 0),
-        _measured("energy_j", "Energy of the GPU", "J", 1),
-        _measured("idle_power_w", "Idle power of the GPU", "W", 1),
-        _measured("gpu_memory_area_mb_s", "Area under GPU memory", "MB s", 1),
-        _measured("cpu_area_percent_s", "Area under CPU use", "% s", 1),
-        _measured("cpu_s", "Processor time", "s", 1),
-        _measured("max_host_memory_mb", "Memory", "MB", 0),
-        _measured("engine_runtime_s", "Running time by the engine", "s", 1),
-        _measured("runtime_s_spread", decimals=1),
-        _measured("max_gpu_memory_mb_spread", decimals=1),
-    )
-}
+MEASURED = _by_name(
+    _measured("runtime_s", "Running time", "s", 1),
+    _measured("max_gpu_memory_mb", "GPU memory", "MB", 0),
+    _measured("peak_gpu_memory_mb", "Peak of GPU memory", "MB", 0),
+    _measured("idle_gpu_memory_mb", "Idle GPU memory", "MB", 0),
+    _measured("energy_j", "Energy of the GPU", "J", 1),
+    _measured("idle_power_w", "Idle power of the GPU", "W", 1),
+    _measured("gpu_memory_area_mb_s", "Area under GPU memory", "MB s", 1),
+    _measured("cpu_area_percent_s", "Area under CPU use", "% s", 1),
+    _measured("cpu_s", "Processor time", "s", 1),
+    _measured("max_host_memory_mb", "Memory", "MB", 0),
+    _measured("engine_runtime_s", "Running time by the engine", "s", 1),
+    _measured("runtime_s_spread", decimals=1),
+    _measured("max_gpu_memory_mb_spread", decimals=1),
+)
 """What is measured of each run, by its column of efficiency.csv."""
 
 

@@ -16,6 +16,7 @@ from flare.challenge.metrics import (
     MEASURED,
     METRICS,
     SCORES,
+    Metric,
     metric_named,
 )
 from flare.challenge.rules import FREE_CASES, LEFT_EMPTY, STATISTICS
@@ -194,7 +195,8 @@ def _means() -> Iterator[Family]:
         "std": "The sample standard deviation (n - 1) over all cases; null if there is"
         " only one case.",
     }
-    for metric_type, metrics in _metrics_by_type().items():
+    for metric_type in (Share, Amount, float):
+        metrics = [m.name for m in METRICS.values() if _type_of(m) is metric_type]
         for statistic, about in texts.items():
             # A deviation is never negative, and a single case has none.
             value_type = Amount | None if statistic == "std" else metric_type
@@ -221,17 +223,11 @@ def _means() -> Iterator[Family]:
     )
 
 
-def _metrics_by_type() -> dict[Any, list[str]]:
-    """The names of metrics by the type of their values, if any has that type."""
-    metrics_by_type: dict[Any, list[str]] = {Share: [], Amount: [], float: []}
-    for metric in METRICS.values():
-        if metric.is_share:
-            metrics_by_type[Share].append(metric.name)
-        elif metric.range[0] < 0:
-            metrics_by_type[float].append(metric.name)
-        else:
-            metrics_by_type[Amount].append(metric.name)
-    return {kind: names for kind, names in metrics_by_type.items() if names}
+def _type_of(metric: Metric) -> Any:
+    """The type of the values of a metric."""
+    if metric.is_share:
+        return Share
+    return float if metric.range[0] < 0 else Amount
 
 
 _MEASURED_MEANS = Family(
