@@ -233,7 +233,6 @@ def check_cases(sheets: Sequence[Sheet], cases: Collection[str]) -> None:
 
 
 def _place(row: TableRow, case: str, text: str) -> str:
-    """The place of an answer, with its case and its text."""
     return f"{row.place} ({safe(case)}: {safe(text) or 'nothing'})"
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -111,7 +112,7 @@ def check_submission(
                 predictions, ground_truth, challenge, EvaluationOptions()
             )
             prepared = plan.prepared
-            answer_lines: Sequence[str] = plan.answer_lines
+            answer_lines: Sequence[str] = [*map(attrgetter("text"), plan.sheets)]
         else:
             prepared, answer_lines = _prepare_without_references(
                 predictions, challenge, images, are_jobs_read=are_jobs_read
@@ -259,7 +260,6 @@ def _summary(
     organs: Mapping[str, int],
     unknown: Sequence[tuple[int, ...]],
 ) -> str:
-    """A few lines that say what would be scored."""
     names = [organ.name for organ in challenge.organs]
     width = max(map(len, names))
     maps, have = ("label map", "It has") if count == 1 else ("label maps", "They have")
@@ -405,7 +405,6 @@ def _read_references(
 
 
 def _volume_texts(volumes_ml: Sequence[float]) -> Sequence[str]:
-    """The smallest, the median and the largest volume of an organ."""
     from statistics import median  # slow to load, which no evaluation has to wait for
 
     if not volumes_ml:

@@ -39,8 +39,6 @@ feet: centre and radii, as parts of the field of view along z, y, x."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """One case of the set."""
-
     spacing: Spacing
     absent: str = ""
     """An organ that neither label map has."""

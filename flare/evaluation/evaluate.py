@@ -173,7 +173,6 @@ def evaluate_folder(
 
 
 def _log_folder(folder: Folder) -> None:
-    """Tell which files were found, and which were left out."""
     if folder.files:
         names = listing(file.name for file in folder.files)
         _log.info("Found %s: %s", count(len(folder.files), "label map"), names)

@@ -41,7 +41,6 @@ class EvaluationOptions:
     )
 
     def __post_init__(self) -> None:
-        """Look at the values."""
         for name, allowed in (
             ("on_bad_case", ("refuse", "worst")),
             ("grid", ("strict", "size", None)),

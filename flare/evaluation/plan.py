@@ -74,11 +74,6 @@ class Plan:
         return tuple(cases)
 
     @property
-    def answer_lines(self) -> tuple[str, ...]:
-        """A line for each ``[[answers]]`` that says how many answers there are."""
-        return tuple(sheet.text for sheet in self.sheets)
-
-    @property
     def check_only(self) -> bool:
         """Whether it will be refused, and is only searched for more problems."""
         return bool(self.prepared.problems) and self.options.is_refused
@@ -107,8 +102,13 @@ def plan_evaluation(
         prepared = prepare(submitted, references, rules)
     sheets: tuple[Sheet, ...] = ()
     if rules.answers:
-        sheets = _read_sheets(predictions, ground_truth, rules, references)
-        prepared = _with_answers(prepared, sheets)
+        # Not at the top: an evaluation of label maps starts sooner without it.
+        from flare.evaluation.answers import check_cases, distinct_problems, read_sheets
+
+        sheets = read_sheets(predictions, ground_truth, rules)
+        check_cases(sheets, {file.case for file in references})
+        problems = distinct_problems(chain(*map(attrgetter("problems"), sheets)))
+        prepared = replace(prepared, problems=(*prepared.problems, *problems))
     return Plan(
         challenge=challenge,
         rules=rules,
@@ -119,29 +119,6 @@ def plan_evaluation(
         prepared=prepared,
         sheets=sheets,
     )
-
-
-def _read_sheets(
-    predictions: Path,
-    ground_truth: Path,
-    challenge: Challenge,
-    references: Sequence[LabelMapFile],
-) -> tuple[Sheet, ...]:
-    """The answers of a submission, each of which is of a case with a label map."""
-    # Not at the top: an evaluation of label maps starts sooner without it.
-    from flare.evaluation.answers import check_cases, read_sheets
-
-    sheets = read_sheets(predictions, ground_truth, challenge)
-    check_cases(sheets, {file.case for file in references})
-    return sheets
-
-
-def _with_answers(matching: Matching, sheets: Sequence[Sheet]) -> Matching:
-    """The problems of answers beside those of label maps."""
-    from flare.evaluation.answers import distinct_problems
-
-    problems = distinct_problems(chain(*map(attrgetter("problems"), sheets)))
-    return replace(matching, problems=(*matching.problems, *problems))
 
 
 def prepare(
@@ -180,23 +157,18 @@ def _find_files(
         references = _hidden_references(ground_truth, challenge)
     else:
         references = find_references(ground_truth, challenge)
-    is_demo = all(is_demonstration(file.case) for file in references)
+    cases = {file.case for file in references}
+    is_demo = all(map(is_demonstration, cases))
     try:
         submitted = find_submission(predictions, references, challenge)
     except GroundTruthError as error:
         if is_demo:
             raise DemonstrationSetError from error
         raise
-    if is_demo and not is_measured and not _share_a_case(references, submitted.files):
+    is_other = cases.isdisjoint(file.case for file in submitted.files)
+    if is_demo and is_other and not is_measured:
         raise DemonstrationSetError
     return references, submitted
-
-
-def _share_a_case(
-    references: Sequence[LabelMapFile], predictions: Sequence[LabelMapFile]
-) -> bool:
-    cases = {file.case for file in references}
-    return not cases.isdisjoint(file.case for file in predictions)
 
 
 def _hidden_references(

@@ -131,7 +131,6 @@ def keep_answers(
 
 
 def _joined_rows(file: Path) -> list[Cells]:
-    """The rows of all cases so far."""
     if not file.exists():
         return []
     try:

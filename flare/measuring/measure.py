@@ -285,7 +285,6 @@ def measure_teams(job: Job, listener: Listener) -> tuple[tuple[str, FlareError],
 
 
 def _check_options(job: Job) -> None:
-    """See that the options fit the archives and the cases."""
     options, names = job.options, [case.case for case in job.cases]
     unknown = sorted(set(options.rerun) - set(names))
     if unknown:

@@ -117,7 +117,6 @@ def _flags(folder: Path) -> str:
 
 
 def _read_options(file: Path) -> EvaluationOptions:
-    """Read the options that a team was evaluated with."""
     try:
         # Without a JSON object there, the braces raise a TypeError.
         values = {**json_at(file, "evaluation", "options")}

@@ -285,7 +285,6 @@ def _score_as_submitted(
 
 
 def _with_organs_alone(prediction: LabelMap, challenge: Challenge) -> LabelMap:
-    """A prediction as it is read with the labels of a challenge alone."""
     organs = [organ.label for organ in challenge.organs]
     strange = [label for label in prediction.present if label not in organs]
     unknown = sorted([*prediction.unknown, *strange][:UNKNOWN_LABELS_LIMIT])
@@ -383,7 +382,6 @@ def _worst_organ(judge: Judge, challenge: Challenge) -> str:
 
 
 def _organ_problem(expected: float, predicted: float, shared: float) -> str:
-    """The problem of an organ, from the numbers of its voxels."""
     if not predicted:
         return "it is not there"
     if not expected:

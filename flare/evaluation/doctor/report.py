@@ -154,7 +154,6 @@ def _unexplained_lines(members: Sequence[Finding], cases: int) -> Iterator[str]:
 
 
 def _row(finding: Finding, challenge: Challenge) -> tuple[str, str, str, str]:
-    """The row of a case in the table of all cases."""
     causes = cause_texts(finding, challenge)
     what = "; ".join(cause.text + cause.detail for cause in causes) or "-"
     before = f"{finding.before.dsc:.4f}" if finding.before else "refused"

@@ -193,7 +193,6 @@ def _patient_axis(grid: Grid, place: int) -> int:
 
 
 def _shift_text(cause: Cause, grid: Grid) -> str:
-    """How far, and where to."""
     parts = []
     for place, voxels in zip((2, 1, 0), cause.shift, strict=True):
         if voxels:

@@ -420,7 +420,6 @@ def _voxel_size_text(
 
 
 def _axes_text(grid: Grid, expected: Grid) -> str:
-    """The directions of two grids' axes, for a message."""
     return f"axes point to {grid.axes}, expected {expected.axes}"
 
 

@@ -176,7 +176,6 @@ def _read_header(
 
 
 def _foreign_file(start: bytes) -> FileFormatError:
-    """The error of a file of another kind, which begins with `start`."""
     if is_link_text(start):
         problem = "it is a symbolic link, of which a zip has the path alone"
         return FileFormatError("", problem, "Zip the files themselves: without zip -y.")
@@ -273,7 +272,6 @@ class Narrower:
         return np.where(fits, values, 0).astype(np.uint8)
 
     def _scaled(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Stored values as the header scales them."""
         header = self._header
         if header.is_scaled:
             with np.errstate(over="ignore", invalid="ignore"):

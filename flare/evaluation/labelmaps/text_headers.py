@@ -107,7 +107,6 @@ def open_voxels(file: BinaryIO) -> tuple[Header, Stream]:
 
 
 def _open_metaimage(file: BinaryIO) -> tuple[Header, Stream]:
-    """Read and check the header of a .mha file."""
     fields = _read_metaimage_fields(file)
     if fields["ElementDataFile"].upper() != "LOCAL":
         raise FileFormatError("", "its voxels are in another file")
@@ -159,7 +158,6 @@ def _flag(fields: Mapping[str, str], *keys: str, default: bool) -> bool:
 
 
 def _open_nrrd(file: BinaryIO) -> tuple[Header, Stream]:
-    """Read and check the header of a .nrrd file."""
     fields = _read_nrrd_fields(file)
     if "datafile" in fields:
         raise FileFormatError("", "its voxels are in another file")
@@ -310,7 +308,6 @@ def _vector(
 
 
 def _stored_type(kinds: Mapping[str, str], name: str, is_big: bool) -> np.dtype[Any]:
-    """A stored type in its byte order."""
     if name not in kinds:
         raise FileFormatError(
             "", f"its voxels are of type {safe(name[:40])}, expected numbers"

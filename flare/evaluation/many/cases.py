@@ -76,10 +76,6 @@ class Batch:
     cases: tuple[TeamCase, ...]
     challenge: Challenge
 
-    def divided(self) -> Iterator[Batch]:
-        """A batch for each of its cases."""
-        return (replace(self, cases=(case,)) for case in self.cases)
-
 
 def score_batch(batch: Batch) -> tuple[Attempt, ...]:
     """Score the cases of a batch in this process."""
@@ -278,7 +274,6 @@ def outcome_key(key_of_rules: str, pair: CasePair, digests: tuple[str, str]) -> 
 
 
 def _json_sha256(content: Any) -> str:
-    """SHA-256 of what JSON can hold."""
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
@@ -343,22 +338,16 @@ class _Outcome:
 
 
 def _content(attempt: Attempt) -> str:
-    """An outcome as text."""
-    content: dict[str, Any]
-    if attempt.problem:
-        problem = attempt.problem
-        content = {"problem": [type(problem).__name__, *problem.args]}
-    else:
-        score, explanation = attempt.score, attempt.explanation
-        content = {
-            "score": asdict(score) if score else None,
-            "explanation": asdict(explanation) if explanation else None,
-        }
-    return json.dumps(content, allow_nan=False)
+    problem = attempt.problem
+    outcome = _Outcome(
+        score=attempt.score,
+        explanation=attempt.explanation,
+        problem=(type(problem).__name__, *problem.args) if problem else (),
+    )
+    return json.dumps(asdict(outcome), allow_nan=False)
 
 
 def _attempt(pair: CasePair, content: object) -> Attempt:
-    """An outcome that was kept."""
     outcome = build(_Outcome, content)
     problem = None
     if outcome.problem:

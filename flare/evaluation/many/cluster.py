@@ -196,5 +196,4 @@ def _look(paths: Mapping[str, str]) -> tuple[tuple[str, str], list[str]]:
 
 
 def _program() -> tuple[str, str]:
-    """Version and commit of this program."""
     return __version__, source_commit()

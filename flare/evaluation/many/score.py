@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -237,13 +237,13 @@ class _Run:
 
         Each of their cases could kill one worker after the other, while others wait.
         """
-        for part in batch.divided():
-            team = self._open_teams[part.cases[0].team]
+        for case in batch.cases:
+            team = self._open_teams[case.team]
             if team.error:
                 team.pending_cases -= 1
                 self._finish_done()
             else:
-                yield part
+                yield replace(batch, cases=(case,))
 
     def _tell_progress(self, team_count: int) -> None:
         if self.on_progress:
@@ -371,7 +371,6 @@ class _Run:
         self._finish_done()
 
     def _finish_done(self) -> None:
-        """Finish the teams of which no case is left."""
         for team in tuple(self._open_teams.values()):
             if not team.pending_cases:
                 self._finish(team)

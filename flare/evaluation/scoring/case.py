@@ -176,7 +176,6 @@ def _worst(name: str, grid: Grid | None, challenge: Challenge) -> float:
 
 
 def _worst_organs(challenge: Challenge, grid: Grid | None) -> tuple[OrganScore, ...]:
-    """The worst value of every metric for every organ."""
     values = {name: _worst(name, grid, challenge) for name in challenge.metrics}
     return tuple(OrganScore(organ=o.name, by_metric=values) for o in challenge.organs)
 

@@ -133,7 +133,6 @@ def read_reference(file: LabelMapFile, challenge: Challenge) -> LabelMap:
 
 
 def _read(file: LabelMapFile, challenge: Challenge) -> LabelMap:
-    """Read the organs of a label map."""
     return file.read_labels([organ.label for organ in challenge.organs])
 
 

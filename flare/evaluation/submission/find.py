@@ -328,7 +328,6 @@ def walk(folder: Path, *, follow_links: bool) -> Iterator[Path]:
 
 
 def _refuse(error: OSError) -> NoReturn:
-    """Say that a folder cannot be read."""
     reason = why(error)
     if Path(error.filename).suffix.lower() == ".zip":
         reason += "; unzip it first"

@@ -294,7 +294,6 @@ def find_job_outputs(
 def _jobs_by_case(
     jobs: Sequence[Job], cases: Container[str], challenge: Challenge
 ) -> dict[str, list[Job]]:
-    """The jobs that were run on each case."""
     case_of = partial(challenge.names.case_of, "image", cases=cases)
     by_case: dict[str, list[Job]] = {}
     strangers = 0

@@ -138,7 +138,6 @@ def checked_configuration(content: bytes) -> dict[str, Any]:
 
 
 def _check(value: Any, kind: Kind, name: str) -> None:
-    """Raise unless a value is of a kind."""
     match kind:
         case Plain():
             _expect(_is_plain(value, kind), value, kind.value, name)

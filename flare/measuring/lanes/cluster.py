@@ -148,7 +148,8 @@ class ClusterLanes(LanePool):
         """Wait for messages of workers; None where a job has ended, or its worker."""
         with suppress(queue.Empty):
             token, message = self._messages.get(timeout=LOOK_S)
-            job = self._job_of(token)
+            jobs = self._running.values()
+            job = next((job for job in jobs if job.token == token), None)
             if job and message is None:  # its messages may come later
                 job.over_at = min(job.over_at, time.monotonic() + LATE_S)
             elif job:
@@ -161,10 +162,6 @@ class ClusterLanes(LanePool):
             if self._is_over(job):
                 del self._running[job.lane]
                 yield job.lane, None
-
-    def _job_of(self, token: str) -> _Running | None:
-        jobs = self._running.values()
-        return next((job for job in jobs if job.token == token), None)
 
     def _is_over(self, job: _Running) -> bool:
         is_gone = self._workers.get(job.lane) != job.worker
