@@ -3,17 +3,11 @@
 import pytest
 
 
-def few_fast(values, *, fast, several=False):
-    """The values of a parameter, of which only those at the places `fast` are fast.
-
-    `several` parameters have tuples of values.
-    """
+def few_fast(values, *, fast):
+    """The values of a parameter, of which only those at the places `fast` are fast."""
     values = list(values)
     places = {range(len(values))[place] for place in fast}
     return [
-        pytest.param(
-            *(value if several else [value]),
-            marks=[] if place in places else pytest.mark.slow,
-        )
+        pytest.param(value, marks=[] if place in places else pytest.mark.slow)
         for place, value in enumerate(values)
     ]

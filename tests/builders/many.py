@@ -60,8 +60,8 @@ def voxels_read():
 
 
 @contextmanager
-def dask_processes(folder, workers=2, preload="", resources=""):
-    """Start a scheduler and workers by hand.
+def dask_processes(folder, preload="", resources=""):
+    """Start a scheduler and two workers by hand.
 
     What comes back: its address, the workers, what starts another one, and its process.
 
@@ -69,8 +69,6 @@ def dask_processes(folder, workers=2, preload="", resources=""):
     ----------
     folder : Path
         Gets what they write.
-    workers : int
-        How many there are.
     preload : str
         Python that each worker runs first.
     resources : str
@@ -100,7 +98,7 @@ def dask_processes(folder, workers=2, preload="", resources=""):
         words = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
         master = start("scheduler", *words, "--scheduler-file", str(scheduler))
         wait_until(lambda: scheduler.exists() and scheduler.read_text()[-1:] == "}")
-        found = [start_worker() for _ in range(workers)]
+        found = [start_worker() for _ in range(2)]
         address = json.loads(scheduler.read_text())["address"]
         yield address, found, start_worker, master
     finally:

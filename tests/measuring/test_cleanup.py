@@ -172,8 +172,7 @@ def test_what_an_engine_does_only_after_an_interruption_is_removed(
     def clean_too_early(*what):
         clean(*what)
         for key in keys:
-            words = ("--driver", "local", "--label", label_of(key))
-            engine.call("volume", "create", *words)
+            make_volume(engine, key)
             assert len(scripted_engine.left()) == 1
 
     def cut_off(place):
@@ -205,8 +204,7 @@ def test_what_cannot_be_removed_is_told(scripted_engine, tmp_path, monkeypatch):
         patch.setattr(cleanup, "remove_tree", lambda _: None)
         with pytest.raises(MeasurementError, match=r"as root: sudo rm -r .*work"):
             clean_up(scripted_engine, tmp_path)
-    words = ("--driver", "local", "--label", label_of("k"))
-    scripted_engine.call("volume", "create", *words)
+    make_volume(scripted_engine, "k")
     scripted_engine.fail("volume-rm")
 
     assert str(error_of(LeftoverError, clean_up, scripted_engine, tmp_path)) == (

@@ -1,6 +1,5 @@
 """The commands that measure, with an engine that plays by a script."""
 
-import csv
 import re
 import sys
 
@@ -8,6 +7,7 @@ import pytest
 
 from flare.common.files import write_whole
 from flare.measuring import team as team_module
+from flare.results.archives_csv import read_refused
 from tests.builders import case_names
 from tests.builders.errors import told
 from tests.builders.pages import Page
@@ -27,9 +27,8 @@ def test_two_teams_and_a_refused_archive(bench, measure):
     assert (status, told(stderr)) == (1, ("F15", "bad.tar.gz"))
     assert "good: 3 ok\n" in stdout
     assert "crash: 3 failed\n" in stdout
-    with (bench.results / "refused.csv").open() as content:
-        (row,) = csv.DictReader(content)
-    assert (row["team"], row["archive"]) == ("bad", "bad.tar.gz")
+    (row,) = read_refused(bench.results)
+    assert (row.team, row.archive) == ("bad", "bad.tar.gz")
     good, crash = bench.metrics("good"), bench.metrics("crash")
     assert (good["aggregates"]["dsc_mean"], good["efficiency"]["cases_ok"]) == (1, 3)
     assert crash["aggregates"]["dsc_mean"] == 0

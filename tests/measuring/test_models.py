@@ -1,13 +1,11 @@
 """Images that are measured with a model beside them, with an engine by script."""
 
-import hashlib
-
 from flare.cli.main import main
 from flare.measuring import host
 from flare.measuring.host import Room
 from flare.results.archives_csv import read_ledger
 from flare.results.errors import MeasurementError
-from tests.builders.archives import FILES, save
+from tests.builders.archives import FILES, save, sha256
 from tests.builders.errors import told
 from tests.builders.models import WEIGHTS, entry, write_model
 from tests.builders.schemas import file_problems
@@ -19,10 +17,6 @@ test -s /opt/ml/model/weights/fold_0.pt || exit 7
 """
 
 
-def sha256(file):
-    return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
 def test_a_team_is_measured_with_its_model(bench, measure):
     """It is there for every case, under its name, and gone in the end."""
     bench.archive("a", NEEDS_MODEL)
@@ -32,12 +26,13 @@ def test_a_team_is_measured_with_its_model(bench, measure):
 
     assert {row["status"] for row in bench.rows("a").values()} == {"ok"}
     record = bench.record("a")
-    assert record["settings"]["model_sha256"] == sha256(model)
+    digest = sha256(model.read_bytes())
+    assert record["settings"]["model_sha256"] == digest
     (session,) = record["sessions"]
     assert session["model"] == "a.model.tar.gz"
     assert "--volume MODEL:/opt/ml/model/:ro" in session["command"]
     assert file_problems(bench.results / "ledger.csv", "ledger-row") == []
-    assert read_ledger(bench.results / "ledger.csv")[0].model_sha256 == sha256(model)
+    assert read_ledger(bench.results / "ledger.csv")[0].model_sha256 == digest
     assert bench.engine.left() == []
     assert [name for name in bench.hidden() if "work" in name] == []
 
@@ -76,13 +71,12 @@ def test_a_model_needs_room(bench, monkeypatch):
 
 def test_check_reads_the_model_too(tmp_path, capfd):
     archive = save(tmp_path, FILES)
-    model = write_model(tmp_path)
+    digest = sha256(write_model(tmp_path).read_bytes())
 
     assert main(["check", str(archive)]) == 0
     said = capfd.readouterr().out.splitlines()
     assert said[1] == (
-        f"team_a.model.tar.gz: model {sha256(model)[:12]}, 0 MB unpacked, can be"
-        " unpacked."
+        f"team_a.model.tar.gz: model {digest[:12]}, 0 MB unpacked, can be unpacked."
     )
 
     broken = write_model(tmp_path / "x", {})

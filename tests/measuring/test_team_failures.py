@@ -1,6 +1,5 @@
 """What nobody has thought of ends the measurement of one team, and of no other."""
 
-import csv
 import os
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,21 +66,18 @@ def run(monkeypatch, tmp_path):
     return start
 
 
+INTERNAL = "Internal error in the evaluation"
+
+
 @pytest.mark.parametrize("where", ["planned", "c1", "c2", "close"])
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (
-            ValueError("odd"),
-            "Internal error in the evaluation (ValueError in",
-        ),
-        (
-            RecursionError(),
-            "Internal error in the evaluation (RecursionError in",
-        ),
+        (ValueError("odd"), f"{INTERNAL} (ValueError in"),
+        (RecursionError(), f"{INTERNAL} (RecursionError in"),
         (
             UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no"),
-            "Internal error in the evaluation (UnicodeEncodeError in",
+            f"{INTERNAL} (UnicodeEncodeError in",
         ),
         (
             OSError(28, "No space left on device", "/x/y"),
@@ -180,10 +176,10 @@ def test_what_an_engine_does_not_load_and_does_not_explain_is_one_team_s_fault(
     problem = "a.tar.gz: the engine cannot load it (docker image: no such thing)."
     assert (status, stderr.count("\n")) == (1, 1)
     assert stderr.startswith(problem)
-    (row,) = rows_refused(bench)
-    assert row["team"] == "a"
-    assert row["problem"].startswith(problem)
-    assert row["problem"].endswith("[F15]")
+    (row,) = read_refused(bench.results)
+    assert row.team == "a"
+    assert row.problem.startswith(problem)
+    assert row.problem.endswith("[F15]")
     assert {row["status"] for row in bench.rows("b").values()} == {"ok"}
     assert bench.engine.left() == []
 
@@ -235,12 +231,6 @@ def test_an_engine_that_answers_at_the_second_try_is_asked_on(bench, monkeypatch
     assert {row["status"] for row in bench.rows("a").values()} == {"ok"}
 
 
-def rows_refused(bench):
-    """The rows of refused.csv."""
-    with (bench.results / "refused.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_a_fault_of_the_program_refuses_one_team_and_keeps_its_traceback(
     bench, measure, monkeypatch
 ):
@@ -260,9 +250,9 @@ def test_a_fault_of_the_program_refuses_one_team_and_keeps_its_traceback(
     assert status == 1
     assert stderr.count("\n") == 1
     assert "[X01]" in stderr
-    (row,) = rows_refused(bench)
-    assert (row["team"], row["archive_sha256"]) == ("a", "")
-    assert row["problem"].endswith("[X01]")
+    (row,) = read_refused(bench.results)
+    assert (row.team, row.archive_sha256) == ("a", "")
+    assert row.problem.endswith("[X01]")
     trace = (bench.results / ".faults" / "a.txt").read_text()
     assert trace.rstrip().endswith("OverflowError")
     assert {row["status"] for row in bench.rows("b").values()} == {"ok"}
@@ -285,6 +275,6 @@ def test_an_archive_that_is_not_a_file_is_refused_at_once(bench, measure, make):
 
     assert (status, stderr.count("\n")) == (1, 1)
     assert stderr.startswith("a.tar.gz: it is not a file. ")
-    (row,) = rows_refused(bench)
-    assert (row["team"], row["problem"][-5:]) == ("a", "[F15]")
+    (row,) = read_refused(bench.results)
+    assert (row.team, row.problem[-5:]) == ("a", "[F15]")
     assert {row["status"] for row in bench.rows("b").values()} == {"ok"}

@@ -21,50 +21,44 @@ FLARE21 = flare.read_challenge("flare21")
 RENAMED = replace(FLARE21, names=NAMES)
 
 
-@pytest.mark.parametrize(
-    ("role", "stem", "cases", "case"),
-    [
-        ("prediction", "pred_a", (), "a"),
-        ("prediction", "pred_a", ("a", "b"), "a"),
-        ("prediction", "a", ("a", "b"), "a"),
-        ("prediction", "a", (), "a"),
-        ("prediction", "pred_a_0000", ("a",), "a_0000"),
-        ("prediction", "a_gt", ("a", "b"), "a"),
-        ("prediction", "pred_a_gt", ("a", "b"), "a_gt"),
-        ("prediction", "pred_", (), "pred_"),
-        ("prediction", "pred_..", (), "pred_.."),
-        ("prediction", "pred_cafe\u0301", (), "caf\u00e9"),
-        ("prediction", "a_ct.old", ("a", "b"), "a"),
-        ("image", "a_ct.old", (), "a"),
-        ("image", "a_ct.old_0000", (), "a"),
-        ("image", "a_0000", (), "a"),
-        ("image", "a_0000", ("a", "a_0000"), "a_0000"),
-        ("image", "a_ct.old", ("a", "a_ct.old"), "a_ct.old"),
-        ("image", "_0000", (), "_0000"),
-        ("image", "b", ("a",), "b"),
-    ],
-)
-def test_the_case_of_a_file(role, stem, cases, case):
-    """By hand: the very name of a case first, nnU-Net's ending last."""
-    assert NAMES.case_of(role, stem, cases) == case
+CHANNELS = FileNames(image="{case}_{channel}")
 
 
 @pytest.mark.parametrize(
-    ("role", "stem", "cases", "case"),
+    ("names", "role", "stem", "cases", "case"),
     [
-        ("image", "P_0001_0000", (), "P_0001"),
-        ("image", "P_0001_0012", (), "P_0001"),
-        ("image", "P_0001_T1", (), "P_0001_T1"),
-        ("image", "a", (), "a"),
-        ("image", "P_0001", ("P_0001",), "P_0001"),
+        (NAMES, "prediction", "pred_a", (), "a"),
+        (NAMES, "prediction", "pred_a", ("a", "b"), "a"),
+        (NAMES, "prediction", "a", ("a", "b"), "a"),
+        (NAMES, "prediction", "a", (), "a"),
+        (NAMES, "prediction", "pred_a_0000", ("a",), "a_0000"),
+        (NAMES, "prediction", "a_gt", ("a", "b"), "a"),
+        (NAMES, "prediction", "pred_a_gt", ("a", "b"), "a_gt"),
+        (NAMES, "prediction", "pred_", (), "pred_"),
+        (NAMES, "prediction", "pred_..", (), "pred_.."),
+        (NAMES, "prediction", "pred_cafe\u0301", (), "caf\u00e9"),
+        (NAMES, "prediction", "a_ct.old", ("a", "b"), "a"),
+        (NAMES, "image", "a_ct.old", (), "a"),
+        (NAMES, "image", "a_ct.old_0000", (), "a"),
+        (NAMES, "image", "a_0000", (), "a"),
+        (NAMES, "image", "a_0000", ("a", "a_0000"), "a_0000"),
+        (NAMES, "image", "a_ct.old", ("a", "a_ct.old"), "a_ct.old"),
+        (NAMES, "image", "_0000", (), "_0000"),
+        (NAMES, "image", "b", ("a",), "b"),
+        (CHANNELS, "image", "P_0001_0000", (), "P_0001"),
+        (CHANNELS, "image", "P_0001_0012", (), "P_0001"),
+        (CHANNELS, "image", "P_0001_T1", (), "P_0001_T1"),
+        (CHANNELS, "image", "a", (), "a"),
+        (CHANNELS, "image", "P_0001", ("P_0001",), "P_0001"),
         # Without the cases, the ending may be of their own names.
-        ("prediction", "P_0001", (), "P_0001"),
-        ("prediction", "P_0001", ("P_0001", "P"), "P_0001"),
-        ("prediction", "P_0001_0000", ("P_0001",), "P_0001"),
+        (CHANNELS, "prediction", "P_0001", (), "P_0001"),
+        (CHANNELS, "prediction", "P_0001", ("P_0001", "P"), "P_0001"),
+        (CHANNELS, "prediction", "P_0001_0000", ("P_0001",), "P_0001"),
     ],
 )
-def test_the_case_of_a_file_where_images_have_channels(role, stem, cases, case):
-    assert FileNames(image="{case}_{channel}").case_of(role, stem, cases) == case
+def test_the_case_of_a_file(names, role, stem, cases, case):
+    """By hand: the very name of a case first, nnU-Net's ending last."""
+    assert names.case_of(role, stem, cases) == case
 
 
 @pytest.mark.parametrize(
@@ -147,7 +141,7 @@ def test_two_images_of_one_case_are_refused(files):
 
 
 def test_names_of_references_may_end_like_a_channel(tmp_path):
-    challenge = replace(FLARE21, names=FileNames(image="{case}_{channel}"))
+    challenge = replace(FLARE21, names=CHANNELS)
     names = ["P_0000", "P_0001"]
     images = [f"{name}_{channel}" for name in names for channel in ("0000", "0001")]
     for folder, files in (("labels", names), ("images", images)):

@@ -12,7 +12,7 @@ import pytest
 from flare.measuring.archive import strict
 from flare.measuring.archive.image_tar import FileSystem, Kind, Layer
 from flare.measuring.archive.model import read_model
-from tests.builders.archives import FILES, findings, save, tar
+from tests.builders.archives import FILES, findings, layer_of, save, tar
 from tests.builders.models import WEIGHTS, entry, write_model
 
 SENSELESS = "its headers make no sense"
@@ -297,14 +297,3 @@ def test_hard_links_to_files_are_files(tmp_path):
     entries = [("usr/bin/b", tarfile.REGTYPE, ""), ("usr/bin/bash", HARD, "usr/bin/b")]
 
     assert findings(save(tmp_path, files, layer_of(entries))) == []
-
-
-def layer_of(entries):
-    """A layer of such names, types and targets of links, in their order."""
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as layer:
-        for name, kind, target in entries:
-            member = tarfile.TarInfo(name)
-            member.type, member.linkname = kind, target
-            layer.addfile(member)
-    return content.getvalue()

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import io
 import json
 import tarfile
 from contextlib import suppress
@@ -22,6 +21,7 @@ from tests.builders.archives import (
     SCRIPT,
     configuration,
     findings,
+    layer_of,
     save,
     tar,
 )
@@ -523,15 +523,8 @@ def test_what_cannot_be_asked_for(tmp_path, arguments, problem):
 @pytest.mark.parametrize("kind", [tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE])
 def test_a_pipe_that_an_engine_would_open_is_refused(tmp_path, path, kind):
     """An engine waits for it with the container locked, and nothing can remove it."""
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as layer:
-        entry = tarfile.TarInfo("secret/pipe")
-        entry.type = kind
-        layer.addfile(entry)
-        link = tarfile.TarInfo(path)
-        link.type, link.linkname = tarfile.SYMTYPE, "../secret/pipe"
-        layer.addfile(link)
-    file = save(tmp_path, FILES, content.getvalue())
+    link = (path, tarfile.SYMTYPE, "../secret/pipe")
+    file = save(tmp_path, FILES, layer_of([("secret/pipe", kind, ""), link]))
 
     status, stdout, _ = check(file)
 
