@@ -53,7 +53,7 @@ class Board(Protocol):
 
     @property
     def title(self) -> str:
-        """Title of the phase."""
+        """Its title; on grand-challenge.org, that of the phase."""
 
     @property
     def titles(self) -> Iterable[str]:
@@ -115,8 +115,7 @@ def leaderboard_table(rows: Sequence[Row], board: Board) -> str:
     for rank, score, result in rows:
         cells = [str(rank), printable(result.name), f"{float(score):g}"]
         lines.append([*cells, *map(printable, board.shown(result.metrics))])
-    title = f"Leaderboard of the phase {printable(board.title)}:"
-    return "\n".join([title, *aligned(lines)])
+    return "\n".join([f"Leaderboard: {printable(board.title)}", *aligned(lines)])
 
 
 class BoardRow(TypedDict):

@@ -228,7 +228,7 @@ def test_the_command_writes_the_board_with_safe_names(tmp_path):
 
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout == (
-        "Leaderboard of the phase Mine:\n"
+        "Leaderboard: Mine\n"
         "rank  name  rank score  DSC          NSD   Volume (ml)\n"
         "1     b     1.5         0.80 ± 0.10  0.75  -\n"
         "1     =a    1.5         0.90 ± 0.10  0.50  -\n"
