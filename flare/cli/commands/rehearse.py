@@ -29,16 +29,17 @@ class Request(RehearsalOptions):
 def command(request: Request) -> None:
     bundle = request.platform.bundle
     verdict = _of_bundle(request, bundle) if bundle else _of_phase(request)
-    if request.output and verdict.files:
+    if request.output:
         prepare_output(request.output)
         for name, content in verdict.files.items():
-            (request.output / name).write_bytes(content)
+            (request.output / name).unlink(missing_ok=True)  # an earlier rehearsal's
+            if content is not None:
+                (request.output / name).write_bytes(content)
     if verdict.message:
         raise OutcomeError(verdict.message)
     if not verdict.is_ranked:
-        raise OutcomeError(
-            f"The result would not be on the leaderboard: {verdict.warnings[0]}"
-        )
+        what = "The result would not be on the leaderboard"
+        raise OutcomeError(f"{what}: {verdict.warnings[0]}")
 
 
 def _of_phase(request: Request) -> Verdict:

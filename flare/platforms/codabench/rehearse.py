@@ -13,7 +13,7 @@ import uuid
 import zipfile
 from pathlib import Path
 
-from flare.common.errors import HostError
+from flare.common.errors import HostError, InputError
 from flare.common.text import safe
 from flare.evaluation.errors import UploadError
 from flare.evaluation.submission.unpack import check_room
@@ -42,8 +42,8 @@ def rehearse(options: SubmissionOptions, bundle: Path) -> Verdict:
     """Run both steps for a submission, by the competition of a bundle.
 
     A UploadError is raised if the bundle cannot be used, or the worker would not take
-    the submission for results, or unpack it, and an EngineError if the engine, or the
-    image, cannot be used.
+    the submission for results, or unpack it; an InputError if it is not there, and an
+    EngineError if the engine, or the image, cannot be used.
     """
     competition = read_competition(bundle)
     with tempfile.TemporaryDirectory(
@@ -75,6 +75,8 @@ def _unpack(file: Path, target: Path) -> None:
             archive.extractall(target)
     except HostError:
         raise
+    except FileNotFoundError as error:
+        raise InputError(f"{safe(file)}: there is no such file") from error
     except Exception as error:  # zipfile lets many kinds through, from zlib and others
         problem = 'the participant would read "Bad or empty zip file"'
         raise UploadError(f"{safe(file)}: {problem} ({safe(str(error))})") from error

@@ -70,10 +70,10 @@ class Verdict:
         return {} if self.message else dict(json.loads(self.outputs[SCORES_JSON]))
 
     @property
-    def files(self) -> Mapping[str, bytes]:
+    def files(self) -> Mapping[str, bytes | None]:
         """The scores that arrive, and the page of a failed run, too."""
-        names = [PAGE] if self.message else [PAGE, SCORES_JSON]
-        return {name: self.outputs[name] for name in names if name in self.outputs}
+        scores = None if self.message else self.outputs[SCORES_JSON]
+        return {PAGE: self.outputs.get(PAGE), SCORES_JSON: scores}
 
     @property
     def page_text(self) -> str:
@@ -100,9 +100,7 @@ class Verdict:
         if not self.page_text:
             lines.append("The participant sees no page, and so no reason of a failure.")
         if self.seconds * 2 > self._limit_s:
-            lines.append(
-                f"That is more than half of the time limit, {self._limit_s} s."
-            )
+            lines.append(f"That is more than half of the limit, {self._limit_s} s.")
         return lines
 
     def __str__(self) -> str:

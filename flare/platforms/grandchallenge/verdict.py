@@ -119,9 +119,9 @@ class Verdict:
         return not any(problem_at(self.metrics, path) for path in self.phase.ranked)
 
     @property
-    def files(self) -> Mapping[str, bytes]:
+    def files(self) -> Mapping[str, bytes | None]:
         """The metrics.json of a result on the leaderboard."""
-        return {METRICS_JSON: self.run.metrics or b""} if self.is_ranked else {}
+        return {METRICS_JSON: self.run.metrics if self.is_ranked else None}
 
     def _scored_lines(self) -> Iterator[str]:
         """Tell what was scored, and what its cases are called."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from flare.cli.main import main
-from flare.common.errors import EngineError
+from flare.common.errors import EngineError, InputError
 from flare.common.schema import dump
 from flare.evaluation.errors import UploadError
 from flare.platforms.codabench.bundle import BundleOptions, write_bundle
@@ -179,18 +179,15 @@ def test_a_failure_has_the_site_s_state(status, outputs, message):
     assert verdict.message.startswith(message)
     assert "The participant's page: a.nii.gz: bad & short\n" in str(verdict)
     assert str(verdict).endswith("The participant would read:")
-    assert list(verdict.files) == ["detailed_results.html"]
+    assert verdict.files == {"detailed_results.html": page, "scores.json": None}
 
 
 @pytest.mark.parametrize(
     ("changes", "kind", "problem"),
     [
         ({"submission": b"no zip"}, UploadError, 'would read "Bad or empty zip file"'),
-        (
-            {"submission": zip_of(**{"metadata.yaml": "command: sh x"})},
-            UploadError,
-            "its metadata.yaml makes it a program to Codabench, no results",
-        ),
+        ({"submission": zip_of(**{"metadata.yaml": ""})}, UploadError, "it a program"),
+        ({"path": ROOT / "none.zip"}, InputError, "none.zip: there is no such file"),
         ({"bundle": b"no zip"}, UploadError, "competition.yaml cannot be used"),
         ({"bundle": zip_of()}, UploadError, "competition.yaml cannot be used"),
         ({"status": 125}, EngineError, "python:3.13-slim: it cannot be run (no room)"),
@@ -200,7 +197,8 @@ def test_what_cannot_be_rehearsed(engine, bundle, submission, changes, kind, pro
     for file in (bundle, submission):
         file.write_bytes(changes.get(file.stem, file.read_bytes()))
     program = engine({}, status=changes.get("status", 0), stderr="no room")
-    options = SubmissionOptions(submission=submission, engine=program)
+    path = changes.get("path", submission)
+    options = SubmissionOptions(submission=path, engine=program)
 
     assert problem in str(error_of(kind, rehearse, options, bundle))
 
@@ -220,6 +218,7 @@ def test_the_command_shows_the_row_or_the_page(
     program = engine({"scores.json": scores, "detailed_results.html": "<p>bad</p>"})
     words = ["rehearse", "--platform", "codabench", submission, "--bundle", bundle]
     words += ["--engine", program, "--output", tmp_path / "out"]
+    write_file(tmp_path / "out" / "scores.json", b"those of an earlier rehearsal")
 
     status = main([*map(str, words)])
 
@@ -227,6 +226,7 @@ def test_the_command_shows_the_row_or_the_page(
     assert (status, stderr[: len(line)]) == (bool(line), line)
     assert shown in stdout
     assert (tmp_path / "out" / "detailed_results.html").read_text() == "<p>bad</p>"
+    assert (tmp_path / "out" / "scores.json").exists() == bool(scores)
 
 
 @pytest.mark.slow
